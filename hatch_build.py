@@ -8,6 +8,7 @@ npm packages, the build goes on without the front end, says so, and the views ar
 
     python hatch_build.py              build the front end where it is out of date
     python hatch_build.py --require    the same, and fail where it cannot be built
+    python hatch_build.py --needs      print the Python packages that building it here takes
     python hatch_build.py --npm ...    run npm in labextension/ (with the node found as above)
 """
 
@@ -72,6 +73,12 @@ class FrontEnd:
         """Tells whether there are outputs, of whatever age."""
         widget = self.static / "graph_view.js"
         return widget.is_file() and (self.labextension / "package.json").is_file()
+
+    def needs(self) -> list[str]:
+        """Returns the Python packages that building takes on this machine: none if it is built."""
+        if self.is_current():
+            return []
+        return ["jupyter-builder>=1.2", *([] if find_node() else [NODE_PACKAGE])]
 
     def build(self) -> None:
         """Builds the outputs where they are not current.
@@ -155,10 +162,8 @@ class FrontEndHook(BuildHookInterface):  # type: ignore[type-arg]
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        """Returns what building the front end needs on this machine: nothing if it is built."""
-        if FrontEnd(Path(self.root)).is_current():
-            return []
-        return ["jupyter-builder>=1.2", *([] if find_node() else [NODE_PACKAGE])]
+        """Returns what must be installed before `initialize` is called."""
+        return FrontEnd(Path(self.root)).needs()
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Builds what is out of date; the wheel installs the extension to share/jupyter."""
@@ -179,7 +184,9 @@ def main(args: list[str]) -> int:
     """Runs the command line described at the top of this file; returns its exit code."""
     front_end = FrontEnd(Path(__file__).resolve().parent)
     try:
-        if args[:1] == ["--npm"]:
+        if args == ["--needs"]:
+            print(*front_end.needs())
+        elif args[:1] == ["--npm"]:
             front_end.install()
             front_end.npm(*args[1:])
         else:

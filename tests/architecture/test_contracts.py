@@ -1,0 +1,78 @@
+"""The rules that hold for all code: who imports whom, how long a file may get, what is imported."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCES = ("engine", "kernel_ext", "widgets", "tests")
+MAX_LINES = 600
+
+# `import flowscope` must stay quick, and work where none of these is installed.
+UNWANTED = (
+    "IPython",
+    "anywidget",
+    "asyncio",
+    "comm",
+    "cupy",
+    "dask",
+    "distributed",
+    "graphviz",
+    "ipykernel",
+    "ipywidgets",
+    "jupyter_client",
+    "jupyter_core",
+    "jupyterlab",
+    "matplotlib",
+    "scipy",
+    "sklearn",
+    "traitlets",
+)
+
+
+@pytest.mark.slow
+def test_import_contracts(root: Path, source_env: dict[str, str]) -> None:
+    """The contracts of [tool.importlinter] in pyproject.toml are kept."""
+    run = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"],
+        cwd=root,
+        env=source_env,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_files_stay_short(root: Path) -> None:
+    """A file over 600 lines holds more than one thing."""
+    files = [p for name in SOURCES for p in (root / name).rglob("*.py")]
+    files += [p for p in (root / "labextension" / "src").rglob("*.ts*") if p.is_file()]
+    lengths = {p.relative_to(root).as_posix(): len(p.read_text().splitlines()) for p in files}
+    assert {name: n for name, n in lengths.items() if n > MAX_LINES} == {}
+
+
+def test_source_packages_are_typed(root: Path) -> None:
+    """Each of the three packages carries py.typed."""
+    packages = ("engine/flowscope", "kernel_ext/flowscope_kernel", "widgets/flowscope_widgets")
+    assert [p for p in packages if not (root / p / "py.typed").is_file()] == []
+
+
+def test_tests_are_no_packages(root: Path) -> None:
+    """tests/ has no __init__.py: two test files may have the same name."""
+    assert list((root / "tests").rglob("__init__.py")) == []
+
+
+@pytest.mark.slow
+def test_import_brings_nothing_along(source_env: dict[str, str]) -> None:
+    """`import flowscope` in a fresh interpreter imports no notebook, cluster or GPU package."""
+    code = "import sys, json, flowscope; print(json.dumps(sorted(sys.modules)))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=source_env, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    imported = {name.partition(".")[0] for name in json.loads(run.stdout)}
+    assert sorted(imported.intersection(UNWANTED)) == []

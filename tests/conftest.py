@@ -1,0 +1,50 @@
+"""What all tests share: hypothesis' settings, and the groups that need something of the machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# The same examples in every run of CI; elsewhere new ones each time. Times vary on shared machines.
+settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository's top folder."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def source_env() -> dict[str, str]:
+    """An environment for fresh interpreters, in which the packages come from the source tree."""
+    folders = [str(ROOT / name) for name in ("engine", "kernel_ext", "widgets")]
+    path = os.pathsep.join([*folders, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": path}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips tests of the group `gpu` where there is none, and says what is missing."""
+    if item.get_closest_marker("gpu"):
+        missing = _missing_gpu()
+        if missing:
+            pytest.skip(missing)
+
+
+def _missing_gpu() -> str | None:
+    if importlib.util.find_spec("cupy") is None:
+        return "needs CuPy: pip install cupy-cuda12x"
+    import cupy
+
+    try:
+        return None if cupy.cuda.runtime.getDeviceCount() else "needs a GPU: CuPy finds none"
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"needs a GPU: {error}"

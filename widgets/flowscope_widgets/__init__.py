@@ -1,0 +1,1 @@
+"""The views as widgets, for any notebook front end."""
