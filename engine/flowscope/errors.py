@@ -1,0 +1,197 @@
+"""All errors of flowscope, under TensorFlow's names, with the facts as fields.
+
+An op's shape rule raises one with a bare message; whoever knows more (the graph while building, the
+session while running) adds the node, its inputs and the user's line by `located`. Errors survive
+pickling, for they cross processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+
+class OpError(Exception):
+    """Base of all errors that building or running an operation can raise.
+
+    Args:
+        message: What was expected and what came, one sentence or more.
+        op: Name of the operation, None if there is none.
+        op_type: Type of the operation, e.g. "MatMul".
+        inputs: One line per input: name, dtype, shape, where it comes from.
+        origin: Where the user made the operation, e.g. "cell 4, line 7".
+        source: The text of that line.
+        device: Device on which the operation ran.
+    """
+
+    #: The status code that TensorFlow gives this error.
+    code: ClassVar[int] = 2
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        op: str | None = None,
+        op_type: str | None = None,
+        inputs: Sequence[str] = (),
+        origin: str | None = None,
+        source: str | None = None,
+        device: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.op = op
+        self.op_type = op_type
+        self.inputs = tuple(inputs)
+        self.origin = origin
+        self.source = source
+        self.device = device
+
+    @property
+    def error_code(self) -> int:
+        """TensorFlow's status code of this class."""
+        return self.code
+
+    @property
+    def is_located(self) -> bool:
+        """Whether the operation is known."""
+        return self.op is not None
+
+    def located(self, **facts: Any) -> Self:
+        """Returns the same error with `facts` (the constructor's keywords) added."""
+        known = {k: v for k, v in self._facts().items() if v}
+        return type(self)(self.message, **{**facts, **known}).with_traceback(self.__traceback__)
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "op": self.op,
+            "op_type": self.op_type,
+            "inputs": self.inputs,
+            "origin": self.origin,
+            "source": self.source,
+            "device": self.device,
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{self.op_type}: {self.message}" if self.op_type else self.message]
+        lines += [f"  {line}" for line in self.inputs]
+        if self.op is not None:
+            where = f", on {self.device}" if self.device else ""
+            made = f", made in {self.origin}" if self.origin else ""
+            lines.append(f'node "{self.op}"{where}{made}')
+            if self.source:
+                lines.append(f"  {self.source}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self._facts())
+
+
+def _rebuild(cls: type[OpError], message: str, facts: dict[str, Any]) -> OpError:
+    return cls(message, **facts)
+
+
+class CancelledError(OpError):
+    """The step was stopped by a person or by a call."""
+
+    code = 1
+
+
+class UnknownError(OpError):
+    """Something failed for a reason that flowscope cannot name; see `__cause__`."""
+
+    code = 2
+
+
+class InvalidArgumentError(OpError, ValueError):
+    """An argument does not fit: a shape, a value, a name, a device."""
+
+    code = 3
+
+
+class DTypeError(InvalidArgumentError, TypeError):
+    """An argument has the wrong dtype; there is no implicit promotion."""
+
+
+class GraphError(InvalidArgumentError, RuntimeError):
+    """The graph cannot take this: finalized, another graph's tensor, no default session."""
+
+
+class DeadlineExceededError(OpError):
+    """A step or a wait took longer than it was given."""
+
+    code = 4
+
+
+class NotFoundError(OpError, KeyError):
+    """A named thing (operation, tensor, file, variable) does not exist."""
+
+    code = 5
+
+    __str__ = OpError.__str__
+
+
+class AlreadyExistsError(OpError):
+    """A named thing exists already."""
+
+    code = 6
+
+
+class PermissionDeniedError(OpError):
+    """The operating system refused access."""
+
+    code = 7
+
+
+class ResourceExhaustedError(OpError):
+    """Memory or another resource ran out."""
+
+    code = 8
+
+
+class FailedPreconditionError(OpError):
+    """The state is not ready for this, e.g. a variable without a value."""
+
+    code = 9
+
+
+class AbortedError(OpError):
+    """The step was aborted, usually because a peer failed."""
+
+    code = 10
+
+
+class OutOfRangeError(OpError):
+    """A sequence has come to its end, or an index lies outside it."""
+
+    code = 11
+
+
+class UnimplementedError(OpError, NotImplementedError):
+    """This device or flowscope has no such operation."""
+
+    code = 12
+
+
+class InternalError(OpError):
+    """A broken invariant inside flowscope: please report it."""
+
+    code = 13
+
+
+class UnavailableError(OpError):
+    """A peer cannot be reached at present."""
+
+    code = 14
+
+
+class DataLossError(OpError):
+    """Stored data cannot be read back."""
+
+    code = 15
+
+
+class UnauthenticatedError(OpError):
+    """A peer did not prove who it is."""
+
+    code = 16

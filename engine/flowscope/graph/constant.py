@@ -1,0 +1,235 @@
+"""Constants, and the conversion of Python and NumPy values to tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph.default import get_default_graph
+from flowscope.graph.dtypes import DType, as_dtype, float32, int32, int64, of_numpy, string
+from flowscope.graph.graph import Graph
+from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import as_dims, is_known, text
+
+#: Packs a list that holds tensors into one tensor; the op library fills it.
+packer: list[Callable[[Any, DType | None, str | None], Tensor]] = []
+
+
+class Literal:
+    """An immutable array with value semantics: equal and hashed by dtype, shape and bytes."""
+
+    __slots__ = ("_hash", "array")
+
+    def __init__(self, array: Any) -> None:
+        if isinstance(array, np.ndarray):
+            array.setflags(write=False)
+            array = array if array.ndim else array[()]
+        self.array = array
+        self._hash: int | None = None
+
+    def _key(self) -> Any:
+        a = np.asarray(self.array)
+        return (a.dtype, a.shape, tuple(a.reshape(-1).tolist()) if a.dtype.kind == "O" else a.tobytes())
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Literal) and self._key() == other._key())
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(self._key())
+        return self._hash
+
+    def __repr__(self) -> str:
+        shown = np.array2string(np.asarray(self.array), threshold=6, edgeitems=2, precision=4)
+        return " ".join(shown.split())
+
+
+@dataclass(frozen=True)
+class Const(Op):
+    """A value that is fixed when the graph is built."""
+
+    value: Literal
+    dtype: DType
+
+    def infer(self) -> Spec:
+        array = self.value.array
+        return Spec(self.dtype, array.shape if isinstance(array, np.ndarray) else (), array)
+
+    def grad(self, g: Tensor, y: Tensor) -> tuple[Tensor | None, ...]:
+        return ()
+
+    def kernel(self, xp: ArrayModule) -> Array:
+        return xp.asarray(self.value.array) if isinstance(self.value.array, np.ndarray) else self.value.array
+
+
+def constant(
+    value: Any, dtype: Any = None, shape: Any = None, name: str = "Const", verify_shape: bool = False
+) -> Tensor:
+    """Returns a constant tensor.
+
+    Args:
+        value: A number, a (nested) list of numbers, an array, a string or bytes.
+        dtype: Element type; by default float32 for Python floats, int32 for Python integers, and
+            the array's own for arrays.
+        shape: Shape; a single value fills it, a shorter list is filled up with its last element.
+        name: Name of the operation.
+        verify_shape: Whether `value` must have exactly `shape`.
+
+    Raises:
+        DTypeError: if the value cannot have this dtype.
+        InvalidArgumentError: if the value does not fit the shape.
+    """
+    want = None if dtype is None else as_dtype(dtype)
+    array = to_array(value, want)
+    if shape is not None:
+        array = _filled(array, as_dims(shape), verify_shape)
+    return add_constant(get_default_graph(), array, want, name)
+
+
+def add_constant(graph: Graph, array: Any, dtype: DType | None, name: str) -> Tensor:
+    """Adds a Const of an array (or NumPy scalar) that nobody else will change."""
+    return graph.add(Const(Literal(array), dtype or of_numpy(array.dtype)), (), name).outputs[0]
+
+
+def _filled(array: Any, dims: Any, verify: bool) -> Any:
+    if not is_known(dims):
+        raise InvalidArgumentError(f"a constant needs a fully known shape, got {text(dims)}")
+    array = np.asarray(array)
+    if array.shape == dims:
+        return array
+    size = int(np.prod(dims, dtype=np.int64))
+    if verify or array.size > size or array.size == 0:
+        raise InvalidArgumentError(f"a value of shape {text(array.shape)} does not fit shape {text(dims)}")
+    flat = array.reshape(-1)
+    return np.concatenate([flat, np.full(size - flat.size, flat[-1], array.dtype)]).reshape(dims)
+
+
+def to_array(value: Any, dtype: DType | None) -> Any:
+    """Returns `value` as an array of its own (a NumPy scalar for rank 0), never shared with the user.
+
+    Raises:
+        DTypeError: if the value cannot have this dtype without changing its kind.
+    """
+    if isinstance(value, Literal):
+        value = value.array
+    is_array = isinstance(value, np.ndarray | np.generic)
+    try:
+        found = np.asarray(value)
+    except (ValueError, TypeError) as e:
+        raise InvalidArgumentError(f"expected numbers in a regular shape, got {_short(value)}: {e}") from None
+    if found.dtype.kind in "SU" or (found.dtype.kind == "O" and found.size and _all_text(found)):
+        return _strings(found, value, dtype)
+    if found.dtype.kind == "O":
+        raise DTypeError(f"expected numbers, strings or tensors, got {_short(value)}")
+    if dtype is None:
+        dtype = _default_dtype(found, is_array)
+    elif not _fits(found, dtype, is_array):
+        raise DTypeError(f"expected {dtype}, got {_short(value)} of {found.dtype}")
+    out = np.array(found, dtype.np_dtype)
+    return out if out.ndim else out[()]
+
+
+def _all_text(array: Any) -> bool:
+    return all(isinstance(v, str | bytes) for v in array.reshape(-1))
+
+
+def _strings(found: Any, value: Any, dtype: DType | None) -> Any:
+    if dtype is not None and dtype is not string:
+        raise DTypeError(f"expected {dtype}, got {_short(value)} of type string")
+    out = np.empty(found.shape, object)
+    flat = [v.encode() if isinstance(v, str) else bytes(v) for v in found.reshape(-1).tolist()]
+    out.reshape(-1)[:] = flat
+    return out
+
+
+def _default_dtype(found: Any, is_array: bool) -> DType:
+    if is_array:
+        return of_numpy(found.dtype)
+    if found.dtype == np.float64:
+        return float32
+    if found.dtype == np.int64:
+        small = found.size == 0 or (found.min() >= int32.min and found.max() <= int32.max)
+        return int32 if small else int64
+    return of_numpy(found.dtype)
+
+
+def _fits(found: Any, dtype: DType, is_array: bool) -> bool:
+    kind = found.dtype.kind
+    if dtype is string or dtype.kind == "r":
+        return False
+    if dtype.is_bool or kind == "b":
+        return bool(dtype.is_bool and kind == "b") or found.size == 0
+    if dtype.is_complex:
+        return True
+    if kind == "c":
+        return False
+    if dtype.is_floating:
+        return True
+    if kind == "f" and found.size:
+        return is_array and bool((found == np.trunc(found)).all())
+    lowest, highest = (dtype.min, dtype.max) if found.size and not is_array else (None, None)
+    return lowest is None or bool(found.min() >= lowest and found.max() <= highest)
+
+
+def _short(value: Any) -> str:
+    shown = " ".join(repr(value).split())
+    return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+class Convertible:
+    """Base of what is not a tensor but stands for one in every op: variables, for example."""
+
+    def _as_tensor(self) -> Tensor:
+        raise NotImplementedError
+
+
+def convert_to_tensor(
+    value: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None
+) -> Tensor:
+    """Returns `value` as a tensor of the default graph.
+
+    Args:
+        value: A tensor, a variable, a number, a (nested) list of numbers and tensors, an array.
+        dtype: The dtype it must have; None for its own.
+        name: Name of a constant that is made.
+        preferred_dtype: Used where `dtype` is None and the value leaves the choice open.
+
+    Raises:
+        DTypeError: if a tensor has another dtype, or a value cannot have it.
+    """
+    if dtype is not None:
+        dtype = as_dtype(dtype)
+    if isinstance(value, Convertible):
+        value = value._as_tensor()
+    if isinstance(value, Tensor):
+        if dtype is not None and value.spec.dtype is not dtype:
+            raise DTypeError(
+                f"expected {dtype}, got {value.spec.dtype} from \"{value.name}\": use fs.cast",
+            )
+        return value
+    if isinstance(value, list | tuple) and _holds_tensor(value):
+        return packer[0](value, dtype, name)
+    if dtype is None and preferred_dtype is not None:
+        try:
+            return constant(value, preferred_dtype, name=name or "Const")
+        except DTypeError:
+            pass
+    return constant(value, dtype, name=name or "Const")
+
+
+def _holds_tensor(value: Any) -> bool:
+    return any(
+        isinstance(v, Tensor | Convertible) or (isinstance(v, list | tuple) and _holds_tensor(v)) for v in value
+    )
+
+
+def get_static_value(tensor: Any) -> Any:
+    """Returns the tensor's value as an array if it is known while the graph is built, else None."""
+    if isinstance(tensor, Tensor):
+        return tensor.spec.constant
+    return to_array(tensor, None)

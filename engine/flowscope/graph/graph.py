@@ -1,0 +1,419 @@
+"""The graph: it owns operations, names them, and knows in which scopes new ones are made."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from flowscope.errors import GraphError, InvalidArgumentError, NotFoundError, OpError
+from flowscope.graph.devices import DeviceSpec
+from flowscope.graph.op import Op
+from flowscope.graph.operation import Operation, Tensor, where
+from flowscope.graph.origin import Origin, capture
+
+_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
+
+
+class Block:
+    """A list of operations: the graph itself, or the body of a control-flow operation.
+
+    Attributes:
+        parent: The enclosing block, None for the graph's own.
+        owner: The operation whose body it is, None for the graph's own.
+        operations: In order of creation.
+    """
+
+    __slots__ = ("operations", "owner", "parent")
+
+    def __init__(self, parent: Block | None = None, owner: Operation | None = None) -> None:
+        self.parent = parent
+        self.owner = owner
+        self.operations: list[Operation] = []
+
+    def encloses(self, other: Block | None) -> bool:
+        """Whether `other` is this block or lies in it: its operations may then use ours."""
+        while other is not None and other is not self:
+            other = other.parent
+        return other is self
+
+
+class Graph:
+    """A dataflow graph. Operations are added by the op functions while it is the default graph.
+
+        with fs.Graph().as_default() as g:
+            x = fs.placeholder(fs.float32, [None, 2])
+            y = x * 2.0
+
+    Attributes:
+        seed: Seed of the random ops (see `fs.set_random_seed`), None if it was not set.
+        version: Grows with every change.
+        root: The block of all operations that stand in no other.
+    """
+
+    def __init__(self) -> None:
+        self.seed: int | None = None
+        #: Stands in for `seed` while none is set, so that two processes draw different numbers.
+        self.entropy = secrets.randbits(63)
+        self.root = Block()
+        self.version = 0
+        self._operations: list[Operation] = []
+        self._by_name: dict[str, Operation] = {}
+        self._names: dict[str, int] = {}
+        self._collections: dict[Any, list[Any]] = {}
+        self._finalized = False
+        # The scopes that new operations are made in.
+        self._scope = ""
+        self._control: tuple[Operation, ...] = ()
+        self._device = ""
+        self._device_functions: tuple[Callable[[Operation], Any], ...] = ()
+        self._colocation: tuple[str, ...] = ()
+        self._block = self.root
+        #: State of builders above the graph (variable scopes, ...), by name.
+        self.extras: dict[str, Any] = {}
+
+    # -- adding ---------------------------------------------------------------------------------
+
+    def add(self, definition: Op, inputs: tuple[Tensor, ...] = (), name: str | None = None) -> Operation:
+        """Adds one operation in the current scopes and returns it.
+
+        Args:
+            definition: The op with its attributes.
+            inputs: Tensors of this graph.
+            name: Wished name, made unique; the op type by default. "full/name/" is taken as it is.
+
+        Raises:
+            InvalidArgumentError: if the inputs do not fit the op; it points to the caller's line.
+        """
+        __tracebackhide__ = True
+        if self._finalized:
+            raise GraphError("the graph is finalized: nothing can be added to it")
+        origin = capture()
+        for t in inputs:
+            if t.op.graph is not self:
+                raise GraphError(f'"{t.name}" belongs to another graph').located(
+                    op=name or definition.type, op_type=definition.type, **_place(origin)
+                )
+        try:
+            specs = definition.infer(*[t.spec for t in inputs])
+        except OpError as e:
+            facts = {"op": self._full(name or definition.type), "op_type": definition.type}
+            raise e.located(inputs=describe(inputs), **facts, **_place(origin)) from None
+        full = name[:-1] if name and name[-1] == "/" else self.unique_name(name or definition.type)
+        op = Operation(
+            self,
+            len(self._operations),
+            definition,
+            full,
+            inputs,
+            self._control,
+            specs,
+            self._device,
+            origin,
+            self._block,
+            self._colocation,
+        )
+        for fn in self._device_functions:
+            wish = fn(op)
+            if wish:
+                op.device = _merged(str(wish), op.device)
+        self._by_name[full] = op
+        self._block.operations.append(op)
+        self._operations.append(op)
+        self.version += 1
+        return op
+
+    def create_op(
+        self, op_type: str, inputs: Any, dtypes: Any = None, name: str | None = None, attrs: Any = None
+    ) -> Operation:
+        """Adds an operation of the op type named `op_type` (TensorFlow 1's low-level call)."""
+        from flowscope.graph.op import op_class
+
+        return self.add(op_class(op_type)(**(attrs or {})), tuple(inputs), name)
+
+    def add_control_input(self, op: Operation, before: Operation) -> None:
+        """Makes `op` wait for `before`.
+
+        Raises:
+            InvalidArgumentError: if `before` waits for `op` already.
+        """
+        if self.depends(before, op):
+            raise InvalidArgumentError(f'"{before.name}" waits for "{op.name}" already').located(
+                op=op.name, op_type=op.type, **where(op)
+            )
+        op.control_inputs = (*op.control_inputs, before)
+        self.touch()
+
+    def depends(self, op: Operation, on: Operation) -> bool:
+        """Whether `op` is `on` or waits for it, directly or not."""
+        seen, stack = {op}, [op]
+        while stack:
+            at = stack.pop()
+            if at is on:
+                return True
+            for p in (*(t.op for t in at.inputs), *at.control_inputs):
+                if p not in seen:
+                    seen.add(p)
+                    stack.append(p)
+        return False
+
+    def touch(self) -> None:
+        """Notes that something changed."""
+        self.version += 1
+
+    def finalize(self) -> None:
+        """Makes the graph read-only."""
+        self._finalized = True
+
+    @property
+    def finalized(self) -> bool:
+        """Whether it is read-only."""
+        return self._finalized
+
+    # -- names ----------------------------------------------------------------------------------
+
+    def unique_name(self, name: str, mark_as_used: bool = True) -> str:
+        """Returns `name` in the current name scope, with "_1", "_2", ... where it is taken."""
+        full = self._full(name)
+        key = full.lower()
+        count = self._names.get(key)
+        if count is None:
+            if not _NAME.fullmatch(full):
+                raise InvalidArgumentError(
+                    f"{name!r} cannot name an operation: letters, digits, '.', '_', '-', '/' are allowed, "
+                    "and it starts with a letter, a digit or a dot"
+                )
+            if mark_as_used:
+                self._names[key] = 1
+            return full
+        unique = f"{key}_{count}"
+        while unique in self._names:
+            count += 1
+            unique = f"{key}_{count}"
+        if mark_as_used:
+            self._names[key] = count + 1
+            self._names[unique] = 1
+        return f"{full}_{count}"
+
+    def _full(self, name: str) -> str:
+        return f"{self._scope}/{name}" if self._scope else name
+
+    def get_name_scope(self) -> str:
+        """Returns the current name scope, "" at the top."""
+        return self._scope
+
+    @contextmanager
+    def name_scope(self, name: str | None) -> Iterator[str]:
+        """Opens a name scope; yields its name with a "/" behind it.
+
+        A name that ends in "/" (what an earlier `with` yielded) re-opens that scope as it is; None
+        or "" goes back to the top.
+        """
+        before = self._scope
+        if not name:
+            self._scope = ""
+        elif name[-1] == "/":
+            self._scope = name[:-1]
+        else:
+            self._scope = self.unique_name(name)
+        try:
+            yield self._scope + "/" if self._scope else ""
+        finally:
+            self._scope = before
+
+    # -- scopes ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def control_dependencies(self, control_inputs: Any) -> Iterator[None]:
+        """Makes operations of the block wait for all of `control_inputs`; None clears those outside."""
+        before = self._control
+        if control_inputs is None:
+            self._control = ()
+        else:
+            ops = [self._as_operation(c) for c in control_inputs]
+            self._control = (*before, *[op for op in dict.fromkeys(ops) if op not in before])
+        try:
+            yield
+        finally:
+            self._control = before
+
+    def _as_operation(self, thing: Any) -> Operation:
+        found = self.as_graph_element(thing)
+        return found.op if isinstance(found, Tensor) else found
+
+    @contextmanager
+    def device(self, device_name_or_function: Any) -> Iterator[None]:
+        """Asks for a device for the operations of the block.
+
+        Args:
+            device_name_or_function: A (partial) device name or `DeviceSpec`, which overrides the
+                parts that it sets of those outside; a function of the operation that returns one; or
+                None, which clears those outside.
+        """
+        before = self._device, self._device_functions
+        if device_name_or_function is None:
+            self._device, self._device_functions = "", ()
+        elif callable(device_name_or_function):
+            self._device_functions = (device_name_or_function, *before[1])
+        else:
+            self._device = _merged(before[0], str(device_name_or_function))
+        try:
+            yield
+        finally:
+            self._device, self._device_functions = before
+
+    @contextmanager
+    def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
+        """Asks that the operations of the block share a device with `op`."""
+        before, device = self._colocation, self._device
+        target = self._as_operation(op)
+        self._colocation = (target.name,) if ignore_existing else tuple(dict.fromkeys((*before, target.name)))
+        self._device = target.device or device
+        try:
+            yield
+        finally:
+            self._colocation, self._device = before, device
+
+    @contextmanager
+    def enter_block(self, block: Block) -> Iterator[Block]:
+        """Adds operations to `block` inside the `with`; control dependencies from outside do not reach in."""
+        before = self._block, self._control
+        self._block, self._control = block, ()
+        try:
+            yield block
+        finally:
+            self._block, self._control = before
+
+    def building_context(self) -> tuple[Any, ...]:
+        """Returns what tells two places of building apart: block, control inputs, device."""
+        return self._block, self._control, self._device, self._colocation
+
+    # -- finding --------------------------------------------------------------------------------
+
+    def get_operations(self) -> list[Operation]:
+        """Returns all operations in order of creation."""
+        return list(self._operations)
+
+    def operations_since(self, count: int) -> list[Operation]:
+        """Returns the operations after the first `count`."""
+        return self._operations[count:]
+
+    def __len__(self) -> int:
+        return len(self._operations)
+
+    def get_operation_by_name(self, name: str) -> Operation:
+        """Returns the operation of this name; raises NotFoundError (a KeyError) if there is none."""
+        return self.as_graph_element(name, allow_tensor=False)  # type: ignore[no-any-return]
+
+    def get_tensor_by_name(self, name: str) -> Tensor:
+        """Returns the tensor "op:index"; raises NotFoundError (a KeyError) if there is none."""
+        return self.as_graph_element(name, allow_operation=False)  # type: ignore[no-any-return]
+
+    def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
+        """Returns the tensor or operation that `obj` (itself, a name, a variable) stands for.
+
+        Raises:
+            NotFoundError: if the graph has nothing of this name.
+            DTypeError: if `obj` is something else.
+        """
+        if isinstance(obj, str):
+            return self._named(obj, allow_tensor, allow_operation)
+        element = getattr(obj, "_as_graph_element", None)
+        if element is not None:
+            obj = element()
+        if isinstance(obj, Tensor | Operation):
+            if obj.graph is not self:
+                raise GraphError(f"{obj!r} belongs to another graph")
+            if isinstance(obj, Tensor) and allow_tensor:
+                return obj
+            if isinstance(obj, Operation) and allow_operation:
+                return obj
+        wanted = " or ".join(["a tensor"] * allow_tensor + ["an operation"] * allow_operation)
+        from flowscope.errors import DTypeError
+
+        raise DTypeError(f"expected {wanted} of the graph or its name, got {obj!r}")
+
+    def _named(self, name: str, allow_tensor: bool, allow_operation: bool) -> Any:
+        op_name, colon, index = name.partition(":")
+        op = self._by_name.get(op_name)
+        if op is None:
+            raise NotFoundError(f"no operation is named {op_name!r} in the graph{self._similar(op_name)}")
+        if colon:
+            if not allow_tensor:
+                raise InvalidArgumentError(f"{name!r} names a tensor, expected an operation's name")
+            if not index.isdigit() or int(index) >= len(op.outputs):
+                raise NotFoundError(f"{op_name!r} has {len(op.outputs)} outputs, there is no {name!r}")
+            return op.outputs[int(index)]
+        if not allow_operation:
+            raise InvalidArgumentError(f"{name!r} names an operation, expected a tensor's name like {name + ':0'!r}")
+        return op
+
+    def _similar(self, name: str) -> str:
+        import difflib
+
+        close = difflib.get_close_matches(name, self._by_name, 3)
+        return f"; similar: {', '.join(close)}" if close else ""
+
+    def is_feedable(self, tensor: Any) -> bool:
+        """Whether the tensor may be fed: all may but those inside a control-flow body."""
+        return bool(self.as_graph_element(tensor).op.block is self.root)
+
+    def is_fetchable(self, thing: Any) -> bool:
+        """Whether it may be fetched: all may but what stands inside a control-flow body."""
+        return self._as_operation(thing).block is self.root
+
+    # -- collections ----------------------------------------------------------------------------
+
+    def add_to_collection(self, name: Any, value: Any) -> None:
+        """Appends `value` to the collection `name`."""
+        self._collections.setdefault(name, []).append(value)
+
+    def add_to_collections(self, names: Any, value: Any) -> None:
+        """Appends `value` to each of the collections `names`, once."""
+        for name in dict.fromkeys((names,) if isinstance(names, str) else names):
+            self.add_to_collection(name, value)
+
+    def get_collection(self, name: Any, scope: str | None = None) -> list[Any]:
+        """Returns a copy of the collection; with `scope`, the entries whose name matches it."""
+        entries = self._collections.get(name, [])
+        if scope is None:
+            return list(entries)
+        pattern = re.compile(scope)
+        return [e for e in entries if hasattr(e, "name") and pattern.match(e.name)]
+
+    def get_collection_ref(self, name: Any) -> list[Any]:
+        """Returns the collection itself: changes to the list change it."""
+        return self._collections.setdefault(name, [])
+
+    def get_all_collection_keys(self) -> list[Any]:
+        """Returns the names of all collections that are not empty."""
+        return [k for k, v in self._collections.items() if v]
+
+    def clear_collection(self, name: Any) -> None:
+        """Empties the collection."""
+        self._collections.pop(name, None)
+
+    def as_default(self) -> AbstractContextManager[Graph]:
+        """Returns a context manager that makes this the default graph."""
+        from flowscope.graph.default import use_graph
+
+        return use_graph(self)
+
+    def __repr__(self) -> str:
+        return f"<fs.Graph: {len(self._operations)} operations>"
+
+
+def _merged(outer: str, inner: str) -> str:
+    return DeviceSpec.from_string(outer).merged(DeviceSpec.from_string(inner)).to_string()
+
+
+def _place(origin: Origin) -> dict[str, str | None]:
+    place = origin.place
+    return {"origin": str(place) if place else None, "source": place.text if place else None}
+
+
+def describe(inputs: tuple[Tensor, ...]) -> list[str]:
+    """Returns one line per input for an error: position, dtype, shape, name."""
+    return [f'input {i}: {t.spec}   from "{t.name}"' for i, t in enumerate(inputs)]

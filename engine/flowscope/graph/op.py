@@ -1,0 +1,257 @@
+"""What an op is: one frozen dataclass with its shapes, gradient, kernel, cost and flags.
+
+An op's class is defined once and registers itself. Its fields are its attributes, so equality, hash,
+repr and the written form come free. An `Op` object is immutable and holds no state; an `Operation`
+(see `flowscope.graph.operation`) is one use of it in a graph.
+
+    @dataclass(frozen=True)
+    class Negative(Op):
+        '''-x, element by element.'''
+
+        def infer(self, x: Spec) -> Spec:
+            return x.like()
+
+        def grad(self, g: Tensor, y: Tensor, x: Tensor) -> tuple[Tensor | None, ...]:
+            return (negative(g),)
+
+        def kernel(self, xp: ArrayModule, x: Array) -> Array:
+            return xp.negative(x)
+
+        template = "-{0}"
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from flowscope.graph.dtypes import DType
+from flowscope.graph.shapes import Dims, is_known, size_of, text
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from flowscope.graph.operation import Tensor
+
+#: An array of the device's array module, or a NumPy scalar where the rank is 0.
+Array = Any
+#: NumPy or CuPy.
+ArrayModule = Any
+#: What an op's `infer` may return: one Spec, or one per output.
+Specs = "Spec | tuple[Spec, ...]"
+
+
+class Spec:
+    """What is known about a tensor before the step runs. Immutable.
+
+    Attributes:
+        dtype: Element type.
+        shape: `Dims`: a tuple with None for unknown dimensions, or None for an unknown rank.
+        constant: The value as a NumPy array or scalar, where it is known; else None. Read-only.
+        dims: For integer vectors that stand for a shape (and integer scalars that stand for a
+            dimension, as a tuple of one): what is known of their values; else None.
+        variable: For a `resource` handle: the Spec of the variable's value; else None.
+    """
+
+    __slots__ = ("constant", "dims", "dtype", "shape", "variable")
+
+    def __init__(
+        self,
+        dtype: DType,
+        shape: Dims,
+        constant: np.ndarray[Any, Any] | np.generic | None = None,
+        dims: Dims = None,
+        variable: Spec | None = None,
+    ) -> None:
+        self.dtype = dtype
+        self.shape = shape
+        self.constant = constant
+        self.dims = dims
+        self.variable = variable
+
+    def like(self, dtype: DType | None = None) -> Spec:
+        """Returns a Spec of the same shape, its value unknown."""
+        return Spec(dtype or self.dtype, self.shape)
+
+    @property
+    def rank(self) -> int | None:
+        """The rank, None if unknown."""
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def nbytes(self) -> int | None:
+        """Bytes of a value, None if not known."""
+        n = size_of(self.shape)
+        return None if n is None else n * self.dtype.size
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the shape is fully known."""
+        return is_known(self.shape)
+
+    def shape_value(self) -> Dims:
+        """What is known of the shape that this integer vector stands for (None: nothing)."""
+        if self.constant is not None:
+            flat = self.constant.reshape(-1).tolist()
+            return tuple(None if d < 0 else d for d in flat)
+        if self.dims is not None:
+            return self.dims
+        if self.shape is not None and len(self.shape) == 1 and self.shape[0] is not None:
+            return (None,) * self.shape[0]
+        return None
+
+    def __str__(self) -> str:
+        return f"{self.dtype}{text(self.shape)}"
+
+    __repr__ = __str__
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """A first guess of what one invocation costs; None where shapes are unknown."""
+
+    flops: float | None
+    #: Bytes read and written.
+    nbytes: float | None
+
+
+class Op:
+    """Base class of all ops; subclasses are frozen dataclasses with a docstring.
+
+    Class attributes:
+        template: Python expression that generated code inlines in place of a kernel call, e.g.
+            "{0} + {1}"; `xp` is the array module. Equal to `kernel`, bit by bit.
+        scalar_template: The same for inputs of which all are numeric and statically rank 0, if better.
+        is_stateful: Reads or writes state: never merged, never folded. A stateful op's first input is
+            the resource handle; its kernel gets the resource object there.
+        is_random: The kernel takes a counter-based generator after `xp`.
+        is_blocking: May wait for another step or device.
+        reads_state, writes_state: What a stateful op does to the resource of input 0.
+        views: Inputs of which an output may share memory.
+        grad_reads: Names of `grad`'s parameters whose *values* the gradient uses ("y" is the output;
+            shapes alone do not count).
+        devices: Device types with a kernel.
+    """
+
+    template: ClassVar[str | None] = None
+    scalar_template: ClassVar[str | None] = None
+    is_stateful: ClassVar[bool] = False
+    is_random: ClassVar[bool] = False
+    is_blocking: ClassVar[bool] = False
+    reads_state: ClassVar[bool] = False
+    writes_state: ClassVar[bool] = False
+    views: ClassVar[tuple[int, ...]] = ()
+    grad_reads: ClassVar[tuple[str, ...]] = ()
+    devices: ClassVar[tuple[str, ...]] = ("CPU", "GPU")
+    is_differentiable: ClassVar[bool] = True
+
+    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if abstract:
+            return
+        if not cls.__doc__ or cls.__doc__.startswith(f"{cls.__name__}("):
+            raise InvalidArgumentError(f"op {cls.__name__} needs a docstring")
+        known = _registry.get(cls.__name__)
+        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise AlreadyExistsError(f"there is an op named {cls.__name__} already, in {known.__module__}")
+        _registry[cls.__name__] = cls
+
+    @property
+    def type(self) -> str:
+        """The op type's name."""
+        return type(self).__name__
+
+    def attributes(self) -> dict[str, Any]:
+        """The attributes by name."""
+        if not dataclasses.is_dataclass(self):
+            return {}
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    def infer(self, *inputs: Any) -> Any:
+        """Returns the `Spec` of the output, or a tuple of them, for inputs of the given Specs.
+
+        Raises:
+            InvalidArgumentError: if the inputs do not fit; the message alone, the graph adds the rest.
+        """
+        raise NotImplementedError
+
+    def grad(self, g: Any, y: Any, *inputs: Any) -> tuple[Tensor | None, ...]:
+        """Adds the gradient's operations and returns one cotangent per input, None for "no influence".
+
+        Args:
+            g: Cotangent of the output (of several outputs: a tuple, None where nothing arrives).
+            y: The output (of several: a tuple).
+            inputs: The inputs.
+        """
+        raise UnsupportedGradientError(
+            f"op {self.type} has no gradient; fs.stop_gradient marks a path that needs none"
+        )
+
+    def kernel(self, xp: ArrayModule, *inputs: Array) -> Any:
+        """Returns the output's value, or a tuple of values, or None for an op without outputs."""
+        raise NotImplementedError
+
+    def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
+        """Returns the estimate that placement and safepoints use: by default one flop per element."""
+        sizes = [size_of(s.shape) for s in outputs]
+        moved = [s.nbytes for s in (*inputs, *outputs) if s.dtype.kind not in "rs"]
+        return Cost(
+            None if None in sizes else float(sum(n for n in sizes if n is not None)),
+            None if None in moved else float(sum(n for n in moved if n is not None)),
+        )
+
+
+class UnsupportedGradientError(InvalidArgumentError, LookupError):
+    """A gradient was asked for through an op that has none."""
+
+
+_registry: dict[str, type[Op]] = {}
+#: Kernels that replace `Op.kernel` on one device type: (op type, device type) -> function(op, xp, *inputs).
+_kernels: dict[tuple[str, str], Callable[..., Any]] = {}
+
+
+def op_class(name: str) -> type[Op]:
+    """Returns the op class registered under `name`; raises NotFoundError if there is none."""
+    try:
+        return _registry[name]
+    except KeyError:
+        raise NotFoundError(f"no op type is named {name!r}") from None
+
+
+def all_ops() -> dict[str, type[Op]]:
+    """Returns all registered op classes by name."""
+    return dict(_registry)
+
+
+def register_kernel(op: type[Op], device_type: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: `fn(op, xp, *inputs)` is the kernel of `op` on `device_type` ("CPU", "GPU", ...)."""
+
+    def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+        _kernels[op.__name__, device_type] = fn
+        return fn
+
+    return register
+
+
+def has_kernel(op: Op, device_type: str) -> bool:
+    """Whether `op` can run on devices of this type."""
+    return device_type in op.devices or (op.type, device_type) in _kernels
+
+
+def kernel_of(op: Op, device_type: str) -> Callable[..., Any]:
+    """Returns the function `kernel(xp, *inputs)` of `op` on devices of this type.
+
+    Raises:
+        UnimplementedError: if there is none.
+    """
+    special = _kernels.get((op.type, device_type))
+    if special is not None:
+        return special.__get__(op)  # type: ignore[no-any-return]
+    return op.kernel
+
+
+def is_special(op: Op, device_type: str) -> bool:
+    """Whether the device type has a kernel of its own, which a template must not replace."""
+    return (op.type, device_type) in _kernels

@@ -1,0 +1,345 @@
+"""Operations and tensors: the graph's nodes and the values that flow between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.dtypes import DType
+from flowscope.graph.op import Op, Spec
+from flowscope.graph.origin import Origin
+from flowscope.graph.shapes import TensorShape, as_dims, merge_dims, text
+
+if TYPE_CHECKING:
+    from flowscope.graph.graph import Block, Graph
+
+#: What `a + b`, `a[i]`, ... do; the op library fills it. Keys are special methods' names.
+operators: dict[str, Callable[..., Any]] = {}
+#: How `Tensor.eval` and `Operation.run` run; the runtime fills it with a function
+#: `(fetch, feed_dict, session) -> value`.
+runner: list[Callable[[Any, Any, Any], Any]] = []
+
+
+def _run(fetch: Any, feed_dict: Any, session: Any) -> Any:
+    if not runner:
+        raise InvalidArgumentError("flowscope's runtime is not loaded: import flowscope")
+    return runner[0](fetch, feed_dict, session)
+
+
+class Tensor:
+    """A value that flows along an edge: output `value_index` of operation `op`.
+
+    Attributes:
+        op: The operation that makes it.
+        value_index: Which of its outputs.
+        spec: Dtype, static shape and what else is known.
+    """
+
+    __slots__ = ("__weakref__", "op", "spec", "value_index")
+
+    #: NumPy must not take over `array + tensor`.
+    __array_priority__ = 100
+
+    def __init__(self, op: Operation, value_index: int, spec: Spec) -> None:
+        self.op = op
+        self.value_index = value_index
+        self.spec = spec
+
+    @property
+    def name(self) -> str:
+        """The operation's name, a colon and the output's index."""
+        return f"{self.op.name}:{self.value_index}"
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self.spec.dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """Static shape."""
+        return TensorShape(self.spec.shape)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that it belongs to."""
+        return self.op.graph
+
+    @property
+    def device(self) -> str:
+        """The device that was asked for, "" for none."""
+        return self.op.device
+
+    def get_shape(self) -> TensorShape:
+        """Returns the static shape."""
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Adds what is known of the shape; raises ValueError if it contradicts."""
+        s = self.spec
+        self.spec = Spec(s.dtype, merge_dims(s.shape, as_dims(shape)), s.constant, s.dims, s.variable)
+        self.graph.touch()
+
+    def consumers(self) -> list[Operation]:
+        """Returns the operations that take it as an input, in order of creation."""
+        return [op for op in self.graph.get_operations()[self.op.id + 1 :] if self in op.inputs]
+
+    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
+        """Runs it in `session` (by default the default session) and returns its value."""
+        return _run(self, feed_dict, session)
+
+    def ref(self) -> Tensor:
+        """Returns something hashable that stands for it: itself."""
+        return self
+
+    def __repr__(self) -> str:
+        place = self.op.origin.place
+        made = f", {place}" if place else ""
+        device = f", device={self.device}" if self.device else ""
+        return f"<fs.Tensor '{self.name}' {self.dtype}{text(self.spec.shape)}{device}{made}>"
+
+    def __bool__(self) -> bool:
+        raise _misuse(self, "has no truth value while the graph is built: use fs.where or run it first")
+
+    def __iter__(self) -> Any:
+        shape = self.spec.shape
+        if not shape or shape[0] is None:
+            raise _misuse(self, "cannot be iterated over: its first dimension is not known, use fs.unstack")
+        return iter([self[i] for i in range(shape[0])])
+
+    def __len__(self) -> int:
+        raise _misuse(self, "has no len(): use fs.shape(x)[0] or x.shape[0]")
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise _misuse(self, "is not an array: run it in a session to get one")
+
+    def __float__(self) -> float:
+        raise _misuse(self, "is not a number: run it in a session to get one")
+
+    def __int__(self) -> int:
+        raise _misuse(self, "is not a number: run it in a session to get one")
+
+    __index__ = __int__
+
+    # One line per operator; `==` and `!=` compare identity, as in TensorFlow 1.
+    def __getitem__(self, key: Any) -> Tensor:
+        return _op("__getitem__", self, key)
+
+    def __add__(self, other: Any) -> Tensor:
+        return _op("__add__", self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return _op("__add__", other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return _op("__sub__", self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return _op("__sub__", other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return _op("__mul__", self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return _op("__mul__", other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return _op("__truediv__", self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return _op("__truediv__", other, self)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return _op("__floordiv__", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return _op("__floordiv__", other, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return _op("__mod__", self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return _op("__mod__", other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return _op("__pow__", self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return _op("__pow__", other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return _op("__matmul__", self, other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return _op("__matmul__", other, self)
+
+    def __and__(self, other: Any) -> Tensor:
+        return _op("__and__", self, other)
+
+    def __rand__(self, other: Any) -> Tensor:
+        return _op("__and__", other, self)
+
+    def __or__(self, other: Any) -> Tensor:
+        return _op("__or__", self, other)
+
+    def __ror__(self, other: Any) -> Tensor:
+        return _op("__or__", other, self)
+
+    def __xor__(self, other: Any) -> Tensor:
+        return _op("__xor__", self, other)
+
+    def __rxor__(self, other: Any) -> Tensor:
+        return _op("__xor__", other, self)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return _op("__lt__", self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return _op("__le__", self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return _op("__gt__", self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return _op("__ge__", self, other)
+
+    def __neg__(self) -> Tensor:
+        return _op("__neg__", self)
+
+    def __abs__(self) -> Tensor:
+        return _op("__abs__", self)
+
+    def __invert__(self) -> Tensor:
+        return _op("__invert__", self)
+
+
+
+def _op(method: str, *args: Any) -> Any:
+    return operators[method](*args)
+
+
+def _misuse(tensor: Tensor, message: str) -> InvalidArgumentError:
+    error = type("TensorUseError", (InvalidArgumentError, TypeError), {})(f"a tensor {message}")
+    return error.located(op=tensor.op.name, op_type=None, **where(tensor.op))  # type: ignore[no-any-return]
+
+
+def where(op: Operation) -> dict[str, str | None]:
+    """Returns an error's `origin` and `source` for an operation."""
+    place = op.origin.place
+    return {"origin": str(place) if place else None, "source": place.text if place else None}
+
+
+class Operation:
+    """One use of an op in a graph.
+
+    Attributes:
+        graph: The graph that owns it.
+        id: Its position in the graph; later operations have higher ones.
+        definition: The `Op` with its attributes.
+        name: Unique in the graph.
+        inputs: Tensors it takes.
+        control_inputs: Operations that must finish before it starts.
+        outputs: Tensors it makes.
+        device: The device that was asked for, "" for none.
+        origin: The user's lines that made it.
+        block: The block that it stands in.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "block",
+        "colocation",
+        "control_inputs",
+        "definition",
+        "device",
+        "graph",
+        "id",
+        "inputs",
+        "name",
+        "origin",
+        "outputs",
+    )
+
+    def __init__(
+        self,
+        graph: Graph,
+        id: int,
+        definition: Op,
+        name: str,
+        inputs: tuple[Tensor, ...],
+        control_inputs: tuple[Operation, ...],
+        specs: Any,
+        device: str,
+        origin: Origin,
+        block: Block,
+        colocation: tuple[str, ...],
+    ) -> None:
+        self.graph = graph
+        self.id = id
+        self.definition = definition
+        self.name = name
+        self.inputs = inputs
+        self.control_inputs = control_inputs
+        self.device = device
+        self.origin = origin
+        self.block = block
+        self.colocation = colocation
+        if type(specs) is tuple:
+            self.outputs = tuple([Tensor(self, i, s) for i, s in enumerate(specs)])
+        else:
+            self.outputs = (Tensor(self, 0, specs),)
+
+    @property
+    def type(self) -> str:
+        """The op type, e.g. "MatMul"."""
+        return self.definition.type
+
+    @property
+    def node_def(self) -> Operation:
+        """The operation itself: it has `name`, `device` and `attr` of its own."""
+        return self
+
+    @property
+    def attr(self) -> dict[str, Any]:
+        """Attributes by name."""
+        return self.definition.attributes()
+
+    @property
+    def op_def(self) -> Op:
+        """The op's definition."""
+        return self.definition
+
+    @property
+    def traceback(self) -> tuple[Any, ...]:
+        """The user's lines that made it, innermost first."""
+        return self.origin.places
+
+    def values(self) -> tuple[Tensor, ...]:
+        """Returns the outputs."""
+        return self.outputs
+
+    def get_attr(self, name: str) -> Any:
+        """Returns an attribute; raises ValueError if there is none of this name."""
+        attributes = self.definition.attributes()
+        if name not in attributes:
+            known = ", ".join(attributes) or "none"
+            raise InvalidArgumentError(f"{self.type} has no attribute {name!r}; it has {known}")
+        return attributes[name]
+
+    def colocation_groups(self) -> list[str]:
+        """Returns the names of operations it must share a device with (at least its own)."""
+        return [f"loc:@{n}" for n in self.colocation or (self.name,)]
+
+    def run(self, feed_dict: Any = None, session: Any = None) -> None:
+        """Runs it in `session` (by default the default session)."""
+        _run(self, feed_dict, session)
+
+    def _add_control_input(self, op: Operation) -> None:
+        self.graph.add_control_input(self, op)
+
+    def __repr__(self) -> str:
+        place = self.origin.place
+        made = f", {place}" if place else ""
+        inputs = ", ".join(t.name for t in self.inputs)
+        return f"<fs.Operation '{self.name}' {self.type}({inputs}){made}>"

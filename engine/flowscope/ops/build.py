@@ -1,0 +1,62 @@
+"""How op functions turn their arguments into tensors and add an operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowscope.graph.constant import Convertible, convert_to_tensor
+from flowscope.graph.default import get_default_graph
+from flowscope.graph.dtypes import DType
+from flowscope.graph.op import Op
+from flowscope.graph.operation import Operation, Tensor
+
+
+def apply(op: Op, *inputs: Tensor, name: str | None = None) -> Tensor:
+    """Adds `op` on tensors and returns its only output."""
+    graph = inputs[0].op.graph if inputs else get_default_graph()
+    return graph.add(op, inputs, name).outputs[0]
+
+
+def apply_many(op: Op, *inputs: Tensor, name: str | None = None) -> tuple[Tensor, ...]:
+    """Adds `op` on tensors and returns all its outputs."""
+    graph = inputs[0].op.graph if inputs else get_default_graph()
+    return graph.add(op, inputs, name).outputs
+
+
+def apply_none(op: Op, *inputs: Tensor, name: str | None = None) -> Operation:
+    """Adds `op`, which has no output, and returns the operation."""
+    graph = inputs[0].op.graph if inputs else get_default_graph()
+    return graph.add(op, inputs, name)
+
+
+def unary(op: Op, x: Any, name: str | None = None, dtype: DType | None = None) -> Tensor:
+    """Adds `op` on `x`; a constant that is made for it is named "<op's name>/x"."""
+    if type(x) is not Tensor:
+        x = _argument(x, "x", name or op.type, dtype)
+    return x.op.graph.add(op, (x,), name).outputs[0]  # type: ignore[no-any-return]
+
+
+def binary(op: Op, x: Any, y: Any, name: str | None = None) -> Tensor:
+    """Adds `op` on `x` and `y`; a Python value among them takes the other's dtype.
+
+    A constant that is made is named "<op's name>/x" or "/y", as in TensorFlow.
+    """
+    if type(x) is not Tensor:
+        if isinstance(x, Convertible):
+            x = x._as_tensor()
+        elif type(y) is Tensor or isinstance(y, Convertible):
+            y = y if type(y) is Tensor else y._as_tensor()
+            x = _argument(x, "x", name or op.type, y.spec.dtype)
+        else:
+            x = _argument(x, "x", name or op.type, None)
+    if type(y) is not Tensor:
+        y = _argument(y, "y", name or op.type, x.spec.dtype)
+    return x.op.graph.add(op, (x, y), name).outputs[0]  # type: ignore[no-any-return]
+
+
+def _argument(value: Any, letter: str, op_name: str, dtype: DType | None) -> Tensor:
+    if isinstance(value, Tensor | Convertible):
+        return convert_to_tensor(value)
+    graph = get_default_graph()
+    owner = op_name.rstrip("/") if op_name.endswith("/") else graph.unique_name(op_name, mark_as_used=False)
+    return convert_to_tensor(value, dtype, name=f"{owner}/{letter}/")
