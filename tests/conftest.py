@@ -31,6 +31,12 @@ def source_env() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path}
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the browser tests last: after them, Playwright keeps asyncio's loop to itself."""
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skips tests of the group `gpu` where there is none, and says what is missing."""
     if item.get_closest_marker("gpu"):
