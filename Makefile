@@ -96,7 +96,7 @@ $(STAMPS)/venv:
 
 # The two sets of packages; each includes flowscope itself, editable, which also builds the front end.
 $(STAMPS)/lab: $(STAMPS)/venv pyproject.toml hatch_build.py
-	$(PIP) hatchling jupyter-builder
+	$(PIP) editables hatchling jupyter-builder
 	$(PIP) --editable '.[lab]'
 	@touch $@
 
