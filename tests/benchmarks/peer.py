@@ -1,0 +1,176 @@
+"""One side of a comparison: a process that does a piece of work each time it is asked.
+
+    python peer.py flowscope | tensorflow
+
+A line of JSON comes in, {"work": name, "args": {...}}; a line of JSON goes out, {"value": seconds}
+or {"error": text}. The work is written once, for TensorFlow 1's API, and runs on either: `fs` is
+the module `flowscope`, or `tensorflow.compat.v1`.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+WARM_S = 0.1
+BATCH_S = 0.1
+
+
+def load(name: str) -> Any:
+    """Returns the module that carries TensorFlow 1's API."""
+    if name == "flowscope":
+        import flowscope
+
+        return flowscope
+    os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
+    import tensorflow.compat.v1 as tf1
+
+    tf1.disable_eager_execution()
+    tf1.disable_control_flow_v2()
+    tf1.disable_resource_variables()
+    tf1.logging.set_verbosity(tf1.logging.ERROR)
+    return tf1
+
+
+def chain(fs: Any, x: Any, length: int) -> Any:
+    """Returns the end of a chain of scalar operations of four kinds, each of which also reads x.
+
+    Neighbours differ, and none is a no-op for a simplifier to drop.
+    """
+    kinds = (fs.add, fs.maximum, fs.subtract, fs.minimum)
+    y = x
+    for i in range(length):
+        y = kinds[i % 4](y, x)
+    return y
+
+
+class Step:
+    """One step: a scalar is fed, `length` operations run, one value is fetched."""
+
+    def __init__(self, fs: Any, length: int) -> None:
+        """Builds the graph and warms up."""
+        graph = fs.Graph()
+        with graph.as_default():
+            self.x = fs.placeholder(fs.float32, [])
+            self.y = chain(fs, self.x, length)
+        self.session = fs.Session(graph=graph)
+        self.per_batch = max(1, int(BATCH_S / self.seconds(warm_up(self.run))))
+
+    def run(self) -> None:
+        """Runs the step."""
+        self.session.run(self.y, {self.x: 2.0})
+
+    def seconds(self, count: int) -> float:
+        """Returns the mean time of a step over so many."""
+        run = self.run
+        start = time.perf_counter()
+        for _ in range(count):
+            run()
+        return (time.perf_counter() - start) / count
+
+    def measure(self) -> dict[str, float]:
+        """Returns the mean time of a step over one batch."""
+        return {"value": self.seconds(self.per_batch)}
+
+
+class Build:
+    """A chain is built in a fresh graph, and run for the first time in a fresh session."""
+
+    def __init__(self, fs: Any, length: int) -> None:
+        """Does it once, untimed."""
+        self.fs, self.length = fs, length
+        self.measure()
+
+    def measure(self) -> dict[str, float]:
+        """Returns the seconds for building, and for the session and its first step."""
+        fs = self.fs
+        gc.collect()  # what the last round left is not this one's
+        start = time.perf_counter()
+        graph = fs.Graph()
+        with graph.as_default():
+            x = fs.placeholder(fs.float32, [])
+            y = chain(fs, x, self.length)
+        built = time.perf_counter()
+        with fs.Session(graph=graph) as session:
+            opened = time.perf_counter()
+            session.run(y, {x: 2.0})
+            done = time.perf_counter()
+        return {"build": built - start, "first_run": done - opened}
+
+
+class Watched:
+    """A loop inside one step, without a subscriber to the live bus and with one, in turns."""
+
+    def __init__(self, fs: Any, iterations: int) -> None:
+        """Builds the loop and warms up."""
+        from flowscope import live
+
+        self.subscribe = live.subscribe
+        graph = fs.Graph()
+        with graph.as_default():
+            count = fs.placeholder(fs.int32, [])
+            self.feed = {count: iterations}
+            self.end = fs.while_loop(
+                lambda i, _: fs.less(i, count),
+                lambda i, v: (fs.add(i, 1), fs.add(fs.multiply(v, 0.5), 1.0)),
+                (fs.constant(0), fs.constant(1.0)),
+            )
+        self.session = fs.Session(graph=graph)
+        warm_up(self.run)
+
+    def run(self) -> None:
+        """Runs the loop."""
+        self.session.run(self.end, self.feed)
+
+    def measure(self) -> dict[str, float]:
+        """Returns the seconds of a loop that nobody watches, and of one that is watched."""
+        start = time.perf_counter()
+        self.run()
+        alone = time.perf_counter() - start
+        unsubscribe = self.subscribe(lambda _message: None)
+        try:
+            start = time.perf_counter()
+            self.run()
+            return {"unwatched": alone, "watched": time.perf_counter() - start}
+        finally:
+            unsubscribe()
+
+
+WORK: dict[str, Callable[..., Any]] = {"step": Step, "build": Build, "watched": Watched}
+
+
+def warm_up(run: Callable[[], None]) -> int:
+    """Runs it for a while, three times at least; returns how often."""
+    calls, start = 0, time.perf_counter()
+    while calls < 3 or time.perf_counter() - start < WARM_S:
+        run()
+        calls += 1
+    return calls
+
+
+def serve(name: str) -> None:
+    """Answers one line after the other, until there are no more."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a library prints must not get between the answers
+    fs = load(name)
+    print(json.dumps({"ready": name}), file=answers, flush=True)
+    prepared: dict[str, Any] = {}
+    for line in sys.stdin:
+        try:
+            request = json.loads(line)
+            if line not in prepared:
+                prepared[line] = WORK[request["work"]](fs, **request["args"])
+            answer = prepared[line].measure()
+        except Exception:
+            answer = {"error": traceback.format_exc()}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
