@@ -175,7 +175,7 @@ class FrontEndHook(BuildHookInterface):  # type: ignore[type-arg]
         """Returns what must be installed before `initialize` is called."""
         return FrontEnd(Path(self.root)).needs()
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Builds what is out of date; the wheel installs the extension to share/jupyter."""
         front_end = FrontEnd(Path(self.root))
         try:
