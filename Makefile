@@ -12,6 +12,7 @@ PY := $(BIN)/python
 STAMPS := $(VENV)/.stamps
 FRONT_END := $(shell find labextension -type f \
 	-not -path '*/node_modules/*' -not -path '*/lib/*' -not -path '*/dist/*' 2>/dev/null)
+AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -26,7 +27,7 @@ help: ## list the targets
 
 .PHONY: lab
 lab: $(STAMPS)/lab $(STAMPS)/front-end ## open the tutorials in JupyterLab (LAB_ARGS="--no-browser --port=9999")
-	$(BIN)/jupyter lab --notebook-dir=tutorials $(LAB_ARGS)
+	$(BIN)/jupyter lab --notebook-dir=tutorials $(AS_ROOT) $(LAB_ARGS)
 
 # ---------------------------------------------------------------- work
 
