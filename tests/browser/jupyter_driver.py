@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 import threading
+import time
+import urllib.error
 import urllib.request
 from itertools import count
 from pathlib import Path
@@ -93,9 +95,19 @@ class JupyterServer:
             text=True,
         )
         threading.Thread(target=self._read_log, daemon=True).start()
-        if not self._is_up.wait(START_TIMEOUT_S) or not self.url:
+        if not self._is_up.wait(START_TIMEOUT_S) or not self.url or not self._answers():
             self.stop()
             raise RuntimeError("JupyterLab did not start:\n" + self.log_text())
+
+    def _answers(self) -> bool:
+        """Asks until the server answers: it prints its address a moment before it listens."""
+        for _ in range(200):
+            try:
+                self.request("/api/status")
+                return True
+            except urllib.error.URLError:
+                time.sleep(0.1)
+        return False
 
     def _read_log(self) -> None:
         assert self._process is not None

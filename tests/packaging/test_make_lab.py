@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 import threading
+import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -49,6 +51,7 @@ def test_make_lab(root: Path, tmp_path: Path) -> None:
                 url = found[1]
                 break
         assert url, "".join(log)
+        _wait(url)
         names = {item["name"] for item in _get(f"{url}/api/contents")["content"]}
         notebooks = {path.name for path in (root / "tutorials").glob("*.ipynb")}
         assert notebooks <= names
@@ -61,6 +64,17 @@ def test_make_lab(root: Path, tmp_path: Path) -> None:
         else:
             process.kill()
         process.communicate(timeout=30)
+
+
+def _wait(url: str) -> None:
+    """Asks until the server answers: it prints its address a moment before it listens."""
+    for _ in range(200):
+        try:
+            _get(f"{url}/api/status")
+            return
+        except urllib.error.URLError:
+            time.sleep(0.1)
+    raise AssertionError(f"{url} does not answer")
 
 
 def _get(url: str, method: str = "GET") -> list[dict[str, str]] | dict[str, list[dict[str, str]]]:
