@@ -114,7 +114,7 @@ class FrontEnd:
         if installed.is_file() and installed.stat().st_mtime >= lock.stat().st_mtime:
             return
         try:
-            self.npm("ci", "--no-audit", "--no-fund")
+            self.npm("ci", "--no-audit", "--no-fund", "--fetch-retry-mintimeout=1000")
         except subprocess.CalledProcessError as error:
             raise FrontEndUnavailable("the npm packages could not be fetched (npm ci)") from error
         installed.touch()
