@@ -105,41 +105,32 @@ class Build:
 
 
 class Watched:
-    """A loop inside one step, without a subscriber to the live bus and with one, in turns."""
+    """A loop of steps, without a subscriber to the live bus and with one, in turns."""
 
-    def __init__(self, fs: Any, iterations: int) -> None:
-        """Builds the loop and warms up."""
-        from flowscope import live
+    def __init__(self, fs: Any, length: int, seconds: float) -> None:
+        """Prepares the step; each of the two loops takes about so many seconds."""
+        from flowscope.live.bus import Feed
 
-        self.subscribe = live.subscribe
-        graph = fs.Graph()
-        with graph.as_default():
-            count = fs.placeholder(fs.int32, [])
-            self.feed = {count: iterations}
-            self.end = fs.while_loop(
-                lambda i, _: fs.less(i, count),
-                lambda i, v: (fs.add(i, 1), fs.add(fs.multiply(v, 0.5), 1.0)),
-                (fs.constant(0), fs.constant(1.0)),
-            )
-        self.session = fs.Session(graph=graph)
-        warm_up(self.run)
+        self.step = Step(fs, length)
+        self.feed = Feed(self.step.session.graph, self.step.session)
+        self.count = max(1, round(self.step.per_batch * seconds / BATCH_S))
+        self.messages = 0
 
-    def run(self) -> None:
-        """Runs the loop."""
-        self.session.run(self.end, self.feed)
+    def receive(self, _message: Any) -> None:
+        """Counts a message of the bus."""
+        self.messages += 1
 
     def measure(self) -> dict[str, float]:
-        """Returns the seconds of a loop that nobody watches, and of one that is watched."""
-        start = time.perf_counter()
-        self.run()
-        alone = time.perf_counter() - start
-        unsubscribe = self.subscribe(lambda _message: None)
+        """Returns the seconds per step of a loop that nobody watches, and of one that is watched."""
+        alone = self.step.seconds(self.count)
+        unsubscribe = self.feed.subscribe(self.receive)
         try:
-            start = time.perf_counter()
-            self.run()
-            return {"unwatched": alone, "watched": time.perf_counter() - start}
+            watched = self.step.seconds(self.count)
         finally:
             unsubscribe()
+        if self.messages == 0:
+            raise RuntimeError("the bus told nothing about the watched loop")
+        return {"unwatched": alone, "watched": watched}
 
 
 WORK: dict[str, Callable[..., Any]] = {"step": Step, "build": Build, "watched": Watched}
