@@ -121,7 +121,7 @@ class Watched:
         self.messages += 1
 
     def measure(self) -> dict[str, float]:
-        """Returns the seconds per step of a loop that nobody watches, and of one that is watched."""
+        """Returns the seconds per step of a loop nobody watches, and of one that is watched."""
         alone = self.step.seconds(self.count)
         unsubscribe = self.feed.subscribe(self.receive)
         try:
