@@ -1,1 +1,9 @@
-"""The IPython extension: `%load_ext flowscope`, its magics, and the live channel."""
+"""The IPython extension: `%load_ext flowscope`.
+
+It tells the engine which cell a line stands in and whether a cell is running, and shortens the
+traceback of a flowscope error to the user's own lines.
+"""
+
+from flowscope_kernel.extension import load_ipython_extension, unload_ipython_extension
+
+__all__ = ["load_ipython_extension", "unload_ipython_extension"]

@@ -14,6 +14,7 @@ from flowscope.graph.dtypes import DType, as_dtype, float32, int32, int64, of_nu
 from flowscope.graph.graph import Graph
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
+from flowscope.graph.overloads import Overloads
 from flowscope.graph.shapes import as_dims, is_known, text
 
 #: Packs a list that holds tensors into one tensor; the op library fills it.
@@ -181,7 +182,7 @@ def _short(value: Any) -> str:
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
-class Convertible:
+class Convertible(Overloads):
     """Base of what is not a tensor but stands for one in every op: variables, for example."""
 
     def _as_tensor(self) -> Tensor:

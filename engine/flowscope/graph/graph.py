@@ -63,6 +63,7 @@ class Graph:
         self._by_name: dict[str, Operation] = {}
         self._names: dict[str, int] = {}
         self._collections: dict[Any, list[Any]] = {}
+        self._writes: dict[Tensor, int] = {}
         self._finalized = False
         # The scopes that new operations are made in.
         self._scope = ""
@@ -119,6 +120,9 @@ class Graph:
             wish = fn(op)
             if wish:
                 op.device = _merged(str(wish), op.device)
+        if definition.writes_state:
+            for t in inputs:
+                self._writes[t] = self._writes.get(t, 0) + 1
         self._by_name[full] = op
         self._block.operations.append(op)
         self._operations.append(op)
@@ -158,6 +162,10 @@ class Graph:
                     seen.add(p)
                     stack.append(p)
         return False
+
+    def writes_to(self, handle: Tensor) -> int:
+        """Returns how many operations that write the variable of this handle there are so far."""
+        return self._writes.get(handle, 0)
 
     def touch(self) -> None:
         """Notes that something changed."""

@@ -124,11 +124,12 @@ class Op:
         template: Python expression that generated code inlines in place of a kernel call, e.g.
             "{0} + {1}"; `xp` is the array module. Equal to `kernel`, bit by bit.
         scalar_template: The same for inputs of which all are numeric and statically rank 0, if better.
-        is_stateful: Reads or writes state: never merged, never folded. A stateful op's first input is
-            the resource handle; its kernel gets the resource object there.
+        is_stateful: Reads or writes state: never merged, never folded. Where it takes a resource
+            handle its kernel gets the resource object.
         is_random: The kernel takes a counter-based generator after `xp`.
         is_blocking: May wait for another step or device.
-        reads_state, writes_state: What a stateful op does to the resource of input 0.
+        reads_state, writes_state: What a stateful op does to the resources whose handles it takes.
+        accepts_empty: Whether it can read a variable that has no value.
         views: Inputs of which an output may share memory.
         grad_reads: Names of `grad`'s parameters whose *values* the gradient uses ("y" is the output;
             shapes alone do not count).
@@ -142,6 +143,7 @@ class Op:
     is_blocking: ClassVar[bool] = False
     reads_state: ClassVar[bool] = False
     writes_state: ClassVar[bool] = False
+    accepts_empty: ClassVar[bool] = False
     views: ClassVar[tuple[int, ...]] = ()
     grad_reads: ClassVar[tuple[str, ...]] = ()
     devices: ClassVar[tuple[str, ...]] = ("CPU", "GPU")

@@ -9,13 +9,12 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import DType
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.origin import Origin
+from flowscope.graph.overloads import Overloads
 from flowscope.graph.shapes import TensorShape, as_dims, merge_dims, text
 
 if TYPE_CHECKING:
     from flowscope.graph.graph import Block, Graph
 
-#: What `a + b`, `a[i]`, ... do; the op library fills it. Keys are special methods' names.
-operators: dict[str, Callable[..., Any]] = {}
 #: How `Tensor.eval` and `Operation.run` run; the runtime fills it with a function
 #: `(fetch, feed_dict, session) -> value`.
 runner: list[Callable[[Any, Any, Any], Any]] = []
@@ -27,7 +26,7 @@ def _run(fetch: Any, feed_dict: Any, session: Any) -> Any:
     return runner[0](fetch, feed_dict, session)
 
 
-class Tensor:
+class Tensor(Overloads):
     """A value that flows along an edge: output `value_index` of operation `op`.
 
     Attributes:
@@ -37,9 +36,6 @@ class Tensor:
     """
 
     __slots__ = ("__weakref__", "op", "spec", "value_index")
-
-    #: NumPy must not take over `array + tensor`.
-    __array_priority__ = 100
 
     def __init__(self, op: Operation, value_index: int, spec: Spec) -> None:
         self.op = op
@@ -121,102 +117,6 @@ class Tensor:
         raise _misuse(self, "is not a number: run it in a session to get one")
 
     __index__ = __int__
-
-    # One line per operator; `==` and `!=` compare identity, as in TensorFlow 1.
-    def __getitem__(self, key: Any) -> Tensor:
-        return _op("__getitem__", self, key)
-
-    def __add__(self, other: Any) -> Tensor:
-        return _op("__add__", self, other)
-
-    def __radd__(self, other: Any) -> Tensor:
-        return _op("__add__", other, self)
-
-    def __sub__(self, other: Any) -> Tensor:
-        return _op("__sub__", self, other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return _op("__sub__", other, self)
-
-    def __mul__(self, other: Any) -> Tensor:
-        return _op("__mul__", self, other)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return _op("__mul__", other, self)
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return _op("__truediv__", self, other)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return _op("__truediv__", other, self)
-
-    def __floordiv__(self, other: Any) -> Tensor:
-        return _op("__floordiv__", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Tensor:
-        return _op("__floordiv__", other, self)
-
-    def __mod__(self, other: Any) -> Tensor:
-        return _op("__mod__", self, other)
-
-    def __rmod__(self, other: Any) -> Tensor:
-        return _op("__mod__", other, self)
-
-    def __pow__(self, other: Any) -> Tensor:
-        return _op("__pow__", self, other)
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return _op("__pow__", other, self)
-
-    def __matmul__(self, other: Any) -> Tensor:
-        return _op("__matmul__", self, other)
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return _op("__matmul__", other, self)
-
-    def __and__(self, other: Any) -> Tensor:
-        return _op("__and__", self, other)
-
-    def __rand__(self, other: Any) -> Tensor:
-        return _op("__and__", other, self)
-
-    def __or__(self, other: Any) -> Tensor:
-        return _op("__or__", self, other)
-
-    def __ror__(self, other: Any) -> Tensor:
-        return _op("__or__", other, self)
-
-    def __xor__(self, other: Any) -> Tensor:
-        return _op("__xor__", self, other)
-
-    def __rxor__(self, other: Any) -> Tensor:
-        return _op("__xor__", other, self)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return _op("__lt__", self, other)
-
-    def __le__(self, other: Any) -> Tensor:
-        return _op("__le__", self, other)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return _op("__gt__", self, other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return _op("__ge__", self, other)
-
-    def __neg__(self) -> Tensor:
-        return _op("__neg__", self)
-
-    def __abs__(self) -> Tensor:
-        return _op("__abs__", self)
-
-    def __invert__(self) -> Tensor:
-        return _op("__invert__", self)
-
-
-
-def _op(method: str, *args: Any) -> Any:
-    return operators[method](*args)
 
 
 def _misuse(tensor: Tensor, message: str) -> InvalidArgumentError:

@@ -1,0 +1,228 @@
+"""Reverse-mode gradients by graph extension (SPEC W23).
+
+Operations between xs and ys are visited from the last to the first; each op's `grad` turns the
+cotangents of its outputs into cotangents of its inputs, and what several consumers send is summed.
+Creation order is a topological order, so a heap by operation id is all the bookkeeping there is.
+
+Source: Abadi et al. 2016 (white paper), section 4.1.
+"""
+
+from __future__ import annotations
+
+import enum
+import heapq
+from collections.abc import Sequence
+from typing import Any
+
+from flowscope.errors import DTypeError, InvalidArgumentError, OpError
+from flowscope.graph.constant import Convertible, convert_to_tensor
+from flowscope.graph.dtypes import resource
+from flowscope.graph.operation import Operation, Tensor, where
+from flowscope.graph.shapes import compatible, text
+from flowscope.ops.arrays import ones_like, zeros, zeros_like
+from flowscope.ops.flow import add_n, tuple as gated_tuple
+
+
+class UnconnectedGradients(enum.Enum):
+    """What `gradients` returns for an x that has no influence on ys."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+class AggregationMethod:
+    """How several cotangents are summed; flowscope has one way, and takes all of TensorFlow's names."""
+
+    ADD_N = 0
+    DEFAULT = ADD_N
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: UnconnectedGradients = UnconnectedGradients.NONE,
+) -> list[Tensor | None]:
+    """Returns the derivatives of the sum of `ys` with respect to each of `xs`.
+
+    Args:
+        ys: A tensor or a list of them.
+        xs: A tensor or variable, or a list of them.
+        grad_ys: Cotangents of `ys`, None (for ones) or one (or None) per y.
+        name: Name scope of the operations.
+        colocate_gradients_with_ops: Whether an operation's gradient asks for the operation's device.
+        gate_gradients: Whether all gradients are computed before any is used.
+        aggregation_method: See `AggregationMethod`.
+        stop_gradients: Tensors that count as constants.
+        unconnected_gradients: What is returned for an x without influence: None or zeros.
+
+    Raises:
+        LookupError: if an op on the way has no gradient.
+        DTypeError: if a y or an x is neither floating-point nor complex.
+    """
+    __tracebackhide__ = True
+    ys, xs_given = _as_list(ys), _as_list(xs)
+    y_tensors = [convert_to_tensor(y) for y in ys]
+    x_tensors = [_source(x) for x in xs_given]
+    if not y_tensors:
+        raise InvalidArgumentError("gradients needs at least one y")
+    graph = y_tensors[0].graph
+    stopped = {_source(t) for t in _as_list(stop_gradients or [])}
+    for tensor in (*y_tensors, *x_tensors):
+        _check_differentiable(tensor)
+    with graph.name_scope(name):
+        sweep = _Sweep(x_tensors, y_tensors, stopped, colocate_gradients_with_ops)
+        sweep.seed(y_tensors, _cotangents(y_tensors, grad_ys))
+        sweep.run()
+        found = [sweep.total(x) for x in x_tensors]
+        if gate_gradients and any(g is not None for g in found):
+            found = gated_tuple(found)
+        if unconnected_gradients == UnconnectedGradients.ZERO:
+            found = [_zeros(x) if g is None else g for g, x in zip(found, x_tensors, strict=True)]
+    return found
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _source(x: Any) -> Tensor:
+    """Returns the tensor whose cotangent is x's gradient: a variable's handle stands for all its reads."""
+    handle = getattr(x, "handle", None)
+    if isinstance(x, Convertible) and isinstance(handle, Tensor):
+        return handle
+    return convert_to_tensor(x)
+
+
+def _check_differentiable(tensor: Tensor) -> None:
+    spec = tensor.spec.variable or tensor.spec
+    if not spec.dtype.is_differentiable:
+        raise DTypeError(f'gradients need floating-point or complex tensors, got {spec} from "{tensor.name}"')
+
+
+def _cotangents(ys: Sequence[Tensor], given: Any) -> list[Tensor]:
+    if given is None:
+        given = [None] * len(ys)
+    given = _as_list(given)
+    if len(given) != len(ys):
+        raise InvalidArgumentError(f"expected {len(ys)} grad_ys, one per y, got {len(given)}")
+    out = []
+    for i, (y, g) in enumerate(zip(ys, given, strict=True)):
+        if g is None:
+            out.append(ones_like(y, name=f"grad_ys_{i}"))
+            continue
+        g = convert_to_tensor(g, y.dtype, name=f"grad_ys_{i}")
+        if not compatible(g.spec.shape, y.spec.shape):
+            raise InvalidArgumentError(
+                f"grad_ys[{i}] must have its y's shape {text(y.spec.shape)}, got {text(g.spec.shape)}"
+            )
+        out.append(g)
+    return out
+
+
+def _zeros(x: Tensor) -> Tensor:
+    if x.spec.variable is not None:
+        return zeros(x.spec.variable.shape, x.spec.variable.dtype)
+    return zeros_like(x)
+
+
+class _Sweep:
+    """One backward pass: pending cotangents per tensor, operations in a heap by descending id."""
+
+    def __init__(
+        self, xs: Sequence[Tensor], ys: Sequence[Tensor], stopped: set[Tensor], colocate: bool
+    ) -> None:
+        self._between = _between(xs, ys, stopped)
+        self._stopped = stopped
+        self._colocate = colocate
+        self._pending: dict[Tensor, list[Tensor]] = {}
+        self._heap: list[tuple[int, Operation]] = []
+        self._queued: set[Operation] = set()
+
+    def seed(self, ys: Sequence[Tensor], cotangents: Sequence[Tensor]) -> None:
+        for y, g in zip(ys, cotangents, strict=True):
+            self._send(y, g)
+
+    def _send(self, tensor: Tensor, cotangent: Tensor) -> None:
+        self._pending.setdefault(tensor, []).append(cotangent)
+        op = tensor.op
+        if op in self._between and op not in self._queued and tensor not in self._stopped:
+            self._queued.add(op)
+            heapq.heappush(self._heap, (-op.id, op))
+
+    def total(self, tensor: Tensor) -> Tensor | None:
+        """Returns the sum of what arrived, as one tensor; None where nothing did."""
+        arrived = self._pending.get(tensor)
+        if not arrived:
+            return None
+        if len(arrived) > 1:
+            self._pending[tensor] = arrived = [add_n(arrived)]
+        return arrived[0]
+
+    def run(self) -> None:
+        while self._heap:
+            _, op = heapq.heappop(self._heap)
+            gs = tuple([None if t in self._stopped else self.total(t) for t in op.outputs])
+            if any(g is not None for g in gs):
+                self._through(op, gs)
+
+    def _through(self, op: Operation, gs: tuple[Tensor | None, ...]) -> None:
+        graph = op.graph
+        with graph.name_scope(op.name + "_grad"):
+            results = self._grad(op, gs)
+        for t, g in zip(op.inputs, results, strict=True):
+            if g is not None and (t.spec.dtype.is_differentiable or t.spec.dtype is resource):
+                self._send(t, g)
+
+    def _grad(self, op: Operation, gs: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+        several = len(op.outputs) != 1
+        arguments = (gs, op.outputs) if several else (gs[0], op.outputs[0])
+        try:
+            if self._colocate and op.device:
+                with op.graph.device(op.device):
+                    results = op.definition.grad(*arguments, *op.inputs)
+            else:
+                results = op.definition.grad(*arguments, *op.inputs)
+        except OpError as e:
+            raise e.located(op=op.name, op_type=op.type, **where(op)) from None
+        if len(results) != len(op.inputs):
+            raise InvalidArgumentError(
+                f"the gradient of {op.type} gave {len(results)} cotangents for {len(op.inputs)} inputs"
+            ).located(op=op.name, op_type=op.type, **where(op))
+        return results
+
+
+def _between(xs: Sequence[Tensor], ys: Sequence[Tensor], stopped: set[Tensor]) -> set[Operation]:
+    """Returns the operations through which a path leads from an x to a y."""
+    ancestors = _ancestors(ys)
+    reached: set[Tensor] = set(xs)
+    between: set[Operation] = set()
+    for op in sorted(ancestors, key=lambda o: o.id):
+        outputs = [t for t in op.outputs if t.spec.dtype.is_differentiable]
+        if not outputs or not op.definition.is_differentiable:
+            continue
+        if any(t in reached and t not in stopped for t in op.inputs):
+            between.add(op)
+            reached.update(outputs)
+    return between
+
+
+def _ancestors(ys: Sequence[Tensor]) -> set[Operation]:
+    found = {y.op for y in ys}
+    stack = list(found)
+    while stack:
+        for t in stack.pop().inputs:
+            if t.op not in found:
+                found.add(t.op)
+                stack.append(t.op)
+    return found
+
+
+__all__ = ["AggregationMethod", "UnconnectedGradients", "gradients"]

@@ -1,0 +1,205 @@
+"""The bus: looks at a graph and its session a few times a second and tells subscribers what changed.
+
+The engine does nothing for it: sessions count their steps anyway, and a thread of the bus reads the
+counters. So a watched step costs what an unwatched one does, but for the thread's share of the
+processor. A subscriber is a function that takes a message; it is called on the bus's thread and must
+not wait. Nothing runs while nobody is subscribed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any, Literal
+
+from flowscope.graph.graph import Graph
+from flowscope.live import progress
+from flowscope.live.schema import (
+    PROTOCOL,
+    Command,
+    Connect,
+    Delta,
+    FromKernel,
+    GraphChange,
+    Reply,
+    SessionState,
+    Snapshot,
+)
+from flowscope.live.state import GraphWatcher, Meter, session_state
+from flowscope.runtime.session import Session, open_sessions
+
+#: Seconds between two looks.
+PERIOD_S = 0.125
+
+Subscriber = Callable[[FromKernel], None]
+
+
+class Notebook:
+    """What the notebook tells the bus: whether a cell is running, and whether commands get through."""
+
+    def __init__(self) -> None:
+        #: None where nobody tells (plain Python).
+        self.cell_running: bool | None = None
+        self.control: Literal["live", "between cells"] = "live"
+
+
+notebook = Notebook()
+
+
+class Feed:
+    """The messages about one graph, for any number of subscribers: one sequence for all of them.
+
+    Args:
+        graph: The graph to look at.
+        session: The session to look at; the graph's latest open one if None.
+    """
+
+    def __init__(self, graph: Graph, session: Session | None = None) -> None:
+        self._graph = graph
+        self._chosen = None if session is None else weakref.ref(session)
+        self._subscribers: list[Subscriber] = []
+        self._seq = 0
+        self._lock = threading.RLock()
+        #: Ends the thread that looks; None while there is none.
+        self._end: threading.Event | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self._watcher = GraphWatcher()
+        self._meter = Meter()
+        self._metered: Session | None = None
+        self._told: SessionState | None = None
+
+    @property
+    def session(self) -> Session | None:
+        """The session that is looked at."""
+        if self._chosen is not None:
+            return self._chosen()
+        candidates = [s for s in list(open_sessions) if s.graph is self._graph]
+        return max(candidates, key=lambda s: s.number, default=None)
+
+    # -- subscribing ----------------------------------------------------------------------------
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Sends every message to `subscriber` from now on; returns a function that ends it."""
+        with self._lock:
+            self._subscribers.append(subscriber)
+            if self._end is None:
+                self._end = threading.Event()
+                threading.Thread(
+                    target=self._look, args=(self._end,), name="flowscope live", daemon=True
+                ).start()
+        return lambda: self._unsubscribe(subscriber)
+
+    def _unsubscribe(self, subscriber: Subscriber) -> None:
+        with self._lock:
+            if subscriber in self._subscribers:
+                self._subscribers.remove(subscriber)
+            if not self._subscribers and self._end is not None:
+                self._end.set()
+                self._end = None
+
+    def _look(self, end: threading.Event) -> None:
+        while not end.wait(PERIOD_S):
+            self.tick(time.monotonic())
+
+    def _send(self, message: FromKernel) -> None:
+        for subscriber in list(self._subscribers):
+            subscriber(message)
+
+    # -- telling --------------------------------------------------------------------------------
+
+    def receive(self, message: Connect | Command) -> None:
+        """Takes a view's message: answers a Connect with a snapshot, carries a Command to the gate."""
+        if isinstance(message, Connect):
+            self.snapshot(time.monotonic())
+        else:
+            self._send(self._carry_out(message))
+            self.tick(time.monotonic())
+
+    def snapshot(self, now_s: float) -> Snapshot:
+        """Sends the full state to all subscribers and returns it."""
+        with self._lock:
+            self._forget()
+            message = self._snapshot(now_s)
+            self._send(message)
+        return message
+
+    def _snapshot(self, now_s: float) -> Snapshot:
+        state = self._session_state(now_s)
+        session = self.session
+        change = self._watcher.change(self._graph, session.placements if session else {})
+        self._told = state
+        self._seq += 1
+        return Snapshot(
+            seq=self._seq,
+            protocol=PROTOCOL,
+            graph_name="graph",
+            graph=change or _EMPTY,
+            session=state,
+            control=notebook.control,
+        )
+
+    def describe(self) -> Snapshot:
+        """Returns the full state as a message, without sending it."""
+        session = self.session
+        change = GraphWatcher().change(self._graph, session.placements if session else {})
+        state = session_state(session, None, None, None) if session else None
+        return Snapshot(0, PROTOCOL, "graph", change or _EMPTY, state, notebook.control)
+
+    def tick(self, now_s: float) -> Delta | None:
+        """Looks once; sends and returns what changed since the last look, None if nothing did."""
+        with self._lock:
+            session = self.session
+            change = self._watcher.change(self._graph, session.placements if session else {})
+            state = self._session_state(now_s)
+            if change is None and state == self._told:
+                return None
+            self._told = state
+            self._seq += 1
+            message = Delta(seq=self._seq, graph=change, session=state)
+            self._send(message)
+        return message
+
+    def _session_state(self, now_s: float) -> SessionState | None:
+        session = self.session
+        if session is None:
+            return None
+        if session is not self._metered:
+            self._meter, self._metered = Meter(), session
+        rate, step_time = self._meter.update(now_s, session.steps, session.busy_ns)
+        return session_state(session, rate, step_time, progress.current(now_s))
+
+    def _carry_out(self, command: Command) -> Reply:
+        session = self.session
+        if session is None:
+            return Reply(command.command_id, False, "no session runs this graph")
+        if command.name == "stop" and not self._is_busy(session):
+            return Reply(command.command_id, False, "nothing is running")
+        session.gate.request(command.name)
+        return Reply(command.command_id, True, _DONE[command.name])
+
+    def _is_busy(self, session: Session) -> bool:
+        if notebook.cell_running is not None:
+            return notebook.cell_running
+        return bool(session.running or (self._told and self._told.state != "idle"))
+
+
+_DONE = {
+    "pause": "pausing at the next safepoint",
+    "resume": "going on",
+    "stop": "stopping at the next safepoint",
+}
+_EMPTY = GraphChange(version=0, added=(), placed=())
+
+
+def message_from(data: Any) -> Connect | Command:
+    """Returns a view's message from its JSON form; raises ValueError if it is none."""
+    match data:
+        case {"kind": "connect"}:
+            return Connect()
+        case {"kind": "command", "command_id": int(number), "name": "pause" | "resume" | "stop" as name}:
+            return Command(number, name)
+    raise ValueError(f"not a message of protocol {PROTOCOL}: {data!r}")

@@ -1,0 +1,69 @@
+"""`fs.progress`: a loop that views can show with a bar and the time that is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sized
+from typing import TypeVar
+
+from flowscope.live.schema import Progress
+
+T = TypeVar("T")
+
+#: Trackers of the loops that run now, innermost last; views show the outermost.
+_running: list[_Tracker] = []
+
+
+class _Tracker:
+    """How far one loop has come."""
+
+    def __init__(self, description: str, total: int | None) -> None:
+        self.description = description
+        self.total = total
+        self.done = 0
+        self.start_s = time.monotonic()
+        self.end_s: float | None = None
+
+    def state(self, now_s: float) -> Progress:
+        elapsed = (now_s if self.end_s is None else self.end_s) - self.start_s
+        eta = None
+        if self.total is not None and self.done:
+            eta = round(elapsed / self.done * (self.total - self.done), 3)
+        return Progress(self.description, self.done, self.total, round(elapsed, 3), eta)
+
+
+def progress(iterable: Iterable[T], description: str = "", total: int | None = None) -> Iterator[T]:
+    """Yields the items of `iterable`; views of the graph show how far the loop has come.
+
+        for step in fs.progress(range(1000), "training"):
+            sess.run(train_op, feed)
+
+    Args:
+        iterable: What to loop over.
+        description: Shown beside the bar.
+        total: Number of items, where `len(iterable)` does not tell.
+    """
+    if total is None and isinstance(iterable, Sized):
+        total = len(iterable)
+    tracker = _Tracker(description, total)
+    _running.append(tracker)
+    try:
+        for item in iterable:
+            yield item
+            tracker.done += 1
+    finally:
+        tracker.end_s = time.monotonic()
+        _finished.append(tracker)
+        del _finished[:-1]
+        _running.remove(tracker)
+
+
+#: The loop that ended last, so that a view shows its end and not its last sample.
+_finished: list[_Tracker] = []
+
+
+def current(now_s: float) -> Progress | None:
+    """Returns the state of the outermost loop that runs now, else of the one that ended last."""
+    for tracker in _running[:1] or _finished[:1]:
+        return tracker.state(now_s)
+    return None

@@ -1,0 +1,118 @@
+"""From graphs and sessions to the messages' parts. No clock, no threads: time comes in."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from flowscope.graph.graph import Graph
+from flowscope.graph.operation import Operation
+from flowscope.live.schema import GraphChange, Node, Origin, Output, Progress, SessionState
+from flowscope.runtime.session import Session
+
+#: Longest text of an attribute that is sent.
+ATTRIBUTE_CHARS = 80
+
+
+def node_of(op: Operation, placed: str | None) -> Node:
+    """Returns an operation as a view sees it."""
+    definition = op.definition
+    return Node(
+        id=op.id,
+        name=op.name,
+        type=op.type,
+        inputs=tuple((t.op.id, t.value_index) for t in op.inputs),
+        control=tuple(c.id for c in op.control_inputs),
+        outputs=tuple(_output(t.spec.variable or t.spec) for t in op.outputs),
+        attributes={k: _short(v) for k, v in definition.attributes().items()},
+        device=op.device,
+        placed=placed,
+        summary=(type(definition).__doc__ or "").strip().partition("\n")[0],
+        origin=_origin(op),
+    )
+
+
+def _output(spec: object) -> Output:
+    return Output(dtype=str(spec.dtype), shape=spec.shape)  # type: ignore[attr-defined]
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= ATTRIBUTE_CHARS else text[: ATTRIBUTE_CHARS - 3] + "..."
+
+
+def _origin(op: Operation) -> Origin | None:
+    place = op.origin.place
+    if place is None:
+        return None
+    file = None if place.cell is not None else place.filename
+    return Origin(file=file, cell=place.cell, line=place.line, text=place.text)
+
+
+class GraphWatcher:
+    """Knows what of a graph was told, and what is new."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._version = -1
+        self._placed: dict[int, str] = {}
+
+    def is_behind(self, graph: Graph, placements: dict[int, str]) -> bool:
+        """Whether there may be something new."""
+        return graph.version != self._version or len(placements) != len(self._placed)
+
+    def change(self, graph: Graph, placements: dict[int, str]) -> GraphChange | None:
+        """Returns what came since the last call, None if nothing did.
+
+        Args:
+            graph: The graph.
+            placements: Device by operation id, as far as known.
+        """
+        if not self.is_behind(graph, placements):
+            return None
+        version, fresh_ops = graph.version, graph.operations_since(self._count)
+        added = tuple(node_of(op, placements.get(op.id)) for op in fresh_ops)
+        told = {n.id for n in added}
+        fresh = {i: d for i, d in list(placements.items()) if self._placed.get(i) != d}
+        placed = tuple((i, d) for i, d in fresh.items() if i not in told)
+        self._count, self._version = self._count + len(added), version
+        self._placed.update(fresh)
+        return GraphChange(version=version, added=added, placed=placed) if added or placed else None
+
+
+class Meter:
+    """Steps per second and time per step over the last `window_s` seconds."""
+
+    def __init__(self, window_s: float = 1.5) -> None:
+        self._window_s = window_s
+        self._samples: deque[tuple[float, int, int]] = deque()
+
+    def update(self, now_s: float, steps: int, busy_ns: int) -> tuple[float | None, float | None]:
+        """Takes a sample; returns (steps per second, seconds per step), None where nothing ran."""
+        self._samples.append((now_s, steps, busy_ns))
+        while len(self._samples) > 2 and now_s - self._samples[1][0] >= self._window_s:
+            self._samples.popleft()
+        start, first_steps, first_busy = self._samples[0]
+        done = steps - first_steps
+        if not done or now_s <= start:
+            return None, None
+        return done / (now_s - start), (busy_ns - first_busy) * 1e-9 / done
+
+
+def session_state(
+    session: Session, rate: float | None, step_time: float | None, progress: Progress | None
+) -> SessionState:
+    """Returns what a session is doing."""
+    state = session.gate.state
+    if session.is_closed:
+        shown = "closed"
+    elif state != "open":
+        shown = state
+    else:
+        shown = "running" if session.running or rate else "idle"
+    return SessionState(
+        state=shown,  # type: ignore[arg-type]
+        steps=session.steps,
+        steps_per_s=None if rate is None else float(f"{rate:.4g}"),
+        step_time_s=None if step_time is None else float(f"{step_time:.4g}"),
+        progress=progress,
+    )

@@ -1,0 +1,218 @@
+"""Variables as ops: a handle, and what reads and writes the state behind it (SPEC W8, O2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph import dtypes
+from flowscope.graph.dtypes import DType
+from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import Dims, compatible, text
+
+
+def variable_spec(handle: Spec) -> Spec:
+    """Returns the Spec of the value behind a handle; raises DTypeError for anything else."""
+    if handle.variable is None:
+        raise DTypeError(f"expected a variable, got {handle}")
+    return handle.variable
+
+
+def _like_variable(handle: Spec, value: Spec, what: str) -> Spec:
+    variable = variable_spec(handle)
+    if value.dtype is not variable.dtype:
+        raise DTypeError(f"expected {what} of dtype {variable.dtype}, the variable's, got {value.dtype}")
+    if not compatible(variable.shape, value.shape):
+        raise InvalidArgumentError(
+            f"expected {what} of shape {text(variable.shape)}, the variable's, got {text(value.shape)}"
+        )
+    return variable.like()
+
+
+@dataclass(frozen=True)
+class VarHandle(Op):
+    """The handle of a variable: its value lives in a container, under `shared_name`, between steps."""
+
+    dtype: DType
+    shape: Dims
+    container: str
+    shared_name: str
+    is_stateful: ClassVar[bool] = True
+
+    def infer(self) -> Spec:
+        return Spec(dtypes.resource, (), variable=Spec(self.dtype, self.shape))
+
+
+class _Read(Op, abstract=True):
+    is_stateful: ClassVar[bool] = True
+    reads_state: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class ReadVariable(_Read):
+    """A variable's value as it is at this place in program order."""
+
+    template: ClassVar[str | None] = "{0}.read()"
+
+    def infer(self, handle: Spec) -> Spec:
+        return variable_spec(handle).like()
+
+    def grad(self, g: Tensor, y: Tensor, handle: Tensor) -> tuple[Tensor | None, ...]:
+        return (g,)
+
+    def kernel(self, xp: ArrayModule, state: Any) -> Array:
+        return state.read()
+
+
+@dataclass(frozen=True)
+class IsVariableInitialized(_Read):
+    """Whether a variable has a value."""
+
+    accepts_empty: ClassVar[bool] = True
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, handle: Spec) -> Spec:
+        variable_spec(handle)
+        return Spec(dtypes.bool_, ())
+
+    def kernel(self, xp: ArrayModule, state: Any) -> Array:
+        return xp.bool_(state.is_initialized)
+
+
+@dataclass(frozen=True)
+class InitializedValue(_Read):
+    """A variable's value if it has one, else the value given."""
+
+    accepts_empty: ClassVar[bool] = True
+
+    def infer(self, handle: Spec, otherwise: Spec) -> Spec:
+        return _like_variable(handle, otherwise, "a value")
+
+    def grad(self, g: Tensor, y: Tensor, handle: Tensor, otherwise: Tensor) -> tuple[Tensor | None, ...]:
+        return g, None
+
+    def kernel(self, xp: ArrayModule, state: Any, otherwise: Array) -> Array:
+        return state.read() if state.is_initialized else otherwise
+
+
+class Write(Op, abstract=True):
+    """Base of ops that write a variable; the output is the new value.
+
+    Writes of one non-empty `group` (an optimizer's update) become visible together: a step that is
+    stopped has done all of them or none.
+    """
+
+    is_stateful: ClassVar[bool] = True
+    writes_state: ClassVar[bool] = True
+    is_differentiable: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class AssignVariable(Write):
+    """Sets a variable's value."""
+
+    group: str = ""
+    template: ClassVar[str | None] = "{0}.assign({1})"
+
+    def infer(self, handle: Spec, value: Spec) -> Spec:
+        return _like_variable(handle, value, "a value")
+
+    def kernel(self, xp: ArrayModule, state: Any, value: Array) -> Array:
+        return state.assign(value)
+
+
+class _Update(Write, abstract=True):
+    """A variable's value changed by a value of its shape."""
+
+    reads_state: ClassVar[bool] = True
+
+    def infer(self, handle: Spec, value: Spec) -> Spec:
+        return _like_variable(handle, value, "a value")
+
+
+@dataclass(frozen=True)
+class AssignAddVariable(_Update):
+    """Adds to a variable's value, atomically."""
+
+    group: str = ""
+
+    def kernel(self, xp: ArrayModule, state: Any, value: Array) -> Array:
+        return state.update(lambda old: old + value, lambda old: xp.add(old, value, out=old))
+
+
+@dataclass(frozen=True)
+class AssignSubVariable(_Update):
+    """Subtracts from a variable's value, atomically."""
+
+    group: str = ""
+
+    def kernel(self, xp: ArrayModule, state: Any, value: Array) -> Array:
+        return state.update(lambda old: old - value, lambda old: xp.subtract(old, value, out=old))
+
+
+@dataclass(frozen=True)
+class ApplyGradientDescent(Write):
+    """var -= alpha * delta.
+
+    Shapes: var and delta alike, alpha a scalar.
+    """
+
+    group: str = ""
+    reads_state: ClassVar[bool] = True
+
+    def infer(self, handle: Spec, alpha: Spec, delta: Spec) -> Spec:
+        _scalars(handle, alpha)
+        return _like_variable(handle, delta, "a gradient")
+
+    def kernel(self, xp: ArrayModule, state: Any, alpha: Array, delta: Array) -> Array:
+        step = alpha * delta
+        return state.update(lambda old: old - step, lambda old: xp.subtract(old, step, out=old))
+
+
+@dataclass(frozen=True)
+class ApplyAdam(Write):
+    """One Adam update of a variable and its two slots.
+
+    Shapes: var, m, v and the gradient alike, all others scalars.
+    Source: Kingma & Ba 2014, section 2, with the bias correction folded into the step size.
+    """
+
+    group: str = ""
+    reads_state: ClassVar[bool] = True
+
+    def infer(self, var: Spec, m: Spec, v: Spec, beta1_power: Spec, beta2_power: Spec, lr: Spec,
+              beta1: Spec, beta2: Spec, epsilon: Spec, grad: Spec) -> Spec:  # fmt: skip
+        _scalars(var, beta1_power, beta2_power, lr, beta1, beta2, epsilon)
+        for slot in (m, v):
+            _like_variable(slot, grad, "a gradient")
+        return _like_variable(var, grad, "a gradient")
+
+    def kernel(self, xp: ArrayModule, var: Any, m: Any, v: Any, beta1_power: Array, beta2_power: Array,
+               lr: Array, beta1: Array, beta2: Array, epsilon: Array, grad: Array) -> Array:  # fmt: skip
+        one = type(lr)(1)
+        rate = lr * xp.sqrt(one - beta2_power) / (one - beta1_power)
+        first = _decay(xp, m, beta1, grad)
+        second = _decay(xp, v, beta2, grad * grad)
+        step = xp.sqrt(second)
+        step = xp.divide(first * rate, step + epsilon)
+        return var.update(lambda old: old - step, lambda old: xp.subtract(old, step, out=old))
+
+
+def _decay(xp: ArrayModule, state: Any, beta: Array, value: Array) -> Array:
+    """state = beta * state + (1 - beta) * value."""
+    scaled = (type(beta)(1) - beta) * value
+
+    def in_place(old: Array) -> None:
+        xp.multiply(old, beta, out=old)
+        xp.add(old, scaled, out=old)
+
+    return state.update(lambda old: old * beta + scaled, in_place)
+
+
+def _scalars(handle: Spec, *scalars: Spec) -> None:
+    dtype = variable_spec(handle).dtype
+    for s in scalars:
+        if s.dtype is not dtype or s.rank not in (0, None):
+            raise InvalidArgumentError(f"expected a scalar of dtype {dtype}, the variable's, got {s}")

@@ -1,0 +1,370 @@
+"""Variables: what users make, read, assign and train."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.constant import Convertible, convert_to_tensor
+from flowscope.graph.default import get_default_graph, get_default_session
+from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.graph import Graph
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.shapes import Dims, TensorShape, as_dims, compatible, is_known, text
+from flowscope.ops import state
+from flowscope.ops.build import apply
+from flowscope.ops.flow import group
+
+__all__ = [
+    "GraphKeys",
+    "Variable",
+    "VariableAggregation",
+    "VariableSynchronization",
+    "all_variables",
+    "assign",
+    "assign_add",
+    "assign_sub",
+    "global_variables",
+    "global_variables_initializer",
+    "initialize_all_variables",
+    "initialize_local_variables",
+    "initialize_variables",
+    "is_variable_initialized",
+    "local_variables",
+    "local_variables_initializer",
+    "model_variables",
+    "report_uninitialized_variables",
+    "trainable_variables",
+    "variables_initializer",
+]
+
+
+class GraphKeys:
+    """Names of the collections that flowscope itself fills."""
+
+    GLOBAL_VARIABLES = "variables"
+    LOCAL_VARIABLES = "local_variables"
+    MODEL_VARIABLES = "model_variables"
+    TRAINABLE_VARIABLES = "trainable_variables"
+    MOVING_AVERAGE_VARIABLES = "moving_average_variables"
+    REGULARIZATION_LOSSES = "regularization_losses"
+    LOSSES = "losses"
+    UPDATE_OPS = "update_ops"
+    TRAIN_OP = "train_op"
+    GLOBAL_STEP = "global_step"
+    INIT_OP = "init_op"
+    SUMMARIES = "summaries"
+    SAVERS = "savers"
+    QUEUE_RUNNERS = "queue_runners"
+    TABLE_INITIALIZERS = "table_initializer"
+
+
+class VariableSynchronization(enum.Enum):
+    """When replicas' copies of a variable are brought together; one process has one copy."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+class VariableAggregation(enum.Enum):
+    """How replicas' copies of a variable are brought together; one process has one copy."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+
+
+class Variable(Convertible):
+    """A tensor that keeps its value between steps; every op takes it as it takes a tensor.
+
+    A read sees the value at its place in program order: what the last write made before it.
+
+    Args:
+        initial_value: A tensor, a value, or a function without arguments that returns one.
+        trainable: Whether it is listed in the trainable variables (by default yes).
+        collections: Collections to list it in; the global variables by default.
+        validate_shape: Whether its shape is fixed to the initial value's, which must be known.
+        name: Name, made unique.
+        dtype: Element type; the initial value's by default.
+        expected_shape: Shape, if it is not the initial value's.
+        constraint: Function of the updated value that optimizers apply after an update.
+        shape: As `expected_shape`.
+
+    Attributes:
+        handle: The handle tensor, of dtype resource.
+        initializer: The operation that sets the initial value.
+        initial_value: The tensor of it.
+    """
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        collections: Sequence[str] | None = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        expected_shape: Any = None,
+        import_scope: str | None = None,
+        constraint: Callable[[Tensor], Tensor] | None = None,
+        use_resource: bool | None = None,
+        synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation = VariableAggregation.NONE,
+        shape: Any = None,
+    ) -> None:
+        del caching_device, variable_def, import_scope, use_resource
+        if initial_value is None:
+            raise InvalidArgumentError("a variable needs an initial_value")
+        self.trainable = trainable is not False
+        self.constraint = constraint
+        self.synchronization = synchronization
+        self.aggregation = aggregation
+        graph = get_default_graph()
+        full = graph.unique_name(name or "Variable")
+        with graph.name_scope(full + "/"), graph.control_dependencies(None):
+            if callable(initial_value):
+                initial_value = initial_value()
+            value = convert_to_tensor(initial_value, dtype and as_dtype(dtype), name="initial_value")
+            dims = _variable_dims(value, as_dims(shape if shape is not None else expected_shape), validate_shape)
+            definition = state.VarHandle(value.dtype, dims, graph.extras.get("container", ""), full)
+            self.handle = graph.add(definition, (), full + "/").outputs[0]
+            self.initial_value = value
+            self._reads: dict[Any, Tensor] = {}
+            self._snapshot = self.value()
+            self.initializer = apply(state.AssignVariable(), self.handle, value, name="Assign").op
+        if collections is None:
+            collections = [GraphKeys.GLOBAL_VARIABLES]
+        if self.trainable:
+            collections = [*collections, GraphKeys.TRAINABLE_VARIABLES]
+        graph.add_to_collections(list(collections), self)
+
+    # -- what it is -----------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The handle's name, e.g. "layer1/w:0"."""
+        return self.handle.name
+
+    @property
+    def op(self) -> Operation:
+        """The operation that makes the handle."""
+        return self.handle.op
+
+    @property
+    def graph(self) -> Graph:
+        """The graph."""
+        return self.handle.graph
+
+    @property
+    def device(self) -> str:
+        """The device that was asked for."""
+        return self.handle.device
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return state.variable_spec(self.handle.spec).dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """Static shape."""
+        return TensorShape(state.variable_spec(self.handle.spec).shape)
+
+    def get_shape(self) -> TensorShape:
+        """Returns the static shape."""
+        return self.shape
+
+    def __repr__(self) -> str:
+        dims = state.variable_spec(self.handle.spec).shape
+        place = self.op.origin.place
+        made = f", {place}" if place else ""
+        kind = "" if self.trainable else ", not trainable"
+        return f"<fs.Variable '{self.name}' {self.dtype}{text(dims)}{kind}{made}>"
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def value(self) -> Tensor:
+        """Returns the value at this place in program order."""
+        graph = self.graph
+        key = (graph.writes_to(self.handle), graph.building_context())
+        found = self._reads.get(key)
+        if found is None:
+            found = self._reads[key] = self.read_value()
+        return found
+
+    def read_value(self) -> Tensor:
+        """Returns the value at this place in program order, by a read of its own."""
+        with self.graph.name_scope(self.op.name + "/"):
+            return self.graph.add(state.ReadVariable(), (self.handle,), "read").outputs[0]
+
+    def initialized_value(self) -> Tensor:
+        """Returns the value, or the initial value where it was not initialised yet."""
+        return apply(state.InitializedValue(), self.handle, self.initial_value)
+
+    def is_initialized(self, name: str | None = None) -> Tensor:
+        """Returns a bool scalar: whether it has a value."""
+        return apply(state.IsVariableInitialized(), self.handle, name=name)
+
+    def eval(self, session: Any = None) -> Any:
+        """Returns the value as an array."""
+        return self._snapshot.eval(session=session)
+
+    def ref(self) -> Variable:
+        """Returns something hashable that stands for it: itself."""
+        return self
+
+    def _as_tensor(self) -> Tensor:
+        return self.value()
+
+    def _as_graph_element(self) -> Tensor:
+        return self._snapshot
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+        """Returns the new value; running it sets the variable.
+
+        Args:
+            value: The new value, of the variable's dtype and shape.
+            use_locking: Writes are always atomic.
+            name: Name of the operation.
+            read_value: False returns the operation instead.
+        """
+        return self._write(state.AssignVariable(), value, name or "Assign", read_value)
+
+    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None,
+                   read_value: bool = True) -> Any:  # fmt: skip
+        """Returns the new value; running it adds `delta` to the variable, atomically."""
+        return self._write(state.AssignAddVariable(), delta, name or "AssignAdd", read_value)
+
+    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None,
+                   read_value: bool = True) -> Any:  # fmt: skip
+        """Returns the new value; running it subtracts `delta` from the variable, atomically."""
+        return self._write(state.AssignSubVariable(), delta, name or "AssignSub", read_value)
+
+    def _write(self, op: Any, value: Any, name: str, read_value: bool) -> Any:
+        out = apply(op, self.handle, convert_to_tensor(value, self.dtype), name=name)
+        return out if read_value else out.op
+
+    def load(self, value: Any, session: Any = None) -> None:
+        """Sets the value in `session` (by default the default session) at once."""
+        session = session or get_default_session()
+        if session is None:
+            raise InvalidArgumentError("no default session: pass session=")
+        session.run(self.initializer, {self.initial_value: value})
+
+    def set_shape(self, shape: Any) -> None:
+        """Adds what is known of the value's shape."""
+        self._snapshot.set_shape(shape)
+
+    def __iter__(self) -> Any:
+        return iter(self.value())
+
+    def __bool__(self) -> bool:
+        return bool(self.value())
+
+    def __len__(self) -> int:
+        return len(self.value())
+
+
+def _variable_dims(value: Tensor, wished: Dims, validate: bool) -> Dims:
+    dims = value.spec.shape
+    if wished is not None and validate and not compatible(dims, wished):
+        raise InvalidArgumentError(f"expected an initial value of shape {text(wished)}, got {text(dims)}")
+    if not validate:
+        return wished
+    known = wished if is_known(wished) else dims
+    if not is_known(known):
+        raise InvalidArgumentError(
+            f"the initial value's shape must be known, got {text(dims)}; validate_shape=False leaves it open"
+        )
+    return known
+
+
+def assign(ref: Variable, value: Any, validate_shape: bool | None = None, use_locking: bool = True,
+           name: str | None = None) -> Tensor:  # fmt: skip
+    """Returns the new value of `ref`; running it sets the variable to `value`."""
+    return ref.assign(value, name=name)  # type: ignore[no-any-return]
+
+
+def assign_add(ref: Variable, value: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    """Returns the new value of `ref`; running it adds `value` to the variable, atomically."""
+    return ref.assign_add(value, name=name)  # type: ignore[no-any-return]
+
+
+def assign_sub(ref: Variable, value: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    """Returns the new value of `ref`; running it subtracts `value` from the variable, atomically."""
+    return ref.assign_sub(value, name=name)  # type: ignore[no-any-return]
+
+
+def _collected(key: str, scope: str | None) -> list[Any]:
+    return get_default_graph().get_collection(key, scope)
+
+
+def global_variables(scope: str | None = None) -> list[Variable]:
+    """Returns the default graph's variables, except local ones; with `scope`, those whose name matches."""
+    return _collected(GraphKeys.GLOBAL_VARIABLES, scope)
+
+
+def local_variables(scope: str | None = None) -> list[Variable]:
+    """Returns the default graph's local variables."""
+    return _collected(GraphKeys.LOCAL_VARIABLES, scope)
+
+
+def model_variables(scope: str | None = None) -> list[Variable]:
+    """Returns the variables in the collection of model variables."""
+    return _collected(GraphKeys.MODEL_VARIABLES, scope)
+
+
+def trainable_variables(scope: str | None = None) -> list[Variable]:
+    """Returns the variables that optimizers train."""
+    return _collected(GraphKeys.TRAINABLE_VARIABLES, scope)
+
+
+def variables_initializer(var_list: Sequence[Variable], name: str = "init") -> Operation:
+    """Returns an operation that sets the initial values of `var_list`."""
+    return group(*[v.initializer for v in var_list], name=name)
+
+
+def global_variables_initializer() -> Operation:
+    """Returns an operation that sets the initial values of all global variables made so far."""
+    return variables_initializer(global_variables())
+
+
+def local_variables_initializer() -> Operation:
+    """Returns an operation that sets the initial values of all local variables made so far."""
+    return variables_initializer(local_variables(), "init_1")
+
+
+def is_variable_initialized(variable: Variable) -> Tensor:
+    """Returns a bool scalar: whether the variable has a value."""
+    return variable.is_initialized()
+
+
+def report_uninitialized_variables(
+    var_list: Sequence[Variable] | None = None, name: str = "report_uninitialized_variables"
+) -> Tensor:
+    """Returns a string vector: names of the variables (all by default) that have no value."""
+    from flowscope.ops.arrays import boolean_mask, stack
+    from flowscope.ops.elementwise import logical_not
+    from flowscope.graph.constant import constant
+
+    wanted = [*global_variables(), *local_variables()] if var_list is None else list(var_list)
+    with get_default_graph().name_scope(name):
+        if not wanted:
+            return constant([], "string")
+        missing = logical_not(stack([v.is_initialized() for v in wanted]))
+        return boolean_mask(constant([v.op.name for v in wanted]), missing)
+
+
+all_variables = global_variables
+initialize_all_variables = global_variables_initializer
+initialize_local_variables = local_variables_initializer
+initialize_variables = variables_initializer

@@ -1,0 +1,95 @@
+"""Op mode: a region run one operation at a time, for debuggers and as the code's counterpart.
+
+It calls kernels where generated code inlines templates, allocates alike and gives bit-equal results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flowscope.graph.op import kernel_of
+from flowscope.plan.code import own
+from flowscope.plan.passes.regions import Region
+from flowscope.plan.program import Node, Value
+
+#: Called after each operation with the node and its outputs' values.
+Probe = Callable[[Node, tuple[Any, ...]], None]
+
+
+class Interpreter:
+    """Runs a region one operation at a time; same signature as generated code.
+
+    Attributes:
+        at: The node that runs now, and its inputs' values: for errors.
+    """
+
+    def __init__(
+        self, region: Region, xp: Any, generator: Callable[[Any, int], Any], unsafe: frozenset[int]
+    ) -> None:
+        self._region = region
+        self._xp = xp
+        self._generator = generator
+        self._unsafe = unsafe
+        self._dying = _dying(region)
+
+    def __call__(
+        self, gate: Any, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...], probe: Probe | None = None
+    ) -> tuple[Any, ...]:
+        region = self._region
+        values: dict[Value, Any] = dict(zip(region.inputs, feeds, strict=True))
+        values.update(zip([h.outputs[0] for h in region.handles], resources, strict=True))
+        for i, node in enumerate(region.nodes):
+            if node.op.type == "VarHandle":
+                continue
+            if gate.raised and i not in self._unsafe:
+                live = tuple(values)
+                values = dict(zip(live, gate.hold(i, tuple(values.values())), strict=True))
+            inputs = [values[v] for v in node.inputs]
+            try:
+                outputs = self._invoke(node, run, inputs)
+            except Exception as e:
+                raise InvocationError(node, tuple(inputs)) from e
+            for v in self._dying[i]:
+                values.pop(v, None)
+            inputs.clear()
+            values.update((v, o) for v, o in zip(node.outputs, outputs, strict=True))
+            if probe is not None:
+                probe(node, outputs)
+            del outputs
+        return tuple(
+            own(values[v]) if s and v.spec.shape != () else values[v]
+            for v, s in zip(region.outputs, region.shared, strict=True)
+        )
+
+    def _invoke(self, node: Node, run: Any, inputs: list[Any]) -> tuple[Any, ...]:
+        kernel = kernel_of(node.op, node.device.rpartition("/device:")[2].partition(":")[0] or "CPU")
+        if node.op.is_random:
+            result = kernel(self._xp, self._generator(run, node.op.seed), *inputs)  # type: ignore[attr-defined]
+        else:
+            result = kernel(self._xp, *inputs)
+        if len(node.outputs) == 1:
+            return (result,)
+        return result if node.outputs else ()
+
+
+class InvocationError(Exception):
+    """An operation's kernel failed; the cause is attached, the session turns it into an OpError."""
+
+    def __init__(self, node: Node, inputs: tuple[Any, ...]) -> None:
+        super().__init__(node.name)
+        self.node = node
+        self.inputs = inputs
+
+
+def _dying(region: Region) -> list[list[Value]]:
+    last: dict[Value, int] = {}
+    for i, node in enumerate(region.nodes):
+        for v in (*node.outputs, *node.inputs):
+            last[v] = i
+    for v in region.outputs:
+        last.pop(v, None)
+    dying: list[list[Value]] = [[] for _ in region.nodes]
+    for v, i in last.items():
+        dying[i].append(v)
+    return dying

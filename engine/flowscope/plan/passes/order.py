@@ -1,0 +1,72 @@
+"""Order: dependencies first, and side effects on one variable in program order (DESIGN 3)."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+
+from flowscope.errors import InvalidArgumentError
+from flowscope.plan.program import Node, Program
+
+
+def order(program: Program) -> Program:
+    """Returns the program with its nodes in an order that respects data, control and side effects.
+
+    Among the orders that are possible it is the one closest to the order of creation, which is
+    program order. So reads and writes of one variable run as the user wrote them.
+
+    Raises:
+        InvalidArgumentError: if control dependencies contradict program order on a variable.
+    """
+    nodes = sorted(program.nodes, key=lambda n: n.order)
+    position = {n: i for i, n in enumerate(nodes)}
+    if not all(
+        all(position[p] < i for p in n.control)
+        and all(v.node is None or position[v.node] < i for v in n.inputs)
+        for i, n in enumerate(nodes)
+    ):
+        nodes = _sorted(nodes, position)
+    return dataclasses.replace(program, nodes=tuple(nodes))
+
+
+def _sorted(nodes: list[Node], position: dict[Node, int]) -> list[Node]:
+    before = {n: {v.node for v in n.inputs if v.node is not None} | set(n.control) for n in nodes}
+    for n, effects in _effects(nodes).items():
+        before[n] |= effects
+    after: dict[Node, list[Node]] = {n: [] for n in nodes}
+    for n, earlier in before.items():
+        for p in earlier:
+            after[p].append(n)
+    ready = [position[n] for n in nodes if not before[n]]
+    heapq.heapify(ready)
+    done: list[Node] = []
+    while ready:
+        node = nodes[heapq.heappop(ready)]
+        done.append(node)
+        for n in after[node]:
+            before[n].discard(node)
+            if not before[n]:
+                heapq.heappush(ready, position[n])
+    if len(done) < len(nodes):
+        stuck = ", ".join(f'"{n.name}"' for n in nodes if before[n])
+        raise InvalidArgumentError(
+            f"control dependencies contradict the order in which a variable is read and written: {stuck}"
+        )
+    return done
+
+
+def _effects(nodes: list[Node]) -> dict[Node, set[Node]]:
+    """Returns, per node, the accesses to the same variable that must come before it."""
+    edges: dict[Node, set[Node]] = {}
+    last_write: dict[Node, Node] = {}
+    reads: dict[Node, list[Node]] = {}
+    for node in nodes:
+        for handle in node.handles:
+            if handle in last_write:
+                edges.setdefault(node, set()).add(last_write[handle])
+            if node.op.writes_state:
+                edges.setdefault(node, set()).update(reads.pop(handle, ()))
+                last_write[handle] = node
+            else:
+                reads.setdefault(handle, []).append(node)
+    return edges

@@ -1,0 +1,97 @@
+"""Prune: from the graph to the program that the fetches need, cut at the feeds (SPEC W7, W25)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.dtypes import resource
+from flowscope.graph.operation import Operation, Tensor, where
+from flowscope.plan.program import Node, Program, Value
+
+
+def prune(
+    fetches: Sequence[Tensor], targets: Sequence[Operation], feeds: Sequence[Tensor], read: type
+) -> Program:
+    """Returns the program of `fetches` and `targets`, nodes in order of creation.
+
+    A fed tensor's producer does not run for its sake. Feeding a variable's handle feeds every read
+    of it; fetching a handle fetches the variable's value.
+
+    Args:
+        fetches: Tensors whose values are wanted.
+        targets: Operations that must run.
+        feeds: Tensors whose values will be given.
+        read: The op that reads a variable.
+    """
+    fed = {t: Value(None, i, t.spec) for i, t in enumerate(feeds)}
+    handles = {t for t in feeds if t.spec.dtype is resource}
+    needed = _closure([t.op for t in fetches if t not in fed], targets, set(fed), handles, read)
+    values: dict[Tensor, Value] = dict(fed)
+    nodes: dict[Operation, Node] = {}
+    for op in sorted(needed, key=lambda op: op.id):
+        if handles and type(op.definition) is read and op.inputs[0] in handles:
+            values[op.outputs[0]] = fed[op.inputs[0]]
+            continue
+        nodes[op] = _node(op, values)
+        for tensor, value in zip(op.outputs, nodes[op].outputs, strict=True):
+            values.setdefault(tensor, value)
+    _connect(nodes, values)
+    extra: list[Node] = []
+    wanted = tuple(_fetched(t, values, read, extra) for t in fetches)
+    return Program((*nodes.values(), *extra), tuple(fed.values()), wanted)
+
+
+def _node(op: Operation, values: dict[Tensor, Value]) -> Node:
+    specs = [t.spec for t in op.outputs]
+    node = Node(op.definition, op.name, op.id, (), specs, op.device, (op,))
+    return node
+
+
+def _connect(nodes: dict[Operation, Node], values: dict[Tensor, Value]) -> None:
+    for op, node in nodes.items():
+        if op.inputs:
+            node.inputs = tuple([values[t] for t in op.inputs])
+            written = node.inputs[0]
+            if node.op.writes_state and written.node is None:
+                raise InvalidArgumentError("a variable that is fed cannot be written in the same step").located(
+                    op=op.name, op_type=op.type, **where(op)
+                )
+        if op.control_inputs:
+            node.control = tuple([nodes[c] for c in op.control_inputs if c in nodes])
+
+
+def _closure(
+    roots: list[Operation], targets: Sequence[Operation], fed: set[Tensor], handles: set[Tensor], read: type
+) -> set[Operation]:
+    stack = [*roots, *targets]
+    needed = set(stack)
+    while stack:
+        op = stack.pop()
+        if handles and type(op.definition) is read and op.inputs[0] in handles:
+            continue
+        for t in op.inputs:
+            if t not in fed and t.op not in needed:
+                needed.add(t.op)
+                stack.append(t.op)
+        for c in op.control_inputs:
+            if c not in needed and not _is_fed(c, fed):
+                needed.add(c)
+                stack.append(c)
+    return needed
+
+
+def _is_fed(op: Operation, fed: set[Tensor]) -> bool:
+    return bool(op.outputs) and all(t in fed for t in op.outputs)
+
+
+def _fetched(tensor: Tensor, values: dict[Tensor, Value], read: type, extra: list[Node]) -> Value:
+    value = values[tensor]
+    if tensor.spec.dtype is not resource or value.node is None:
+        return value
+    op = tensor.op
+    spec = tensor.spec.variable
+    assert spec is not None
+    node = Node(read(), f"{op.name}/fetch", op.id, (value,), [spec], op.device, (op,))
+    extra.append(node)
+    return node.outputs[0]

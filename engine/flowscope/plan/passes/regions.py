@@ -1,0 +1,39 @@
+"""Regions: the units that are scheduled as a whole (DESIGN 5).
+
+Nodes that wait for the same asynchronous sources form one region. The feeds of a step are there
+before it starts and no op waits for anything yet, so a program is one region.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowscope.plan.program import Node, Program, Value
+
+
+@dataclass(frozen=True)
+class Region:
+    """A run of nodes without waiting, its inputs and its outputs."""
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    #: Per output: whether it may share memory with state, a constant, a feed or another output, so
+    #: that the user must be given a copy.
+    shared: tuple[bool, ...]
+    #: Handles of the variables that it uses, in the order in which they are passed.
+    handles: tuple[Node, ...]
+
+
+def regions(program: Program) -> tuple[Region, ...]:
+    """Returns the regions of an ordered program."""
+    handles = tuple(n for n in program.nodes if n.op.type == "VarHandle")
+    shared = tuple(_is_shared(v) for v in program.fetches)
+    return (Region(program.nodes, program.feeds, program.fetches, shared, handles),)
+
+
+def _is_shared(value: Value) -> bool:
+    if value.node is None:
+        return True
+    op = value.node.op
+    return bool(op.views or op.reads_state or op.writes_state or op.type == "Const")

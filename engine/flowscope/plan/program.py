@@ -1,0 +1,117 @@
+"""The planner's own form of a graph: what one (fetches, feeds) needs, and nothing else.
+
+A `Program` is made from Operations by `passes.prune`; every later pass takes one and returns one.
+Nodes remember the operations they came from (`origins`), also where a pass merges several into one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from flowscope.graph.dtypes import resource
+from flowscope.graph.op import Op, Spec
+from flowscope.graph.operation import Operation
+
+
+class Value:
+    """Output `index` of `node`, or a fed value (then `node` is None and `index` counts the feeds)."""
+
+    __slots__ = ("index", "node", "spec")
+
+    def __init__(self, node: Node | None, index: int, spec: Spec) -> None:
+        self.node = node
+        self.index = index
+        self.spec = spec
+
+    @property
+    def label(self) -> str:
+        """How the text form names it."""
+        if self.node is None:
+            return f"feed{self.index}"
+        return self.node.name if len(self.node.outputs) == 1 else f"{self.node.name}:{self.index}"
+
+
+class Node:
+    """One operation of a program.
+
+    Attributes:
+        op: The op with its attributes.
+        name: The operation's name.
+        order: Place in program order, by which side effects are ordered.
+        inputs, outputs: Values.
+        control: Nodes that must be finished before.
+        requested: The device that the user asked for.
+        device: The device that it was placed on, "" before `passes.place`.
+        reason: Why it was placed there.
+        origins: The operations it came from.
+    """
+
+    __slots__ = (
+        "control",
+        "device",
+        "inputs",
+        "name",
+        "op",
+        "order",
+        "origins",
+        "outputs",
+        "reason",
+        "requested",
+    )
+
+    def __init__(self, op: Op, name: str, order: int, inputs: tuple[Value, ...], specs: Sequence[Spec],
+                 requested: str, origins: tuple[Operation, ...]) -> None:  # fmt: skip
+        self.op = op
+        self.name = name
+        self.order = order
+        self.inputs = inputs
+        self.outputs = tuple([Value(self, i, s) for i, s in enumerate(specs)])
+        self.control: tuple[Node, ...] = ()
+        self.requested = requested
+        self.device = ""
+        self.reason = ""
+        self.origins = origins
+
+    @property
+    def update_group(self) -> str:
+        """Writes of one non-empty group become visible together: no safepoint lies between them."""
+        return getattr(self.op, "group", "")
+
+    @property
+    def handles(self) -> list[Node]:
+        """The handles of the state that it reads or writes; empty for a stateless one."""
+        if not (self.op.reads_state or self.op.writes_state):
+            return []
+        return [v.node for v in self.inputs if v.spec.dtype is resource and v.node is not None]
+
+    def __repr__(self) -> str:
+        return f"<Node {self.name} {self.op.type}>"
+
+
+@dataclass(frozen=True)
+class Program:
+    """Nodes in an order that respects all their dependencies, once `passes.order` has run."""
+
+    nodes: tuple[Node, ...]
+    #: One per feed, in the order of the feeds.
+    feeds: tuple[Value, ...]
+    #: One per fetched tensor, in the order of the fetches.
+    fetches: tuple[Value, ...]
+    #: What the passes want to tell the user, e.g. an op that soft placement moved.
+    notes: tuple[str, ...] = field(default=())
+
+    def text(self) -> str:
+        """Returns one line per node: name, op, inputs, dtype and shape, control inputs, device."""
+        lines = [f"{v.label} = feed   {v.spec}" for v in self.feeds]
+        lines += [_line(n) for n in self.nodes]
+        lines.append("fetch " + ", ".join(v.label for v in self.fetches) if self.fetches else "fetch nothing")
+        return "\n".join(lines)
+
+
+def _line(node: Node) -> str:
+    inputs = ", ".join(v.label for v in node.inputs)
+    specs = ", ".join(str(v.spec) for v in node.outputs) or "()"
+    control = " after " + ", ".join(c.name for c in node.control) if node.control else ""
+    device = f" on {node.device}" if node.device else ""
+    return f"{node.name} = {node.op.type}({inputs})   {specs}{control}{device}"

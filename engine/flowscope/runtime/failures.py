@@ -1,0 +1,62 @@
+"""From an exception in a running step to an error that names the operation and the user's line."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from flowscope.errors import InvalidArgumentError, OpError, ResourceExhaustedError, UnknownError
+from flowscope.graph.operation import where
+from flowscope.graph.shapes import text
+from flowscope.plan.code import Code
+from flowscope.plan.interpret import InvocationError
+from flowscope.plan.plan import Plan
+from flowscope.plan.program import Node
+
+
+def located_failure(error: BaseException, plan: Plan) -> BaseException:
+    """Returns `error` as an `OpError` with operation, inputs and origin where they can be found."""
+    cause, node, values = error, None, ()
+    if isinstance(error, InvocationError):
+        cause, node, values = error.__cause__ or error, error.node, error.inputs
+    elif plan.code is not None:
+        node, values = _at(error.__traceback__, plan.code)
+    if not isinstance(cause, Exception) or (isinstance(cause, OpError) and (node is None or cause.is_located)):
+        return cause
+    if not isinstance(cause, OpError):
+        cause = _as_op_error(cause)
+    if node is None:
+        return cause
+    facts: dict[str, Any] = {"op": node.name, "op_type": node.op.type, "device": node.device}
+    facts["inputs"] = [_described(i, v, node) for i, v in enumerate(values)]
+    if node.origins:
+        facts |= where(node.origins[0])
+    return cause.located(**facts)
+
+
+def _at(traceback: TracebackType | None, code: Code) -> tuple[Node | None, tuple[Any, ...]]:
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_code is code.function.__code__:
+            line = code.lines[traceback.tb_lineno - 1]
+            names = {**frame.f_globals, **frame.f_locals}
+            return line.node, tuple(names.get(a) for a in line.arguments)
+        traceback = traceback.tb_next
+    return None, ()
+
+
+def _as_op_error(error: Exception) -> OpError:
+    if isinstance(error, MemoryError):
+        return ResourceExhaustedError(f"out of memory: {error}")
+    if isinstance(error, ValueError | TypeError | IndexError | ZeroDivisionError):
+        return InvalidArgumentError(str(error))
+    return UnknownError(f"{type(error).__name__}: {error}")
+
+
+def _described(index: int, value: Any, node: Node) -> str:
+    label = node.inputs[index].label
+    if isinstance(value, np.ndarray | np.generic):
+        return f'input {index}: {value.dtype}{text(value.shape)}   from "{label}"'
+    return f'input {index}: {type(value).__name__}   from "{label}"'

@@ -1,0 +1,78 @@
+"""Feeds: checking and converting what the user gives, one converter per fed tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph.constant import to_array
+from flowscope.graph.dtypes import resource, string
+from flowscope.graph.op import Spec
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import compatible, is_known, text
+
+Converter = Callable[[Any], Any]
+
+
+def converter(tensor: Tensor) -> Converter:
+    """Returns the function that turns a value fed for `tensor` into an array of its dtype and shape.
+
+    An array of the right dtype is taken as it is, without a copy; other numbers are converted where
+    that loses nothing but precision.
+    """
+    spec = tensor.spec
+    if spec.dtype is resource:
+        assert spec.variable is not None
+        spec = spec.variable
+    if spec.dtype is not string and spec.shape == ():
+        return _scalar(tensor, spec)
+    if spec.dtype is not string and is_known(spec.shape):
+        return _static(tensor, spec)
+    return lambda value: _checked(tensor, spec, value)
+
+
+def _scalar(tensor: Tensor, spec: Spec) -> Converter:
+    make = spec.dtype.np_dtype.type
+    quick: type = {"f": float, "i": int, "b": bool}.get(spec.dtype.kind, make)
+
+    def convert(value: Any) -> Any:
+        kind = type(value)
+        if kind is make:
+            return value
+        if kind is quick and quick is not int:
+            return make(value)
+        return _checked(tensor, spec, value)
+
+    return convert
+
+
+def _static(tensor: Tensor, spec: Spec) -> Converter:
+    dtype, shape, ndarray = spec.dtype.np_dtype, spec.shape, np.ndarray
+
+    def convert(value: Any) -> Any:
+        if type(value) is ndarray and value.dtype == dtype and value.shape == shape:
+            return value
+        return _checked(tensor, spec, value)
+
+    return convert
+
+
+def _checked(tensor: Tensor, spec: Spec, value: Any) -> Any:
+    if isinstance(value, Tensor):
+        raise DTypeError(f'the value fed for "{tensor.name}" is a tensor: run it first and feed its value')
+    if isinstance(value, np.ndarray) and value.dtype == spec.dtype.np_dtype and spec.dtype is not string:
+        array: Any = value if value.ndim else value[()]
+    else:
+        try:
+            array = to_array(value, spec.dtype)
+        except (DTypeError, InvalidArgumentError) as e:
+            raise type(e)(f'cannot feed "{tensor.name}": {e.message}') from None
+    shape = np.shape(array)
+    if not compatible(spec.shape, shape):
+        raise InvalidArgumentError(
+            f'cannot feed "{tensor.name}": expected shape {text(spec.shape)}, got {text(shape)}'
+        )
+    return array

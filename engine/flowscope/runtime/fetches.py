@@ -1,0 +1,70 @@
+"""The structure of `Session.run`'s fetches: flattened before the step, put together after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+from flowscope.errors import DTypeError
+from flowscope.graph.graph import Graph
+from flowscope.graph.operation import Operation, Tensor
+
+#: Puts a structure together from the values of all fetched tensors.
+Rebuild = Callable[[tuple[Any, ...]], Any]
+
+
+def structure_key(fetches: Any) -> Hashable:
+    """Returns a hashable key: equal for equal structures of the same fetches."""
+    if isinstance(fetches, list | tuple):
+        return (type(fetches), *map(structure_key, fetches))
+    if isinstance(fetches, Mapping):
+        return (type(fetches), tuple(fetches), *map(structure_key, fetches.values()))
+    return fetches  # type: ignore[no-any-return]
+
+
+class Flattened:
+    """Fetches as flat lists.
+
+    Attributes:
+        tensors: Tensors to fetch, each once.
+        targets: Operations to run.
+        rebuild: Makes the caller's structure from the tensors' values.
+    """
+
+    def __init__(self, graph: Graph, fetches: Any) -> None:
+        self._graph = graph
+        self._position: dict[Tensor, int] = {}
+        self._targets: dict[Operation, None] = {}
+        self.rebuild = self._flatten(fetches)
+        self.tensors = tuple(self._position)
+        self.targets = tuple(self._targets)
+
+    def _flatten(self, fetches: Any) -> Rebuild:
+        if isinstance(fetches, Mapping):
+            return self._mapping(fetches)
+        if isinstance(fetches, list | tuple):
+            return self._sequence(fetches)
+        if fetches is None:
+            raise DTypeError("expected a tensor, an operation, a name or a structure of them to fetch, got None")
+        element = self._graph.as_graph_element(fetches)
+        if isinstance(element, Operation):
+            self._targets[element] = None
+            return lambda values: None
+        i = self._position.setdefault(element, len(self._position))
+        return lambda values: values[i]
+
+    def _mapping(self, fetches: Mapping[Any, Any]) -> Rebuild:
+        parts = {k: self._flatten(v) for k, v in fetches.items()}
+        kind: Any = type(fetches) if isinstance(fetches, dict) else dict
+        if kind.__init__ is not dict.__init__ and not issubclass(kind, dict):
+            kind = dict
+        return lambda values: kind((k, part(values)) for k, part in parts.items())
+
+    def _sequence(self, fetches: Any) -> Rebuild:
+        parts = [self._flatten(v) for v in fetches]
+        if hasattr(fetches, "_fields"):
+            make: Any = type(fetches)
+            return lambda values: make(*[part(values) for part in parts])
+        if isinstance(fetches, list):
+            return lambda values: [part(values) for part in parts]
+        return lambda values: tuple([part(values) for part in parts])

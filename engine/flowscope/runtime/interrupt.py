@@ -1,0 +1,47 @@
+"""SIGINT while a step runs on the main thread: the step ends at its next safepoint.
+
+A handler is put in front of the one that is there (Python's, or the notebook kernel's, which sets its
+own anew for each cell). It raises the gates of the steps in flight; without one it passes the signal on.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from flowscope.runtime.gate import Gate
+
+_main_thread = threading.main_thread().ident
+_previous: Callable[[int, Any], Any] | None = None
+#: Gates of the steps that run on the main thread, innermost last.
+_gates: list[Gate] = []
+
+
+def _on_sigint(signum: int, frame: Any) -> None:
+    if _gates:
+        for gate in _gates:
+            gate.request("interrupt")
+    elif _previous is not None:
+        _previous(signum, frame)
+
+
+def enter(gate: Gate) -> bool:
+    """Notes that a step starts on this thread; returns whether `leave` must be called."""
+    global _previous
+    if threading.get_ident() != _main_thread:
+        return False
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is not _on_sigint:
+        if not callable(handler):
+            return False
+        _previous = handler
+        signal.signal(signal.SIGINT, _on_sigint)
+    _gates.append(gate)
+    return True
+
+
+def leave() -> None:
+    """Notes that the step on the main thread has ended."""
+    _gates.pop()

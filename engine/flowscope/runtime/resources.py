@@ -1,0 +1,163 @@
+"""State that outlives a step: variables' values, kept in containers.
+
+A read takes a lease on the variable's buffer, and a writer changes the buffer in place only when no
+lease is out. A lease is a Python reference: the reader's local variable, a fetched array's base, a
+view. So the count that CPython keeps anyway says whether one is out, at no cost to the reader, and
+none can be forgotten. While a writer works, the buffer is detached, so that no reader can take it up.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from flowscope.errors import FailedPreconditionError, InvalidArgumentError
+from flowscope.graph.shapes import compatible, text
+
+
+class VariableState:
+    """The value of one variable.
+
+    Attributes:
+        name: The variable's name.
+        value: The buffer; None before it is initialised and while a writer works on it.
+        writes: How many writes there were.
+    """
+
+    __slots__ = ("_lock", "_working", "dims", "name", "value", "writes")
+
+    def __init__(self, name: str, dims: Any = None) -> None:
+        self.name = name
+        self.dims = dims
+        self.value: Any = None
+        self.writes = 0
+        self._lock = threading.Lock()
+        self._working = False
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether it has a value."""
+        return self.value is not None or self._working
+
+    def read(self) -> Any:
+        """Returns the value, on lease: never changed while the caller holds it.
+
+        Raises:
+            FailedPreconditionError: if the variable has no value yet.
+        """
+        value = self.value
+        if value is not None:
+            return value
+        with self._lock:
+            value = self.value
+        if value is None:
+            raise uninitialized([self.name])
+        return value
+
+    def assign(self, value: Any) -> Any:
+        """Sets the value, copying it; returns the new one.
+
+        Raises:
+            InvalidArgumentError: if the value does not have the variable's shape.
+        """
+        if not compatible(self.dims, value.shape):
+            raise InvalidArgumentError(
+                f"expected a value of shape {text(self.dims)}, got {text(value.shape)}"
+            )
+        with self._lock:
+            buffer, self.value = self.value, None
+            self._working = buffer is not None
+            try:
+                # References here: `buffer` and getrefcount's argument.
+                if (
+                    isinstance(buffer, np.ndarray)
+                    and isinstance(value, np.ndarray)
+                    and sys.getrefcount(buffer) <= _SOLE
+                    and buffer.shape == value.shape
+                    and buffer.dtype == value.dtype
+                ):
+                    np.copyto(buffer, value)
+                else:
+                    buffer = value.copy() if hasattr(value, "copy") else value
+            finally:
+                self.value = buffer
+                self._working = False
+            self.writes += 1
+        return buffer
+
+    def update(self, fresh: Callable[[Any], Any], in_place: Callable[[Any], None]) -> Any:
+        """Changes the value atomically; returns the new one.
+
+        Args:
+            fresh: Returns a new value for the old one, which it leaves alone.
+            in_place: Changes the array that it is given.
+
+        Raises:
+            FailedPreconditionError: if the variable has no value yet.
+        """
+        with self._lock:
+            buffer, self.value = self.value, None
+            if buffer is None:
+                raise uninitialized([self.name])
+            self._working = True
+            try:
+                if isinstance(buffer, np.ndarray) and sys.getrefcount(buffer) <= _SOLE:
+                    in_place(buffer)
+                else:
+                    buffer = fresh(buffer)
+            finally:
+                self.value = buffer
+                self._working = False
+            self.writes += 1
+        return buffer
+
+
+def _count_of_sole_owner() -> int:
+    """Returns what `getrefcount` says of a buffer that only the writer's local variable holds."""
+    buffer = np.empty(1)
+    return sys.getrefcount(buffer)
+
+
+_SOLE = _count_of_sole_owner()
+
+
+def uninitialized(names: list[str]) -> FailedPreconditionError:
+    """Returns the error for reading variables that have no value."""
+    listed = ", ".join(f'"{n}"' for n in names)
+    some = "variables have" if len(names) > 1 else "variable has"
+    return FailedPreconditionError(
+        f"attempting to use uninitialized value: the {some} no value yet: {listed}; "
+        "run fs.global_variables_initializer() or the variable's initializer first"
+    )
+
+
+class Container:
+    """Variables' values by name, shared by everyone who holds the container."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._variables: dict[str, VariableState] = {}
+
+    def variable(self, name: str, dims: Any) -> VariableState:
+        """Returns the variable `name`, made on first use."""
+        with self._lock:
+            found = self._variables.get(name)
+            if found is None:
+                found = self._variables[name] = VariableState(name, dims)
+            return found
+
+    def variables(self) -> dict[str, VariableState]:
+        """Returns the variables by name."""
+        with self._lock:
+            return dict(self._variables)
+
+    def clear(self) -> None:
+        """Drops all values."""
+        with self._lock:
+            for state in self._variables.values():
+                state.value = None
+            self._variables.clear()

@@ -1,0 +1,68 @@
+"""What `%load_ext flowscope` does, and undoes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowscope.errors import OpError
+from flowscope.graph import origin
+from flowscope.live.bus import notebook
+from flowscope.runtime.session import open_sessions
+from flowscope_kernel.tracebacks import users_lines
+
+
+class Extension:
+    """The extension of one IPython shell."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+
+    def load(self) -> None:
+        """Hooks into the shell and the engine."""
+        origin.cell_of = self._cell_of
+        # The cell that loads the extension is running.
+        notebook.cell_running = True
+        self._shell.events.register("pre_run_cell", self._before_cell)
+        self._shell.events.register("post_run_cell", self._after_cell)
+        self._shell.set_custom_exc((OpError,), self._show_error)
+
+    def unload(self) -> None:
+        """Takes the hooks away."""
+        origin.cell_of = lambda filename: None
+        notebook.cell_running = None
+        self._shell.events.unregister("pre_run_cell", self._before_cell)
+        self._shell.events.unregister("post_run_cell", self._after_cell)
+        self._shell.set_custom_exc((), None)
+
+    def _cell_of(self, filename: str) -> int | None:
+        number = getattr(self._shell.compile, "_filename_map", {}).get(filename)
+        return number if isinstance(number, int) else None
+
+    def _before_cell(self, *_: Any) -> None:
+        notebook.cell_running = True
+
+    def _after_cell(self, *_: Any) -> None:
+        notebook.cell_running = False
+        for session in list(open_sessions):
+            session.gate.clear_stop()
+
+    def _show_error(self, shell: Any, kind: type, error: BaseException, tb: Any, tb_offset: Any = None) -> Any:
+        shell.showtraceback((kind, error, users_lines(tb)), tb_offset=0)
+        return shell.InteractiveTB.structured_traceback(kind, error, users_lines(tb), tb_offset=0)
+
+
+_loaded: dict[int, Extension] = {}
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Called by `%load_ext flowscope`."""
+    if id(shell) not in _loaded:
+        _loaded[id(shell)] = Extension(shell)
+        _loaded[id(shell)].load()
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Called by `%unload_ext flowscope`."""
+    extension = _loaded.pop(id(shell), None)
+    if extension is not None:
+        extension.unload()
