@@ -78,6 +78,17 @@ def test_runs_where_it_is_installed(installed) -> None:
     assert float(value) == 7.0
 
 
+def test_shows_text_without_a_notebook(installed) -> None:
+    """In plain Python `show` prints the graph."""
+    out = installed.run(
+        "import flowscope as fs\n"
+        "x = fs.placeholder(fs.float32, [], name='x')\n"
+        "fs.multiply(x, 2.0, name='twice')\n"
+        "fs.show()\n"
+    )
+    assert "twice" in out
+
+
 def test_all_packages_import(installed) -> None:
     """Each of the three packages imports."""
     for package in PACKAGES:
