@@ -42,8 +42,10 @@ check: $(STAMPS)/dev $(STAMPS)/front-end ## ruff, mypy, import contracts, tsc an
 
 .PHONY: test
 test: $(STAMPS)/dev $(STAMPS)/front-end ## all tests: front end, Python, packaging, tutorials, browser
-	$(PY) hatch_build.py --npm test
-	$(PY) -m pytest -m "not gpu" $(PYTEST_ARGS)
+	@failed=0; \
+	$(PY) hatch_build.py --npm test || failed=1; \
+	$(PY) -m pytest $(PYTEST_ARGS) || failed=1; \
+	exit $$failed
 
 .PHONY: test-browser
 test-browser: $(STAMPS)/dev $(STAMPS)/front-end ## the tests in a real browser
