@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-from flowscope.errors import DTypeError
+from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 
@@ -47,6 +47,10 @@ class Flattened:
         if fetches is None:
             raise DTypeError("expected a tensor, an operation, a name or a structure of them to fetch, got None")
         element = self._graph.as_graph_element(fetches)
+        if not self._graph.is_fetchable(element):
+            raise InvalidArgumentError(
+                f'"{element.name}" stands inside a control-flow body and cannot be fetched: return it from the body'
+            )
         if isinstance(element, Operation):
             self._targets[element] = None
             return lambda values: None

@@ -6,7 +6,7 @@ import itertools
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -14,7 +14,6 @@ import numpy as np
 
 from flowscope.errors import (
     DTypeError,
-    FailedPreconditionError,
     GraphError,
     InvalidArgumentError,
     OpError,
@@ -194,6 +193,8 @@ class Session:
         __tracebackhide__ = True
         if self._closed:
             raise GraphError("this session is closed")
+        if not isinstance(feed_dict, Mapping):
+            raise _bad_key(fetches, feed_dict)
         flat = Flattened(self.graph, fetches)
         fed = [self._fed(k) for k in feed_dict]
         if len(set(fed)) < len(fed):
@@ -220,8 +221,7 @@ class Session:
             plan,
             tuple(converter(t) for t in fed),
             flat.rebuild,
-            type(fetches) not in (list, tuple, dict) and len(flat.tensors) == 1 and not flat.targets
-            and not isinstance(fetches, list | tuple | dict),
+            not isinstance(fetches, list | tuple | Mapping) and len(flat.tensors) == 1,
             tuple(states[h] for h in plan.region.handles),
             tuple(states[h] for h in plan.required),
         )
@@ -376,7 +376,7 @@ def _check_initialized(call: Call) -> None:
 
 
 def _bad_key(fetches: Any, feed_dict: Any) -> OpError:
-    if feed_dict and not hasattr(feed_dict, "values"):
+    if feed_dict and not isinstance(feed_dict, Mapping):
         return DTypeError(f"expected feed_dict to be a dict of values by tensor, got {type(feed_dict).__name__}")
     return DTypeError(
         f"expected a tensor, an operation, a name or a structure of them to fetch, got {type(fetches).__name__}"
@@ -407,4 +407,4 @@ def container(name: str) -> Iterator[str]:
         graph.extras["container"] = before
 
 
-__all__ = ["FailedPreconditionError", "InteractiveSession", "Session", "container", "open_sessions"]
+__all__ = ["InteractiveSession", "Session", "container", "open_sessions"]

@@ -38,7 +38,8 @@ def create_global_step(graph: Graph | None = None) -> Variable:
 
 def get_or_create_global_step(graph: Graph | None = None) -> Variable:
     """Returns the graph's global step, made on first use."""
-    return get_global_step(graph) or create_global_step(graph)
+    found = get_global_step(graph)
+    return create_global_step(graph) if found is None else found
 
 
 def global_step(sess: Any, global_step_tensor: Variable) -> int:

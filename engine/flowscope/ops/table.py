@@ -1,0 +1,247 @@
+"""How families of element-wise ops are made from tables, one line each.
+
+A line says type, docstring, expression and gradient. The kernel is compiled from the expression
+that generated code inlines, so the two cannot differ. Dtype and shape rules are shared.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from flowscope.errors import DTypeError, OpError
+from flowscope.graph import dtypes
+from flowscope.graph.dtypes import DType
+from flowscope.graph.op import Op, Spec
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import broadcast
+from flowscope.ops.broadcasting import unbroadcast
+from flowscope.ops.build import binary, unary
+
+#: Constants of at most so many elements are computed while the graph is built: shapes and indices.
+FOLD_SIZE = 16
+
+_KINDS = {
+    "f": "floating-point",
+    "i": "integer",
+    "c": "complex",
+    "b": "bool",
+    "s": "string",
+}
+
+
+def check_kind(dtype: DType, kinds: str) -> None:
+    """Raises DTypeError unless the dtype's kind is among `kinds` (letters of `DType.kind`)."""
+    if dtype.kind not in kinds:
+        wanted = [word for letter, word in _KINDS.items() if letter in kinds]
+        raise DTypeError(f"expected a dtype that is {' or '.join(wanted)}, got {dtype}")
+
+
+def check_same(a: Spec, b: Spec) -> None:
+    """Raises DTypeError unless both have one dtype."""
+    if a.dtype is not b.dtype:
+        raise DTypeError(f"expected both of one dtype, got {a.dtype} and {b.dtype}: use fs.cast")
+
+
+def folded(op: Op, spec: Spec, *inputs: Spec) -> Spec:
+    """Returns `spec` with its value, where all inputs are small integer constants."""
+    values = [s.constant for s in inputs]
+    if any(v is None or v.size > FOLD_SIZE or s.dtype.kind not in "iu" for v, s in zip(values, inputs)):
+        return spec
+    try:
+        with np.errstate(all="ignore"):
+            value = op.kernel(np, *values)
+    except OpError:
+        return spec  # e.g. a division by zero in a branch that may never run
+    return Spec(spec.dtype, value.shape, value)
+
+
+class Unary(Op, abstract=True):
+    """Base of element-wise ops of one input."""
+
+    kinds: ClassVar[str] = "fc"
+    out: ClassVar[DType | None] = None
+    folds: ClassVar[bool] = False
+
+    def infer(self, x: Spec) -> Spec:
+        dtype = x.dtype
+        if dtype.kind not in self.kinds:
+            check_kind(dtype, self.kinds)
+        spec = Spec(self.out or dtype, x.shape)
+        return folded(self, spec, x) if self.folds and x.constant is not None else spec
+
+
+class Binary(Op, abstract=True):
+    """Base of element-wise ops of two inputs of one dtype, which are broadcast together."""
+
+    kinds: ClassVar[str] = "fiuc"
+    out: ClassVar[DType | None] = None
+    folds: ClassVar[bool] = False
+
+    def infer(self, a: Spec, b: Spec) -> Spec:
+        dtype = a.dtype
+        if dtype is not b.dtype:
+            check_same(a, b)
+        if dtype.kind not in self.kinds:
+            check_kind(dtype, self.kinds)
+        spec = Spec(self.out or dtype, a.shape if a.shape == b.shape else broadcast(a.shape, b.shape))
+        if self.folds and a.constant is not None and b.constant is not None:
+            return folded(self, spec, a, b)
+        return spec
+
+
+class UnaryFunction(Protocol):
+    """An op function of one tensor."""
+
+    def __call__(self, x: Any, name: str | None = None) -> Tensor:
+        """Adds the operation and returns its output."""
+
+
+class BinaryFunction(Protocol):
+    """An op function of two tensors."""
+
+    def __call__(self, x: Any, y: Any, name: str | None = None) -> Tensor:
+        """Adds the operation and returns its output."""
+
+
+UnaryGrad = Callable[[Tensor, Tensor, Tensor], Tensor | None]
+BinaryGrad = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor | None, Tensor | None]]
+
+
+def unary_op(
+    function: str,
+    op_type: str,
+    doc: str,
+    template: str,
+    kinds: str = "fc",
+    grad: UnaryGrad | None = None,
+    reads: str = "",
+    scalar: str | None = None,
+    out: DType | None = None,
+    folds: bool = False,
+    name: str | None = None,
+) -> UnaryFunction:
+    """Defines an element-wise op of one input and returns its op function.
+
+    Args:
+        function: Name of the op function.
+        op_type: Name of the op type.
+        doc: Docstring of both.
+        template: The expression over {0}.
+        kinds: Kinds of dtypes that it takes.
+        grad: The gradient (g, y, x) -> cotangent; None if nothing flows.
+        reads: Letters among "x" and "y" (the output) whose values the gradient reads.
+        scalar: The expression for NumPy scalars, if there is a better one.
+        out: Dtype of the output; the input's if None.
+        folds: Whether small integer constants are computed while the graph is built.
+        name: Default name of an operation; the op type by default.
+    """
+    namespace: dict[str, Any] = {
+        "kinds": kinds,
+        "out": out,
+        "folds": folds,
+        "kernel": _compiled(template, "x"),
+    }
+    if grad is not None:
+        namespace["grad"] = lambda self, g, y, x: (grad(g, y, x),)
+    op = _define(op_type, doc, Unary, namespace, template, scalar, tuple(reads), grad is not None)
+    default = None if name is None or name == op_type else name
+
+    def call(x: Any, name: str | None = None) -> Tensor:
+        return unary(op, x, name or default)
+
+    return _named(call, function, f"{doc}\n\nArgs:\n    x: A tensor.\n    name: Name of the operation.")
+
+
+def binary_op(
+    function: str,
+    op_type: str,
+    doc: str,
+    template: str,
+    kinds: str = "fiuc",
+    grad: BinaryGrad | None = None,
+    reads: str = "",
+    scalar: str | None = None,
+    out: DType | None = None,
+    folds: bool = False,
+    kernel: Callable[..., Any] | None = None,
+    name: str | None = None,
+) -> BinaryFunction:
+    """Defines an element-wise op of two inputs and returns its op function.
+
+    Args as in `unary_op`, but:
+        template: The expression over {0} and {1}; "" where only `kernel` says it.
+        grad: (g, y, a, b) -> a cotangent for each input, before the sum over broadcast axes.
+        reads: Letters among "a", "b" and "y".
+        kernel: The kernel (self, xp, a, b) in place of one from the template.
+    """
+    namespace: dict[str, Any] = {
+        "kinds": kinds,
+        "out": out,
+        "folds": folds,
+        "kernel": kernel or _compiled(template, "a, b"),
+    }
+    if grad is not None:
+
+        def backward(self: Op, g: Tensor, y: Tensor, a: Tensor, b: Tensor) -> Any:
+            ga, gb = grad(g, y, a, b)
+            return unbroadcast(ga, a, b), unbroadcast(gb, b, a)
+
+        namespace["grad"] = backward
+    op = _define(
+        op_type, doc, Binary, namespace, template or None, scalar, tuple(reads), grad is not None
+    )
+    default = None if name is None or name == op_type else name
+
+    def call(x: Any, y: Any, name: str | None = None) -> Tensor:
+        return binary(op, x, y, name or default)
+
+    return _named(
+        call,
+        function,
+        f"{doc}\n\nArgs:\n    x: A tensor.\n    y: A tensor of the same dtype; the shapes are broadcast."
+        "\n    name: Name of the operation.",
+    )
+
+
+def _compiled(template: str, parameters: str) -> Callable[..., Any]:
+    body = template.format(*parameters.split(", "))
+    return eval(f"lambda self, xp, {parameters}: {body}")  # type: ignore[no-any-return]  # noqa: S307
+
+
+def _define(
+    op_type: str,
+    doc: str,
+    base: type[Op],
+    namespace: dict[str, Any],
+    template: str | None,
+    scalar: str | None,
+    reads: tuple[str, ...],
+    differentiable: bool,
+) -> Op:
+    module = sys._getframe(2).f_globals
+    namespace |= {
+        "__doc__": doc,
+        "__module__": module["__name__"],
+        "template": template,
+        "scalar_template": scalar,
+        "grad_reads": reads,
+        "is_differentiable": differentiable,
+    }
+    cls = dataclass(frozen=True)(type(op_type, (base,), namespace))
+    module[op_type] = cls  # where pickle looks for it
+    return cls()  # type: ignore[no-any-return]
+
+
+def _named(call: Any, function: str, doc: str) -> Any:
+    call.__name__ = call.__qualname__ = function
+    call.__module__ = sys._getframe(2).f_globals["__name__"]
+    call.__doc__ = doc
+    return call
+
+
+bool_ = dtypes.bool_

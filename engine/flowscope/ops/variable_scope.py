@@ -1,0 +1,321 @@
+"""Variable scopes: variables that are made once and shared by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.default import get_default_graph
+from flowscope.graph.dtypes import as_dtype, float32
+from flowscope.graph.graph import Graph
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import Dims, as_dims, compatible, is_known, text
+from flowscope.ops.initializers import GlorotUniform, Zeros
+from flowscope.ops.variables import GraphKeys, Variable, VariableAggregation, VariableSynchronization
+
+__all__ = [
+    "AUTO_REUSE",
+    "VariableScope",
+    "get_local_variable",
+    "get_variable",
+    "get_variable_scope",
+    "no_regularizer",
+    "variable_op_scope",
+    "variable_scope",
+]
+
+
+class _AutoReuse:
+    """Makes a variable where there is none, and shares it where there is one."""
+
+    def __repr__(self) -> str:
+        return "fs.AUTO_REUSE"
+
+
+AUTO_REUSE = _AutoReuse()
+
+
+class VariableScope:
+    """Defaults for the variables that `get_variable` makes in a scope.
+
+    Attributes:
+        name: Prefix of variables' names, "" at the top.
+        original_name_scope: The name scope in which it was opened, with a "/" behind it.
+        reuse: Whether variables are shared: True (they must exist), `AUTO_REUSE` or False.
+    """
+
+    def __init__(
+        self,
+        reuse: Any = False,
+        name: str = "",
+        initializer: Any = None,
+        regularizer: Any = None,
+        caching_device: Any = None,
+        dtype: Any = float32,
+        name_scope: str = "",
+    ) -> None:
+        self.reuse = reuse
+        self.name = name
+        self.initializer = initializer
+        self.regularizer = regularizer
+        self.caching_device = caching_device
+        self.dtype = as_dtype(dtype)
+        self.original_name_scope = name_scope
+
+    def reuse_variables(self) -> None:
+        """Shares variables from now on."""
+        self.reuse = True
+
+    def set_initializer(self, initializer: Any) -> None:
+        """Sets the default initializer."""
+        self.initializer = initializer
+
+    def set_regularizer(self, regularizer: Any) -> None:
+        """Sets the default regularizer."""
+        self.regularizer = regularizer
+
+    def set_caching_device(self, caching_device: Any) -> None:
+        """Kept for programs that call it; reads are never cached on another device."""
+        self.caching_device = caching_device
+
+    def global_variables(self) -> list[Variable]:
+        """Returns the global variables in the scope."""
+        return get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES, self._pattern)
+
+    def local_variables(self) -> list[Variable]:
+        """Returns the local variables in the scope."""
+        return get_default_graph().get_collection(GraphKeys.LOCAL_VARIABLES, self._pattern)
+
+    def trainable_variables(self) -> list[Variable]:
+        """Returns the trainable variables in the scope."""
+        return get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES, self._pattern)
+
+    @property
+    def _pattern(self) -> str:
+        return f"{self.name}/" if self.name else ""
+
+    def get_variable(self, name: str, *args: Any, **kwargs: Any) -> Variable:
+        """Returns a variable of the scope, see `fs.get_variable`."""
+        with variable_scope(self, auxiliary_name_scope=False):
+            return get_variable(name, *args, **kwargs)
+
+
+def _scope(graph: Graph) -> VariableScope:
+    return graph.extras.setdefault("variable_scope", VariableScope())  # type: ignore[no-any-return]
+
+
+def get_variable_scope() -> VariableScope:
+    """Returns the current variable scope."""
+    return _scope(get_default_graph())
+
+
+@contextmanager
+def variable_scope(
+    name_or_scope: str | VariableScope | None,
+    default_name: str | None = None,
+    values: Any = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    custom_getter: Any = None,
+    reuse: Any = None,
+    dtype: Any = None,
+    use_resource: Any = None,
+    constraint: Any = None,
+    auxiliary_name_scope: bool = True,
+) -> Iterator[VariableScope]:
+    """Opens a variable scope, and a name scope of the same name.
+
+    Args:
+        name_or_scope: A name inside the current scope, a scope to open again, or None for
+            `default_name`, made unique.
+        default_name: See above.
+        values: Not used.
+        initializer: Default initializer.
+        regularizer: Default regularizer: a function of the variable that returns a loss.
+        caching_device: Not used.
+        partitioner: Not supported yet.
+        custom_getter: Not supported yet.
+        reuse: True: variables must exist; `AUTO_REUSE`: made where missing; None: inherited.
+        dtype: Default element type.
+        use_resource: Not used: there is one kind of variable.
+        constraint: Not used.
+        auxiliary_name_scope: Whether the name scope is opened too.
+
+    Raises:
+        InvalidArgumentError: if there is no name, or for an option that is not supported.
+    """
+    del values, use_resource, constraint
+    if partitioner is not None or custom_getter is not None:
+        raise InvalidArgumentError("partitioner and custom_getter are not supported yet")
+    graph = get_default_graph()
+    before = _scope(graph)
+    if isinstance(name_or_scope, VariableScope):
+        parent, full = name_or_scope, name_or_scope.name
+        short = full.rpartition("/")[2]
+    else:
+        short = name_or_scope if name_or_scope is not None else _fresh_name(graph, before, default_name)
+        parent, full = before, f"{before.name}/{short}" if before.name else short
+    scope = VariableScope(
+        parent.reuse if reuse is None else before.reuse or reuse,
+        full,
+        initializer or parent.initializer,
+        regularizer or parent.regularizer,
+        caching_device or parent.caching_device,
+        dtype or parent.dtype,
+    )
+    graph.extras["variable_scope"] = scope
+    try:
+        if auxiliary_name_scope and short:
+            with graph.name_scope(short) as name_scope:
+                scope.original_name_scope = name_scope
+                yield scope
+        else:
+            yield scope
+    finally:
+        graph.extras["variable_scope"] = before
+
+
+def _fresh_name(graph: Graph, scope: VariableScope, default_name: str | None) -> str:
+    if default_name is None:
+        raise InvalidArgumentError("a variable scope needs a name or a default_name")
+    used = graph.extras.setdefault("variable_scope_names", {})
+    key = f"{scope.name}/{default_name}"
+    count = used[key] = used.get(key, -1) + 1
+    return f"{default_name}_{count}" if count else default_name
+
+
+@contextmanager
+def variable_op_scope(values: Any, name_or_scope: Any, default_name: str | None = None, **kwargs: Any) -> Iterator[Any]:
+    """Opens a variable scope (older argument order)."""
+    with variable_scope(name_or_scope, default_name, values, **kwargs) as scope:
+        yield scope
+
+
+def get_variable(
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Callable[[Tensor], Tensor | None] | None = None,
+    trainable: bool | None = None,
+    collections: Sequence[str] | None = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    validate_shape: bool = True,
+    use_resource: bool | None = None,
+    custom_getter: Any = None,
+    constraint: Callable[[Tensor], Tensor] | None = None,
+    synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+    aggregation: VariableAggregation = VariableAggregation.NONE,
+) -> Variable:
+    """Returns the variable `name` of the current variable scope, made or shared as `reuse` says.
+
+    Args:
+        name: Name inside the scope.
+        shape: Shape; not needed where the initializer is a tensor or an array.
+        dtype: Element type; the scope's by default.
+        initializer: A function of (shape, dtype), a tensor or an array; by default the scope's, or
+            uniform Glorot for floats and zeros for all else.
+        regularizer: Function of the variable that returns a loss for the regularization losses.
+        trainable: Whether it is trained (by default yes).
+        collections: Collections to list it in; the global variables by default.
+        caching_device: Not used.
+        partitioner: Not supported yet.
+        validate_shape: Whether the shape is fixed.
+        use_resource: Not used: there is one kind of variable.
+        custom_getter: Not supported yet.
+        constraint: Function of the updated value that optimizers apply.
+        synchronization: For replicas.
+        aggregation: For replicas.
+
+    Raises:
+        InvalidArgumentError: if it exists and may not be shared, does not exist and must, or exists
+            with another shape or dtype.
+    """
+    del use_resource
+    if partitioner is not None or custom_getter is not None:
+        raise InvalidArgumentError("partitioner and custom_getter are not supported yet")
+    graph = get_default_graph()
+    scope = _scope(graph)
+    full = f"{scope.name}/{name}" if scope.name else name
+    store: dict[str, Variable] = graph.extras.setdefault("variables", {})
+    wished = as_dtype(dtype) if dtype is not None else None
+    found = store.get(full)
+    if found is not None:
+        return _shared(found, scope, as_dims(shape), wished)
+    if scope.reuse is True:
+        raise InvalidArgumentError(
+            f"variable {full} does not exist: reuse=True shares what was made before with get_variable; "
+            "reuse=fs.AUTO_REUSE makes it where it is missing"
+        )
+    initial, kind = _initial(initializer or scope.initializer, as_dims(shape), wished, scope)
+    with graph.name_scope(None), graph.control_dependencies(None):
+        variable = Variable(
+            initial,
+            trainable=trainable,
+            collections=collections,
+            validate_shape=validate_shape,
+            caching_device=caching_device,
+            name=full,
+            dtype=kind,
+            constraint=constraint,
+            synchronization=synchronization,
+            aggregation=aggregation,
+        )
+    store[full] = variable
+    _regularize(graph, variable, regularizer or scope.regularizer)
+    return variable
+
+
+def _shared(found: Variable, scope: VariableScope, dims: Dims, dtype: Any) -> Variable:
+    if not scope.reuse:
+        made = f", made in {found.op.origin.place}" if found.op.origin.place else ""
+        raise InvalidArgumentError(
+            f"variable {found.op.name} already exists{made}: reuse=True or reuse=fs.AUTO_REUSE in "
+            "variable_scope shares it"
+        )
+    if dims is not None and not compatible(dims, found.shape._dims):
+        raise InvalidArgumentError(
+            f"variable {found.op.name} has shape {text(found.shape._dims)}, asked for {text(dims)}"
+        )
+    if dtype is not None and dtype is not found.dtype:
+        raise InvalidArgumentError(f"variable {found.op.name} has dtype {found.dtype}, asked for {dtype}")
+    return found
+
+
+def _initial(initializer: Any, dims: Dims, wished: Any, scope: VariableScope) -> tuple[Any, Any]:
+    """Returns (initial value or function that makes it, dtype)."""
+    dtype = wished or scope.dtype
+    if initializer is None:
+        initializer = GlorotUniform() if dtype.is_floating else Zeros()
+    if isinstance(initializer, type):
+        initializer = initializer()
+    if not callable(initializer):
+        return initializer, wished
+    if not is_known(dims):
+        raise InvalidArgumentError(f"a new variable needs a fully known shape, got {text(dims)}")
+    make = initializer
+    return (lambda: make(list(dims or ()), dtype=dtype)), dtype
+
+
+def _regularize(graph: Graph, variable: Variable, regularizer: Any) -> None:
+    if regularizer is None:
+        return
+    with graph.name_scope(f"{variable.op.name}/Regularizer/"):
+        loss = regularizer(variable)
+    if loss is not None:
+        graph.add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
+
+
+def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Variable:
+    """Returns a variable that is not trained and listed in the local variables, see `get_variable`."""
+    kwargs.setdefault("collections", [GraphKeys.LOCAL_VARIABLES])
+    return get_variable(name, *args, **{**kwargs, "trainable": False})
+
+
+def no_regularizer(_: Any) -> None:
+    """The regularizer that adds no loss."""

@@ -1,0 +1,145 @@
+"""gradients(): paths, sums, cotangents, unconnected and stopped tensors, names, errors."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import flowscope as fs
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with fs.Graph().as_default() as g:
+        yield g
+
+
+def run(fetches, feed=None):
+    with fs.Session() as sess:
+        if fs.global_variables():
+            sess.run(fs.global_variables_initializer())
+        return sess.run(fetches, feed)
+
+
+def test_partials_of_several_consumers_are_summed():
+    x = fs.placeholder(fs.float64, [])
+    y = x * x + 3.0 * x + fs.exp(x)
+    assert run(fs.gradients(y, x), {x: 2.0})[0] == pytest.approx(4.0 + 3.0 + np.exp(2.0))
+
+
+def test_several_ys_and_xs_and_given_cotangents():
+    a, b = fs.placeholder(fs.float64, [2]), fs.placeholder(fs.float64, [2])
+    ys = [a * b, a + b]
+    ga, gb = fs.gradients(ys, [a, b], grad_ys=[[1.0, 10.0], None])
+    got = run([ga, gb], {a: [2.0, 3.0], b: [5.0, 7.0]})
+    np.testing.assert_allclose(got[0], [6.0, 71.0])
+    np.testing.assert_allclose(got[1], [3.0, 31.0])
+
+
+def test_x_that_is_y_and_x_on_the_way():
+    x = fs.placeholder(fs.float64, [])
+    m = x * 2.0
+    y = m * m
+    gx, gm, gy = fs.gradients(y, [x, m, y])
+    assert run([gx, gm, gy], {x: 3.0}) == [24.0, 12.0, 1.0]
+
+
+def test_no_influence_is_none_or_zeros():
+    x, z = fs.placeholder(fs.float32, [2]), fs.placeholder(fs.float32, [3])
+    v = fs.Variable([1.0])
+    y = fs.reduce_sum(x)
+    assert fs.gradients(y, [z, v]) == [None, None]
+    zeros = fs.gradients(y, [z, v], unconnected_gradients=fs.UnconnectedGradients.ZERO)
+    a, b = run(zeros, {z: [1, 2, 3]})
+    np.testing.assert_array_equal(a, [0, 0, 0])
+    np.testing.assert_array_equal(b, [0])
+
+
+def test_integers_cut_the_path():
+    x = fs.placeholder(fs.float32, [])
+    y = fs.cast(fs.cast(x, fs.int32), fs.float32) * 2.0
+    assert fs.gradients(y, x) == [None]
+
+
+def test_stop_gradients():
+    x = fs.placeholder(fs.float64, [])
+    m = x * 3.0
+    y = m * x
+    assert run(fs.gradients(y, x, stop_gradients=[m]), {x: 2.0}) == [6.0]
+    assert run(fs.gradients(fs.stop_gradient(m) * x, x), {x: 2.0}) == [6.0]
+
+
+def test_a_variables_gradient_is_the_sum_over_all_its_reads():
+    v = fs.Variable(3.0, dtype=fs.float64)
+    first = v * v
+    write = v.assign_add(1.0)
+    with fs.control_dependencies([write]):
+        second = v.read_value() * 10.0
+    (g,) = fs.gradients(first + second, [v])
+    assert run(g) == 16.0
+
+
+def test_second_and_third_order():
+    x = fs.placeholder(fs.float64, [])
+    y = x * x * x * x
+    for expected in (32.0, 48.0, 48.0, 24.0, 0.0):
+        (y,) = fs.gradients(y, x, unconnected_gradients=fs.UnconnectedGradients.ZERO)
+        assert run(y, {x: 2.0}) == pytest.approx(expected)
+
+
+def test_names_lie_under_the_scope():
+    x = fs.placeholder(fs.float32, [], name="x")
+    with fs.name_scope("layer"):
+        y = fs.tanh(x, name="y")
+    (g,) = fs.gradients(y, x)
+    assert g.op.name.startswith("gradients/layer/y_grad/")
+    (g2,) = fs.gradients(y, x, name="again")
+    assert g2.op.name.startswith("again/")
+
+
+def test_an_op_without_a_gradient_says_so_at_the_users_line():
+    x = fs.placeholder(fs.float32, [3, 3])
+    from dataclasses import dataclass
+
+    from flowscope.graph.op import Op
+    from flowscope.ops.build import apply
+
+    @dataclass(frozen=True)
+    class Opaque(Op):
+        """Has no gradient."""
+
+        def infer(self, x):
+            return x.like()
+
+    y = apply(Opaque(), x, name="y")
+    line = inspect.currentframe().f_lineno - 1
+    with pytest.raises(LookupError, match=f"(?s)op Opaque has no gradient.*test_gradients.py, line {line}"):
+        fs.gradients(y, x)
+
+
+def test_bad_arguments():
+    x, i = fs.placeholder(fs.float32, [2]), fs.placeholder(fs.int32, [2])
+    with pytest.raises(TypeError, match="floating-point"):
+        fs.gradients(x * 2.0, i)
+    with pytest.raises(ValueError, match="expected 1 grad_ys, one per y, got 2"):
+        fs.gradients(x, x, grad_ys=[x, x])
+    with pytest.raises(ValueError, match=r"its y's shape \[2\], got \[3\]"):
+        fs.gradients(x, x, grad_ys=[[1.0, 2.0, 3.0]])
+
+
+def test_gate_gradients_and_devices():
+    x = fs.placeholder(fs.float32, [])
+    with fs.device("/cpu:0"):
+        y = fs.exp(x) * x
+    (g,) = fs.gradients(y, x, gate_gradients=True, colocate_gradients_with_ops=True)
+    assert run(g, {x: 1.0}) == pytest.approx(2 * np.e)
+    made = [op for op in fs.get_default_graph().get_operations() if op.name.startswith("gradients/mul_grad")]
+    assert made and all(op.device == "/device:CPU:0" for op in made)
+
+
+def test_a_long_chain_needs_no_recursion():
+    x = fs.placeholder(fs.float64, [])
+    y = x
+    for _ in range(5000):
+        y = y * 1.0
+    assert run(fs.gradients(y, x), {x: 1.0}) == [1.0]

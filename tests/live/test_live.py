@@ -1,0 +1,155 @@
+"""The live channel's kernel side: snapshots, deltas, commands, progress, TypeScript types."""
+
+import json
+import pathlib
+
+import dataclasses
+import pytest
+
+import flowscope as fs
+from flowscope.live import bus, progress
+from flowscope.live.bus import Feed, message_from
+from flowscope.live.schema import Command, Connect, Delta, Reply, Snapshot
+from flowscope.live.state import Meter
+from flowscope.live.typescript import typescript
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with fs.Graph().as_default() as g:
+        yield g
+
+
+@pytest.fixture
+def feed(graph, monkeypatch):
+    """A feed that looks only when the test says so, and what it sent."""
+    monkeypatch.setattr(bus, "PERIOD_S", 1e6)
+    made = Feed(graph)
+    made.sent = []
+    end = made.subscribe(made.sent.append)
+    yield made
+    end()
+
+
+def test_a_snapshot_holds_everything_and_deltas_what_came_since(feed):
+    x = fs.placeholder(fs.float32, [None, 2], name="scope/x")
+    feed.receive(Connect())
+    snapshot = feed.sent[-1]
+    assert isinstance(snapshot, Snapshot) and snapshot.session is None
+    (node,) = snapshot.graph.added
+    assert (node.name, node.type, node.outputs[0].shape) == ("scope/x", "Placeholder", (None, 2))
+    assert node.origin.line == x.op.origin.place.line
+    assert "scope/x" in node.origin.text
+    y = fs.tanh(x, name="y")
+    delta = feed.tick(1.0)
+    assert isinstance(delta, Delta) and delta.seq == snapshot.seq + 1
+    assert [n.name for n in delta.graph.added] == ["y"]
+    assert delta.graph.added[0].inputs == ((x.op.id, 0),)
+    assert feed.tick(1.1) is None, "nothing changed"
+    with fs.Session() as sess:
+        sess.run(y, {x: [[1.0, 2.0]]})
+        placed = feed.tick(1.2)
+    assert dict(placed.graph.placed)[y.op.id].endswith("CPU:0")
+    assert placed.session.steps == 1
+
+
+def test_messages_are_json(feed):
+    v = fs.Variable([1.0])
+    with fs.Session() as sess:
+        sess.run(v.initializer)
+        feed.receive(Connect())
+    data = json.loads(json.dumps(dataclasses.asdict(feed.sent[-1])))
+    assert data["kind"] == "snapshot" and data["graph"]["added"][0]["type"] == "Const"
+
+
+def test_rates_are_taken_over_a_window():
+    meter = Meter(window_s=1.0)
+    assert meter.update(0.0, 0, 0) == (None, None)
+    assert meter.update(0.5, 50, 250_000_000) == (pytest.approx(100), pytest.approx(0.005))
+    assert meter.update(1.0, 100, 500_000_000) == (pytest.approx(100), pytest.approx(0.005))
+    assert meter.update(2.0, 100, 500_000_000)[0] is None
+
+
+def test_commands_reach_the_gate_and_are_answered(feed):
+    feed.receive(Command(1, "pause"))
+    assert feed.sent[-1] == Reply(1, False, "no session runs this graph")
+    with fs.Session() as sess:
+        feed.receive(Command(2, "pause"))
+        replies = [m for m in feed.sent if isinstance(m, Reply)]
+        assert replies[-1].ok and sess.gate.state == "pausing"
+        assert feed.sent[-1].session.state == "pausing"
+        feed.receive(Command(3, "resume"))
+        assert sess.gate.state == "open"
+
+
+def test_stop_is_refused_while_nothing_runs_and_taken_while_a_cell_runs(feed, monkeypatch):
+    with fs.Session() as sess:
+        feed.receive(Command(1, "stop"))
+        assert feed.sent[0] == Reply(1, False, "nothing is running")
+        assert sess.run(fs.constant(1.0)) == 1.0
+        monkeypatch.setattr(bus.notebook, "cell_running", True)
+        feed.receive(Command(2, "stop"))
+        with pytest.raises(fs.errors.CancelledError):
+            sess.run(fs.constant(1.0))
+
+
+def test_the_latest_session_of_the_graph_is_shown_unless_one_is_chosen(graph):
+    with fs.Session() as first, fs.Session() as second:
+        assert Feed(graph).session is second
+        assert Feed(graph, first).session is first
+    with fs.Session(graph=fs.Graph()):
+        assert Feed(graph).session is None
+
+
+def test_the_thread_looks_by_itself_and_ends_with_the_last_subscriber(graph, monkeypatch):
+    import threading
+
+    monkeypatch.setattr(bus, "PERIOD_S", 0.01)
+    told = threading.Event()
+    feed = Feed(graph)
+    end = feed.subscribe(lambda message: told.set())
+    fs.constant(1.0)
+    assert told.wait(30)
+    thread = next(t for t in threading.enumerate() if t.name == "flowscope live")
+    end()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_progress_tells_done_total_and_the_time_left(feed):
+    for i in fs.progress(range(4), "training"):
+        if i == 2:
+            state = progress.current(progress._running[0].start_s + 1.0)
+            assert (state.description, state.done, state.total) == ("training", 2, 4)
+            assert state.eta_s == pytest.approx(1.0)
+    assert progress.current(0.0).done == 4
+    assert [*fs.progress(iter("ab"), total=2)] == ["a", "b"]
+
+
+def test_progress_is_withdrawn_when_the_loop_ends_early():
+    for _ in fs.progress(range(10)):
+        break
+    import gc
+
+    gc.collect()
+    assert progress._running == []
+
+
+@pytest.mark.parametrize("bad", [{}, {"kind": "command", "command_id": "1", "name": "stop"},
+                                 {"kind": "command", "command_id": 1, "name": "rm"}, None])  # fmt: skip
+def test_what_is_no_message_is_refused(bad):
+    with pytest.raises(ValueError, match="not a message"):
+        message_from(bad)
+
+
+def test_the_front_ends_types_are_those_of_the_schema():
+    path = pathlib.Path(__file__).parents[2] / "labextension/src/wire/messages.ts"
+    assert path.read_text("utf-8") == typescript(), "run: python -m flowscope.live.typescript > " + path.name
+
+
+def test_show_prints_a_text_where_there_is_no_notebook(capsys):
+    fs.placeholder(fs.float32, [None, 2], name="layer/x")
+    fs.show()
+    assert "layer" in capsys.readouterr().out
+    with pytest.raises(TypeError, match="expected a graph"):
+        fs.show(3)
