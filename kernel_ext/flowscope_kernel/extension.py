@@ -47,8 +47,16 @@ class Extension:
             session.gate.clear_stop()
 
     def _show_error(self, shell: Any, kind: type, error: BaseException, tb: Any, tb_offset: Any = None) -> Any:
-        shell.showtraceback((kind, error, users_lines(tb)), tb_offset=0)
-        return shell.InteractiveTB.structured_traceback(kind, error, users_lines(tb), tb_offset=0)
+        del tb_offset
+        # What it was raised from shows flowscope's own lines: it stays on the error, unseen.
+        cause, suppress = error.__cause__, error.__suppress_context__
+        error.__cause__, error.__suppress_context__ = None, True
+        try:
+            shown = shell.InteractiveTB.structured_traceback(kind, error, users_lines(tb), tb_offset=1)
+            shell._showtraceback(kind, error, shown)
+        finally:
+            error.__cause__, error.__suppress_context__ = cause, suppress
+        return shown
 
 
 _loaded: dict[int, Extension] = {}
