@@ -69,7 +69,7 @@ def test_any_tensor_can_be_fed_and_cuts_the_graph(sess):
 
 def test_a_placeholder_without_a_feed_is_one_clear_error(sess):
     x = fs.placeholder(fs.float32, [None], name="x")
-    with pytest.raises(fs.errors.InvalidArgumentError, match=r'(?s)fed.*node "x".*made in test_session'):
+    with pytest.raises(fs.errors.InvalidArgumentError, match=r'(?s)feed.*node "x".*made in test_session'):
         sess.run(x + 1.0)
 
 
