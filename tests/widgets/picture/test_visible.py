@@ -1,0 +1,96 @@
+"""Which boxes and edges there are."""
+
+from __future__ import annotations
+
+import picture_graphs as graphs
+
+from flowscope_widgets.picture.opening import MOST, SOME
+from flowscope_widgets.picture.visible import Box, View, view_of, walk
+
+
+def _box(view: View, id: str) -> Box:
+    return next(box for box in walk(view.root) if box.id == id)
+
+
+def _edges(view: View, *, control: bool = False) -> dict[tuple[str, str], int]:
+    return {(e.source.id, e.target.id): e.count for e in view.edges if e.is_control == control}
+
+
+def test_names_make_scopes() -> None:
+    m = graphs.Maker()
+    m.op("a/b/c", "Op")
+    m.op("a/b", "Op")
+    m.op("d", "Op")
+    view = view_of(m.nodes, ())
+    assert {box.id: box.parent.id for box in walk(view.root) if box.parent} == {
+        "scope:a": "scope:",
+        "op:2": "scope:",
+        "scope:a/b": "scope:a",
+        "op:0": "scope:a/b",
+        "op:1": "scope:a/b",
+    }
+
+
+def test_bundled_edges_are_counted() -> None:
+    m = graphs.Maker()
+    a, b = m.op("s/a", "Op", shape=(2,)), m.op("s/b", "Op", shape=(3,))
+    m.op("t/c", "Op", [a, b])
+    for k in range(SOME):
+        m.op(f"s/{k}", "Op")
+        m.op(f"t/{k}", "Op")
+    view = view_of(m.nodes, ())
+    assert _edges(view) == {("scope:s", "scope:t"): 2}
+    assert view.edges[0].label == ""
+    assert (view.closed, view.missing) == (2 * SOME + 3, 0)
+
+
+def test_big_scopes_open_first_variables_never_by_themselves() -> None:
+    view = view_of(graphs.mlp(), ())
+    opened = {box.name for box in view.opened()}
+    assert {"train", "layer1", "layer2", "loss", "gradients"} <= opened
+    assert _box(view, "scope:layer1/w").children is None
+    assert len(list(walk(view.root))) <= SOME + 1
+
+
+def test_scopes_open_when_asked_and_so_do_those_around() -> None:
+    view = view_of(graphs.towers(20, 3), ("tower7/layer1/w",))
+    assert [b.id[6:] for b in view.opened()] == ["", "tower7", "tower7/layer1", "tower7/layer1/w"]
+
+
+def test_a_cap_keeps_scopes_closed() -> None:
+    wide = graphs.towers(20, 60)
+    view = view_of(wide, [f"tower{k}" for k in range(20)])
+    boxes = len(list(walk(view.root))) - 1
+    assert MOST - 70 < boxes <= MOST
+    assert view.closed > 0
+    assert view.missing == 0
+
+
+def test_a_cap_cuts_a_flat_graph() -> None:
+    view = view_of(graphs.chain(MOST + 7), ())
+    assert len(view.leaves()) == MOST
+    assert view.missing == 7
+
+
+def test_ops_without_data_stand_aside() -> None:
+    view = view_of(graphs.mlp(), ())
+    names = {box.node.name: box for box in walk(view.root) if box.node}
+    assert names["init"].is_aside
+    assert names["init"].after == ["layer1/w", "layer1/b", "layer2/w", "layer2/b"]
+    assert names["train"].is_aside
+    assert not any(names["init"] in (e.source, e.target) for e in view.edges)
+
+
+def test_control_edges_into_the_flow_are_kept() -> None:
+    m = graphs.Maker()
+    x = m.op("x", "Placeholder")
+    m.op("ready", "NoOp", outputs=0)
+    m.op("y", "Neg", [x], control=["ready"])
+    view = view_of(m.nodes, ())
+    assert _edges(view, control=True) == {("op:1", "op:2"): 1}
+
+
+def test_unknown_producers_are_left_out() -> None:
+    nodes = graphs.mlp()[20:]
+    view = view_of(nodes, ())
+    assert view.count == len(nodes)

@@ -1,0 +1,83 @@
+"""All open scopes together: from the inside outwards, then positions from the outside inwards."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from flowscope_widgets.picture.geometry import Placement, Point, Rect
+from flowscope_widgets.picture.own.scope import ScopeLayout, Segment, lay_out_scope
+from flowscope_widgets.picture.visible import Box, Edge, View
+
+
+def lay_out(view: View) -> Placement:
+    """Returns positions for everything that is to be seen."""
+    paths = {edge: _segments(edge) for edge in view.edges}
+    by_scope: dict[Box, dict[Segment, None]] = defaultdict(dict)
+    for path in paths.values():
+        for scope, segment in path:
+            by_scope[scope][segment] = None
+    done: dict[Box, ScopeLayout] = {}
+    for scope in reversed(view.opened()):
+        if scope is view.root or not scope.is_aside:
+            done[scope] = lay_out_scope(scope, list(by_scope[scope]), done)
+    return _assemble(view, done, paths)
+
+
+def _segments(edge: Edge) -> list[tuple[Box, Segment]]:
+    """The scopes that an edge passes, from its source to its target, and its way through each."""
+    up, down = _around(edge.source), _around(edge.target)
+    common = set(up) & set(down)
+    out = [box for box in up if box not in common]
+    into = [box for box in down if box not in common]
+    leaf = edge.source
+    path: list[tuple[Box, Segment]] = []
+    for inner, scope in zip([edge.source, *out], out, strict=False):
+        path.append((scope, (inner, None, leaf)))
+    first, last = [edge.source, *out][-1], [edge.target, *into][-1]
+    path.append((next(box for box in up if box in common), (first, last, leaf)))
+    for scope, inner in reversed(list(zip(into, [edge.target, *into], strict=False))):
+        path.append((scope, (None, inner, leaf)))
+    return path
+
+
+def _around(box: Box) -> list[Box]:
+    found = []
+    while box.parent is not None:
+        box = box.parent
+        found.append(box)
+    return found
+
+
+def _assemble(
+    view: View, done: dict[Box, ScopeLayout], paths: dict[Edge, list[tuple[Box, Segment]]]
+) -> Placement:
+    rects: dict[Box, Rect] = {}
+    corners: dict[Box, Point] = {view.root: (0.0, 0.0)}
+    for scope in view.opened():
+        if scope not in done:
+            continue
+        x, y = corners[scope]
+        for box, rect in done[scope].rects.items():
+            rects[box] = rect.moved(x, y)
+            corners[box] = (rect.x + x, rect.y + y)
+    routes = {edge: _joined(path, done, corners) for edge, path in paths.items()}
+    root = done[view.root]
+    return Placement(root.w, root.h, rects, routes)
+
+
+def _joined(
+    path: list[tuple[Box, Segment]], done: dict[Box, ScopeLayout], corners: dict[Box, Point]
+) -> list[Point]:
+    chain: list[Point] = []
+    for scope, segment in path:
+        dx, dy = corners[scope]
+        piece = [(x + dx, y + dy) for x, y in done[scope].lines[segment]]
+        if chain and chain[-1] != piece[0]:
+            (ax, ay), (bx, by) = chain[-1], piece[0]
+            chain += [
+                ((2 * ax + bx) / 3, (2 * ay + by) / 3),
+                ((ax + 2 * bx) / 3, (ay + 2 * by) / 3),
+            ]
+            chain.append((bx, by))
+        chain += piece[1:] if chain else piece
+    return chain

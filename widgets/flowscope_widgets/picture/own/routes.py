@@ -1,0 +1,86 @@
+"""Heights of the rows, and the lines between boxes: they bend between rows, so cross no box."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from flowscope_widgets.picture.geometry import Point, bend
+from flowscope_widgets.picture.measure import RANK
+from flowscope_widgets.picture.own.drawing import Drawing, Link, Vertex
+
+#: Between the lines of two back edges.
+LANE = 14.0
+#: Most that a gap between rows grows for links that run far sideways.
+GROWTH = 60.0
+_BULGE = 40.0
+
+
+def spread_ends(drawing: Drawing) -> None:
+    """Lets lines enter a closed box side by side, in the order in which they come."""
+    coming: dict[Vertex, dict[object, Link]] = defaultdict(dict)
+    for link in drawing.links:
+        if not link.is_back and ("in", link.leaf) not in link.target.ports:
+            coming[link.target].setdefault(link.leaf, link)
+    for target, links in coming.items():
+        if target.kind != "box":
+            continue
+        ordered = sorted(links.values(), key=_comes_from)
+        step = min(16.0, (target.w - 24.0) / len(ordered))
+        for k, link in enumerate(ordered):
+            target.ports["in", link.leaf] = (k - (len(ordered) - 1) / 2) * step
+
+
+def _comes_from(link: Link) -> float:
+    return link.via[-1].x if link.via else link.source.x + link.from_offset
+
+
+def place_y(drawing: Drawing) -> list[tuple[float, float]]:
+    """Gives every vertex its upper edge; returns upper and lower edge of each row."""
+    rows: list[tuple[float, float]] = []
+    top = 0.0
+    for layer in drawing.layers:
+        height = max((v.h for v in layer), default=0.0)
+        rows.append((top, top + height))
+        for vertex in layer:
+            vertex.y = top + (height - vertex.h) / 2
+        far = max((abs(b.x - v.x - d) for v in layer for b, d in v.below), default=0.0)
+        is_wall = all(v.kind != "box" for v in layer)
+        top += height + (RANK * 0.6 if is_wall else RANK) + min(far / 12, GROWTH)
+    return rows
+
+
+def routes(
+    drawing: Drawing, rows: list[tuple[float, float]]
+) -> tuple[dict[Link, list[Point]], float]:
+    """Returns a Bezier chain for each link, and the right edge of all of them."""
+    right = max((v.x + v.w / 2 for layer in drawing.layers for v in layer), default=0.0)
+    found: dict[Link, list[Point]] = {}
+    for link in drawing.links:
+        if link.is_back:
+            right += LANE
+            found[link] = _around(link, right)
+        else:
+            found[link] = _down(link, rows)
+    return found, right
+
+
+def _down(link: Link, rows: list[tuple[float, float]]) -> list[Point]:
+    source, target = link.source, link.target
+    x = source.x + link.from_offset
+    knots = [(x, source.y + source.h), (x, rows[source.rank][1])]
+    for dummy in link.via:
+        knots += [(dummy.x, edge) for edge in rows[dummy.rank]]
+    x = target.x + link.to_offset
+    knots += [(x, rows[target.rank][0]), (x, target.y)]
+    return bend([p for k, p in enumerate(knots) if k == 0 or p != knots[k - 1]])
+
+
+def _around(link: Link, lane: float) -> list[Point]:
+    """Back edges leave downwards, return outside of everything, and come in from above."""
+    source, target = link.source, link.target
+    ax, ay = source.x + link.from_offset, source.y + source.h
+    bx, by = target.x + link.to_offset, target.y
+    low, high = ay + _BULGE, by - _BULGE
+    return [
+        (ax, ay), (ax, low), (lane, low), (lane, (ay + by) / 2), (lane, high), (bx, high), (bx, by),
+    ]  # fmt: skip
