@@ -61,7 +61,9 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> N
     if not is_nested(nest1):
         return
     if check_types and type(nest1) is not type(nest2):
-        raise InvalidArgumentError(f"structures differ: {type(nest1).__name__} and {type(nest2).__name__}")
+        raise InvalidArgumentError(
+            f"structures differ: {type(nest1).__name__} and {type(nest2).__name__}"
+        )
     if isinstance(nest1, Mapping) and sorted(nest1) != sorted(nest2):
         raise InvalidArgumentError(f"keys differ: {sorted(nest1)} and {sorted(nest2)}")
     first, second = _children(nest1), _children(nest2)

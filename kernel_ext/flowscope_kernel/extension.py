@@ -46,13 +46,17 @@ class Extension:
         for session in list(open_sessions):
             session.gate.clear_stop()
 
-    def _show_error(self, shell: Any, kind: type, error: BaseException, tb: Any, tb_offset: Any = None) -> Any:
+    def _show_error(
+        self, shell: Any, kind: type, error: BaseException, tb: Any, tb_offset: Any = None
+    ) -> Any:
         del tb_offset
         # What it was raised from shows flowscope's own lines: it stays on the error, unseen.
         cause, suppress = error.__cause__, error.__suppress_context__
         error.__cause__, error.__suppress_context__ = None, True
         try:
-            shown = shell.InteractiveTB.structured_traceback(kind, error, users_lines(tb), tb_offset=1)
+            shown = shell.InteractiveTB.structured_traceback(
+                kind, error, users_lines(tb), tb_offset=1
+            )
             shell._showtraceback(kind, error, shown)
         finally:
             error.__cause__, error.__suppress_context__ = cause, suppress

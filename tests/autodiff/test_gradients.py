@@ -113,7 +113,9 @@ def test_an_op_without_a_gradient_says_so_at_the_users_line():
 
     y = apply(Opaque(), x, name="y")
     line = inspect.currentframe().f_lineno - 1
-    with pytest.raises(LookupError, match=f"(?s)op Opaque has no gradient.*test_gradients.py, line {line}"):
+    with pytest.raises(
+        LookupError, match=f"(?s)op Opaque has no gradient.*test_gradients.py, line {line}"
+    ):
         fs.gradients(y, x)
 
 
@@ -133,7 +135,11 @@ def test_gate_gradients_and_devices():
         y = fs.exp(x) * x
     (g,) = fs.gradients(y, x, gate_gradients=True, colocate_gradients_with_ops=True)
     assert run(g, {x: 1.0}) == pytest.approx(2 * np.e)
-    made = [op for op in fs.get_default_graph().get_operations() if op.name.startswith("gradients/mul_grad")]
+    made = [
+        op
+        for op in fs.get_default_graph().get_operations()
+        if op.name.startswith("gradients/mul_grad")
+    ]
     assert made and all(op.device == "/device:CPU:0" for op in made)
 
 

@@ -1,4 +1,4 @@
-"""The graph view in a real JupyterLab: seen, live during a busy cell, controlled, reloaded, saved."""
+"""The graph view in a real JupyterLab: seen, live, controlled, reloaded, saved."""
 
 from __future__ import annotations
 
@@ -104,14 +104,16 @@ def test_the_canvas_is_painted(view: View) -> None:
         """canvas => {
             const c = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
             const seen = new Set();
-            for (let i = 0; i < c.length; i += 4) seen.add((c[i] << 16) | (c[i + 1] << 8) | c[i + 2]);
-            return seen.size;
+            for (let i = 0; i < c.length; i += 4) seen.add((c[i] << 16) | (c[i + 1] << 8) | c[i +
+            2]); return seen.size;
         }"""
     )
     assert colours > 10
 
 
-def test_a_busy_cell_is_watched_paused_continued_and_stopped(notebook: Notebook, view: View) -> None:
+def test_a_busy_cell_is_watched_paused_continued_and_stopped(
+    notebook: Notebook, view: View
+) -> None:
     notebook.start(2)
     notebook.expect_running(2)
     expect(view.figure("state")).to_contain_text(re.compile("running", re.I))
@@ -141,7 +143,9 @@ def test_a_busy_cell_is_watched_paused_continued_and_stopped(notebook: Notebook,
     expect(notebook.run(3)).to_have_text("still usable True")
 
 
-def test_jupyters_stop_button_ends_the_step_and_the_session_goes_on(notebook: Notebook, view: View) -> None:
+def test_jupyters_stop_button_ends_the_step_and_the_session_goes_on(
+    notebook: Notebook, view: View
+) -> None:
     notebook.start(2)
     expect(view.figure("state")).to_contain_text(re.compile("running", re.I))
     notebook.interrupt()
@@ -158,7 +162,9 @@ def test_a_graph_that_grows_is_seen_to_grow(notebook: Notebook, view: View) -> N
     expect(view.figure("nodes")).not_to_have_text(before)
 
 
-def test_after_a_reload_the_view_lives_on(lab: Lab, notebook: Notebook, view: View, page: Page) -> None:
+def test_after_a_reload_the_view_lives_on(
+    lab: Lab, notebook: Notebook, view: View, page: Page
+) -> None:
     lab.command("docmanager:save")
     page.reload()
     notebook.wait_for_kernel()

@@ -29,7 +29,7 @@ def test_tensor_names_are_the_operations_name_and_the_outputs_index():
 def test_names_are_made_unique_without_regard_to_case(graph):
     names = [fs.constant(1.0, name=n).op.name for n in ("c", "c", "C", "c_1")]
     assert names == ["c", "c_1", "C_2", "c_1_1"]
-    assert len(set(n.lower() for n in names)) == 4
+    assert len({n.lower() for n in names}) == 4
 
 
 def test_default_names_are_tensorflows():
@@ -121,7 +121,9 @@ def test_finding_by_name(graph):
         graph.get_tensor_by_name("scope/y:0")
     with pytest.raises(KeyError, match="has 1 outputs"):
         graph.get_tensor_by_name("scope/x:1")
-    with pytest.raises(ValueError, match="names an operation, expected a tensor's name like 'scope/x:0'"):
+    with pytest.raises(
+        ValueError, match="names an operation, expected a tensor's name like 'scope/x:0'"
+    ):
         graph.get_tensor_by_name("scope/x")
 
 
@@ -189,7 +191,13 @@ def test_python_values_take_the_tensors_dtype_or_are_refused():
 
 def test_misuse_of_a_tensor_says_what_to_do():
     x = fs.placeholder(fs.float32, [None], name="x")
-    for misuse, hint in ((bool, "fs.where"), (len, "fs.shape"), (float, "session"), (iter, "fs.unstack"), (np.asarray, "session")):
+    for misuse, hint in (
+        (bool, "fs.where"),
+        (len, "fs.shape"),
+        (float, "session"),
+        (iter, "fs.unstack"),
+        (np.asarray, "session"),
+    ):
         with pytest.raises(TypeError, match=hint):
             misuse(x)
 
@@ -244,6 +252,8 @@ def test_repr_says_what_one_wants_to_know():
 def test_errors_survive_pickling():
     import pickle
 
-    e = fs.errors.InvalidArgumentError("bad", op="a", op_type="Add", inputs=["x"], origin="cell 1, line 2")
+    e = fs.errors.InvalidArgumentError(
+        "bad", op="a", op_type="Add", inputs=["x"], origin="cell 1, line 2"
+    )
     back = pickle.loads(pickle.dumps(e))
     assert type(back) is type(e) and str(back) == str(e) and back.origin == "cell 1, line 2"

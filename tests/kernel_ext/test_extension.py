@@ -1,4 +1,4 @@
-"""`%load_ext flowscope` in a real ipykernel: cells and lines, errors, busy cells, widgets' messages."""
+"""`%load_ext flowscope` in a real ipykernel: cells and lines, errors, busy cells."""
 
 import json
 
@@ -64,7 +64,9 @@ def test_an_operations_origin_is_its_cell_and_line(kernel):
 
 
 def test_an_error_shows_the_users_lines_only(kernel):
-    kernel.run("x = fs.placeholder(fs.float32, [None, 3], name='x')\ndef f(a):\n    return fs.matmul(a, a)")
+    kernel.run(
+        "x = fs.placeholder(fs.float32, [None, 3], name='x')\ndef f(a):\n    return fs.matmul(a, a)"
+    )
     _, error = kernel.run("f(x)")
     shown = "\n".join(error["traceback"])
     assert error["ename"] == "InvalidArgumentError"
@@ -83,10 +85,12 @@ def test_an_error_while_running_leads_to_the_cell_that_built_it(kernel):
 
 def test_interrupting_the_kernel_ends_a_step_and_the_session_stays_usable(kernel):
     kernel.run(
-        "v = fs.Variable(0)\nup = v.assign_add(1)\nsess = fs.Session()\nsess.run(v.initializer)\nimport os, signal"
+        "import os, signal\nv = fs.Variable(0)\nup = v.assign_add(1)\n"
+        "sess = fs.Session()\nsess.run(v.initializer)"
     )
     _, error = kernel.run(
-        "for i in range(1000000):\n    if i == 1000: os.kill(os.getpid(), signal.SIGINT)\n    n = sess.run(up)"
+        "for i in range(1000000):\n    if i == 1000: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    n = sess.run(up)"
     )
     assert error["ename"] == "KeyboardInterrupt"
     assert 1000 <= kernel.ask("print(json.dumps(int(sess.run(v))))") < 1000000
@@ -119,13 +123,17 @@ def test_show_displays_a_widget_a_picture_and_a_text(kernel):
 def send(kernel, comm_id, content, subshell):
     """Sends a widget's custom message as a browser does, to a subshell."""
     session = kernel.client.session
-    message = session.msg("comm_msg", {"comm_id": comm_id, "data": {"method": "custom", "content": content}})
+    message = session.msg(
+        "comm_msg", {"comm_id": comm_id, "data": {"method": "custom", "content": content}}
+    )
     message["header"]["subshell_id"] = subshell
     kernel.client.shell_channel.send(message)
 
 
 def test_the_widget_hears_and_answers_while_a_cell_is_busy(kernel):
-    kernel.run("v = fs.Variable(0)\nup = v.assign_add(1)\nsess = fs.Session()\nsess.run(v.initializer)")
+    kernel.run(
+        "v = fs.Variable(0)\nup = v.assign_add(1)\nsess = fs.Session()\nsess.run(v.initializer)"
+    )
     kernel.run("from flowscope_widgets import GraphView\nview = GraphView()")
     comm_id = kernel.ask("print(json.dumps(view.model_id))")
     client = kernel.client
@@ -145,7 +153,9 @@ def test_the_widget_hears_and_answers_while_a_cell_is_busy(kernel):
     snapshot = wait_for(lambda m: m["kind"] == "snapshot")
     assert snapshot["control"] == "live"
     first = wait_for(lambda m: m["kind"] == "delta" and m["session"]["state"] == "running")
-    later = wait_for(lambda m: m["kind"] == "delta" and m["session"]["steps"] > first["session"]["steps"])
+    later = wait_for(
+        lambda m: m["kind"] == "delta" and m["session"]["steps"] > first["session"]["steps"]
+    )
     assert later["session"]["steps_per_s"] > 0
     send(kernel, comm_id, {"kind": "command", "command_id": 1, "name": "pause"}, subshell)
     wait_for(lambda m: m["kind"] == "reply" and m["ok"])
@@ -159,4 +169,3 @@ def test_the_widget_hears_and_answers_while_a_cell_is_busy(kernel):
             break
     assert reply["content"]["status"] == "error" and reply["content"]["ename"] == "CancelledError"
     assert kernel.ask("print(json.dumps(int(sess.run(v))))") > 0
-

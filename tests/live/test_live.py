@@ -1,9 +1,9 @@
 """The live channel's kernel side: snapshots, deltas, commands, progress, TypeScript types."""
 
+import dataclasses
 import json
 import pathlib
 
-import dataclasses
 import pytest
 
 import flowscope as fs
@@ -135,8 +135,15 @@ def test_progress_is_withdrawn_when_the_loop_ends_early():
     assert progress._running == []
 
 
-@pytest.mark.parametrize("bad", [{}, {"kind": "command", "command_id": "1", "name": "stop"},
-                                 {"kind": "command", "command_id": 1, "name": "rm"}, None])  # fmt: skip
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {},
+        {"kind": "command", "command_id": "1", "name": "stop"},
+        {"kind": "command", "command_id": 1, "name": "rm"},
+        None,
+    ],
+)
 def test_what_is_no_message_is_refused(bad):
     with pytest.raises(ValueError, match="not a message"):
         message_from(bad)
@@ -144,7 +151,9 @@ def test_what_is_no_message_is_refused(bad):
 
 def test_the_front_ends_types_are_those_of_the_schema():
     path = pathlib.Path(__file__).parents[2] / "labextension/src/wire/messages.ts"
-    assert path.read_text("utf-8") == typescript(), "run: python -m flowscope.live.typescript > " + path.name
+    assert path.read_text("utf-8") == typescript(), (
+        "run: python -m flowscope.live.typescript > " + path.name
+    )
 
 
 def test_show_prints_a_text_where_there_is_no_notebook(capsys):

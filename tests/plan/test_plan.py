@@ -29,12 +29,12 @@ def test_the_program_is_what_the_fetch_needs_cut_at_the_feeds():
     fs.exp(x, name="unused")
     z = fs.exp(y, name="z")
     assert program(z, [x]) == (
-        "feed0 = feed   float32[2]\n"
-        "y = Neg(feed0)   float32[2]\n"
-        "z = Exp(y)   float32[2]\n"
-        "fetch z"
+        "feed0 = feed   float32[2]\ny = Neg(feed0)   float32[2]\nz = Exp(y)   float32[2]\nfetch z"
     )
-    assert program([z, y], [y]) == "feed0 = feed   float32[2]\nz = Exp(feed0)   float32[2]\nfetch z, feed0"
+    assert (
+        program([z, y], [y])
+        == "feed0 = feed   float32[2]\nz = Exp(feed0)   float32[2]\nfetch z, feed0"
+    )
 
 
 def test_control_inputs_are_kept_and_come_first():
@@ -112,8 +112,16 @@ def test_a_ten_thousand_op_chain_is_planned_and_run(graph):
         assert sess.run(y, {x: 1.0}) == 10_001.0
 
 
-UNARY = [fs.negative, fs.tanh, fs.square, fs.nn.relu, lambda x: fs.reshape(x, [-1]), lambda x: fs.reduce_sum(x, 0),
-         lambda x: fs.expand_dims(x, 0), fs.identity]  # fmt: skip
+UNARY = [
+    fs.negative,
+    fs.tanh,
+    fs.square,
+    fs.nn.relu,
+    lambda x: fs.reshape(x, [-1]),
+    lambda x: fs.reduce_sum(x, 0),
+    lambda x: fs.expand_dims(x, 0),
+    fs.identity,
+]
 BINARY = [fs.add, fs.multiply, fs.subtract, fs.maximum, fs.minimum]
 
 
@@ -122,7 +130,13 @@ def programs(draw):
     """(steps, fetch picks): each step picks an op and earlier values."""
     steps = draw(
         st.lists(
-            st.tuples(st.booleans(), st.integers(0, 7), st.integers(0, 30), st.integers(0, 30), st.booleans()),
+            st.tuples(
+                st.booleans(),
+                st.integers(0, 7),
+                st.integers(0, 30),
+                st.integers(0, 30),
+                st.booleans(),
+            ),
             min_size=1,
             max_size=25,
         )

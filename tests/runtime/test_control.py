@@ -140,7 +140,9 @@ def test_sigint_during_a_step_ends_it_at_a_safepoint(sess, meeting):
     seen = []
     before = signal.signal(signal.SIGINT, lambda *_: seen.append("outer"))
     try:
-        y = big_work(through(lambda x: (os.kill(os.getpid(), signal.SIGINT), x)[1], fs.ones([200, 200])))
+        y = big_work(
+            through(lambda x: (os.kill(os.getpid(), signal.SIGINT), x)[1], fs.ones([200, 200]))
+        )
         with pytest.raises(KeyboardInterrupt):
             sess.run(y)
         assert seen == []
@@ -151,7 +153,9 @@ def test_sigint_during_a_step_ends_it_at_a_safepoint(sess, meeting):
         signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize("optimizer", [fs.train.GradientDescentOptimizer(0.1), fs.train.AdamOptimizer(0.1)])
+@pytest.mark.parametrize(
+    "optimizer", [fs.train.GradientDescentOptimizer(0.1), fs.train.AdamOptimizer(0.1)]
+)
 def test_an_update_is_whole_at_every_safepoint(sess, optimizer, monkeypatch):
     """Stops the same step at each of its safepoints in turn: all variables moved, or none."""
     monkeypatch.setattr(code, "STRETCH_S", 0.0)
@@ -183,7 +187,9 @@ def test_an_update_is_whole_at_every_safepoint(sess, optimizer, monkeypatch):
         except fs.errors.CancelledError:
             sess.gate = normal
             moved = [not np.array_equal(a, b) for a, b in zip(start, sess.run(state), strict=True)]
-            assert all(moved) or not any(moved), [v.name for v, m in zip(state, moved, strict=True) if m]
+            assert all(moved) or not any(moved), [
+                v.name for v, m in zip(state, moved, strict=True) if m
+            ]
             outcomes.add(any(moved))
             for v, value in zip(state, start, strict=True):
                 v.load(value, sess)

@@ -69,7 +69,9 @@ def test_any_tensor_can_be_fed_and_cuts_the_graph(sess):
 
 def test_a_placeholder_without_a_feed_is_one_clear_error(sess):
     x = fs.placeholder(fs.float32, [None], name="x")
-    with pytest.raises(fs.errors.InvalidArgumentError, match=r'(?s)feed.*node "x".*made in test_session'):
+    with pytest.raises(
+        fs.errors.InvalidArgumentError, match=r'(?s)feed.*node "x".*made in test_session'
+    ):
         sess.run(x + 1.0)
 
 
@@ -169,7 +171,10 @@ def test_make_callable(sess):
 def test_device_wishes(graph):
     with fs.device("/cpu:1"):
         x = fs.constant(1.0) + 1.0
-    with fs.Session() as sess, pytest.raises(ValueError, match=r"no device fits '/device:CPU:1'.*soft_placement"):
+    with (
+        fs.Session() as sess,
+        pytest.raises(ValueError, match=r"no device fits '/device:CPU:1'.*soft_placement"),
+    ):
         sess.run(x)
     with fs.Session(config=fs.ConfigProto(allow_soft_placement=True)) as sess:
         assert sess.run(x) == 2.0

@@ -142,7 +142,9 @@ def test_feeding_a_variable_feeds_all_its_reads(sess):
 
 def test_bad_writes_are_refused_while_building():
     v = fs.Variable([1.0, 2.0], name="v")
-    with pytest.raises(ValueError, match=r"expected a value of shape \[2\], the variable's, got \[3\]"):
+    with pytest.raises(
+        ValueError, match=r"expected a value of shape \[2\], the variable's, got \[3\]"
+    ):
         v.assign([1.0, 2.0, 3.0])
     with pytest.raises(TypeError, match="float32"):
         v.assign(fs.constant([1, 2]))
@@ -183,7 +185,9 @@ def test_operators_and_conversion():
 def test_get_variable_and_scopes(sess):
     with fs.variable_scope("layer") as scope:
         w = fs.get_variable("w", [2, 3], initializer=fs.constant_initializer(0.5))
-        with pytest.raises(ValueError, match="layer/w already exists, made in test_variables.py, line"):
+        with pytest.raises(
+            ValueError, match="layer/w already exists, made in test_variables.py, line"
+        ):
             fs.get_variable("w", [2, 3])
     with fs.variable_scope(scope, reuse=True):
         assert fs.get_variable("w") is w

@@ -46,7 +46,12 @@ def test_adam_is_the_papers_algorithm(sess):
     assert optimizer.get_slot_names() == ["m", "v"]
     assert optimizer.get_slot(w, "m").op.name == "w/Adam"
     assert optimizer.get_slot(w, "v").op.name == "w/Adam_1"
-    assert [x.op.name for x in optimizer.variables()] == ["beta1_power", "beta2_power", "w/Adam", "w/Adam_1"]
+    assert [x.op.name for x in optimizer.variables()] == [
+        "beta1_power",
+        "beta2_power",
+        "w/Adam",
+        "w/Adam_1",
+    ]
     assert fs.trainable_variables() == [w]
 
 

@@ -1,7 +1,9 @@
 """The graph view: a widget that carries messages between the live bus and the browser.
 
-The widget has no state of its own: the browser asks for a snapshot when it opens and gets deltas from
-then on. Every display also carries a picture and a text, for a notebook that is read without a kernel.
+The widget has no state of its own: the browser asks for a snapshot when it opens and gets deltas
+    from
+then on. Every display also carries a picture and a text, for a notebook that is read without a
+kernel.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _STATIC = pathlib.Path(__file__).parent / "static"
 _SCRIPT = _STATIC / "graph_view.js"
 _STYLE = _STATIC / "graph_view.css"
 
-#: The mime type that the JupyterLab extension shows: the live view, or the picture without a kernel.
+#: The mime type that the JupyterLab extension shows: the live view, or the picture without a
+#: kernel.
 MIME = "application/vnd.flowscope.view+json"
 _WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 #: Largest snapshot, in characters of JSON, that is kept in the notebook.
@@ -45,7 +48,13 @@ class GraphView(anywidget.AnyWidget):
     _esm = traitlets.Unicode()
     _css = traitlets.Unicode()
 
-    def __init__(self, graph: Graph | None = None, session: Session | None = None, *, feed: Feed | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph | None = None,
+        session: Session | None = None,
+        *,
+        feed: Feed | None = None,
+    ) -> None:
         if feed is None:
             from flowscope.graph.default import get_default_graph
 
@@ -89,7 +98,7 @@ class GraphView(anywidget.AnyWidget):
 
 
 def saved_picture(snapshot: Snapshot) -> dict[str, Any]:
-    """Returns what a saved notebook shows of a graph: a picture, a text, and the snapshot if small."""
+    """Returns what a saved notebook shows: a picture, a text, and the snapshot if small."""
     nodes = snapshot.graph.added
     svg, text = picture.svg(nodes), picture.text(nodes)
     plain = json.loads(json.dumps(dataclasses.asdict(snapshot)))
@@ -104,8 +113,9 @@ def display(feed: Feed) -> bool:
     Where the wheel was built without the front end, the picture is shown and a warning says so.
     """
     from IPython import get_ipython
-    from IPython.display import display as show
+    from IPython.display import display as ipython_display
 
+    show: Any = ipython_display
     shell = get_ipython()
     if shell is None or not hasattr(shell, "kernel"):
         return False
@@ -113,7 +123,7 @@ def display(feed: Feed) -> bool:
         show(GraphView(feed=feed))
         return True
     warnings.warn(
-        "this flowscope was built without its front end: showing a picture in place of the live view",
+        "this flowscope was built without its front end: here is a picture of the graph",
         stacklevel=3,
     )
     saved = saved_picture(feed.describe())

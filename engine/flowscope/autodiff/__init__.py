@@ -1,4 +1,5 @@
 """Differentiation: gradients() adds the operations of the gradient to the same graph.
 
-In: tensors ys and xs. Out: a tensor per x. Called by users and by the optimizers of `flowscope.train`.
+In: tensors ys and xs. Out: a tensor per x. Called by users and by the optimizers of
+    `flowscope.train`.
 """

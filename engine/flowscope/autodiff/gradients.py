@@ -20,7 +20,8 @@ from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.arrays import ones_like, zeros, zeros_like
-from flowscope.ops.flow import add_n, tuple as gated_tuple
+from flowscope.ops.flow import add_n
+from flowscope.ops.flow import tuple as gated_tuple
 
 
 class UnconnectedGradients(enum.Enum):
@@ -31,7 +32,7 @@ class UnconnectedGradients(enum.Enum):
 
 
 class AggregationMethod:
-    """How several cotangents are summed; flowscope has one way, and takes all of TensorFlow's names."""
+    """How several cotangents are summed: TensorFlow's names, all for flowscope's one way."""
 
     ADD_N = 0
     DEFAULT = ADD_N
@@ -57,7 +58,8 @@ def gradients(
         xs: A tensor or variable, or a list of them.
         grad_ys: Cotangents of `ys`, None (for ones) or one (or None) per y.
         name: Name scope of the operations.
-        colocate_gradients_with_ops: Whether an operation's gradient asks for the operation's device.
+        colocate_gradients_with_ops: Whether an operation's gradient asks for the operation's
+            device.
         gate_gradients: Whether all gradients are computed before any is used.
         aggregation_method: See `AggregationMethod`.
         stop_gradients: Tensors that count as constants.
@@ -94,7 +96,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _source(x: Any) -> Tensor:
-    """Returns the tensor whose cotangent is x's gradient: a variable's handle stands for all its reads."""
+    """Returns the tensor whose cotangent is x's gradient: a variable's handle."""
     handle = getattr(x, "handle", None)
     if isinstance(x, Convertible) and isinstance(handle, Tensor):
         return handle
@@ -104,7 +106,9 @@ def _source(x: Any) -> Tensor:
 def _check_differentiable(tensor: Tensor) -> None:
     spec = tensor.spec.variable or tensor.spec
     if not spec.dtype.is_differentiable:
-        raise DTypeError(f'gradients need floating-point or complex tensors, got {spec} from "{tensor.name}"')
+        raise DTypeError(
+            f'gradients need floating-point or complex tensors, got {spec} from "{tensor.name}"'
+        )
 
 
 def _cotangents(ys: Sequence[Tensor], given: Any) -> list[Tensor]:
@@ -121,7 +125,8 @@ def _cotangents(ys: Sequence[Tensor], given: Any) -> list[Tensor]:
         g = convert_to_tensor(g, y.dtype, name=f"grad_ys_{i}")
         if not compatible(g.spec.shape, y.spec.shape):
             raise InvalidArgumentError(
-                f"grad_ys[{i}] must have its y's shape {text(y.spec.shape)}, got {text(g.spec.shape)}"
+                f"grad_ys[{i}] must have its y's shape {text(y.spec.shape)}, "
+                f"got {text(g.spec.shape)}"
             )
         out.append(g)
     return out
@@ -194,7 +199,8 @@ class _Sweep:
             raise e.located(op=op.name, op_type=op.type, **where(op)) from None
         if len(results) != len(op.inputs):
             raise InvalidArgumentError(
-                f"the gradient of {op.type} gave {len(results)} cotangents for {len(op.inputs)} inputs"
+                f"the gradient of {op.type} gave {len(results)} cotangents, "
+                f"it has {len(op.inputs)} inputs"
             ).located(op=op.name, op_type=op.type, **where(op))
         return results
 

@@ -35,7 +35,11 @@ class Literal:
 
     def _key(self) -> Any:
         a = np.asarray(self.array)
-        return (a.dtype, a.shape, tuple(a.reshape(-1).tolist()) if a.dtype.kind == "O" else a.tobytes())
+        return (
+            a.dtype,
+            a.shape,
+            tuple(a.reshape(-1).tolist()) if a.dtype.kind == "O" else a.tobytes(),
+        )
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Literal) and self._key() == other._key())
@@ -65,11 +69,19 @@ class Const(Op):
         return ()
 
     def kernel(self, xp: ArrayModule) -> Array:
-        return xp.asarray(self.value.array) if isinstance(self.value.array, np.ndarray) else self.value.array
+        return (
+            xp.asarray(self.value.array)
+            if isinstance(self.value.array, np.ndarray)
+            else self.value.array
+        )
 
 
 def constant(
-    value: Any, dtype: Any = None, shape: Any = None, name: str = "Const", verify_shape: bool = False
+    value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    name: str = "Const",
+    verify_shape: bool = False,
 ) -> Tensor:
     """Returns a constant tensor.
 
@@ -105,13 +117,15 @@ def _filled(array: Any, dims: Any, verify: bool) -> Any:
         return array
     size = int(np.prod(dims, dtype=np.int64))
     if verify or array.size > size or array.size == 0:
-        raise InvalidArgumentError(f"a value of shape {text(array.shape)} does not fit shape {text(dims)}")
+        raise InvalidArgumentError(
+            f"a value of shape {text(array.shape)} does not fit shape {text(dims)}"
+        )
     flat = array.reshape(-1)
     return np.concatenate([flat, np.full(size - flat.size, flat[-1], array.dtype)]).reshape(dims)
 
 
 def to_array(value: Any, dtype: DType | None) -> Any:
-    """Returns `value` as an array of its own (a NumPy scalar for rank 0), never shared with the user.
+    """Returns `value` as an array (a NumPy scalar for rank 0) that the user does not share.
 
     Raises:
         DTypeError: if the value cannot have this dtype without changing its kind.
@@ -122,7 +136,9 @@ def to_array(value: Any, dtype: DType | None) -> Any:
     try:
         found = np.asarray(value)
     except (ValueError, TypeError) as e:
-        raise InvalidArgumentError(f"expected numbers in a regular shape, got {_short(value)}: {e}") from None
+        raise InvalidArgumentError(
+            f"expected numbers in a regular shape, got {_short(value)}: {e}"
+        ) from None
     if found.dtype.kind in "SU" or (found.dtype.kind == "O" and found.size and _all_text(found)):
         return _strings(found, value, dtype)
     if found.dtype.kind == "O":
@@ -210,7 +226,7 @@ def convert_to_tensor(
     if isinstance(value, Tensor):
         if dtype is not None and value.spec.dtype is not dtype:
             raise DTypeError(
-                f"expected {dtype}, got {value.spec.dtype} from \"{value.name}\": use fs.cast",
+                f'expected {dtype}, got {value.spec.dtype} from "{value.name}": use fs.cast',
             )
         return value
     if isinstance(value, list | tuple) and _holds_tensor(value):
@@ -225,7 +241,8 @@ def convert_to_tensor(
 
 def _holds_tensor(value: Any) -> bool:
     return any(
-        isinstance(v, Tensor | Convertible) or (isinstance(v, list | tuple) and _holds_tensor(v)) for v in value
+        isinstance(v, Tensor | Convertible) or (isinstance(v, list | tuple) and _holds_tensor(v))
+        for v in value
     )
 
 

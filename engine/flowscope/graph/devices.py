@@ -45,7 +45,11 @@ class DeviceSpec:
 
     def to_string(self) -> str:
         """Returns the name, with the parts that are set."""
-        parts = [f"/{k}:{getattr(self, k)}" for k in ("job", "replica", "task") if getattr(self, k) is not None]
+        parts = [
+            f"/{k}:{getattr(self, k)}"
+            for k in ("job", "replica", "task")
+            if getattr(self, k) is not None
+        ]
         if self.device_type is not None:
             index = "*" if self.device_index is None else self.device_index
             parts.append(f"/device:{self.device_type}:{index}")

@@ -28,7 +28,9 @@ class DType:
     @property
     def np_dtype(self) -> np.dtype[Any]:
         """The NumPy dtype of arrays of this type."""
-        return np.dtype(self._np() if callable(self._np) and not isinstance(self._np, type) else self._np)
+        made = self._np if isinstance(self._np, type) else self._np()
+        found: np.dtype[Any] = np.dtype(made)
+        return found
 
     @property
     def as_numpy_dtype(self) -> Any:
@@ -112,7 +114,8 @@ class DType:
         if self.name == "bfloat16":
             import ml_dtypes
 
-            return getattr(ml_dtypes.finfo(self.np_dtype), which)
+            finfo: Any = ml_dtypes.finfo
+            return getattr(finfo(self.np_dtype), which)
         if self.kind == "f":
             return getattr(np.finfo(self.np_dtype), which)
         raise DTypeError(f"{self.name} has no {which}imum")
@@ -188,8 +191,20 @@ ALL = (
     string,
     resource,
 )
-_BY_NAME = {d.name: d for d in ALL} | {"half": half, "double": double, "float": float32, "int": int32}
-_BY_PYTHON = {float: float32, int: int32, bool: bool_, complex: complex128, str: string, bytes: string}
+_BY_NAME = {d.name: d for d in ALL} | {
+    "half": half,
+    "double": double,
+    "float": float32,
+    "int": int32,
+}
+_BY_PYTHON = {
+    float: float32,
+    int: int32,
+    bool: bool_,
+    complex: complex128,
+    str: string,
+    bytes: string,
+}
 _BY_NUMPY = {d.np_dtype: d for d in ALL if d.kind not in "sr" and d is not bfloat16}
 
 

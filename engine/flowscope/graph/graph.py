@@ -77,7 +77,9 @@ class Graph:
 
     # -- adding ---------------------------------------------------------------------------------
 
-    def add(self, definition: Op, inputs: tuple[Tensor, ...] = (), name: str | None = None) -> Operation:
+    def add(
+        self, definition: Op, inputs: tuple[Tensor, ...] = (), name: str | None = None
+    ) -> Operation:
         """Adds one operation in the current scopes and returns it.
 
         Args:
@@ -130,7 +132,12 @@ class Graph:
         return op
 
     def create_op(
-        self, op_type: str, inputs: Any, dtypes: Any = None, name: str | None = None, attrs: Any = None
+        self,
+        op_type: str,
+        inputs: Any,
+        dtypes: Any = None,
+        name: str | None = None,
+        attrs: Any = None,
     ) -> Operation:
         """Adds an operation of the op type named `op_type` (TensorFlow 1's low-level call)."""
         from flowscope.graph.op import op_class
@@ -190,7 +197,7 @@ class Graph:
         if count is None:
             if not _NAME.fullmatch(full):
                 raise InvalidArgumentError(
-                    f"{name!r} cannot name an operation: letters, digits, '.', '_', '-', '/' are allowed, "
+                    f"{name!r} cannot name an operation: letters, digits and '._-/' are allowed, "
                     "and it starts with a letter, a digit or a dot"
                 )
             if mark_as_used:
@@ -235,7 +242,7 @@ class Graph:
 
     @contextmanager
     def control_dependencies(self, control_inputs: Any) -> Iterator[None]:
-        """Makes operations of the block wait for all of `control_inputs`; None clears those outside."""
+        """Makes operations of the block wait for `control_inputs`; None clears those outside."""
         before = self._control
         if control_inputs is None:
             self._control = ()
@@ -257,8 +264,8 @@ class Graph:
 
         Args:
             device_name_or_function: A (partial) device name or `DeviceSpec`, which overrides the
-                parts that it sets of those outside; a function of the operation that returns one; or
-                None, which clears those outside.
+                parts that it sets of those outside; a function of the operation that returns one;
+                or None, which clears those outside.
         """
         before = self._device, self._device_functions
         if device_name_or_function is None:
@@ -277,7 +284,9 @@ class Graph:
         """Asks that the operations of the block share a device with `op`."""
         before, device = self._colocation, self._device
         target = self._as_operation(op)
-        self._colocation = (target.name,) if ignore_existing else tuple(dict.fromkeys((*before, target.name)))
+        self._colocation = (
+            (target.name,) if ignore_existing else tuple(dict.fromkeys((*before, target.name)))
+        )
         self._device = target.device or device
         try:
             yield
@@ -286,7 +295,7 @@ class Graph:
 
     @contextmanager
     def enter_block(self, block: Block) -> Iterator[Block]:
-        """Adds operations to `block` inside the `with`; control dependencies from outside do not reach in."""
+        """Adds operations to `block`; control dependencies from outside do not reach in."""
         before = self._block, self._control
         self._block, self._control = block, ()
         try:
@@ -312,14 +321,16 @@ class Graph:
         return len(self._operations)
 
     def get_operation_by_name(self, name: str) -> Operation:
-        """Returns the operation of this name; raises NotFoundError (a KeyError) if there is none."""
+        """Returns the operation of this name; raises NotFoundError if there is none."""
         return self.as_graph_element(name, allow_tensor=False)  # type: ignore[no-any-return]
 
     def get_tensor_by_name(self, name: str) -> Tensor:
         """Returns the tensor "op:index"; raises NotFoundError (a KeyError) if there is none."""
         return self.as_graph_element(name, allow_operation=False)  # type: ignore[no-any-return]
 
-    def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
+    def as_graph_element(
+        self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True
+    ) -> Any:
         """Returns the tensor or operation that `obj` (itself, a name, a variable) stands for.
 
         Raises:
@@ -347,15 +358,21 @@ class Graph:
         op_name, colon, index = name.partition(":")
         op = self._by_name.get(op_name)
         if op is None:
-            raise NotFoundError(f"no operation is named {op_name!r} in the graph{self._similar(op_name)}")
+            raise NotFoundError(
+                f"no operation is named {op_name!r} in the graph{self._similar(op_name)}"
+            )
         if colon:
             if not allow_tensor:
                 raise InvalidArgumentError(f"{name!r} names a tensor, expected an operation's name")
             if not index.isdigit() or int(index) >= len(op.outputs):
-                raise NotFoundError(f"{op_name!r} has {len(op.outputs)} outputs, there is no {name!r}")
+                raise NotFoundError(
+                    f"{op_name!r} has {len(op.outputs)} outputs, there is no {name!r}"
+                )
             return op.outputs[int(index)]
         if not allow_operation:
-            raise InvalidArgumentError(f"{name!r} names an operation, expected a tensor's name like {name + ':0'!r}")
+            raise InvalidArgumentError(
+                f"{name!r} names an operation, expected a tensor's name like {name + ':0'!r}"
+            )
         return op
 
     def _similar(self, name: str) -> str:

@@ -1,6 +1,7 @@
 """What an op is: one frozen dataclass with its shapes, gradient, kernel, cost and flags.
 
-An op's class is defined once and registers itself. Its fields are its attributes, so equality, hash,
+An op's class is defined once and registers itself. Its fields are its attributes, so equality,
+hash,
 repr and the written form come free. An `Op` object is immutable and holds no state; an `Operation`
 (see `flowscope.graph.operation`) is one use of it in a graph.
 
@@ -123,7 +124,8 @@ class Op:
     Class attributes:
         template: Python expression that generated code inlines in place of a kernel call, e.g.
             "{0} + {1}"; `xp` is the array module. Equal to `kernel`, bit by bit.
-        scalar_template: The same for inputs of which all are numeric and statically rank 0, if better.
+        scalar_template: The same for inputs of which all are numeric and statically rank 0, if
+            better.
         is_stateful: Reads or writes state: never merged, never folded. Where it takes a resource
             handle its kernel gets the resource object.
         is_random: The kernel takes a counter-based generator after `xp`.
@@ -131,8 +133,8 @@ class Op:
         reads_state, writes_state: What a stateful op does to the resources whose handles it takes.
         accepts_empty: Whether it can read a variable that has no value.
         views: Inputs of which an output may share memory.
-        grad_reads: Names of `grad`'s parameters whose *values* the gradient uses ("y" is the output;
-            shapes alone do not count).
+        grad_reads: Names of `grad`'s parameters whose *values* the gradient uses ("y" is the
+            output; shapes alone do not count).
         devices: Device types with a kernel.
     """
 
@@ -156,8 +158,13 @@ class Op:
         if not cls.__doc__ or cls.__doc__.startswith(f"{cls.__name__}("):
             raise InvalidArgumentError(f"op {cls.__name__} needs a docstring")
         known = _registry.get(cls.__name__)
-        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise AlreadyExistsError(f"there is an op named {cls.__name__} already, in {known.__module__}")
+        if known is not None and (known.__module__, known.__qualname__) != (
+            cls.__module__,
+            cls.__qualname__,
+        ):
+            raise AlreadyExistsError(
+                f"there is an op named {cls.__name__} already, in {known.__module__}"
+            )
         _registry[cls.__name__] = cls
 
     @property
@@ -167,20 +174,20 @@ class Op:
 
     def attributes(self) -> dict[str, Any]:
         """The attributes by name."""
-        if not dataclasses.is_dataclass(self):
-            return {}
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return {f.name: getattr(self, f.name) for f in fields}
 
     def infer(self, *inputs: Any) -> Any:
         """Returns the `Spec` of the output, or a tuple of them, for inputs of the given Specs.
 
         Raises:
-            InvalidArgumentError: if the inputs do not fit; the message alone, the graph adds the rest.
+            InvalidArgumentError: if the inputs do not fit; the message alone, the graph adds the
+                rest.
         """
         raise NotImplementedError
 
     def grad(self, g: Any, y: Any, *inputs: Any) -> tuple[Tensor | None, ...]:
-        """Adds the gradient's operations and returns one cotangent per input, None for "no influence".
+        """Adds the gradient's operations; returns one cotangent per input, None for "no influence".
 
         Args:
             g: Cotangent of the output (of several outputs: a tuple, None where nothing arrives).
@@ -196,7 +203,7 @@ class Op:
         raise NotImplementedError
 
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
-        """Returns the estimate that placement and safepoints use: by default one flop per element."""
+        """Returns what placement and safepoints estimate: by default one flop per element."""
         sizes = [size_of(s.shape) for s in outputs]
         moved = [s.nbytes for s in (*inputs, *outputs) if s.dtype.kind not in "rs"]
         return Cost(
@@ -210,7 +217,8 @@ class UnsupportedGradientError(InvalidArgumentError, LookupError):
 
 
 _registry: dict[str, type[Op]] = {}
-#: Kernels that replace `Op.kernel` on one device type: (op type, device type) -> function(op, xp, *inputs).
+#: Kernels that replace `Op.kernel` on one device type: (op type, device type) -> function(op, xp,
+#: *inputs).
 _kernels: dict[tuple[str, str], Callable[..., Any]] = {}
 
 
@@ -227,8 +235,10 @@ def all_ops() -> dict[str, type[Op]]:
     return dict(_registry)
 
 
-def register_kernel(op: type[Op], device_type: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: `fn(op, xp, *inputs)` is the kernel of `op` on `device_type` ("CPU", "GPU", ...)."""
+def register_kernel(
+    op: type[Op], device_type: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: `fn(op, xp, *inputs)` is the kernel of `op` on `device_type` ("CPU", "GPU")."""
 
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
         _kernels[op.__name__, device_type] = fn

@@ -74,7 +74,9 @@ class Tensor(Overloads):
     def set_shape(self, shape: Any) -> None:
         """Adds what is known of the shape; raises ValueError if it contradicts."""
         s = self.spec
-        self.spec = Spec(s.dtype, merge_dims(s.shape, as_dims(shape)), s.constant, s.dims, s.variable)
+        self.spec = Spec(
+            s.dtype, merge_dims(s.shape, as_dims(shape)), s.constant, s.dims, s.variable
+        )
         self.graph.touch()
 
     def consumers(self) -> list[Operation]:
@@ -96,12 +98,16 @@ class Tensor(Overloads):
         return f"<fs.Tensor '{self.name}' {self.dtype}{text(self.spec.shape)}{device}{made}>"
 
     def __bool__(self) -> bool:
-        raise _misuse(self, "has no truth value while the graph is built: use fs.where or run it first")
+        raise _misuse(
+            self, "has no truth value while the graph is built: use fs.where or run it first"
+        )
 
     def __iter__(self) -> Any:
         shape = self.spec.shape
         if not shape or shape[0] is None:
-            raise _misuse(self, "cannot be iterated over: its first dimension is not known, use fs.unstack")
+            raise _misuse(
+                self, "cannot be iterated over: its first dimension is not known, use fs.unstack"
+            )
         return iter([self[i] for i in range(shape[0])])
 
     def __len__(self) -> int:

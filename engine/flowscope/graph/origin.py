@@ -17,10 +17,15 @@ from types import CodeType, FrameType
 
 _OURS, _USERS, _FOREIGN = range(3)
 _PACKAGES = tuple(
-    os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), name) + os.sep
+    os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), name)
+    + os.sep
     for name in ("flowscope", "flowscope_kernel", "flowscope_widgets")
 )
-_LIBRARIES = (sysconfig.get_path("stdlib") + os.sep, "<frozen", *{sysconfig.get_path(p) for p in ("purelib", "platlib")})
+_LIBRARIES = (
+    sysconfig.get_path("stdlib") + os.sep,
+    "<frozen",
+    *{sysconfig.get_path(p) for p in ("purelib", "platlib")},
+)
 #: Kind of frame by file name: there are few files and very many frames.
 _kind_of_file: dict[str, int] = {}
 

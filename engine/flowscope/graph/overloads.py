@@ -14,7 +14,7 @@ def _op(method: str, *args: Any) -> Any:
 
 
 class Overloads:
-    """The operators, each by the op function of its name; `==` and `!=` compare identity, as in TensorFlow 1."""
+    """The operators, by op functions; `==` and `!=` compare identity, as in TensorFlow 1."""
 
     __slots__ = ()
 

@@ -1,6 +1,7 @@
 """Static shapes: tuples with None for an unknown dimension, None as a whole for an unknown rank.
 
-Inside the engine a shape is such a tuple (`Dims`); `TensorShape` and `Dimension` are what users see.
+Inside the engine a shape is such a tuple (`Dims`); `TensorShape` and `Dimension` are what users
+see.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ class Dimension:
 
     def __index__(self) -> int:
         if self.value is None:
-            raise InvalidArgumentError("this dimension is unknown until the step runs: use fs.shape")
+            raise InvalidArgumentError(
+                "this dimension is unknown until the step runs: use fs.shape"
+            )
         return self.value
 
     def __hash__(self) -> int:
@@ -111,7 +114,9 @@ def _dim(value: Any) -> int | None:
     try:
         number = operator.index(value)
     except TypeError:
-        raise InvalidArgumentError(f"expected a dimension (an integer or None), got {value!r}") from None
+        raise InvalidArgumentError(
+            f"expected a dimension (an integer or None), got {value!r}"
+        ) from None
     if number < 0:
         raise InvalidArgumentError(f"a dimension cannot be negative, got {number}")
     return number
@@ -123,7 +128,7 @@ def dimension_value(dimension: Any) -> int | None:
 
 
 def as_dims(shape: Any) -> Dims:
-    """Returns `shape` (a TensorShape, a sequence, an integer for rank 1, or None) as plain `Dims`."""
+    """Returns `shape` (a TensorShape, a sequence, an integer for rank 1, None) as `Dims`."""
     if shape is None:
         return None
     if isinstance(shape, TensorShape):
@@ -151,7 +156,9 @@ def merge_dims(a: Dims, b: Dims) -> Dims:
         return b
     if b is None:
         return a
-    if len(a) != len(b) or any(x is not None and y is not None and x != y for x, y in zip(a, b, strict=True)):
+    if len(a) != len(b) or any(
+        x is not None and y is not None and x != y for x, y in zip(a, b, strict=True)
+    ):
         raise InvalidArgumentError(f"shapes {text(a)} and {text(b)} do not fit together")
     return tuple(y if x is None else x for x, y in zip(a, b, strict=True))
 
@@ -160,7 +167,9 @@ def compatible(a: Dims, b: Dims) -> bool:
     """Whether one array can have both shapes."""
     if a is None or b is None:
         return True
-    return len(a) == len(b) and all(x is None or y is None or x == y for x, y in zip(a, b, strict=True))
+    return len(a) == len(b) and all(
+        x is None or y is None or x == y for x, y in zip(a, b, strict=True)
+    )
 
 
 def broadcast(a: Dims, b: Dims) -> Dims:
@@ -185,7 +194,9 @@ def broadcast(a: Dims, b: Dims) -> Dims:
         elif x is None:
             out[-i] = y
         elif y is not None:
-            raise InvalidArgumentError(f"shapes {text(a)} and {text(b)} cannot be broadcast together")
+            raise InvalidArgumentError(
+                f"shapes {text(a)} and {text(b)} cannot be broadcast together"
+            )
     return tuple(out)
 
 

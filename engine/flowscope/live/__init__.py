@@ -1,6 +1,6 @@
 """Live: the state that a view can show, as versioned messages: a snapshot, then deltas.
 
 In: graphs and sessions, looked at from outside a few times a second. Out: messages (`schema`) to
-whoever subscribed; from them `Connect` and `Command`. Called by `flowscope_widgets`, and by `fs.show`
-and `fs.progress`.
+whoever subscribed; from them `Connect` and `Command`. Called by `flowscope_widgets`, and by
+`fs.show` and `fs.progress`.
 """

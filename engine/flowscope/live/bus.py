@@ -1,9 +1,9 @@
-"""The bus: looks at a graph and its session a few times a second and tells subscribers what changed.
+"""The bus: looks at a graph and its session a few times a second and tells what changed.
 
 The engine does nothing for it: sessions count their steps anyway, and a thread of the bus reads the
 counters. So a watched step costs what an unwatched one does, but for the thread's share of the
-processor. A subscriber is a function that takes a message; it is called on the bus's thread and must
-not wait. Nothing runs while nobody is subscribed.
+processor. A subscriber is a function that takes a message; it is called on the bus's thread and
+must not wait. Nothing runs while nobody is subscribed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Subscriber = Callable[[FromKernel], None]
 
 
 class Notebook:
-    """What the notebook tells the bus: whether a cell is running, and whether commands get through."""
+    """What the notebook tells: whether a cell is running, and whether commands get through."""
 
     def __init__(self) -> None:
         #: None where nobody tells (plain Python).
@@ -112,7 +112,7 @@ class Feed:
     # -- telling --------------------------------------------------------------------------------
 
     def receive(self, message: Connect | Command) -> None:
-        """Takes a view's message: answers a Connect with a snapshot, carries a Command to the gate."""
+        """Takes a view's message: a Connect gets a snapshot, a Command goes to the gate."""
         if isinstance(message, Connect):
             self.snapshot(time.monotonic())
         else:
@@ -200,6 +200,10 @@ def message_from(data: Any) -> Connect | Command:
     match data:
         case {"kind": "connect"}:
             return Connect()
-        case {"kind": "command", "command_id": int(number), "name": "pause" | "resume" | "stop" as name}:
+        case {
+            "kind": "command",
+            "command_id": int(number),
+            "name": "pause" | "resume" | "stop" as name,
+        }:
             return Command(number, name)
     raise ValueError(f"not a message of protocol {PROTOCOL}: {data!r}")

@@ -1,8 +1,8 @@
 """The messages between the engine and a view, as data.
 
 One protocol, version 0: after `Connect` the kernel answers with one `Snapshot`, then with numbered
-`Delta`s; a view that sees a gap in `seq` asks again with `Connect`. A view sends `Command`s; each is
-answered with one `Reply`. The TypeScript types of the front end are generated from these classes
+`Delta`s; a view that sees a gap in `seq` asks again with `Connect`. A view sends `Command`s; each
+is answered with one `Reply`. The TypeScript types of the front end are generated from these classes
 (`flowscope.live.typescript`), so both sides read the same page.
 
 Every message is a JSON object whose `kind` names its class in lower case.

@@ -28,7 +28,8 @@ def show(graph: Graph | Session | None = None, session: Session | None = None) -
         session: The session whose steps are shown; the graph's latest open one if None.
     """
     if isinstance(graph, Session):
-        graph, session = graph.graph, graph
+        session = graph
+        graph = session.graph
     if graph is None:
         graph = session.graph if session is not None else get_default_graph()
     if not isinstance(graph, Graph):

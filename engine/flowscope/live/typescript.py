@@ -1,6 +1,6 @@
 """Generates the front end's message types from `flowscope.live.schema`.
 
-    python -m flowscope.live.typescript > labextension/src/wire/messages.ts
+python -m flowscope.live.typescript > labextension/src/wire/messages.ts
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _SCALARS = {int: "number", float: "number", str: "string", bool: "boolean", type
 
 def typescript() -> str:
     """Returns the text of messages.ts."""
-    classes = [c for _, c in inspect.getmembers(schema, dataclasses.is_dataclass)]
+    members = [c for c in vars(schema).values() if isinstance(c, type)]
+    classes = [c for c in members if dataclasses.is_dataclass(c)]
     classes.sort(key=lambda c: inspect.getsourcelines(c)[1])
     parts = ["// Generated from flowscope.live.schema by flowscope.live.typescript: do not edit."]
     parts.append(f"export const PROTOCOL = {schema.PROTOCOL};")

@@ -168,9 +168,7 @@ def unbroadcast(g: Tensor | None, x: Tensor, other: Tensor) -> Tensor | None:
 
 def _undecided(mine: Any, theirs: Any) -> bool:
     """Whether an axis of unknown length may have been broadcast."""
-    return any(
-        m is None and t != 1 for m, t in zip(reversed(mine), reversed(theirs), strict=False)
-    ) or any(m == 1 and t is None for m, t in zip(reversed(mine), reversed(theirs), strict=False))
+    return any(m is None and t != 1 for m, t in zip(reversed(mine), reversed(theirs)))
 
 
 def _sum_static(g: Tensor, mine: Dims, whole: Dims) -> Tensor:

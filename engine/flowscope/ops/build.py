@@ -45,7 +45,7 @@ def binary(op: Op, x: Any, y: Any, name: str | None = None) -> Tensor:
         if isinstance(x, Convertible):
             x = x._as_tensor()
         elif type(y) is Tensor or isinstance(y, Convertible):
-            y = y if type(y) is Tensor else y._as_tensor()
+            y = convert_to_tensor(y)
             x = _argument(x, "x", name or op.type, y.spec.dtype)
         else:
             x = _argument(x, "x", name or op.type, None)
@@ -58,5 +58,9 @@ def _argument(value: Any, letter: str, op_name: str, dtype: DType | None) -> Ten
     if isinstance(value, Tensor | Convertible):
         return convert_to_tensor(value)
     graph = get_default_graph()
-    owner = op_name.rstrip("/") if op_name.endswith("/") else graph.unique_name(op_name, mark_as_used=False)
+    owner = (
+        op_name.rstrip("/")
+        if op_name.endswith("/")
+        else graph.unique_name(op_name, mark_as_used=False)
+    )
     return convert_to_tensor(value, dtype, name=f"{owner}/{letter}/")

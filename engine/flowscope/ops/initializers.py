@@ -56,7 +56,9 @@ class Initializer:
         del partition_info
         dims = as_dims(shape)
         if not is_known(dims):
-            raise InvalidArgumentError(f"an initial value needs a fully known shape, got {text(dims)}")
+            raise InvalidArgumentError(
+                f"an initial value needs a fully known shape, got {text(dims)}"
+            )
         return self._make(list(dims or ()), self.dtype if dtype is None else as_dtype(dtype))
 
     def _make(self, shape: list[Any], dtype: Any) -> Tensor:
@@ -98,7 +100,9 @@ class Ones(Constant):
 class RandomUniform(Initializer):
     """Uniform numbers in [minval, maxval)."""
 
-    def __init__(self, minval: Any = -0.05, maxval: Any = 0.05, seed: int | None = None, dtype: Any = float32) -> None:
+    def __init__(
+        self, minval: Any = -0.05, maxval: Any = 0.05, seed: int | None = None, dtype: Any = float32
+    ) -> None:
         super().__init__(dtype)
         self.minval, self.maxval, self.seed = minval, maxval, seed
 
@@ -109,7 +113,9 @@ class RandomUniform(Initializer):
 class RandomNormal(Initializer):
     """Normal numbers."""
 
-    def __init__(self, mean: Any = 0.0, stddev: Any = 0.05, seed: int | None = None, dtype: Any = float32) -> None:
+    def __init__(
+        self, mean: Any = 0.0, stddev: Any = 0.05, seed: int | None = None, dtype: Any = float32
+    ) -> None:
         super().__init__(dtype)
         self.mean, self.stddev, self.seed = mean, stddev, seed
 
@@ -164,7 +170,9 @@ class VarianceScaling(Initializer):
         if self.distribution == "untruncated_normal":
             return random_normal(shape, 0.0, math.sqrt(variance), dtype, seed=self.seed)
         # Cutting at two standard deviations leaves 0.8796 of the standard deviation.
-        return truncated_normal(shape, 0.0, math.sqrt(variance) / 0.87962566103423978, dtype, seed=self.seed)
+        return truncated_normal(
+            shape, 0.0, math.sqrt(variance) / 0.87962566103423978, dtype, seed=self.seed
+        )
 
 
 class GlorotUniform(VarianceScaling):
@@ -189,7 +197,7 @@ class _UnitScaling(VarianceScaling):
 
 
 def _fans(shape: list[int]) -> tuple[float, float]:
-    """Returns (inputs, outputs) of a weight of this shape: a matrix, or a filter with its window first."""
+    """Returns a weight's (inputs, outputs): a matrix's, or a filter's with its window first."""
     if not shape:
         return 1.0, 1.0
     if len(shape) == 1:

@@ -23,17 +23,20 @@ def variable_spec(handle: Spec) -> Spec:
 def _like_variable(handle: Spec, value: Spec, what: str) -> Spec:
     variable = variable_spec(handle)
     if value.dtype is not variable.dtype:
-        raise DTypeError(f"expected {what} of dtype {variable.dtype}, the variable's, got {value.dtype}")
+        raise DTypeError(
+            f"expected {what} of dtype {variable.dtype}, the variable's, got {value.dtype}"
+        )
     if not compatible(variable.shape, value.shape):
         raise InvalidArgumentError(
-            f"expected {what} of shape {text(variable.shape)}, the variable's, got {text(value.shape)}"
+            f"expected {what} of shape {text(variable.shape)}, the variable's, "
+            f"got {text(value.shape)}"
         )
     return variable.like()
 
 
 @dataclass(frozen=True)
 class VarHandle(Op):
-    """The handle of a variable: its value lives in a container, under `shared_name`, between steps."""
+    """The handle of a variable, whose value lives in a container under `shared_name`."""
 
     dtype: DType
     shape: Dims
@@ -90,7 +93,9 @@ class InitializedValue(_Read):
     def infer(self, handle: Spec, otherwise: Spec) -> Spec:
         return _like_variable(handle, otherwise, "a value")
 
-    def grad(self, g: Tensor, y: Tensor, handle: Tensor, otherwise: Tensor) -> tuple[Tensor | None, ...]:
+    def grad(
+        self, g: Tensor, y: Tensor, handle: Tensor, otherwise: Tensor
+    ) -> tuple[Tensor | None, ...]:
         return g, None
 
     def kernel(self, xp: ArrayModule, state: Any, otherwise: Array) -> Array:
@@ -189,8 +194,9 @@ class ApplyAdam(Write):
             _like_variable(slot, grad, "a gradient")
         return _like_variable(var, grad, "a gradient")
 
-    def kernel(self, xp: ArrayModule, var: Any, m: Any, v: Any, beta1_power: Array, beta2_power: Array,
-               lr: Array, beta1: Array, beta2: Array, epsilon: Array, grad: Array) -> Array:  # fmt: skip
+    def kernel(self, xp: ArrayModule, var: Any, m: Any, v: Any, beta1_power: Array,
+               beta2_power: Array, lr: Array, beta1: Array, beta2: Array, epsilon: Array,
+               grad: Array) -> Array:  # fmt: skip
         one = type(lr)(1)
         rate = lr * xp.sqrt(one - beta2_power) / (one - beta1_power)
         first = _decay(xp, m, beta1, grad)
@@ -215,4 +221,6 @@ def _scalars(handle: Spec, *scalars: Spec) -> None:
     dtype = variable_spec(handle).dtype
     for s in scalars:
         if s.dtype is not dtype or s.rank not in (0, None):
-            raise InvalidArgumentError(f"expected a scalar of dtype {dtype}, the variable's, got {s}")
+            raise InvalidArgumentError(
+                f"expected a scalar of dtype {dtype}, the variable's, got {s}"
+            )

@@ -13,7 +13,12 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, as_dims, compatible, is_known, text
 from flowscope.ops.initializers import GlorotUniform, Zeros
-from flowscope.ops.variables import GraphKeys, Variable, VariableAggregation, VariableSynchronization
+from flowscope.ops.variables import (
+    GraphKeys,
+    Variable,
+    VariableAggregation,
+    VariableSynchronization,
+)
 
 __all__ = [
     "AUTO_REUSE",
@@ -157,7 +162,9 @@ def variable_scope(
         parent, full = name_or_scope, name_or_scope.name
         short = full.rpartition("/")[2]
     else:
-        short = name_or_scope if name_or_scope is not None else _fresh_name(graph, before, default_name)
+        short = (
+            name_or_scope if name_or_scope is not None else _fresh_name(graph, before, default_name)
+        )
         parent, full = before, f"{before.name}/{short}" if before.name else short
     scope = VariableScope(
         parent.reuse if reuse is None else before.reuse or reuse,
@@ -189,7 +196,9 @@ def _fresh_name(graph: Graph, scope: VariableScope, default_name: str | None) ->
 
 
 @contextmanager
-def variable_op_scope(values: Any, name_or_scope: Any, default_name: str | None = None, **kwargs: Any) -> Iterator[Any]:
+def variable_op_scope(
+    values: Any, name_or_scope: Any, default_name: str | None = None, **kwargs: Any
+) -> Iterator[Any]:
     """Opens a variable scope (older argument order)."""
     with variable_scope(name_or_scope, default_name, values, **kwargs) as scope:
         yield scope
@@ -249,7 +258,7 @@ def get_variable(
         return _shared(found, scope, as_dims(shape), wished)
     if scope.reuse is True:
         raise InvalidArgumentError(
-            f"variable {full} does not exist: reuse=True shares what was made before with get_variable; "
+            f"variable {full} does not exist: reuse=True shares what get_variable made before; "
             "reuse=fs.AUTO_REUSE makes it where it is missing"
         )
     initial, kind = _initial(initializer or scope.initializer, as_dims(shape), wished, scope)
@@ -283,7 +292,9 @@ def _shared(found: Variable, scope: VariableScope, dims: Dims, dtype: Any) -> Va
             f"variable {found.op.name} has shape {text(found.shape._dims)}, asked for {text(dims)}"
         )
     if dtype is not None and dtype is not found.dtype:
-        raise InvalidArgumentError(f"variable {found.op.name} has dtype {found.dtype}, asked for {dtype}")
+        raise InvalidArgumentError(
+            f"variable {found.op.name} has dtype {found.dtype}, asked for {dtype}"
+        )
     return found
 
 
@@ -312,7 +323,7 @@ def _regularize(graph: Graph, variable: Variable, regularizer: Any) -> None:
 
 
 def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Variable:
-    """Returns a variable that is not trained and listed in the local variables, see `get_variable`."""
+    """Returns a local variable, which is not trained, see `get_variable`."""
     kwargs.setdefault("collections", [GraphKeys.LOCAL_VARIABLES])
     return get_variable(name, *args, **{**kwargs, "trainable": False})
 

@@ -131,8 +131,12 @@ class Variable(Convertible):
         with graph.name_scope(full + "/"), graph.control_dependencies(None):
             if callable(initial_value):
                 initial_value = initial_value()
-            value = convert_to_tensor(initial_value, dtype and as_dtype(dtype), name="initial_value")
-            dims = _variable_dims(value, as_dims(shape if shape is not None else expected_shape), validate_shape)
+            value = convert_to_tensor(
+                initial_value, dtype and as_dtype(dtype), name="initial_value"
+            )
+            dims = _variable_dims(
+                value, as_dims(shape if shape is not None else expected_shape), validate_shape
+            )
             definition = state.VarHandle(value.dtype, dims, graph.extras.get("container", ""), full)
             self.handle = graph.add(definition, (), full + "/").outputs[0]
             self.initial_value = value
@@ -228,7 +232,13 @@ class Variable(Convertible):
 
     # -- writing --------------------------------------------------------------------------------
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign(
+        self,
+        value: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
         """Returns the new value; running it sets the variable.
 
         Args:
@@ -277,13 +287,16 @@ class Variable(Convertible):
 def _variable_dims(value: Tensor, wished: Dims, validate: bool) -> Dims:
     dims = value.spec.shape
     if wished is not None and validate and not compatible(dims, wished):
-        raise InvalidArgumentError(f"expected an initial value of shape {text(wished)}, got {text(dims)}")
+        raise InvalidArgumentError(
+            f"expected an initial value of shape {text(wished)}, got {text(dims)}"
+        )
     if not validate:
         return wished
     known = wished if is_known(wished) else dims
     if not is_known(known):
         raise InvalidArgumentError(
-            f"the initial value's shape must be known, got {text(dims)}; validate_shape=False leaves it open"
+            f"the initial value's shape must be known, got {text(dims)}; "
+            "validate_shape=False leaves it open"
         )
     return known
 
@@ -294,13 +307,17 @@ def assign(ref: Variable, value: Any, validate_shape: bool | None = None, use_lo
     return ref.assign(value, name=name)  # type: ignore[no-any-return]
 
 
-def assign_add(ref: Variable, value: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
-    """Returns the new value of `ref`; running it adds `value` to the variable, atomically."""
+def assign_add(
+    ref: Variable, value: Any, use_locking: bool = False, name: str | None = None
+) -> Tensor:
+    """Returns the new value of `ref`; running it adds `value` to it, atomically."""
     return ref.assign_add(value, name=name)  # type: ignore[no-any-return]
 
 
-def assign_sub(ref: Variable, value: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
-    """Returns the new value of `ref`; running it subtracts `value` from the variable, atomically."""
+def assign_sub(
+    ref: Variable, value: Any, use_locking: bool = False, name: str | None = None
+) -> Tensor:
+    """Returns the new value of `ref`; running it subtracts `value` from it, atomically."""
     return ref.assign_sub(value, name=name)  # type: ignore[no-any-return]
 
 
@@ -309,7 +326,7 @@ def _collected(key: str, scope: str | None) -> list[Any]:
 
 
 def global_variables(scope: str | None = None) -> list[Variable]:
-    """Returns the default graph's variables, except local ones; with `scope`, those whose name matches."""
+    """Returns the default graph's variables but local ones; with `scope`, those that match."""
     return _collected(GraphKeys.GLOBAL_VARIABLES, scope)
 
 

@@ -1,12 +1,12 @@
-"""Code: a region becomes one Python function, straight-line, with safepoints (DESIGN 5).
+"""Code: a region becomes one Python function, straight-line, with safepoints.
 
 The function takes (gate, run, feeds, resources) and returns the region's outputs. Values live in
-local variables that are used again as soon as their value has died, so an array is freed at its last
-use. A line table leads from each line to its node, for errors.
+local variables that are used again as soon as their value has died, so an array is freed at its
+last use. A line table leads from each line to its node, for errors.
 
 At a safepoint the code tests one flag; if it is set, `gate.hold(point, live)` gets the live values
-and the code goes on with the values that it returns. Between two safepoints lies about `STRETCH_S` of
-estimated work, and never a write of an update group that has begun.
+and the code goes on with the values that it returns. Between two safepoints lies about `STRETCH_S`
+of estimated work, and never a write of an update group that has begun.
 """
 
 from __future__ import annotations
@@ -113,12 +113,14 @@ class _Writer:
 
     def _head(self) -> None:
         self._emit("def region(gate, run, feeds, resources):")
-        for values, source, letter in ((self.region.inputs, "feeds", "f"), (self.region.handles, "resources", "r")):
-            names = [f"{letter}{i}" for i in range(len(values))]
-            if names:
-                self._emit(f"    {', '.join(names)}, = {source}")
-            for value, name in zip(values, names, strict=True):
-                self.place[value.outputs[0] if isinstance(value, Node) else value] = name
+        self._unpack(self.region.inputs, "feeds", "f")
+        self._unpack(self.region.handle_values, "resources", "r")
+
+    def _unpack(self, values: tuple[Value, ...], source: str, letter: str) -> None:
+        names = [f"{letter}{i}" for i in range(len(values))]
+        if names:
+            self._emit(f"    {', '.join(names)}, = {source}")
+        self.place.update(zip(values, names, strict=True))
 
     def _node(self, index: int, node: Node) -> None:
         kind = node.op.type
@@ -145,7 +147,9 @@ class _Writer:
     def _expression(self, index: int, node: Node, arguments: tuple[str, ...]) -> str:
         op, device = node.op, _device_type(node)
         template = op.template
-        if op.scalar_template and all(v.spec.shape == () and v.spec.dtype.is_numeric for v in node.inputs):
+        if op.scalar_template and all(
+            v.spec.shape == () and v.spec.dtype.is_numeric for v in node.inputs
+        ):
             template = op.scalar_template
         if template is not None and not is_special(op, device):
             return template.format(*arguments)
@@ -155,10 +159,14 @@ class _Writer:
         return f"{name}({', '.join([*leading, *arguments])})"
 
     def _safepoint(self, index: int) -> None:
-        live = sorted({n for v, n in self.place.items() if self.last_use.get(v, -1) >= index and n[0] in "sf"})
+        live = sorted(
+            {n for v, n in self.place.items() if self.last_use.get(v, -1) >= index and n[0] in "sf"}
+        )
         names = ", ".join(live)
         target = f"{names}, = " if live else ""
-        self._emit(f"    if gate.raised: {target}gate.hold({index}, ({names}{',' if live else ''}))")
+        self._emit(
+            f"    if gate.raised: {target}gate.hold({index}, ({names}{',' if live else ''}))"
+        )
 
     def _return(self) -> None:
         parts = []
@@ -205,4 +213,3 @@ def unsafe_positions(nodes: tuple[Node, ...]) -> frozenset[int]:
             first, _ = spans.get(node.update_group, (i, i))
             spans[node.update_group] = (first, i)
     return frozenset(i for first, last in spans.values() for i in range(first + 1, last + 1))
-

@@ -1,6 +1,7 @@
 """Op mode: a region run one operation at a time, for debuggers and as the code's counterpart.
 
-It calls kernels where generated code inlines templates, allocates alike and gives bit-equal results.
+It calls kernels where generated code inlines templates, allocates alike and gives bit-equal
+results.
 """
 
 from __future__ import annotations
@@ -34,11 +35,16 @@ class Interpreter:
         self._dying = _dying(region)
 
     def __call__(
-        self, gate: Any, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...], probe: Probe | None = None
+        self,
+        gate: Any,
+        run: Any,
+        feeds: tuple[Any, ...],
+        resources: tuple[Any, ...],
+        probe: Probe | None = None,
     ) -> tuple[Any, ...]:
         region = self._region
         values: dict[Value, Any] = dict(zip(region.inputs, feeds, strict=True))
-        values.update(zip([h.outputs[0] for h in region.handles], resources, strict=True))
+        values.update(zip(region.handle_values, resources, strict=True))
         for i, node in enumerate(region.nodes):
             if node.op.type == "VarHandle":
                 continue
@@ -63,7 +69,9 @@ class Interpreter:
         )
 
     def _invoke(self, node: Node, run: Any, inputs: list[Any]) -> tuple[Any, ...]:
-        kernel = kernel_of(node.op, node.device.rpartition("/device:")[2].partition(":")[0] or "CPU")
+        kernel = kernel_of(
+            node.op, node.device.rpartition("/device:")[2].partition(":")[0] or "CPU"
+        )
         if node.op.is_random:
             result = kernel(self._xp, self._generator(run, node.op.seed), *inputs)  # type: ignore[attr-defined]
         else:

@@ -66,7 +66,11 @@ def make_plan(
     program = place(order(prune(fetches, targets, feeds, read)), devices, soft_placement)
     (region,) = regions(program)
     code = generate(region, xp, generator) if mode == "compiled" else None
-    function = code.function if code else Interpreter(region, xp, generator, unsafe_positions(region.nodes))
+    function = (
+        code.function
+        if code
+        else Interpreter(region, xp, generator, unsafe_positions(region.nodes))
+    )
     return Plan(
         program=program,
         region=region,

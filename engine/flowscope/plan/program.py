@@ -15,7 +15,7 @@ from flowscope.graph.operation import Operation
 
 
 class Value:
-    """Output `index` of `node`, or a fed value (then `node` is None and `index` counts the feeds)."""
+    """Output `index` of `node`, or a feed (`node` is None and `index` counts the feeds)."""
 
     __slots__ = ("index", "node", "spec")
 
@@ -60,8 +60,16 @@ class Node:
         "requested",
     )
 
-    def __init__(self, op: Op, name: str, order: int, inputs: tuple[Value, ...], specs: Sequence[Spec],
-                 requested: str, origins: tuple[Operation, ...]) -> None:  # fmt: skip
+    def __init__(
+        self,
+        op: Op,
+        name: str,
+        order: int,
+        inputs: tuple[Value, ...],
+        specs: Sequence[Spec],
+        requested: str,
+        origins: tuple[Operation, ...],
+    ) -> None:
         self.op = op
         self.name = name
         self.order = order
@@ -105,7 +113,9 @@ class Program:
         """Returns one line per node: name, op, inputs, dtype and shape, control inputs, device."""
         lines = [f"{v.label} = feed   {v.spec}" for v in self.feeds]
         lines += [_line(n) for n in self.nodes]
-        lines.append("fetch " + ", ".join(v.label for v in self.fetches) if self.fetches else "fetch nothing")
+        lines.append(
+            "fetch " + ", ".join(v.label for v in self.fetches) if self.fetches else "fetch nothing"
+        )
         return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Options of sessions and runs, under TensorFlow 1's names: plain classes with the fields that matter."""
+"""Options of sessions and runs, under TensorFlow 1's names, as plain classes."""
 
 from __future__ import annotations
 

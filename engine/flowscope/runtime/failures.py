@@ -18,12 +18,16 @@ from flowscope.plan.program import Node
 
 def located_failure(error: BaseException, plan: Plan) -> BaseException:
     """Returns `error` as an `OpError` with operation, inputs and origin where they can be found."""
-    cause, node, values = error, None, ()
+    cause: BaseException = error
+    node: Node | None = None
+    values: tuple[Any, ...] = ()
     if isinstance(error, InvocationError):
         cause, node, values = error.__cause__ or error, error.node, error.inputs
     elif plan.code is not None:
         node, values = _at(error.__traceback__, plan.code)
-    if not isinstance(cause, Exception) or (isinstance(cause, OpError) and (node is None or cause.is_located)):
+    if not isinstance(cause, Exception) or (
+        isinstance(cause, OpError) and (node is None or cause.is_located)
+    ):
         return cause
     if not isinstance(cause, OpError):
         cause = _as_op_error(cause)

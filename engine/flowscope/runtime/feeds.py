@@ -18,7 +18,7 @@ Converter = Callable[[Any], Any]
 
 
 def converter(tensor: Tensor) -> Converter:
-    """Returns the function that turns a value fed for `tensor` into an array of its dtype and shape.
+    """Returns the function that makes a value fed for `tensor` an array of its dtype and shape.
 
     An array of the right dtype is taken as it is, without a copy; other numbers are converted where
     that loses nothing but precision.
@@ -62,8 +62,14 @@ def _static(tensor: Tensor, spec: Spec) -> Converter:
 
 def _checked(tensor: Tensor, spec: Spec, value: Any) -> Any:
     if isinstance(value, Tensor):
-        raise DTypeError(f'the value fed for "{tensor.name}" is a tensor: run it first and feed its value')
-    if isinstance(value, np.ndarray) and value.dtype == spec.dtype.np_dtype and spec.dtype is not string:
+        raise DTypeError(
+            f'the value fed for "{tensor.name}" is a tensor: run it first and feed its value'
+        )
+    if (
+        isinstance(value, np.ndarray)
+        and value.dtype == spec.dtype.np_dtype
+        and spec.dtype is not string
+    ):
         array: Any = value if value.ndim else value[()]
     else:
         try:

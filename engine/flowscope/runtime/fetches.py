@@ -45,11 +45,14 @@ class Flattened:
         if isinstance(fetches, list | tuple):
             return self._sequence(fetches)
         if fetches is None:
-            raise DTypeError("expected a tensor, an operation, a name or a structure of them to fetch, got None")
+            raise DTypeError(
+                "expected a tensor, an operation, a name or a structure of them to fetch, got None"
+            )
         element = self._graph.as_graph_element(fetches)
         if not self._graph.is_fetchable(element):
             raise InvalidArgumentError(
-                f'"{element.name}" stands inside a control-flow body and cannot be fetched: return it from the body'
+                f'"{element.name}" stands inside a control-flow body and cannot be fetched: '
+                "return it from the body"
             )
         if isinstance(element, Operation):
             self._targets[element] = None

@@ -1,8 +1,10 @@
-"""The gate: how a running step is paused, continued, stopped and interrupted (DESIGN 5, safepoints).
+"""The gate: how a running step is paused, continued, stopped and interrupted.
 
-Each session has one. Steps test `raised` at their safepoints, and `Session.run` before it starts and
-after it ended; nothing else of it is touched while nobody wants anything. Requests may come from any
-thread (a view's, a signal handler's): they are queued, and carried out where the step can take them.
+Each session has one. Steps test `raised` at their safepoints, and `Session.run` before it starts
+and
+after it ended; nothing else of it is touched while nobody wants anything. Requests may come from
+any thread (a view's, a signal handler's): they are queued, and carried out where the step can take
+them.
 """
 
 from __future__ import annotations
@@ -16,12 +18,18 @@ from flowscope.errors import CancelledError
 Request = Literal["pause", "resume", "stop", "interrupt"]
 State = Literal["open", "pausing", "paused", "stopping"]
 
-#: state -> request -> new state ("paused" is "pausing" with a step held). A stop also ends a pause; an interrupt is a stop that is raised as
+#: state -> request -> new state ("paused" is "pausing" with a step held). A stop also ends a
+#: pause; an interrupt is a stop that is raised as
 #: KeyboardInterrupt, on the main thread.
 _TRANSITIONS: dict[State, dict[Request, State]] = {
     "open": {"pause": "pausing", "resume": "open", "stop": "stopping", "interrupt": "stopping"},
     "pausing": {"pause": "pausing", "resume": "open", "stop": "stopping", "interrupt": "stopping"},
-    "stopping": {"pause": "stopping", "resume": "stopping", "stop": "stopping", "interrupt": "stopping"},
+    "stopping": {
+        "pause": "stopping",
+        "resume": "stopping",
+        "stop": "stopping",
+        "interrupt": "stopping",
+    },
 }
 
 
@@ -89,7 +97,9 @@ class Gate:
                 self._set("open")
                 if interrupted:
                     raise KeyboardInterrupt
-                raise CancelledError("the step was stopped; variables are as the last whole update left them")
+                raise CancelledError(
+                    "the step was stopped; variables are as the last whole update left them"
+                )
         return live
 
     def wait_until_held(self, timeout_s: float) -> bool:

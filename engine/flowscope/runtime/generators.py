@@ -1,4 +1,4 @@
-"""Random numbers from counters (DESIGN 4): the same program draws the same numbers, in every order."""
+"""Random numbers from counters: the same program draws the same ones, in every order."""
 
 from __future__ import annotations
 
@@ -19,4 +19,6 @@ def generator(run: tuple[int, int], op_seed: int) -> Any:
     """
     graph_seed, number = run
     mask = (1 << 64) - 1
-    return np.random.Generator(np.random.Philox(key=[graph_seed & mask, op_seed & mask], counter=[0, 0, 0, number]))
+    return np.random.Generator(
+        np.random.Philox(key=[graph_seed & mask, op_seed & mask], counter=[0, 0, 0, number])
+    )

@@ -1,7 +1,8 @@
 """SIGINT while a step runs on the main thread: the step ends at its next safepoint.
 
-A handler is put in front of the one that is there (Python's, or the notebook kernel's, which sets its
-own anew for each cell). It raises the gates of the steps in flight; without one it passes the signal on.
+A handler is put in front of the one that is there (Python's, or the notebook kernel's, which sets
+its own anew for each cell). It raises the gates of the steps in flight; without one it passes the
+signal on.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A read takes a lease on the variable's buffer, and a writer changes the buffer in place only when no
 lease is out. A lease is a Python reference: the reader's local variable, a fetched array's base, a
 view. So the count that CPython keeps anyway says whether one is out, at no cost to the reader, and
-none can be forgotten. While a writer works, the buffer is detached, so that no reader can take it up.
+none can be forgotten. While a writer works, the buffer is detached, so that no reader can take it
+up.
 """
 
 from __future__ import annotations

@@ -44,7 +44,17 @@ _named_containers: dict[str, Container] = {}
 class Call:
     """One cached (fetches, feeds, mode): the plan and all that can be worked out before a step."""
 
-    __slots__ = ("converters", "function", "is_checked", "names", "plan", "rebuild", "required", "resources", "single")
+    __slots__ = (
+        "converters",
+        "function",
+        "is_checked",
+        "names",
+        "plan",
+        "rebuild",
+        "required",
+        "resources",
+        "single",
+    )
 
     def __init__(
         self,
@@ -85,7 +95,9 @@ class Session:
         gate: Pauses, continues and stops steps.
     """
 
-    def __init__(self, target: str = "", graph: Graph | None = None, config: ConfigProto | None = None) -> None:
+    def __init__(
+        self, target: str = "", graph: Graph | None = None, config: ConfigProto | None = None
+    ) -> None:
         if target:
             raise InvalidArgumentError(f'expected target "" (this process), got {target!r}')
         self.graph = graph if graph is not None else default.get_default_graph()
@@ -127,8 +139,8 @@ class Session:
             run_metadata: Filled with what the run can tell about itself.
 
         Returns:
-            The same structure with arrays in place of tensors (NumPy scalars for rank 0) and None in
-            place of operations. The arrays are the caller's own.
+            The same structure with arrays in place of tensors (NumPy scalars for rank 0) and None
+            in place of operations. The arrays are the caller's own.
 
         Raises:
             InvalidArgumentError: if a fetch or feed does not fit, or an operation fails.
@@ -230,9 +242,15 @@ class Session:
 
     def _fed(self, key: Any) -> Tensor:
         handle = getattr(key, "handle", None)
-        tensor = handle if isinstance(handle, Tensor) else self.graph.as_graph_element(key, allow_operation=False)
+        tensor = (
+            handle
+            if isinstance(handle, Tensor)
+            else self.graph.as_graph_element(key, allow_operation=False)
+        )
         if not self.graph.is_feedable(tensor):
-            raise InvalidArgumentError(f'"{tensor.name}" stands inside a control-flow body and cannot be fed')
+            raise InvalidArgumentError(
+                f'"{tensor.name}" stands inside a control-flow body and cannot be fed'
+            )
         return tensor  # type: ignore[no-any-return]
 
     def _state(self, handle: Any) -> VariableState:
@@ -258,7 +276,9 @@ class Session:
 
     # -- more ways to run -----------------------------------------------------------------------
 
-    def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
+    def make_callable(
+        self, fetches: Any, feed_list: Any = None, accept_options: bool = False
+    ) -> Callable[..., Any]:
         """Returns a function that runs `fetches`, given the values of `feed_list` as arguments.
 
         Args:
@@ -284,10 +304,12 @@ class Session:
         return run
 
     def plan(self, fetches: Any, feeds: Any = ()) -> Plan:
-        """Returns the plan by which `run(fetches, ...)` with these feeds runs, without running it."""
+        """Returns the plan of `run(fetches, ...)` with these feeds, without running it."""
         fetch_key = structure_key(fetches)
         key = (fetch_key, tuple(feeds), self.config.mode)
-        call = self._calls.get(key) or self._plan(key, fetches, dict.fromkeys(feeds), self.config.mode)
+        call = self._calls.get(key) or self._plan(
+            key, fetches, dict.fromkeys(feeds), self.config.mode
+        )
         return call.plan
 
     # -- control --------------------------------------------------------------------------------
@@ -301,7 +323,7 @@ class Session:
         self.gate.request("resume")
 
     def stop(self) -> None:
-        """Ends the running step at its next safepoint, or the next one: it raises CancelledError."""
+        """Ends the running step, or the next one, at a safepoint: it raises CancelledError."""
         self.gate.request("stop")
 
     # -- life -----------------------------------------------------------------------------------
@@ -354,7 +376,9 @@ class Session:
 class InteractiveSession(Session):
     """A session that is the default one from now on, for notebooks: `x.eval()` uses it."""
 
-    def __init__(self, target: str = "", graph: Graph | None = None, config: ConfigProto | None = None) -> None:
+    def __init__(
+        self, target: str = "", graph: Graph | None = None, config: ConfigProto | None = None
+    ) -> None:
         super().__init__(target, graph, config)
         self._before = default.install(self.graph, self)
 
@@ -377,9 +401,12 @@ def _check_initialized(call: Call) -> None:
 
 def _bad_key(fetches: Any, feed_dict: Any) -> OpError:
     if feed_dict and not isinstance(feed_dict, Mapping):
-        return DTypeError(f"expected feed_dict to be a dict of values by tensor, got {type(feed_dict).__name__}")
+        return DTypeError(
+            f"expected feed_dict to be a dict of values by tensor, got {type(feed_dict).__name__}"
+        )
     return DTypeError(
-        f"expected a tensor, an operation, a name or a structure of them to fetch, got {type(fetches).__name__}"
+        "expected a tensor, an operation, a name or a structure of them to fetch, got "
+        + type(fetches).__name__
     )
 
 
@@ -397,7 +424,7 @@ runner.append(_run_in_default)
 
 @contextmanager
 def container(name: str) -> Iterator[str]:
-    """Keeps the variables that are made in the block in the named container, which outlives sessions."""
+    """Keeps the variables made in the block in the named container, which outlives sessions."""
     graph = default.get_default_graph()
     before = graph.extras.get("container", "")
     graph.extras["container"] = name

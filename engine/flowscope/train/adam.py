@@ -43,8 +43,12 @@ class AdamOptimizer(Optimizer):
             first = min(var_list, key=lambda v: v.name)
             with first.graph.name_scope(None), first.graph.colocate_with(first.op):
                 self._powers = (
-                    Variable(self._given[1], trainable=False, name="beta1_power", dtype=first.dtype),
-                    Variable(self._given[2], trainable=False, name="beta2_power", dtype=first.dtype),
+                    Variable(
+                        self._given[1], trainable=False, name="beta1_power", dtype=first.dtype
+                    ),
+                    Variable(
+                        self._given[2], trainable=False, name="beta2_power", dtype=first.dtype
+                    ),
                 )
         for v in var_list:
             self._zeros_slot(v, "m")
@@ -67,7 +71,9 @@ class AdamOptimizer(Optimizer):
         graph = updates[0].graph
         done = []
         with graph.control_dependencies(updates):
-            for power, value, beta in zip(self._powers, self._power_values, self._hyper[1:3], strict=True):
+            for power, value, beta in zip(
+                self._powers, self._power_values, self._hyper[1:3], strict=True
+            ):
                 product = value * as_dtype_of(beta, power)
                 op = state.AssignVariable(group=together)
                 done.append(apply(op, power.handle, product, name="Assign").op)

@@ -70,11 +70,18 @@ class Optimizer:
             InvalidArgumentError: if no variable has influence on the loss.
         """
         grads_and_vars = self.compute_gradients(
-            loss, var_list, gate_gradients, aggregation_method, colocate_gradients_with_ops, grad_loss
+            loss,
+            var_list,
+            gate_gradients,
+            aggregation_method,
+            colocate_gradients_with_ops,
+            grad_loss,
         )
         if all(g is None for g, _ in grads_and_vars):
             names = ", ".join(v.name for _, v in grads_and_vars)
-            raise InvalidArgumentError(f'no variable has influence on "{loss.name}"; looked at {names}')
+            raise InvalidArgumentError(
+                f'no variable has influence on "{loss.name}"; looked at {names}'
+            )
         return self.apply_gradients(grads_and_vars, global_step, name)
 
     def compute_gradients(
@@ -86,7 +93,7 @@ class Optimizer:
         colocate_gradients_with_ops: bool = False,
         grad_loss: Any = None,
     ) -> list[tuple[Tensor | None, Variable]]:
-        """Returns (gradient, variable) pairs; a gradient is None where the variable has no influence."""
+        """Returns (gradient, variable) pairs; None for a variable without influence."""
         if callable(loss):
             loss = loss()
         loss = convert_to_tensor(loss)
@@ -151,7 +158,10 @@ class Optimizer:
                 return update
             with var.graph.control_dependencies([update]):
                 return var._write(  # type: ignore[no-any-return]
-                    state.AssignVariable(group=together), var.constraint(var.read_value()), "constraint", False
+                    state.AssignVariable(group=together),
+                    var.constraint(var.read_value()),
+                    "constraint",
+                    False,
                 )
 
     # -- slots ----------------------------------------------------------------------------------
@@ -173,8 +183,11 @@ class Optimizer:
         slots = self._slots.setdefault(slot_name, {})
         if var not in slots:
             with var.graph.name_scope(None), var.graph.colocate_with(var.op):
-                name = f"{var.op.name}/{self._name if slot_name in _FIRST_SLOTS else f'{self._name}_1'}"
-                slots[var] = Variable(lambda: zeros(var.shape, var.dtype), trainable=False, name=name)
+                suffix = "" if slot_name in _FIRST_SLOTS else "_1"
+                name = f"{var.op.name}/{self._name}{suffix}"
+                slots[var] = Variable(
+                    lambda: zeros(var.shape, var.dtype), trainable=False, name=name
+                )
         return slots[var]
 
     # -- for subclasses -------------------------------------------------------------------------

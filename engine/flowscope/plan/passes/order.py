@@ -1,4 +1,4 @@
-"""Order: dependencies first, and side effects on one variable in program order (DESIGN 3)."""
+"""Order: dependencies first, and side effects on one variable in program order."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def _sorted(nodes: list[Node], position: dict[Node, int]) -> list[Node]:
     if len(done) < len(nodes):
         stuck = ", ".join(f'"{n.name}"' for n in nodes if before[n])
         raise InvalidArgumentError(
-            f"control dependencies contradict the order in which a variable is read and written: {stuck}"
+            "control dependencies contradict the order in which a variable is read and written: "
+            + stuck
         )
     return done
 

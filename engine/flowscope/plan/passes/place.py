@@ -40,12 +40,18 @@ def _choose(node: Node, devices: Sequence[DeviceSpec], soft: bool) -> tuple[str,
     wish = DeviceSpec.from_string(node.requested)
     allowed = [d for d in able if wish.allows(d)]
     if allowed:
-        reason = f"asked for {node.requested}" if node.requested else "the first device with a kernel"
+        reason = (
+            f"asked for {node.requested}" if node.requested else "the first device with a kernel"
+        )
         return str(allowed[0]), reason, False
     if able and soft:
         return str(able[0]), f"asked for {node.requested}, which is not there; moved", True
     names = ", ".join(str(d) for d in devices)
-    what = f"no device fits {node.requested!r}" if able else f"no device has a kernel for {node.op.type}"
+    what = (
+        f"no device fits {node.requested!r}"
+        if able
+        else f"no device has a kernel for {node.op.type}"
+    )
     hint = "; ConfigProto(allow_soft_placement=True) would move it" if able else ""
     error = InvalidArgumentError(f"{what}; this session has {names}{hint}")
     facts = where(node.origins[0]) if node.origins else {}

@@ -54,15 +54,19 @@ def _connect(nodes: dict[Operation, Node], values: dict[Tensor, Value]) -> None:
             node.inputs = tuple([values[t] for t in op.inputs])
             written = node.inputs[0]
             if node.op.writes_state and written.node is None:
-                raise InvalidArgumentError("a variable that is fed cannot be written in the same step").located(
-                    op=op.name, op_type=op.type, **where(op)
-                )
+                raise InvalidArgumentError(
+                    "a variable that is fed cannot be written in the same step"
+                ).located(op=op.name, op_type=op.type, **where(op))
         if op.control_inputs:
             node.control = tuple([nodes[c] for c in op.control_inputs if c in nodes])
 
 
 def _closure(
-    roots: list[Operation], targets: Sequence[Operation], fed: set[Tensor], handles: set[Tensor], read: type
+    roots: list[Operation],
+    targets: Sequence[Operation],
+    fed: set[Tensor],
+    handles: set[Tensor],
+    read: type,
 ) -> set[Operation]:
     stack = [*roots, *targets]
     needed = set(stack)

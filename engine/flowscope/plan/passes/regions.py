@@ -1,4 +1,4 @@
-"""Regions: the units that are scheduled as a whole (DESIGN 5).
+"""Regions: the units that are scheduled as a whole.
 
 Nodes that wait for the same asynchronous sources form one region. The feeds of a step are there
 before it starts and no op waits for anything yet, so a program is one region.
@@ -23,6 +23,11 @@ class Region:
     shared: tuple[bool, ...]
     #: Handles of the variables that it uses, in the order in which they are passed.
     handles: tuple[Node, ...]
+
+    @property
+    def handle_values(self) -> tuple[Value, ...]:
+        """The handles' values: what stands for the variables inside the region."""
+        return tuple(h.outputs[0] for h in self.handles)
 
 
 def regions(program: Program) -> tuple[Region, ...]:

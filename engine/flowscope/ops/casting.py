@@ -1,0 +1,265 @@
+"""Changes of dtype, and the parts of complex numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flowscope.errors import DTypeError
+from flowscope.graph import dtypes
+from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import broadcast
+from flowscope.ops.build import apply, binary
+
+__all__ = [
+    "bitcast",
+    "cast",
+    "complex",
+    "conj",
+    "imag",
+    "real",
+    "saturate_cast",
+    "to_bfloat16",
+    "to_double",
+    "to_float",
+    "to_int32",
+    "to_int64",
+]
+
+
+@dataclass(frozen=True)
+class Cast(Op):
+    """The input with another dtype: towards integers it is cut off, complex numbers lose their
+    imaginary part, and whatever is not 0 is True.
+    """
+
+    dtype: DType
+
+    def infer(self, x: Spec) -> Spec:
+        if x.dtype.kind not in "fiucb" or self.dtype.kind not in "fiucb":
+            raise DTypeError(f"expected numbers or bools to cast to {self.dtype}, got {x.dtype}")
+        if x.constant is not None and x.constant.size <= 16 and _is_integer(x.dtype, self.dtype):
+            return Spec(self.dtype, x.shape, self.kernel(np, x.constant))
+        dims = x.dims if _is_integer(x.dtype, self.dtype) else None
+        return Spec(self.dtype, x.shape, dims=dims)
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (cast(g, x.dtype) if x.dtype.is_differentiable else None,)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        if x.dtype.kind == "c" and self.dtype.kind != "c":
+            x = (x != 0) if self.dtype.kind == "b" else x.real
+        return x.astype(_numpy_type(self.dtype))
+
+
+def _is_integer(*types: DType) -> bool:
+    return all(t.kind in "iu" and t.size >= 4 for t in types)
+
+
+_numpy_types: dict[DType, Any] = {}
+
+
+def _numpy_type(dtype: DType) -> Any:
+    found = _numpy_types.get(dtype)
+    if found is None:
+        found = _numpy_types[dtype] = dtype.np_dtype
+    return found
+
+
+@dataclass(frozen=True)
+class Conj(Op):
+    """The complex conjugate, element by element."""
+
+    template = "xp.conj({0})"
+
+    def infer(self, x: Spec) -> Spec:
+        return _complex(x, x.dtype)
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (conj(g),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return xp.conj(x)
+
+
+@dataclass(frozen=True)
+class Real(Op):
+    """The real part, element by element."""
+
+    def infer(self, x: Spec) -> Spec:
+        return _complex(x, x.dtype.real_dtype)
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (cast(g, x.dtype),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return x.real.copy()
+
+
+@dataclass(frozen=True)
+class Imag(Op):
+    """The imaginary part, element by element."""
+
+    def infer(self, x: Spec) -> Spec:
+        return _complex(x, x.dtype.real_dtype)
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        from flowscope.ops.arrays import zeros_like
+
+        return (complex(zeros_like(g), g),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return x.imag.copy()
+
+
+@dataclass(frozen=True)
+class Complex(Op):
+    """Complex numbers from their real and imaginary parts, which are broadcast together."""
+
+    def infer(self, re: Spec, im: Spec) -> Spec:
+        if re.dtype is not im.dtype:
+            raise DTypeError(f"expected both of one dtype, got {re.dtype} and {im.dtype}")
+        if re.dtype not in (dtypes.float32, dtypes.float64):
+            raise DTypeError(f"expected float32 or float64 parts, got {re.dtype}")
+        out = dtypes.complex64 if re.dtype is dtypes.float32 else dtypes.complex128
+        return Spec(out, broadcast(re.shape, im.shape))
+
+    def grad(self, g: Tensor, y: Tensor, re: Tensor, im: Tensor) -> Any:
+        from flowscope.ops.broadcasting import unbroadcast
+
+        return unbroadcast(real(g), re, im), unbroadcast(imag(g), im, re)
+
+    def kernel(self, xp: ArrayModule, re: Array, im: Array) -> Array:
+        out = xp.empty(xp.broadcast(re, im).shape, xp.complex64 if re.dtype.itemsize == 4 else xp.complex128)
+        out.real, out.imag = re, im
+        return out[()]
+
+
+@dataclass(frozen=True)
+class Bitcast(Op):
+    """The same bits read as another dtype.
+
+    Shapes: [...] -> [...] for equal sizes, [..., n] if each element becomes n smaller ones, and
+        [..., n] -> [...] if n of them become one larger.
+    """
+
+    dtype: DType
+    is_differentiable = False
+
+    def infer(self, x: Spec) -> Spec:
+        for d in (x.dtype, self.dtype):
+            if d.kind not in "fiuc":
+                raise DTypeError(f"expected numeric dtypes, got {d}")
+        if x.shape is None:
+            return Spec(self.dtype, None)
+        before, after = x.dtype.size, self.dtype.size
+        if before == after:
+            return Spec(self.dtype, x.shape)
+        if before > after:
+            return Spec(self.dtype, (*x.shape, before // after))
+        if not x.shape or x.shape[-1] not in (None, after // before):
+            raise DTypeError(
+                f"expected a last dimension of {after // before} to make {self.dtype}, got {x}"
+            )
+        return Spec(self.dtype, x.shape[:-1])
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        before, after = x.dtype.itemsize, self.dtype.size
+        x = xp.ascontiguousarray(x).reshape(x.shape)
+        to = _numpy_type(self.dtype)
+        if before == after:
+            return x.view(to).copy()[()]
+        if before > after:
+            return x.reshape((*x.shape, 1)).view(to).copy()
+        return x.view(to).reshape(x.shape[:-1]).copy()[()]
+
+
+_CONJ, _REAL, _IMAG, _COMPLEX = Conj(), Real(), Imag(), Complex()
+_CASTS: dict[DType, Cast] = {d: Cast(d) for d in dtypes.ALL}
+
+
+def _complex(x: Spec, out: DType) -> Spec:
+    if x.dtype.kind != "c":
+        raise DTypeError(f"expected complex64 or complex128, got {x.dtype}")
+    return x.like(out)
+
+
+def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
+    """Returns `x` with another dtype; `x` itself if it has it already.
+
+    Args:
+        x: A tensor of numbers or bools.
+        dtype: The new dtype. Towards integers numbers are cut off; what is not 0 is True.
+        name: Name of the operation.
+    """
+    x, dtype = convert_to_tensor(x), as_dtype(dtype)
+    return x if x.spec.dtype is dtype else apply(_CASTS[dtype], x, name=name)
+
+
+def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
+    """Returns `value` cast to `dtype`, what lies outside its range cut to its limits."""
+    from flowscope.ops.elementwise import maximum, minimum
+
+    value, dtype = convert_to_tensor(value), as_dtype(dtype)
+    if value.dtype.min < dtype.min:
+        value = maximum(value, convert_to_tensor(dtype.min, value.dtype))
+    if value.dtype.max > dtype.max:
+        value = minimum(value, convert_to_tensor(dtype.max, value.dtype))
+    return cast(value, dtype, name or "saturate_cast")
+
+
+def to_float(x: Any, name: str = "ToFloat") -> Tensor:
+    """Returns `x` as float32."""
+    return cast(x, dtypes.float32, name)
+
+
+def to_double(x: Any, name: str = "ToDouble") -> Tensor:
+    """Returns `x` as float64."""
+    return cast(x, dtypes.float64, name)
+
+
+def to_int32(x: Any, name: str = "ToInt32") -> Tensor:
+    """Returns `x` as int32."""
+    return cast(x, dtypes.int32, name)
+
+
+def to_int64(x: Any, name: str = "ToInt64") -> Tensor:
+    """Returns `x` as int64."""
+    return cast(x, dtypes.int64, name)
+
+
+def to_bfloat16(x: Any, name: str = "ToBFloat16") -> Tensor:
+    """Returns `x` as bfloat16."""
+    return cast(x, dtypes.bfloat16, name)
+
+
+def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
+    """Returns the bits of `input` read as another dtype."""
+    return apply(Bitcast(as_dtype(type)), convert_to_tensor(input), name=name)
+
+
+def conj(x: Any, name: str | None = None) -> Tensor:
+    """Returns the complex conjugate; a real tensor is its own."""
+    x = convert_to_tensor(x)
+    return apply(_CONJ, x, name=name) if x.spec.dtype.kind == "c" else x
+
+
+def real(input: Any, name: str | None = None) -> Tensor:
+    """Returns the real part; a real tensor is its own."""
+    x = convert_to_tensor(input)
+    return apply(_REAL, x, name=name) if x.spec.dtype.kind == "c" else x
+
+
+def imag(input: Any, name: str | None = None) -> Tensor:
+    """Returns the imaginary part of a complex tensor."""
+    return apply(_IMAG, convert_to_tensor(input), name=name)
+
+
+def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
+    """Returns complex numbers from their parts, float32 or float64."""
+    return binary(_COMPLEX, real, imag, name)

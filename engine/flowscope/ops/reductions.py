@@ -1,0 +1,402 @@
+"""Reductions along axes, and the cumulative ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph import dtypes
+from flowscope.graph.constant import convert_to_tensor, get_static_value
+from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import Dims, size_of, text
+from flowscope.ops.build import apply, unary
+from flowscope.ops.table import check_kind
+
+__all__ = [
+    "arg_max",
+    "arg_min",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "reduce_all",
+    "reduce_any",
+    "reduce_euclidean_norm",
+    "reduce_logsumexp",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_std",
+    "reduce_sum",
+    "reduce_variance",
+]
+
+Axes = tuple[int, ...] | None
+
+
+def positive_axis(axis: int, rank: int) -> int:
+    """Returns `axis` counted from the front; raises InvalidArgumentError if it is out of range."""
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(f"expected an axis in [{-rank}, {rank}), got {axis}")
+    return axis % rank
+
+
+def as_axes(axis: Any) -> Axes:
+    """Returns an `axis` argument as a tuple; None stays None.
+
+    Raises:
+        InvalidArgumentError: if it is a tensor whose value is not known yet.
+    """
+    if axis is None:
+        return None
+    if isinstance(axis, int):
+        return (axis,)
+    value = get_static_value(axis)
+    if value is None:
+        raise InvalidArgumentError(f"expected axes known while the graph is built, got {axis!r}")
+    value = np.asarray(value)
+    if value.size and value.dtype.kind not in "iu":
+        raise DTypeError(f"expected integers for axes, got {value.dtype}")
+    return tuple(int(a) for a in value.reshape(-1))
+
+
+def reduced(dims: Dims, axis: Axes, keepdims: bool) -> Dims:
+    """Returns the shape of a reduction's result."""
+    if axis is None:
+        if keepdims:
+            return None if dims is None else (1,) * len(dims)
+        return ()
+    if dims is None:
+        return None
+    axes = [positive_axis(a, len(dims)) for a in axis]
+    if len(set(axes)) != len(axes):
+        raise InvalidArgumentError(f"expected each axis once, got {list(axis)} for {text(dims)}")
+    if keepdims:
+        return tuple(1 if i in axes else d for i, d in enumerate(dims))
+    return tuple(d for i, d in enumerate(dims) if i not in axes)
+
+
+@dataclass(frozen=True)
+class Reduction(Op, abstract=True):
+    """Base of the reductions: `axis` None stands for all axes."""
+
+    axis: Axes = None
+    keepdims: bool = False
+    kinds: ClassVar[str] = "fiuc"
+
+    def infer(self, x: Spec) -> Spec:
+        check_kind(x.dtype, self.kinds)
+        return Spec(x.dtype, reduced(x.shape, self.axis, self.keepdims))
+
+    def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
+        n = size_of(inputs[0].shape)
+        return Cost(None if n is None else float(n), super().cost(inputs, outputs).nbytes)
+
+    def _kept(self, t: Tensor) -> Tensor:
+        """Returns a tensor of the output's shape with the reduced axes back, of length 1."""
+        if self.keepdims or self.axis is None or not self.axis:
+            return t
+        from flowscope.ops.shaping import expand_axes
+
+        return expand_axes(t, self.axis)
+
+    def _axes(self, x: Array) -> Any:
+        """Returns the axes for NumPy, which has another message for those out of range."""
+        if self.axis is not None:
+            for a in self.axis:
+                positive_axis(a, x.ndim)
+        return self.axis
+
+
+def _spread(t: Tensor, x: Tensor) -> Tensor:
+    """Returns `t` broadcast to the shape of x."""
+    from flowscope.ops.arrays import shape
+    from flowscope.ops.broadcasting import broadcast_to
+
+    if t.spec.shape == x.spec.shape and x.spec.is_static:
+        return t
+    return broadcast_to(t, shape(x))
+
+
+@dataclass(frozen=True)
+class Sum(Reduction):
+    """The sum along axes; 0 of nothing. Integers keep their dtype and wrap around."""
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (_spread(self._kept(g), x),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return x.sum(axis=self._axes(x), dtype=x.dtype, keepdims=self.keepdims)[()]
+
+
+@dataclass(frozen=True)
+class Mean(Reduction):
+    """The mean along axes; NaN of nothing. That of integers is cut off towards 0."""
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        from flowscope.ops.elementwise import realdiv
+
+        return (realdiv(_spread(self._kept(g), x), _count(x, y)),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        # float16 sums overflow early.
+        wide = xp.float32 if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x.dtype
+        total = x.sum(axis=self._axes(x), dtype=wide, keepdims=self.keepdims)
+        n = x.size // total.size if total.size else 0
+        if x.dtype.kind in "iu":
+            if n == 0 and total.size:
+                raise InvalidArgumentError("expected at least one integer for a mean, got none")
+            # In one float64 step large integers would not be exact.
+            return (xp.sign(total) * (abs(total) // n)).astype(x.dtype)[()] if n else total
+        return (total / total.dtype.type(n)).astype(x.dtype)[()]
+
+
+def _count(x: Tensor, y: Tensor) -> Tensor:
+    """Returns how many elements of x went into each of y, in x's dtype."""
+    from flowscope.ops.arrays import size
+    from flowscope.ops.casting import cast
+    from flowscope.ops.elementwise import _floordiv, maximum
+
+    n, m = size_of(x.spec.shape), size_of(y.spec.shape)
+    if n is not None and m is not None:
+        return convert_to_tensor(n / max(m, 1), x.dtype)
+    return cast(_floordiv(size(x), maximum(size(y), 1)), x.dtype)
+
+
+@dataclass(frozen=True)
+class Prod(Reduction):
+    """The product along axes; 1 of nothing. Integers keep their dtype and wrap around."""
+
+    grad_reads: ClassVar[Any] = ("x",)
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (_prod_grad(self, g, x),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return x.prod(axis=self._axes(x), dtype=x.dtype, keepdims=self.keepdims)[()]
+
+
+def _prod_grad(op: Prod, g: Tensor, x: Tensor) -> Tensor:
+    """Returns g times the product of all other elements: exact where elements are 0.
+
+    The reduced axes are moved to the end and flattened to one; the product of the others is that of
+    those before times that of those after.
+    """
+    from flowscope.ops.arrays import shape
+    from flowscope.ops.casting import conj
+    from flowscope.ops.elementwise import multiply
+    from flowscope.ops.shaping import concat, expand_axes, reshape, transpose
+    from flowscope.ops.slicing import gather
+
+    whole = shape(x)
+    if op.axis is None:
+        flat = reshape(x, [-1])
+        before = cumprod(flat, exclusive=True)
+        others = reshape(multiply(before, cumprod(flat, exclusive=True, reverse=True)), whole)
+        return multiply(_spread(reshape(g, []), x), conj(others))
+    rank = x.spec.rank
+    if rank is None:
+        raise InvalidArgumentError("expected a known rank for the gradient of a product along axes")
+    if not op.axis:
+        return g
+    axes = [positive_axis(a, rank) for a in op.axis]
+    perm = [i for i in range(rank) if i not in axes] + axes
+    moved = transpose(x, perm)
+    kept = gather(whole, perm[: rank - len(axes)])
+    flat = reshape(moved, concat([kept, [-1]], 0))
+    before = cumprod(flat, axis=-1, exclusive=True)
+    others = multiply(before, cumprod(flat, axis=-1, exclusive=True, reverse=True))
+    back = transpose(reshape(others, shape(moved)), [perm.index(i) for i in range(rank)])
+    return multiply(g if op.keepdims else expand_axes(g, op.axis), conj(back))
+
+
+@dataclass(frozen=True)
+class _Extremum(Reduction, abstract=True):
+    kinds: ClassVar[str] = "fiu"
+    grad_reads: ClassVar[Any] = ("y", "x")
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        """Ties share the cotangent, as in TensorFlow."""
+        from flowscope.ops.casting import cast
+        from flowscope.ops.elementwise import equal, multiply, realdiv
+
+        chosen = cast(equal(x, self._kept(y)), x.dtype)
+        ties = reduce_sum(chosen, self.axis, keepdims=True)
+        g = self._kept(g)
+        if self.axis is None and not self.keepdims:
+            ties = reduce_sum(chosen)
+        return (multiply(realdiv(chosen, ties), g),)
+
+
+@dataclass(frozen=True)
+class Max(_Extremum):
+    """The largest along axes, NaN if one is; of nothing the lowest number of the dtype."""
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        if x.size:
+            return x.max(axis=self._axes(x), keepdims=self.keepdims)[()]
+        return x.max(axis=self._axes(x), keepdims=self.keepdims, initial=_lowest(x.dtype))[()]
+
+
+@dataclass(frozen=True)
+class Min(_Extremum):
+    """The smallest along axes, NaN if one is; of nothing the highest number of the dtype."""
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        if x.size:
+            return x.min(axis=self._axes(x), keepdims=self.keepdims)[()]
+        highest = -_lowest(x.dtype) if x.dtype.kind not in "iu" else np.iinfo(x.dtype).max
+        return x.min(axis=self._axes(x), keepdims=self.keepdims, initial=highest)[()]
+
+
+def _lowest(dtype: Any) -> Any:
+    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
+
+
+@dataclass(frozen=True)
+class All(Reduction):
+    """Whether all along axes are true; true of nothing."""
+
+    kinds: ClassVar[str] = "b"
+    is_differentiable: ClassVar[bool] = False
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return x.all(axis=self._axes(x), keepdims=self.keepdims)[()]
+
+
+@dataclass(frozen=True)
+class Any_(Reduction):
+    """Whether one along axes is true; false of nothing."""
+
+    kinds: ClassVar[str] = "b"
+    is_differentiable: ClassVar[bool] = False
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return x.any(axis=self._axes(x), keepdims=self.keepdims)[()]
+
+
+def _reduce(
+    op: type[Reduction],
+    x: Any,
+    axis: Any,
+    keepdims: bool | None,
+    name: str | None,
+    reduction_indices: Any,
+    keep_dims: bool | None,
+) -> Tensor:
+    if axis is None:
+        axis = reduction_indices
+    elif reduction_indices is not None:
+        raise InvalidArgumentError("expected axis or its old name reduction_indices, got both")
+    if keepdims is None:
+        keepdims = keep_dims
+    elif keep_dims is not None:
+        raise InvalidArgumentError("expected keepdims or its old name keep_dims, got both")
+    return unary(op(as_axes(axis), bool(keepdims)), x, name)
+
+
+_ARGUMENTS = """
+
+    Args:
+        input_tensor: The tensor to reduce.
+        axis: An axis or a list of them, negative ones from the end; all if None.
+        keepdims: Whether the reduced axes stay, of length 1.
+        name: Name of the operation.
+        reduction_indices: Old name of `axis`.
+        keep_dims: Old name of `keepdims`.
+    """
+
+
+def reduce_sum(
+    input_tensor: Any,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """Returns the sum along axes."""
+    return _reduce(Sum, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+
+
+def reduce_mean(
+    input_tensor: Any,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """Returns the mean along axes."""
+    return _reduce(Mean, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+
+
+def reduce_prod(
+    input_tensor: Any,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """Returns the product along axes."""
+    return _reduce(Prod, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+
+
+def reduce_max(
+    input_tensor: Any,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """Returns the largest along axes."""
+    return _reduce(Max, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+
+
+def reduce_min(
+    input_tensor: Any,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """Returns the smallest along axes."""
+    return _reduce(Min, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+
+
+def reduce_all(
+    input_tensor: Any,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """Returns whether all along axes are true."""
+    return _reduce(All, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+
+
+def reduce_any(
+    input_tensor: Any,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """Returns whether one along axes is true."""
+    return _reduce(Any_, input_tensor, axis, keepdims, name or "Any", reduction_indices, keep_dims)
+
+
+for _f in (reduce_sum, reduce_mean, reduce_prod, reduce_max, reduce_min, reduce_all, reduce_any):
+    _f.__doc__ = f"{_f.__doc__}{_ARGUMENTS}"
