@@ -229,3 +229,20 @@ def test_the_gates_table_is_complete():
     requests = {"pause", "resume", "stop", "interrupt"}
     assert all(set(row) == requests for row in _TRANSITIONS.values())
     assert {s for row in _TRANSITIONS.values() for s in row.values()} == set(_TRANSITIONS)
+
+
+def test_sigint_ends_a_step_that_is_paused(sess):
+    x = fs.constant(1.0)
+    sess.run(x)
+    sess.pause()
+
+    def interrupt_when_held():
+        if sess.gate.wait_until_held(PATIENCE_S):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread, _ = in_thread(interrupt_when_held)
+    with pytest.raises(KeyboardInterrupt):
+        sess.run(x)
+    thread.join(PATIENCE_S)
+    assert sess.gate.state == "open"
+    assert sess.run(x) == 1.0

@@ -14,6 +14,8 @@ from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, size_of, text
+from flowscope.ops import logical
+from flowscope.ops.axes import Reduction, as_axes, positive_axis, reduced
 from flowscope.ops.build import apply, unary
 from flowscope.ops.table import check_kind
 
@@ -37,83 +39,6 @@ __all__ = [
     "reduce_sum",
     "reduce_variance",
 ]
-
-Axes = tuple[int, ...] | None
-
-
-def positive_axis(axis: int, rank: int) -> int:
-    """Returns `axis` counted from the front; raises InvalidArgumentError if it is out of range."""
-    if not -rank <= axis < rank:
-        raise InvalidArgumentError(f"expected an axis in [{-rank}, {rank}), got {axis}")
-    return axis % rank
-
-
-def as_axes(axis: Any) -> Axes:
-    """Returns an `axis` argument as a tuple; None stays None.
-
-    Raises:
-        InvalidArgumentError: if it is a tensor whose value is not known yet.
-    """
-    if axis is None:
-        return None
-    if isinstance(axis, int):
-        return (axis,)
-    value = get_static_value(axis)
-    if value is None:
-        raise InvalidArgumentError(f"expected axes known while the graph is built, got {axis!r}")
-    value = np.asarray(value)
-    if value.size and value.dtype.kind not in "iu":
-        raise DTypeError(f"expected integers for axes, got {value.dtype}")
-    return tuple(int(a) for a in value.reshape(-1))
-
-
-def reduced(dims: Dims, axis: Axes, keepdims: bool) -> Dims:
-    """Returns the shape of a reduction's result."""
-    if axis is None:
-        if keepdims:
-            return None if dims is None else (1,) * len(dims)
-        return ()
-    if dims is None:
-        return None
-    axes = [positive_axis(a, len(dims)) for a in axis]
-    if len(set(axes)) != len(axes):
-        raise InvalidArgumentError(f"expected each axis once, got {list(axis)} for {text(dims)}")
-    if keepdims:
-        return tuple(1 if i in axes else d for i, d in enumerate(dims))
-    return tuple(d for i, d in enumerate(dims) if i not in axes)
-
-
-@dataclass(frozen=True)
-class Reduction(Op, abstract=True):
-    """Base of the reductions: `axis` None stands for all axes."""
-
-    axis: Axes = None
-    keepdims: bool = False
-    kinds: ClassVar[str] = "fiuc"
-
-    def infer(self, x: Spec) -> Spec:
-        check_kind(x.dtype, self.kinds)
-        return Spec(x.dtype, reduced(x.shape, self.axis, self.keepdims))
-
-    def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
-        n = size_of(inputs[0].shape)
-        return Cost(None if n is None else float(n), super().cost(inputs, outputs).nbytes)
-
-    def _kept(self, t: Tensor) -> Tensor:
-        """Returns a tensor of the output's shape with the reduced axes back, of length 1."""
-        if self.keepdims or self.axis is None or not self.axis:
-            return t
-        from flowscope.ops.shaping import expand_axes
-
-        return expand_axes(t, self.axis)
-
-    def _axes(self, x: Array) -> Any:
-        """Returns the axes for NumPy, which has another message for those out of range."""
-        if self.axis is not None:
-            for a in self.axis:
-                positive_axis(a, x.ndim)
-        return self.axis
-
 
 def _spread(t: Tensor, x: Tensor) -> Tensor:
     """Returns `t` broadcast to the shape of x."""
@@ -228,11 +153,8 @@ class _Extremum(Reduction, abstract=True):
         from flowscope.ops.elementwise import equal, multiply, realdiv
 
         chosen = cast(equal(x, self._kept(y)), x.dtype)
-        ties = reduce_sum(chosen, self.axis, keepdims=True)
-        g = self._kept(g)
-        if self.axis is None and not self.keepdims:
-            ties = reduce_sum(chosen)
-        return (multiply(realdiv(chosen, ties), g),)
+        ties = reduce_sum(chosen, self.axis, keepdims=self.keepdims or self.axis is not None)
+        return (multiply(realdiv(chosen, ties), self._kept(g)),)
 
 
 @dataclass(frozen=True)
@@ -258,28 +180,6 @@ class Min(_Extremum):
 
 def _lowest(dtype: Any) -> Any:
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
-
-
-@dataclass(frozen=True)
-class All(Reduction):
-    """Whether all along axes are true; true of nothing."""
-
-    kinds: ClassVar[str] = "b"
-    is_differentiable: ClassVar[bool] = False
-
-    def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        return x.all(axis=self._axes(x), keepdims=self.keepdims)[()]
-
-
-@dataclass(frozen=True)
-class Any_(Reduction):
-    """Whether one along axes is true; false of nothing."""
-
-    kinds: ClassVar[str] = "b"
-    is_differentiable: ClassVar[bool] = False
-
-    def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        return x.any(axis=self._axes(x), keepdims=self.keepdims)[()]
 
 
 def _reduce(
@@ -383,7 +283,7 @@ def reduce_all(
     keep_dims: bool | None = None,
 ) -> Tensor:
     """Returns whether all along axes are true."""
-    return _reduce(All, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+    return _reduce(logical.All, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
 def reduce_any(
@@ -395,7 +295,260 @@ def reduce_any(
     keep_dims: bool | None = None,
 ) -> Tensor:
     """Returns whether one along axes is true."""
-    return _reduce(Any_, input_tensor, axis, keepdims, name or "Any", reduction_indices, keep_dims)
+    return _reduce(logical.Any, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+
+
+@dataclass(frozen=True)
+class ArgMax(Op):
+    """The position of the largest along an axis, the first one at ties; NaN counts as largest."""
+
+    axis: int = 0
+    dtype: DType = dtypes.int64
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, x: Spec) -> Spec:
+        check_kind(x.dtype, "fiu")
+        if x.shape == ():
+            raise InvalidArgumentError("expected rank 1 at least, got []")
+        return Spec(self.dtype, reduced(x.shape, (self.axis,), False))
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return _position(self, x, x.argmax)
+
+
+@dataclass(frozen=True)
+class ArgMin(Op):
+    """The position of the smallest along an axis, the first one at ties; NaN counts as smallest."""
+
+    axis: int = 0
+    dtype: DType = dtypes.int64
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, x: Spec) -> Spec:
+        check_kind(x.dtype, "fiu")
+        if x.shape == ():
+            raise InvalidArgumentError("expected rank 1 at least, got []")
+        return Spec(self.dtype, reduced(x.shape, (self.axis,), False))
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return _position(self, x, x.argmin)
+
+
+def _position(op: ArgMax | ArgMin, x: Array, find: Any) -> Array:
+    axis = positive_axis(op.axis, x.ndim)
+    if x.shape[axis] == 0:
+        raise InvalidArgumentError(f"expected elements along axis {op.axis}, got {text(x.shape)}")
+    return find(axis=axis).astype(op.dtype.np_dtype)[()]
+
+
+@dataclass(frozen=True)
+class _Cumulative(Op, abstract=True):
+    axis: int = 0
+    exclusive: bool = False
+    reverse: bool = False
+
+    def infer(self, x: Spec) -> Spec:
+        check_kind(x.dtype, "fiuc")
+        if x.shape is not None:
+            positive_axis(self.axis, len(x.shape))
+        return x.like()
+
+    def _run(self, xp: ArrayModule, x: Array, accumulate: Any, neutral: int) -> Array:
+        axis = positive_axis(self.axis, x.ndim)
+        if self.reverse:
+            x = xp.flip(x, axis)
+        out = accumulate(x, axis=axis, dtype=x.dtype)
+        if self.exclusive and x.shape[axis]:
+            shifted = xp.empty_like(out)
+            head = (slice(None),) * axis
+            shifted[(*head, slice(0, 1))] = neutral
+            shifted[(*head, slice(1, None))] = out[(*head, slice(0, -1))]
+            out = shifted
+        return xp.ascontiguousarray(xp.flip(out, axis)) if self.reverse else out
+
+
+@dataclass(frozen=True)
+class Cumsum(_Cumulative):
+    """Sums of the elements so far along an axis.
+
+    Attributes: `exclusive` leaves the element itself out; `reverse` starts at the end.
+    """
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (apply(Cumsum(self.axis, self.exclusive, not self.reverse), g),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return self._run(xp, x, xp.cumsum, 0)
+
+
+@dataclass(frozen=True)
+class Cumprod(_Cumulative):
+    """Products of the elements so far along an axis.
+
+    Attributes: `exclusive` leaves the element itself out; `reverse` starts at the end. The gradient
+    divides by the elements, so it is NaN where one is 0.
+    """
+
+    grad_reads: ClassVar[Any] = ("y", "x")
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        from flowscope.ops.casting import conj
+        from flowscope.ops.elementwise import multiply, realdiv
+
+        total = apply(Cumsum(self.axis, self.exclusive, not self.reverse), multiply(conj(y), g))
+        return (realdiv(total, conj(x)),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return self._run(xp, x, xp.cumprod, 1)
+
+
+def _one_axis(axis: Any, default: int) -> int:
+    axes = as_axes(axis)
+    if axes is None:
+        return default
+    if len(axes) != 1:
+        raise InvalidArgumentError(f"expected one axis, got {list(axes)}")
+    return axes[0]
+
+
+def argmax(
+    input: Any,
+    axis: Any = None,
+    name: str | None = None,
+    dimension: Any = None,
+    output_type: Any = dtypes.int64,
+) -> Tensor:
+    """Returns the position of the largest along an axis, the first one at ties.
+
+    Args:
+        input: A tensor of real numbers.
+        axis: The axis, 0 by default.
+        name: Name of the operation.
+        dimension: Old name of `axis`.
+        output_type: int32 or int64.
+    """
+    op = ArgMax(_one_axis(dimension if axis is None else axis, 0), as_dtype(output_type))
+    return unary(op, input, name)
+
+
+def argmin(
+    input: Any,
+    axis: Any = None,
+    name: str | None = None,
+    dimension: Any = None,
+    output_type: Any = dtypes.int64,
+) -> Tensor:
+    """Returns the position of the smallest along an axis, the first one at ties; see `argmax`."""
+    op = ArgMin(_one_axis(dimension if axis is None else axis, 0), as_dtype(output_type))
+    return unary(op, input, name)
+
+
+arg_max = argmax
+arg_min = argmin
+
+
+def cumsum(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
+    """Returns sums of the elements so far along an axis.
+
+    Args:
+        x: A tensor of numbers.
+        axis: The axis.
+        exclusive: Whether to leave out the element itself.
+        reverse: Whether to start at the end.
+        name: Name of the operation.
+    """
+    return unary(Cumsum(_one_axis(axis, 0), exclusive, reverse), x, name)
+
+
+def cumprod(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
+    """Returns products of the elements so far along an axis; the arguments are those of `cumsum`."""
+    return unary(Cumprod(_one_axis(axis, 0), exclusive, reverse), x, name)
+
+
+def reduce_logsumexp(
+    input_tensor: Any,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """Returns log(sum(exp(x))) along axes, without overflow."""
+    from flowscope.ops.arrays import zeros_like
+    from flowscope.ops.elementwise import add, exp, is_finite, log, subtract
+    from flowscope.ops.flow import stop_gradient
+    from flowscope.ops.selection import where
+    from flowscope.ops.shaping import squeeze_axes
+
+    x = convert_to_tensor(input_tensor)
+    axes = as_axes(reduction_indices if axis is None else axis)
+    with x.graph.name_scope(name or "ReduceLogSumExp"):
+        top = reduce_max(x, axes, keepdims=True)
+        top = stop_gradient(where(is_finite(top), top, zeros_like(top)))
+        result = add(log(reduce_sum(exp(subtract(x, top)), axes, keepdims=True)), top)
+        if keepdims or keep_dims:
+            return result
+        return reduce_sum(result) if axes is None else squeeze_axes(result, axes)
+
+
+def reduce_variance(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """Returns the variance along axes: the mean squared distance from the mean."""
+    from flowscope.ops.elementwise import square, subtract
+
+    x = convert_to_tensor(input_tensor)
+    with x.graph.name_scope(name or "reduce_variance"):
+        centred = subtract(x, reduce_mean(x, axis, keepdims=True))
+        return reduce_mean(square(centred), axis, keepdims=keepdims)
+
+
+def reduce_std(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """Returns the standard deviation along axes: the root of the variance."""
+    from flowscope.ops.elementwise import sqrt
+
+    x = convert_to_tensor(input_tensor)
+    with x.graph.name_scope(name or "reduce_std"):
+        return sqrt(reduce_variance(x, axis, keepdims))
+
+
+def reduce_euclidean_norm(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """Returns the root of the sum of squares along axes."""
+    from flowscope.ops.casting import conj, real, cast
+    from flowscope.ops.elementwise import multiply, sqrt
+
+    x = convert_to_tensor(input_tensor)
+    with x.graph.name_scope(name or "EuclideanNorm"):
+        root = sqrt(reduce_sum(real(multiply(x, conj(x))), axis, keepdims))
+        return cast(root, x.dtype)
+
+
+def count_nonzero(
+    input_tensor: Any,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    dtype: Any = dtypes.int64,
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """Returns how many elements along axes are not 0 (strings: not empty)."""
+    from flowscope.ops.casting import cast
+    from flowscope.ops.elementwise import not_equal
+
+    x = convert_to_tensor(input_tensor)
+    zero: Any = {"s": b"", "b": False}.get(x.dtype.kind, 0)
+    with x.graph.name_scope(name or "count_nonzero"):
+        found = cast(not_equal(x, zero), dtype)
+        return reduce_sum(found, axis, keepdims, None, reduction_indices, keep_dims)
 
 
 for _f in (reduce_sum, reduce_mean, reduce_prod, reduce_max, reduce_min, reduce_all, reduce_any):

@@ -4,14 +4,14 @@ In: a loss. Out: an operation that runs one update. Called by users.
 """
 
 from flowscope.train.adam import AdamOptimizer
-from flowscope.train.global_step import (
+from flowscope.train.gradient_descent import GradientDescentOptimizer
+from flowscope.train.optimizer import Optimizer
+from flowscope.train.steps import (
     create_global_step,
     get_global_step,
     get_or_create_global_step,
     global_step,
 )
-from flowscope.train.gradient_descent import GradientDescentOptimizer
-from flowscope.train.optimizer import Optimizer
 
 __all__ = [
     "AdamOptimizer",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 from flowscope.live.schema import Node, Output
 
@@ -136,6 +137,23 @@ def awkward() -> list[Node]:
     return m.nodes
 
 
+def loop() -> list[Node]:
+    """A while loop, as dataflow: the value goes round from NextIteration to Merge."""
+    m = Maker()
+    m.op("x", "Placeholder")
+    m.op("while/Enter", "Enter", ["x"])
+    m.op("while/Merge", "Merge", ["while/Enter"], outputs=2)
+    m.op("while/cond/Less", "Less", ["while/Merge"], dtype="bool")
+    m.op("while/LoopCond", "LoopCond", ["while/cond/Less"], dtype="bool")
+    m.op("while/Switch", "Switch", ["while/Merge", "while/LoopCond"], outputs=2)
+    m.op("while/body/Mul", "Mul", ["while/Switch:1", "while/Switch:1"])
+    m.op("while/NextIteration", "NextIteration", ["while/body/Mul"])
+    m.op("while/Exit", "Exit", ["while/Switch"])
+    m.op("y", "Neg", ["while/Exit"])
+    back = next(n.id for n in m.nodes if n.type == "NextIteration")
+    return [replace(n, inputs=(*n.inputs, (back, 0))) if n.type == "Merge" else n for n in m.nodes]
+
+
 def tangle(count: int, seed: int) -> list[Node]:
     """A flat graph with skips and a few control edges, by chance."""
     chance, m = random.Random(seed), Maker()
@@ -153,4 +171,13 @@ def star(count: int) -> list[Node]:
     m = Maker()
     x = m.op("x", "Placeholder", (), (None,))
     m.op("sum", "AddN", [m.op(f"slice_{k}", "Slice", [x], (1,)) for k in range(count)], (1,))
+    return m.nodes
+
+
+def dense(count: int) -> list[Node]:
+    """Every operation uses all before it."""
+    m = Maker()
+    names: list[str] = []
+    for k in range(count):
+        names.append(m.op(f"op{k}", "AddN", list(names)))
     return m.nodes

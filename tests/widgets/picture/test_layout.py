@@ -22,6 +22,7 @@ CASES: dict[str, tuple[Sequence[Node], tuple[str, ...]]] = {
     "mlp": (graphs.mlp(), ()),
     "mlp open": (graphs.mlp(), ("layer1/w", "train/gradients/layer2")),
     "awkward": (graphs.awkward(), ("s & t", "u")),
+    "loop": (graphs.loop(), ()),
     "towers": (graphs.towers(5, 3), ("tower2/layer1",)),
     "random": (graphs.tangle(60, seed=3), ()),
     "star": (graphs.star(40), ()),

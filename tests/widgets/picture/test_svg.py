@@ -20,6 +20,7 @@ CASES: dict[str, tuple[list[Node], tuple[str, ...]]] = {
     "mlp": (graphs.mlp(), ()),
     "variable-open": (graphs.mlp(), ("layer1/w",)),
     "awkward": (graphs.awkward(), ("s & t", "u")),
+    "loop": (graphs.loop(), ()),
     "towers": (graphs.towers(5, 3), ("tower2/layer1",)),
     "tangle": (graphs.tangle(30, seed=1), ()),
     "empty": ([], ()),
@@ -102,5 +103,6 @@ def test_control_edges_are_dashed_and_bundles_counted(own_layout: None) -> None:
 
 def test_a_note_says_what_is_hidden(own_layout: None) -> None:
     assert "1 000 operations more not shown" in picture.svg(graphs.chain(1400))
+    assert "edges not shown" in picture.svg(graphs.dense(100))
     assert "no operations yet" in picture.svg([])
     assert "operations in closed scopes" in picture.svg(graphs.towers(20, 3))

@@ -12,6 +12,7 @@ from flowscope_widgets.picture.measure import (
     LABEL_PX,
     NAME_PX,
     TYPE_PX,
+    Shape,
     after_line,
     lines_of,
     shape_of,
@@ -57,16 +58,17 @@ def closed_box(box: Box, rect: Rect) -> str:
         rect = Rect(rect.x, rect.y + AFTER, rect.w, rect.h - AFTER)
     shape = shape_of(box)
     draw = {"slant": _slanted, "cylinder": _cylinder, "pill": _pill, "scope": _stack, "box": _op}
-    parts += [draw[shape](rect), _texts(box, rect, shape == "cylinder")]
+    parts += [draw[shape](rect), _texts(box, rect, shape)]
     place = f'data-op="{box.node.id}"' if box.node else f'data-scope="{escape(box.id[6:])}"'
     return f"<g {place}><title>{escape(_tip(box))}</title>{''.join(parts)}</g>"
 
 
-def _texts(box: Box, rect: Rect, is_cylinder: bool) -> str:
+def _texts(box: Box, rect: Rect, shape: Shape) -> str:
     name, kind = lines_of(box)
     px = BOLD_PX if box.scope else NAME_PX
     room = rect.w - text_room(box) + 4
-    x, y = rect.x + rect.w / 2, rect.y + rect.h / 2 + (_CAP / 2 if is_cylinder else 0.0)
+    down = _CAP / 2 if shape == "cylinder" else -2.0 if shape == "scope" else 0.0
+    x, y = rect.x + rect.w / 2 - (2.0 if shape == "scope" else 0.0), rect.y + rect.h / 2 + down
     bold = f"{_MIDDLE} {_BOLD}" if box.scope else _MIDDLE
     return words("name", x, y - 2, shorten(name, px, room), NAME_PX, bold) + words(
         "type", x, y + 12, shorten(kind, TYPE_PX, room), TYPE_PX, _MIDDLE

@@ -12,6 +12,8 @@ from flowscope_widgets.picture.visible import View
 
 #: Widest picture in pixels that is taken from Graphviz.
 WIDEST = 2400.0
+#: Edges beyond which Graphviz takes too long.
+TOO_MANY = 700
 
 
 def layout_engine() -> Literal["dot", "own"]:
@@ -23,10 +25,10 @@ def layout_engine() -> Literal["dot", "own"]:
 def lay_out(view: View) -> Placement:
     """Returns positions for a view.
 
-    They are our own where Graphviz is missing, fails or takes too long, and where it, which cannot
-    wrap rows, would draw a wider picture than `WIDEST` and than ours.
+    They are our own where Graphviz is missing, fails or would take too long, and where it, which
+    cannot wrap rows, would draw a wider picture than `WIDEST` and than ours.
     """
-    if layout_engine() == "dot" and view.edges:
+    if layout_engine() == "dot" and 0 < len(view.edges) <= TOO_MANY:
         try:
             placement = dot.lay_out(view)
         except dot.DotError:

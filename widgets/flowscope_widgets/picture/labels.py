@@ -11,6 +11,9 @@ from flowscope_widgets.picture.geometry import Placement, Point, Rect, samples
 from flowscope_widgets.picture.measure import HEADER, LABEL_PX, text_width
 from flowscope_widgets.picture.visible import Box, Edge, View
 
+#: Edges beyond which there is no room, and looking for some takes long.
+TOO_MANY = 900
+
 _HEIGHT = LABEL_PX + 2
 _BESIDE = 5.0
 _CELL = 24.0
@@ -60,7 +63,9 @@ def label_text(edge: Edge) -> str:
 
 
 def place(view: View, placement: Placement) -> list[Label]:
-    """Returns the labels that have room; one for all edges that carry the same from one box."""
+    """Returns the labels with room; one for all edges that carry the same from one box."""
+    if len(placement.routes) > TOO_MANY:
+        return []
     lines = {edge: list(samples(chain)) for edge, chain in placement.routes.items()}
     taken = _taken(placement, lines)
     told: set[tuple[Box, str]] = set()

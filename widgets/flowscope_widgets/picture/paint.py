@@ -73,6 +73,8 @@ def note_of(view: View) -> str:
         parts.append(f"{count_text(view.closed, 'operation')} in closed scopes")
     if view.missing:
         parts.append(f"{count_text(view.missing, 'operation')} more not shown")
+    if view.unseen:
+        parts.append(f"{count_text(view.unseen, 'edge')} not shown")
     return ", ".join(parts)
 
 
@@ -98,10 +100,7 @@ def _line(edge: Edge, chain: list[Point]) -> str:
     base = (x - dx * _TIP, y - dy * _TIP)
     path = "M" + digits(*chain[0])
     ends = [*chain[1:-1], base]
-    path += "".join(
-        "C" + digits(*(c for point in ends[k : k + 3] for c in point))
-        for k in range(0, len(ends), 3)
-    )
+    path += "".join(_piece(chain[k], ends[k : k + 3]) for k in range(0, len(ends), 3))
     kind, tip, dash = (
         ("wait", "waittip", ' stroke-dasharray="4 3"') if edge.is_control else ("edge", "tip", "")
     )
@@ -112,3 +111,10 @@ def _line(edge: Edge, chain: list[Point]) -> str:
         f'<path {colour(kind)} fill="none" stroke-width="{digits(width)}"{dash} d="{path}"/>'
         f'<path {colour(tip)} d="M{head}z"/>'
     )
+
+
+def _piece(start: Point, rest: list[Point]) -> str:
+    """Returns a path command for a Bezier piece, a short one where it is upright."""
+    if all(x == start[0] for x, _ in rest):
+        return f"V{digits(rest[-1][1])}"
+    return "C" + digits(*(c for point in rest for c in point))

@@ -9,6 +9,9 @@ from flowscope.live.schema import Node
 from flowscope.live.text import Scope, scope_tree, short_name, tensor_text
 from flowscope_widgets.picture.opening import MOST, open_scopes
 
+#: Edges that a picture has at most: more are a black area.
+MOST_EDGES = 2000
+
 
 @dataclass(eq=False)
 class Box:
@@ -51,6 +54,8 @@ class View:
     count: int
     closed: int
     missing: int
+    #: Edges beyond `MOST_EDGES`, which are left out.
+    unseen: int
 
     def leaves(self) -> list[Box]:
         """All boxes that hold no others."""
@@ -81,7 +86,8 @@ def view_of(nodes: Sequence[Node], asked: Collection[str]) -> View:
     edges = _set_aside(root, edges)
     visible = sum(box.node is not None for box in walk(root))
     missing = sum(end is None for end in ends.values())
-    return View(root, edges, tree.size, tree.size - visible - missing, missing)
+    closed, unseen = tree.size - visible - missing, max(len(edges) - MOST_EDGES, 0)
+    return View(root, edges[:MOST_EDGES], tree.size, closed, missing, unseen)
 
 
 def _fill(root: Box, opened: set[Scope], shown: dict[Scope | int, Box]) -> None:

@@ -72,7 +72,19 @@ def _down(link: Link, rows: list[tuple[float, float]]) -> list[Point]:
         knots += [(dummy.x, edge) for edge in rows[dummy.rank]]
     x = target.x + link.to_offset
     knots += [(x, rows[target.rank][0]), (x, target.y)]
-    return bend([p for k, p in enumerate(knots) if k == 0 or p != knots[k - 1]])
+    return bend(_corners(knots))
+
+
+def _corners(knots: list[Point]) -> list[Point]:
+    """Leaves out what lies within an upright line, or twice at one place."""
+    kept: list[Point] = []
+    for knot in knots:
+        if kept and kept[-1] == knot:
+            continue
+        if len(kept) > 1 and kept[-2][0] == kept[-1][0] == knot[0]:
+            kept.pop()
+        kept.append(knot)
+    return kept
 
 
 def _around(link: Link, lane: float) -> list[Point]:
