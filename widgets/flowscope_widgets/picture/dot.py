@@ -17,6 +17,7 @@ from flowscope_widgets.picture.measure import (
     header_width,
     size_of,
 )
+from flowscope_widgets.picture.own import back_edges
 from flowscope_widgets.picture.visible import Box, View
 
 TIMEOUT_S = 10.0
@@ -71,9 +72,12 @@ def _source(view: View, names: dict[Box, str]) -> str:
     graph.attr("node", shape="box", fixedsize="true", label="", margin="0")
     graph.attr("edge", arrowhead="none")
     _fill(graph, view.root, names)
+    back = back_edges(view)
     for k, edge in enumerate(view.edges):
         weight = "0" if edge.is_control else str(min(edge.count, 4))
-        graph.edge(names[edge.source], names[edge.target], id=f"e{k}", weight=weight)
+        constraint = "false" if edge in back else "true"
+        ends = names[edge.source], names[edge.target]
+        graph.edge(*ends, id=f"e{k}", weight=weight, constraint=constraint)
     return str(graph.source)
 
 

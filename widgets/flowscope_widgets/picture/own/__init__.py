@@ -9,5 +9,6 @@ Source: Sugiyama, Tagawa and Toda 1981 for the steps.
 """
 
 from flowscope_widgets.picture.own.nested import lay_out
+from flowscope_widgets.picture.own.ranks import back_edges
 
-__all__ = ["lay_out"]
+__all__ = ["back_edges", "lay_out"]

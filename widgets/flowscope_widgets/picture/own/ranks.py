@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from flowscope_widgets.picture.own.drawing import Drawing, Link, Vertex
+from flowscope_widgets.picture.visible import Edge, View
 
 #: Dummies beyond which long links no longer keep a place of their own.
 MOST_DUMMIES = 4000
@@ -20,6 +21,14 @@ def assign(drawing: Drawing) -> None:
     _ports_to_walls(drawing)
     _break_rows(drawing)
     _dummies(drawing)
+
+
+def back_edges(view: View) -> set[Edge]:
+    """Returns edges without which there are no cycles."""
+    vertices = {box: Vertex("box", 0.0, 0.0, box) for box in view.leaves()}
+    links = {e: Link(vertices[e.source], vertices[e.target], e.source) for e in view.edges}
+    _break_cycles(Drawing(list(vertices.values()), list(links.values())))
+    return {edge for edge, link in links.items() if link.is_back}
 
 
 def _break_cycles(drawing: Drawing) -> list[Vertex]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 
 from flowscope_widgets.picture.geometry import Point, bend
@@ -12,14 +13,15 @@ from flowscope_widgets.picture.own.drawing import Drawing, Link, Vertex
 LANE = 14.0
 #: Most that a gap between rows grows for links that run far sideways.
 GROWTH = 60.0
-_BULGE = 40.0
+#: How far from a row the line of a back edge runs, and how round its corners are.
+_BULGE, _ROUND = 18.0, 8.0
 
 
 def spread_ends(drawing: Drawing) -> None:
     """Lets lines enter a closed box side by side, in the order in which they come."""
     coming: dict[Vertex, dict[object, Link]] = defaultdict(dict)
     for link in drawing.links:
-        if not link.is_back and ("in", link.leaf) not in link.target.ports:
+        if ("in", link.leaf) not in link.target.ports:
             coming[link.target].setdefault(link.leaf, link)
     for target, links in coming.items():
         if target.kind != "box":
@@ -31,6 +33,8 @@ def spread_ends(drawing: Drawing) -> None:
 
 
 def _comes_from(link: Link) -> float:
+    if link.is_back:
+        return math.inf
     return link.via[-1].x if link.via else link.source.x + link.from_offset
 
 
@@ -58,7 +62,7 @@ def routes(
     for link in drawing.links:
         if link.is_back:
             right += LANE
-            found[link] = _around(link, right)
+            found[link] = _around(link, right, rows)
         else:
             found[link] = _down(link, rows)
     return found, right
@@ -87,12 +91,33 @@ def _corners(knots: list[Point]) -> list[Point]:
     return kept
 
 
-def _around(link: Link, lane: float) -> list[Point]:
+def _around(link: Link, lane: float, rows: list[tuple[float, float]]) -> list[Point]:
     """Back edges leave downwards, return outside of everything, and come in from above."""
     source, target = link.source, link.target
     ax, ay = source.x + link.from_offset, source.y + source.h
     bx, by = target.x + link.to_offset, target.y
-    low, high = ay + _BULGE, by - _BULGE
-    return [
-        (ax, ay), (ax, low), (lane, low), (lane, (ay + by) / 2), (lane, high), (bx, high), (bx, by),
-    ]  # fmt: skip
+    low, high = rows[source.rank][1] + _BULGE, rows[target.rank][0] - _BULGE
+    r = min(_ROUND, abs(lane - ax) / 2, abs(lane - bx) / 2)
+    chain = [(ax, ay)]
+    for corner, after in (
+        ((ax, low), (ax + r, low)),
+        ((lane, low), (lane, low - r)),
+        ((lane, high), (lane - r, high)),
+        ((bx, high), (bx, high + r)),
+    ):
+        _turn(chain, corner, after, r)
+    _straight(chain, (bx, by))
+    return chain
+
+
+def _turn(chain: list[Point], corner: Point, after: Point, r: float) -> None:
+    """Goes straight on until `r` before the corner, and round it."""
+    (x, y), (cx, cy) = chain[-1], corner
+    length = math.hypot(cx - x, cy - y) or 1.0
+    _straight(chain, (cx - (cx - x) * r / length, cy - (cy - y) * r / length))
+    chain += [corner, corner, after]
+
+
+def _straight(chain: list[Point], end: Point) -> None:
+    (ax, ay), (bx, by) = chain[-1], end
+    chain += [((2 * ax + bx) / 3, (2 * ay + by) / 3), ((ax + 2 * bx) / 3, (ay + 2 * by) / 3), end]

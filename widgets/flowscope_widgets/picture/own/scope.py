@@ -56,8 +56,9 @@ def lay_out_scope(
         for v in (link.source, link.target)
         if v.kind in ("in", "out")
     }
-    bottom = rows[-1][1] if rows else 0.0
-    return _finish(scope, result, Rect(left, 0.0, right - left, bottom))
+    ys = [y for points in result.lines.values() for _, y in points]
+    top, bottom = min([0.0, *ys]), max([rows[-1][1] if rows else 0.0, *ys])
+    return _finish(scope, result, Rect(left, top, right - left, bottom - top))
 
 
 def _drawing(
@@ -92,7 +93,7 @@ def _finish(scope: Box, result: ScopeLayout, flow: Rect) -> ScopeLayout:
     if beside:
         (aw, ah), rects = lay_out_aside(beside, max(h, 150.0) if w else _square(beside))
         dx = flow.x + w + (2 * GAP if w else 0.0)
-        result.rects.update((box, rect.moved(dx, 0.0)) for box, rect in rects.items())
+        result.rects.update((box, rect.moved(dx, flow.y)) for box, rect in rects.items())
         w, h = w + aw + (2 * GAP if w else 0.0), max(h, ah)
     is_root = scope.parent is None
     result.w = 2 * math.ceil(max(w + 2 * PADDING, 0.0 if is_root else header_width(scope)) / 2)
@@ -100,7 +101,7 @@ def _finish(scope: Box, result: ScopeLayout, flow: Rect) -> ScopeLayout:
     has_out = any(side == "out" for side, _ in result.ports)
     above = (0.0 if is_root else HEADER) + (0.0 if has_in else PADDING)
     result.h = h + above + (0.0 if has_out and h == flow.h else PADDING)
-    dx, dy = (result.w - w) / 2 - flow.x, above
+    dx, dy = (result.w - w) / 2 - flow.x, above - flow.y
     result.rects = {box: rect.moved(dx, dy) for box, rect in result.rects.items()}
     result.ports = {key: x + dx for key, x in result.ports.items()}
     result.lines = {
