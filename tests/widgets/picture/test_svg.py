@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import picture_graphs as graphs
@@ -99,6 +100,18 @@ def test_control_edges_are_dashed_and_bundles_counted(own_layout: None) -> None:
     svg = picture.svg(m.nodes)
     assert svg.count("stroke-dasharray") == 1
     assert "float64[2] ×2" in svg
+
+
+def test_devices_are_named_where_there_are_several(own_layout: None) -> None:
+    nodes = graphs.chain(6)
+    assert "cpu:0" not in _texts([replace(n, placed="cpu:0") for n in nodes])
+    two = [replace(n, placed=f"gpu:{n.id % 2}") for n in nodes]
+    assert {"gpu:0", "gpu:1"} <= _texts(two)
+    assert picture.svg(two).count("fs-device0") == 3
+
+
+def _texts(nodes: list[Node]) -> set[str | None]:
+    return {text.text for text in ET.fromstring(picture.svg(nodes)).iter(f"{SVG}text")}
 
 
 def test_a_note_says_what_is_hidden(own_layout: None) -> None:

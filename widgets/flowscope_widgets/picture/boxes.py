@@ -50,15 +50,22 @@ def header(box: Box, rect: Rect) -> str:
     )
 
 
-def closed_box(box: Box, rect: Rect) -> str:
-    """Returns an operation or a closed scope, with a tooltip that says all of it."""
+def closed_box(box: Box, rect: Rect, strip: str) -> str:
+    """Returns an operation or a closed scope, with a tooltip that says all of it.
+
+    Args:
+        box: The box.
+        rect: Where it is.
+        strip: The kind of colour of an operation's strip.
+    """
     parts = []
     if box.is_aside and box.after:
         parts.append(_stub(box, rect))
         rect = Rect(rect.x, rect.y + AFTER, rect.w, rect.h - AFTER)
     shape = shape_of(box)
-    draw = {"slant": _slanted, "cylinder": _cylinder, "pill": _pill, "scope": _stack, "box": _op}
-    parts += [draw[shape](rect), _texts(box, rect, shape)]
+    draw = {"slant": _slanted, "cylinder": _cylinder, "pill": _pill, "scope": _stack}
+    outline = _op(rect, strip) if shape == "box" else draw[shape](rect)
+    parts += [outline, _texts(box, rect, shape)]
     place = f'data-op="{box.node.id}"' if box.node else f'data-scope="{escape(box.id[6:])}"'
     return f"<g {place}><title>{escape(_tip(box))}</title>{''.join(parts)}</g>"
 
@@ -106,11 +113,11 @@ def _rectangle(kind: str, rect: Rect, radius: float, more: str = "") -> str:
     return f"<rect {colour(kind)} {at} {size}{more}/>"
 
 
-def _op(rect: Rect) -> str:
+def _op(rect: Rect, kind: str) -> str:
     """A rounded box with a strip at its left edge."""
     x, y, h = rect.x, rect.y, rect.h
     strip = f"M{digits(x + 5, y)}a5 5 0 0 0 -5 5v{digits(h - 10)}a5 5 0 0 0 5 5z"
-    return _rectangle("op", rect, 5.0) + f'<path {colour("strip")} d="{strip}"/>'
+    return _rectangle("op", rect, 5.0) + f'<path {colour(kind)} d="{strip}"/>'
 
 
 def _slanted(rect: Rect) -> str:

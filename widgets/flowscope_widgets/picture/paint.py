@@ -7,6 +7,7 @@ import math
 from flowscope.live.text import count_text
 from flowscope_widgets.picture import labels
 from flowscope_widgets.picture.boxes import closed_box, header, wall
+from flowscope_widgets.picture.devices import device_of, legend, legend_width, strips
 from flowscope_widgets.picture.geometry import Placement, Point
 from flowscope_widgets.picture.measure import LABEL_PX, NAME_PX, TYPE_PX, shorten, text_width
 from flowscope_widgets.picture.style import FONT, colour, sheet
@@ -30,10 +31,12 @@ def paint(view: View, placement: Placement, title: str) -> str:
     note, beside = note_of(view), labels.place(view, placement)
     left = min([0.0, *(label.x for label in beside)])
     right = max([placement.w, *(label.right for label in beside)])
-    least = max(text_width(note, TYPE_PX) + 24 if note else 0.0, 160.0)
+    colours = strips(view)
+    after_note = 14 + (text_width(note, TYPE_PX) + 20 if note else 0.0)
+    least = max(after_note + legend_width(colours), 160.0)
     w = max(right - left, least) + 2 * MARGIN
     above = _LINE if title else 0.0
-    h = placement.h + 2 * MARGIN + above + (_LINE if note else 0.0)
+    h = placement.h + 2 * MARGIN + above + (_LINE if note or colours else 0.0)
     shift = f"translate({digits((w - right - left) / 2, MARGIN + above)})"
     parts = [
         _start(view, w, h, title),
@@ -42,10 +45,11 @@ def paint(view: View, placement: Placement, title: str) -> str:
         if title
         else "",
         f'<g transform="{shift}">',
-        *_things(view, placement),
+        *_things(view, placement, colours),
         *(words("label", label.x, label.y, label.text, LABEL_PX) for label in beside),
         "</g>",
         words("type", 14, h - 12, note, TYPE_PX) if note else "",
+        *legend(colours, after_note, h - 12),
         "</svg>",
     ]
     return "\n".join(part for part in parts if part)
@@ -78,12 +82,15 @@ def note_of(view: View) -> str:
     return ", ".join(parts)
 
 
-def _things(view: View, placement: Placement) -> list[str]:
+def _things(view: View, placement: Placement, colours: dict[str, str]) -> list[str]:
     """Walls, then edges, then boxes, then texts: what is later lies above."""
     opened = [box for box in view.opened() if box in placement.rects]
     parts = [wall(box, placement.rects[box], _depth(box)) for box in opened]
     parts += [_line(e, placement.routes[e]) for e in view.edges if e in placement.routes]
-    parts += [closed_box(b, placement.rects[b]) for b in view.leaves() if b in placement.rects]
+    parts += [
+        closed_box(box, placement.rects[box], colours.get(device_of(box), "strip"))
+        for box in view.leaves()
+    ]
     parts += [header(box, placement.rects[box]) for box in opened]
     return parts
 

@@ -29,6 +29,13 @@ COLOURS: dict[str, dict[str, tuple[str, str]]] = {
     "waittip": {"fill": ("#9a8fb0", "#a99cc4")},
 }
 
+#: Told apart by colour-blind people too, on light and dark. Source: Okabe and Ito 2008.
+_DEVICES = (
+    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#8a8a8a",
+)  # fmt: skip
+DEVICES = len(_DEVICES)
+COLOURS |= {f"device{k}": {"fill": (value, value)} for k, value in enumerate(_DEVICES)}
+
 
 def colour(name: str) -> str:
     """Returns the class and the light colours of a kind of element, as SVG attributes."""
@@ -41,5 +48,6 @@ def sheet() -> str:
     rules = "".join(
         f".fs-picture .fs-{name}{{{';'.join(f'{k}:{pair[1]}' for k, pair in kinds.items())}}}"
         for name, kinds in COLOURS.items()
+        if not name.startswith("device")
     )
     return f"<style>@media (prefers-color-scheme:dark){{{rules}}}</style>"
