@@ -8,10 +8,11 @@ import pytest
 
 import flowscope as fs
 from flowscope.live import bus, progress
-from flowscope.live.bus import Feed, message_from
+from flowscope.live.bus import Feed
 from flowscope.live.schema import Command, Connect, Delta, Reply, Snapshot
 from flowscope.live.state import Meter
 from flowscope.live.typescript import typescript
+from flowscope.live.wire import message_from, to_json
 
 
 @pytest.fixture(autouse=True)
@@ -58,8 +59,9 @@ def test_messages_are_json(feed):
     with fs.Session() as sess:
         sess.run(v.initializer)
         feed.receive(Connect())
-    data = json.loads(json.dumps(dataclasses.asdict(feed.sent[-1])))
+    data = json.loads(json.dumps(to_json(feed.sent[-1])))
     assert data["kind"] == "snapshot" and data["graph"]["added"][0]["type"] == "Const"
+    assert data == json.loads(json.dumps(dataclasses.asdict(feed.sent[-1])))
 
 
 def test_rates_are_taken_over_a_window():

@@ -8,7 +8,6 @@ kernel.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import pathlib
 import warnings
@@ -17,9 +16,11 @@ from typing import Any
 import anywidget
 import traitlets
 
+from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
-from flowscope.live.bus import Feed, message_from
+from flowscope.live.bus import Feed
 from flowscope.live.schema import Connect, FromKernel, Snapshot
+from flowscope.live.wire import message_from, to_json
 from flowscope.runtime.session import Session
 from flowscope_widgets import picture
 from flowscope_widgets.subshell import listen_while_busy
@@ -55,11 +56,7 @@ class GraphView(anywidget.AnyWidget):
         *,
         feed: Feed | None = None,
     ) -> None:
-        if feed is None:
-            from flowscope.graph.default import get_default_graph
-
-            feed = Feed(graph or get_default_graph(), session)
-        self._feed = feed
+        self._feed = feed or Feed(graph or get_default_graph(), session)
         self._end: Any = None
         super().__init__(_esm=_SCRIPT.read_text("utf-8"), _css=_STYLE.read_text("utf-8"))
         listen_while_busy(self.comm)
@@ -78,7 +75,7 @@ class GraphView(anywidget.AnyWidget):
     def _tell(self, message: FromKernel) -> None:
         if self.comm is None:
             return
-        self.send(dataclasses.asdict(message))
+        self.send(to_json(message))
 
     def close(self) -> None:
         """Ends the view."""
@@ -101,7 +98,7 @@ def saved_picture(snapshot: Snapshot) -> dict[str, Any]:
     """Returns what a saved notebook shows: a picture, a text, and the snapshot if small."""
     nodes = snapshot.graph.added
     svg, text = picture.svg(nodes), picture.text(nodes)
-    plain = json.loads(json.dumps(dataclasses.asdict(snapshot)))
+    plain = to_json(snapshot)
     kept = plain if len(json.dumps(plain)) <= KEPT_CHARS else None
     view = {"version": 0, "model_id": "", "svg": svg, "text": text, "snapshot": kept}
     return {MIME: view, "image/svg+xml": svg, "text/plain": text}

@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from flowscope.graph.graph import Graph
 from flowscope.live import progress
@@ -193,17 +193,3 @@ _DONE = {
     "stop": "stopping at the next safepoint",
 }
 _EMPTY = GraphChange(version=0, added=(), placed=())
-
-
-def message_from(data: Any) -> Connect | Command:
-    """Returns a view's message from its JSON form; raises ValueError if it is none."""
-    match data:
-        case {"kind": "connect"}:
-            return Connect()
-        case {
-            "kind": "command",
-            "command_id": int(number),
-            "name": "pause" | "resume" | "stop" as name,
-        }:
-            return Command(number, name)
-    raise ValueError(f"not a message of protocol {PROTOCOL}: {data!r}")
