@@ -1,0 +1,98 @@
+/** Sizes of boxes from their texts; measuring text is an argument. Pure. */
+import { plural } from "../model/figures.js";
+import { ROOT, type BoxId } from "../model/ids.js";
+import { linksOf, type Link } from "../model/links.js";
+import type { Box, VisibleGraph } from "../model/visible.js";
+import { SPACE, type BoxInput, type LinkInput, type ScopeInput } from "./types.js";
+
+/** Width in pixels of a text in the given style. */
+export type Measure = (text: string, style: TextStyle) => number;
+export type TextStyle = "name" | "type" | "header";
+
+export const FONT_PX: Readonly<Record<TextStyle, number>> = { name: 12, type: 10.5, header: 12 };
+
+const OP = { least: 76, most: 190, side: 13, high: 38, pill: 24 } as const;
+const SCOPE = { least: 104, most: 220, side: 14, mark: 22, high: 42 } as const;
+
+/** Without a canvas: a mean glyph is a little over half as wide as it is high. */
+export const roughMeasure: Measure = (text, style) => text.length * FONT_PX[style] * 0.56;
+
+/** How an op is drawn, told by its type. */
+export type OpShape = "box" | "slant" | "cylinder" | "pill";
+
+export function shapeOf(type: string): OpShape {
+  if (type.startsWith("Placeholder")) return "slant";
+  if (/^(VarHandleOp|Variable(V2)?|VarHandle)$/.test(type)) return "cylinder";
+  return type === "Const" || type === "Constant" ? "pill" : "box";
+}
+
+export interface LayoutJob {
+  readonly root: ScopeInput;
+  readonly links: readonly Link[];
+}
+
+/** Builds the nested input of the layout, from the innermost scopes outwards. */
+export function layoutJob(graph: VisibleGraph, measure: Measure): LayoutJob {
+  const links = linksOf(graph);
+  const byScope = new Map<BoxId, LinkInput[]>();
+  for (const { id, scope, source, from, to } of links) {
+    const list = byScope.get(scope);
+    const input = { id, source, from, to };
+    if (list) list.push(input);
+    else byScope.set(scope, [input]);
+  }
+  const done = new Map<BoxId, ScopeInput>();
+  for (const box of innermostFirst(graph)) {
+    const boxes = box.children.map((id) => boxInput(graph.boxes.get(id), done.get(id) ?? null, measure));
+    const header = box.id === ROOT ? 0 : headerWidth(box, measure);
+    done.set(box.id, { path: box.id, boxes, links: byScope.get(box.id) ?? [], header });
+  }
+  return { root: done.get(ROOT) ?? { path: ROOT, boxes: [], links: [], header: 0 }, links };
+}
+
+function innermostFirst(graph: VisibleGraph): Box[] {
+  const open: Box[] = [];
+  const stack: BoxId[] = [ROOT];
+  for (let id = stack.pop(); id !== undefined; id = stack.pop()) {
+    const box = graph.boxes.get(id);
+    if (!box?.isOpen) continue;
+    open.push(box);
+    stack.push(...box.children);
+  }
+  return open.reverse();
+}
+
+function boxInput(box: Box | undefined, inner: ScopeInput | null, measure: Measure): BoxInput {
+  if (!box) throw new Error("layout: a child without a box");
+  if (inner) return { id: box.id, w: 0, h: 0, inner };
+  return { id: box.id, inner: null, ...(box.scope ? scopeSize(box, measure) : opSize(box, measure)) };
+}
+
+function opSize(box: Box, measure: Measure): { w: number; h: number } {
+  const type = box.node?.type ?? "";
+  const shape = shapeOf(type);
+  const text = shape === "pill"
+    ? measure(box.name, "type")
+    : Math.max(measure(box.name, "name"), measure(type, "type"));
+  const extra = shape === "slant" ? 14 : 0;
+  const least = shape === "pill" ? 52 : OP.least;
+  return {
+    w: even(clamp(text + 2 * OP.side + extra, least, OP.most)),
+    h: shape === "pill" ? OP.pill : shape === "cylinder" ? OP.high + 8 : OP.high,
+  };
+}
+
+function scopeSize(box: Box, measure: Measure): { w: number; h: number } {
+  const count = plural(box.scope?.size ?? 0, "op");
+  const text = Math.max(measure(box.name, "header"), measure(count, "type"));
+  return { w: even(clamp(text + 2 * SCOPE.side + SCOPE.mark, SCOPE.least, SCOPE.most)), h: SCOPE.high };
+}
+
+function headerWidth(box: Box, measure: Measure): number {
+  const count = plural(box.scope?.size ?? 0, "op");
+  return even(measure(box.name, "header") + measure(count, "type") + SCOPE.mark + 2 * SPACE.padding + 10);
+}
+
+const clamp = (x: number, low: number, high: number): number => Math.min(high, Math.max(low, x));
+/** Whole even pixels keep box middles on whole pixels. */
+const even = (x: number): number => 2 * Math.ceil(x / 2);

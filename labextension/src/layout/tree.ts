@@ -1,0 +1,89 @@
+/**
+ * Lays out nested scopes from the inside outwards and puts them together. What was laid out before
+ * is taken from the memory where nothing changed, and seeds the new layout where something did.
+ */
+import { layoutScope } from "./scope.js";
+import type { Positions, Rect, ScopeInput, ScopeLayout } from "./types.js";
+
+/** Layouts that a memory keeps by content before it forgets the oldest. */
+const MOST_KEPT = 200;
+
+export class LayoutMemory {
+  readonly #byContent = new Map<string, ScopeLayout>();
+  readonly #byPath = new Map<string, ScopeLayout>();
+
+  find(content: string): ScopeLayout | undefined {
+    return this.#byContent.get(content);
+  }
+
+  before(path: string): ScopeLayout | null {
+    return this.#byPath.get(path) ?? null;
+  }
+
+  keep(path: string, content: string, layout: ScopeLayout): void {
+    this.#byPath.set(path, layout);
+    this.#byContent.delete(content);
+    this.#byContent.set(content, layout);
+    const [oldest] = this.#byContent.keys();
+    if (this.#byContent.size > MOST_KEPT && oldest !== undefined) this.#byContent.delete(oldest);
+  }
+}
+
+export function layoutTree(root: ScopeInput, memory: LayoutMemory): Positions {
+  const layouts = new Map<string, ScopeLayout>();
+  for (const scope of innermostFirst(root)) {
+    const content = contentOf(scope, layouts);
+    const layout = memory.find(content) ?? layoutScope(scope, layouts, memory.before(scope.path));
+    memory.keep(scope.path, content, layout);
+    layouts.set(scope.path, layout);
+  }
+  return assemble(root, layouts);
+}
+
+function innermostFirst(root: ScopeInput): ScopeInput[] {
+  const found: ScopeInput[] = [];
+  const stack = [root];
+  for (let scope = stack.pop(); scope; scope = stack.pop()) {
+    found.push(scope);
+    for (const box of scope.boxes) if (box.inner) stack.push(box.inner);
+  }
+  return found.reverse();
+}
+
+/** Two scopes with the same content text have the same layout. */
+function contentOf(scope: ScopeInput, layouts: ReadonlyMap<string, ScopeLayout>): string {
+  const parts: (string | number)[] = [scope.path, scope.header];
+  for (const box of scope.boxes) {
+    const inner = layouts.get(box.id);
+    parts.push(box.id, inner?.w ?? box.w, inner?.h ?? box.h);
+    if (inner) parts.push(...flat(inner.inPorts), "/", ...flat(inner.outPorts));
+  }
+  for (const link of scope.links) parts.push(link.id);
+  return parts.join(" ");
+}
+
+function flat(ports: ReadonlyMap<string, number>): (string | number)[] {
+  return [...ports].flat();
+}
+
+/** Moves every scope's inside to its place in the picture. */
+function assemble(root: ScopeInput, layouts: ReadonlyMap<string, ScopeLayout>): Positions {
+  const boxes = new Map<string, Rect>();
+  const routes = new Map<string, readonly number[]>();
+  const whole = layouts.get(root.path);
+  if (!whole) throw new Error("layout: the root was not laid out");
+  boxes.set(root.path, { x: 0, y: 0, w: whole.w, h: whole.h });
+  const stack = [root];
+  for (let scope = stack.pop(); scope; scope = stack.pop()) {
+    const corner = boxes.get(scope.path);
+    const layout = layouts.get(scope.path);
+    if (!corner || !layout) throw new Error(`layout: "${scope.path}" has no place`);
+    const { x, y } = corner;
+    for (const [id, rect] of layout.boxes) boxes.set(id, { ...rect, x: rect.x + x, y: rect.y + y });
+    for (const [id, route] of layout.routes) {
+      routes.set(id, route.map((value, k) => value + (k % 2 === 0 ? x : y)));
+    }
+    for (const box of scope.boxes) if (box.inner) stack.push(box.inner);
+  }
+  return { w: whole.w, h: whole.h, boxes, routes };
+}

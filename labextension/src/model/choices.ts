@@ -1,0 +1,76 @@
+/**
+ * What the user has chosen: open scopes and the selection. A choice of the user's beats the
+ * automatic one, which is made once, for the first graph that is seen.
+ */
+import type { BoxId } from "./ids.js";
+import type { Scope, ScopeTree } from "./scopes.js";
+import { Signal } from "./signal.js";
+
+/** Boxes that the first picture may have before scopes are left closed. */
+const FIRST_PICTURE = 30;
+
+export class Choices {
+  readonly changed = new Signal<"open" | "selection">();
+  readonly #user = new Map<string, boolean>();
+  #automatic: ReadonlySet<string> | null = null;
+  #selection: BoxId | null = null;
+
+  get selection(): BoxId | null {
+    return this.#selection;
+  }
+
+  select(box: BoxId | null): void {
+    if (box === this.#selection) return;
+    this.#selection = box;
+    this.changed.emit("selection");
+  }
+
+  isOpen(path: string): boolean {
+    return path === "" || (this.#user.get(path) ?? this.#automatic?.has(path) ?? false);
+  }
+
+  setOpen(path: string, open: boolean): void {
+    if (path === "" || this.isOpen(path) === open) return;
+    this.#user.set(path, open);
+    this.changed.emit("open");
+  }
+
+  /** Opens every scope above a path, so that what lies there can be seen. */
+  reveal(paths: Iterable<string>): void {
+    let moved = false;
+    for (const path of paths) {
+      if (this.isOpen(path)) continue;
+      this.#user.set(path, true);
+      moved = true;
+    }
+    if (moved) this.changed.emit("open");
+  }
+
+  /** Decides which scopes are open at first; later calls change nothing. */
+  begin(tree: ScopeTree): void {
+    if (this.#automatic || tree.root.size === 0) return;
+    this.#automatic = new Set(firstOpen(tree.root, FIRST_PICTURE));
+  }
+
+  /** Closes what was opened automatically; whether that changed anything. */
+  retreat(): boolean {
+    const hadOpen = this.#user.size === 0 && (this.#automatic?.size ?? 0) > 0;
+    if (hadOpen) this.#automatic = new Set();
+    return hadOpen;
+  }
+}
+
+/** Opens whole depths while the picture has at most `most` boxes: like things look alike. */
+export function firstOpen(root: Scope, most: number): string[] {
+  const open: string[] = [];
+  let level: Scope[] = [...root.scopes.values()];
+  let boxes = level.length + root.ops.size;
+  while (level.length > 0) {
+    const inside = level.reduce((sum, scope) => sum + scope.scopes.size + scope.ops.size, 0);
+    if (boxes + inside > most) break;
+    boxes += inside;
+    open.push(...level.map((scope) => scope.path));
+    level = level.flatMap((scope) => [...scope.scopes.values()]);
+  }
+  return open;
+}

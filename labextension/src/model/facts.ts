@@ -1,0 +1,137 @@
+/** What the inspector says about the selection: titled lists of facts. Pure. */
+import type { Node, Origin } from "../wire/messages.js";
+import { plural, typeText } from "./figures.js";
+import type { GraphModel } from "./graph.js";
+import { opBox, opOf, pathOf, scopeBox, type BoxId } from "./ids.js";
+import type { Scope } from "./scopes.js";
+
+export interface Fact {
+  readonly name: string;
+  readonly value: string;
+  /** The box that the fact leads to. */
+  readonly leadsTo?: BoxId;
+}
+
+export interface Section {
+  readonly title: string;
+  readonly facts: readonly Fact[];
+}
+
+export interface Facts {
+  /** "MatMul", "scope" or "graph". */
+  readonly kind: string;
+  readonly name: string;
+  readonly summary: string;
+  readonly sections: readonly Section[];
+}
+
+/** Facts in a long list beyond this are counted, not listed. */
+const LONG = 40;
+
+export function factsOf(model: GraphModel, box: BoxId | null): Facts | null {
+  const id = box === null ? null : opOf(box);
+  if (id !== null) {
+    const node = model.nodes.get(id);
+    return node ? opFacts(model, node) : null;
+  }
+  const scope = model.tree.get(box === null ? "" : (pathOf(box) ?? ""));
+  return scope ? scopeFacts(model, scope) : null;
+}
+
+function opFacts(model: GraphModel, node: Node): Facts {
+  const inputs = node.inputs.map(([from, output]) => inputFact(model, from, output));
+  const control = node.control.map((from): Fact => linkFact(model, from, "after"));
+  const sections: Section[] = [
+    { title: "Inputs", facts: shorten([...inputs, ...control]) },
+    { title: "Outputs", facts: node.outputs.map((out, i) => ({ name: `:${i}`, value: typeText(out) })) },
+    { title: "Goes to", facts: shorten(model.consumersOf(node.id).map((id) => linkFact(model, id, ""))) },
+    { title: "Device", facts: deviceFacts(node) },
+    { title: "Attributes", facts: Object.entries(node.attributes).map(([name, value]) => ({ name, value })) },
+    { title: "Made at", facts: originFacts(node.origin) },
+  ];
+  return { kind: node.type, name: node.name, summary: node.summary, sections: sections.filter((s) => s.facts.length > 0) };
+}
+
+function inputFact(model: GraphModel, from: number, output: number): Fact {
+  const node = model.nodes.get(from);
+  const carried = node?.outputs[output];
+  return {
+    name: carried ? typeText(carried) : "?", value: `${node?.name ?? from}:${output}`, leadsTo: opBox(from),
+  };
+}
+
+function linkFact(model: GraphModel, id: number, name: string): Fact {
+  const node = model.nodes.get(id);
+  return { name: name || (node?.type ?? "?"), value: node?.name ?? String(id), leadsTo: opBox(id) };
+}
+
+function deviceFacts(node: Node): Fact[] {
+  return [
+    { name: "asked for", value: node.device || "none" },
+    { name: "placed on", value: node.placed ?? "not yet run" },
+  ];
+}
+
+function originFacts(origin: Origin | null): Fact[] {
+  if (!origin) return [];
+  const place = origin.file === null
+    ? `cell ${origin.cell ?? "?"}, line ${origin.line}`
+    : `${origin.file}:${origin.line}`;
+  return [{ name: place, value: origin.text }];
+}
+
+function scopeFacts(model: GraphModel, scope: Scope): Facts {
+  const isRoot = scope.parent === null;
+  const sections: Section[] = [
+    { title: "Inside", facts: insideFacts(model, scope) },
+    ...(isRoot ? [] : wallFacts(model, scope)),
+  ];
+  return {
+    kind: isRoot ? "graph" : "scope", name: isRoot ? model.name || "graph" : scope.path,
+    summary: plural(scope.size, "op"), sections: sections.filter((s) => s.facts.length > 0),
+  };
+}
+
+function insideFacts(model: GraphModel, scope: Scope): readonly Fact[] {
+  const scopes = [...scope.scopes.values()].map((inner): Fact => ({
+    name: inner.name, value: plural(inner.size, "op"), leadsTo: scopeBox(inner.path),
+  }));
+  const ops = [...scope.ops].map((id) => linkFact(model, id, ""));
+  return shorten([...scopes, ...ops]);
+}
+
+/** What crosses a scope's wall, in and out. */
+function wallFacts(model: GraphModel, scope: Scope): Section[] {
+  const inside = opsBelow(scope);
+  const into = new Map<string, Fact>();
+  const out = new Map<string, Fact>();
+  for (const id of inside) {
+    for (const [from, output] of model.nodes.get(id)?.inputs ?? []) {
+      if (!inside.has(from)) into.set(`${from}:${output}`, inputFact(model, from, output));
+    }
+    for (const to of model.consumersOf(id)) {
+      for (const [from, output] of inside.has(to) ? [] : (model.nodes.get(to)?.inputs ?? [])) {
+        if (from === id) out.set(`${from}:${output}`, inputFact(model, from, output));
+      }
+    }
+  }
+  return [
+    { title: "Inputs", facts: shorten([...into.values()]) },
+    { title: "Outputs", facts: shorten([...out.values()]) },
+  ];
+}
+
+export function opsBelow(scope: Scope): Set<number> {
+  const found = new Set<number>();
+  const stack = [scope];
+  for (let at = stack.pop(); at; at = stack.pop()) {
+    for (const op of at.ops) found.add(op);
+    stack.push(...at.scopes.values());
+  }
+  return found;
+}
+
+function shorten(facts: readonly Fact[]): readonly Fact[] {
+  if (facts.length <= LONG) return facts;
+  return [...facts.slice(0, LONG), { name: "", value: `and ${facts.length - LONG} more` }];
+}

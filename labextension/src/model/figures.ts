@@ -1,0 +1,50 @@
+/** Numbers and types as people read them: three significant digits, units, grouped digits. */
+import type { Output } from "../wire/messages.js";
+
+const GROUP = "\u00a0";
+
+/** 12400 -> "12 400". */
+export function whole(value: number): string {
+  return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, GROUP);
+}
+
+/** Three significant digits: 1243.7 -> "1 240", 0.01234 -> "0.0123". */
+export function significant(value: number): string {
+  if (!Number.isFinite(value)) return String(value);
+  if (value === 0) return "0";
+  const rounded = Number(value.toPrecision(3));
+  if (Math.abs(rounded) >= 100) return whole(rounded);
+  const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(rounded))));
+  return rounded.toFixed(Math.min(digits, 9));
+}
+
+export function rate(perSecond: number): string {
+  return `${significant(perSecond)}${GROUP}steps/s`;
+}
+
+/** Seconds -> "3.21 ms". */
+export function duration(seconds: number): string {
+  const units: readonly [number, string][] = [[1, "s"], [1e-3, "ms"], [1e-6, "\u00b5s"], [1e-9, "ns"]];
+  // 0.9996 ms would round to "1 000 us", so the limit lies a little below the unit.
+  const [size, unit] = units.find(([unitSize]) => Math.abs(seconds) >= unitSize * 0.9995) ?? [1e-9, "ns"];
+  return `${significant(seconds / size)}${GROUP}${unit}`;
+}
+
+/** Seconds -> "0:41" or "1:02:03". */
+export function clock(seconds: number): string {
+  const total = Math.max(0, Math.round(seconds));
+  const two = (n: number): string => String(n).padStart(2, "0");
+  const minutes = Math.floor(total / 60) % 60;
+  const hours = Math.floor(total / 3600);
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(total % 60)}` : `${minutes}:${two(total % 60)}`;
+}
+
+/** "float32[?,784]"; "float32[...]" where the rank is not known. */
+export function typeText(output: Output): string {
+  if (output.shape === null) return `${output.dtype}[...]`;
+  return `${output.dtype}[${output.shape.map((n) => n ?? "?").join(",")}]`;
+}
+
+export function plural(count: number, one: string): string {
+  return `${whole(count)}${GROUP}${count === 1 ? one : `${one}s`}`;
+}

@@ -1,0 +1,87 @@
+/** The graph as the kernel told it: applies snapshots and deltas and says what changed. */
+import type { Delta, GraphChange, Node, SessionState, Snapshot } from "../wire/messages.js";
+import { ScopeTree } from "./scopes.js";
+import { Signal } from "./signal.js";
+
+export interface Change {
+  /** The whole graph is new (a snapshot). */
+  readonly fresh: boolean;
+  /** Operations or placements changed. */
+  readonly graph: boolean;
+}
+
+export class GraphModel {
+  readonly changed = new Signal<Change>();
+  name = "";
+  session: SessionState | null = null;
+  control: Snapshot["control"] = "live";
+  protocol = 0;
+  #nodes = new Map<number, Node>();
+  #tree = new ScopeTree();
+  #consumers: Map<number, number[]> | null = null;
+  #version = 0;
+
+  get nodes(): ReadonlyMap<number, Node> {
+    return this.#nodes;
+  }
+
+  get tree(): ScopeTree {
+    return this.#tree;
+  }
+
+  /** Grows with every change of operations or placements, on this side. */
+  get version(): number {
+    return this.#version;
+  }
+
+  applySnapshot(snapshot: Snapshot): void {
+    this.name = snapshot.graph_name;
+    this.session = snapshot.session;
+    this.control = snapshot.control;
+    this.protocol = snapshot.protocol;
+    this.#nodes = new Map();
+    this.#tree = new ScopeTree();
+    this.#merge(snapshot.graph);
+    this.changed.emit({ fresh: true, graph: true });
+  }
+
+  applyDelta(delta: Delta): void {
+    if (delta.session) this.session = delta.session;
+    if (delta.graph) this.#merge(delta.graph);
+    this.changed.emit({ fresh: false, graph: delta.graph !== null });
+  }
+
+  /** Ids of the operations that take an output of this one, or wait for it. */
+  consumersOf(id: number): readonly number[] {
+    this.#consumers ??= consumers(this.#nodes.values());
+    return this.#consumers.get(id) ?? [];
+  }
+
+  #merge(change: GraphChange): void {
+    for (const node of change.added) {
+      if (this.#nodes.has(node.id)) continue;
+      this.#nodes.set(node.id, node);
+      this.#tree.add(node);
+    }
+    for (const [id, placed] of change.placed) {
+      const node = this.#nodes.get(id);
+      if (node) this.#nodes.set(id, { ...node, placed });
+    }
+    this.#consumers = null;
+    this.#version += 1;
+  }
+}
+
+function consumers(nodes: Iterable<Node>): Map<number, number[]> {
+  const found = new Map<number, Set<number>>();
+  const note = (producer: number, consumer: number): void => {
+    const known = found.get(producer);
+    if (known) known.add(consumer);
+    else found.set(producer, new Set([consumer]));
+  };
+  for (const node of nodes) {
+    for (const [producer] of node.inputs) note(producer, node.id);
+    for (const producer of node.control) note(producer, node.id);
+  }
+  return new Map([...found].map(([id, ids]) => [id, [...ids]]));
+}

@@ -1,0 +1,100 @@
+/**
+ * The tree of scopes that the "/"-separated names span. An op named "a/b/c" lies in "a/b"; an op
+ * that has the name of a scope lies inside that scope, so both show as one box.
+ */
+import type { Node } from "../wire/messages.js";
+
+export interface Scope {
+  /** Full path; "" for the root. */
+  readonly path: string;
+  /** Last part of the path. */
+  readonly name: string;
+  readonly parent: Scope | null;
+  readonly scopes: Map<string, Scope>;
+  /** Ids of the ops that lie directly here. */
+  readonly ops: Set<number>;
+  /** Ops here and in all scopes below. */
+  size: number;
+}
+
+export class ScopeTree {
+  readonly root: Scope = makeScope("", null);
+  readonly #byPath = new Map<string, Scope>([["", this.root]]);
+  readonly #home = new Map<number, Scope>();
+  readonly #idByName = new Map<string, number>();
+
+  add(node: Node): void {
+    const home = this.#byPath.get(node.name) ?? this.#ensure(parentPath(node.name));
+    this.#idByName.set(node.name, node.id);
+    this.#home.set(node.id, home);
+    home.ops.add(node.id);
+    for (let scope: Scope | null = home; scope; scope = scope.parent) scope.size += 1;
+  }
+
+  get(path: string): Scope | undefined {
+    return this.#byPath.get(path);
+  }
+
+  /** The scope in which an op lies. Throws for an unknown id. */
+  homeOf(id: number): Scope {
+    const home = this.#home.get(id);
+    if (!home) throw new Error(`scopes: no operation with id ${id}`);
+    return home;
+  }
+
+  idOf(name: string): number | undefined {
+    return this.#idByName.get(name);
+  }
+
+  #ensure(path: string): Scope {
+    let scope = this.root;
+    let end = 0;
+    while (scope.path !== path) {
+      const slash = path.indexOf("/", end);
+      const upTo = slash < 0 ? path.length : slash;
+      const part = path.slice(0, upTo);
+      end = upTo + 1;
+      scope = this.#byPath.get(part) ?? this.#create(part, scope);
+    }
+    return scope;
+  }
+
+  #create(path: string, parent: Scope): Scope {
+    const scope = makeScope(path, parent);
+    this.#byPath.set(path, scope);
+    parent.scopes.set(path, scope);
+    this.#adopt(scope, parent);
+    return scope;
+  }
+
+  /** An op that already has the new scope's name moves into it. */
+  #adopt(scope: Scope, parent: Scope): void {
+    const id = this.#idByName.get(scope.path);
+    if (id === undefined || !parent.ops.delete(id)) return;
+    scope.ops.add(id);
+    scope.size += 1;
+    this.#home.set(id, scope);
+  }
+}
+
+function makeScope(path: string, parent: Scope | null): Scope {
+  return { path, name: shortName(path), parent, scopes: new Map(), ops: new Set(), size: 0 };
+}
+
+/** "a/b/c" -> "a/b"; "c" -> "". */
+export function parentPath(name: string): string {
+  return name.slice(0, Math.max(0, name.lastIndexOf("/")));
+}
+
+/** "a/b/c" -> "c". */
+export function shortName(name: string): string {
+  return name.slice(name.lastIndexOf("/") + 1);
+}
+
+/** "a/b" -> ["a", "a/b"]. */
+export function pathParts(path: string): string[] {
+  const parts: string[] = [];
+  for (let at = path.indexOf("/"); at >= 0; at = path.indexOf("/", at + 1)) parts.push(path.slice(0, at));
+  if (path) parts.push(path);
+  return parts;
+}

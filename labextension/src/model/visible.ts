@@ -1,0 +1,109 @@
+/**
+ * The graph that can be seen for a set of open scopes: boxes nested in open boxes, and the edges
+ * between them, bundled. Pure.
+ */
+import type { Node } from "../wire/messages.js";
+import type { GraphModel } from "./graph.js";
+import { ROOT, opBox, scopeBox, type BoxId } from "./ids.js";
+import { shortName, type Scope } from "./scopes.js";
+import { Bundles, type Edge } from "./edges.js";
+
+export interface Box {
+  readonly id: BoxId;
+  /** The box around this one; null for the root. */
+  readonly parent: BoxId | null;
+  readonly name: string;
+  /** An operation, or null for a scope. */
+  readonly node: Node | null;
+  /** A scope, or null for an operation. */
+  readonly scope: Scope | null;
+  readonly isOpen: boolean;
+  readonly children: readonly BoxId[];
+}
+
+export interface VisibleGraph {
+  readonly boxes: ReadonlyMap<BoxId, Box>;
+  readonly edges: readonly Edge[];
+}
+
+export function visibleGraph(model: GraphModel, isOpen: (path: string) => boolean): VisibleGraph {
+  return {
+    boxes: visibleBoxes(model, isOpen),
+    edges: visibleEdges(model, endFinder(model, isOpen)),
+  };
+}
+
+function visibleBoxes(model: GraphModel, isOpen: (path: string) => boolean): Map<BoxId, Box> {
+  const boxes = new Map<BoxId, Box>();
+  const queue: { scope: Scope; parent: BoxId | null }[] = [{ scope: model.tree.root, parent: null }];
+  for (let item = queue.pop(); item; item = queue.pop()) {
+    const { scope, parent } = item;
+    const id = scopeBox(scope.path);
+    const open = isOpen(scope.path);
+    const children = open ? childrenOf(scope) : [];
+    boxes.set(id, { id, parent, name: scope.name, node: null, scope, isOpen: open, children });
+    if (!open) continue;
+    for (const inner of scope.scopes.values()) queue.push({ scope: inner, parent: id });
+    for (const op of scope.ops) boxes.set(opBox(op), boxOfOp(model, op, id));
+  }
+  return boxes;
+}
+
+function boxOfOp(model: GraphModel, op: number, parent: BoxId): Box {
+  const node = model.nodes.get(op);
+  if (!node) throw new Error(`visible: no operation with id ${op}`);
+  return { id: opBox(op), parent, name: shortName(node.name), node, scope: null, isOpen: false, children: [] };
+}
+
+/** In the order of making: a scope stands where its first operation stands. */
+function childrenOf(scope: Scope): BoxId[] {
+  const ranked: [number, BoxId][] = [...scope.ops].map((op) => [op, opBox(op)]);
+  for (const inner of scope.scopes.values()) ranked.push([firstOp(inner), scopeBox(inner.path)]);
+  return ranked.sort((a, b) => a[0] - b[0]).map(([, id]) => id);
+}
+
+function firstOp(scope: Scope): number {
+  let first = Infinity;
+  const stack = [scope];
+  for (let at = stack.pop(); at; at = stack.pop()) {
+    const [op] = at.ops;
+    if (op !== undefined) first = Math.min(first, op);
+    stack.push(...at.scopes.values());
+  }
+  return first;
+}
+
+/** A function from an operation to the box that stands for it: itself, or a closed scope. */
+export function endFinder(model: GraphModel, isOpen: (path: string) => boolean): (op: number) => BoxId {
+  const closedAbove = new Map<Scope, BoxId | null>([[model.tree.root, isOpen("") ? null : ROOT]]);
+  const find = (scope: Scope): BoxId | null => {
+    const chain: Scope[] = [];
+    let at: Scope = scope;
+    while (!closedAbove.has(at) && at.parent) {
+      chain.push(at);
+      at = at.parent;
+    }
+    let found = closedAbove.get(at) ?? null;
+    for (const inner of chain.reverse()) {
+      found ??= isOpen(inner.path) ? null : scopeBox(inner.path);
+      closedAbove.set(inner, found);
+    }
+    return found;
+  };
+  return (op) => find(model.tree.homeOf(op)) ?? opBox(op);
+}
+
+function visibleEdges(model: GraphModel, endOf: (op: number) => BoxId): Edge[] {
+  const bundles = new Bundles();
+  for (const node of model.nodes.values()) {
+    const to = endOf(node.id);
+    for (const [producer, output] of node.inputs) {
+      const source = model.nodes.get(producer);
+      if (source) bundles.add(endOf(producer), to, "data", source.outputs[output] ?? null);
+    }
+    for (const producer of node.control) {
+      if (model.nodes.has(producer)) bundles.add(endOf(producer), to, "control", null);
+    }
+  }
+  return bundles.edges();
+}

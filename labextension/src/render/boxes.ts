@@ -1,0 +1,125 @@
+/** The marks of operations and scopes. Shapes tell kinds apart; colour never does so alone. */
+import { FONT_PX, shapeOf } from "../layout/measure.js";
+import { SPACE, type Rect } from "../layout/types.js";
+import { plural } from "../model/figures.js";
+import type { Mark, ShapeMark, TextMark } from "./marks.js";
+import type { Part, Picture } from "./scene.js";
+import { deviceColor, tint, type Theme } from "./theme.js";
+
+/** Side of the square with "+" or "-" on a scope. */
+export const TOGGLE_PX = 14;
+
+/** Below this zoom names are no longer legible. */
+const NAME_FROM = 0.4;
+const DETAIL_FROM = 0.55;
+
+export function opMarks({ box, rect }: Part, picture: Picture, theme: Theme): Mark[] {
+  const node = box.node;
+  if (!node) return [];
+  const shape = shapeOf(node.type);
+  const isSelected = picture.selection === box.id;
+  const outline: ShapeMark = {
+    kind: "shape", id: box.id, shape, ...rect, r: shape === "pill" ? rect.h / 2 : 5,
+    fill: theme.paper, stroke: isSelected ? theme.accent : theme.border, width: isSelected ? 2.5 : 1,
+  };
+  const x = rect.x + rect.w / 2;
+  const room = rect.w - 16;
+  if (shape === "pill") {
+    return [outline, ...strip(node.placed, rect, shape, picture),
+      text(box.id, box.name, x, rect.y + rect.h / 2, room, theme, { size: FONT_PX.type, fill: theme.muted })];
+  }
+  // The lid of a cylinder takes room above.
+  const y = rect.y + rect.h / 2 + (shape === "cylinder" ? 3 : 0);
+  return [
+    outline, ...strip(node.placed, rect, shape, picture),
+    text(box.id, box.name, x, y - 7, room, theme, { weight: 600 }),
+    text(box.id, node.type, x, y + 8, room, theme, { size: FONT_PX.type, fill: theme.muted, from: DETAIL_FROM }),
+  ];
+}
+
+/** A strip at the left edge in the device's colour. */
+function strip(placed: string | null, rect: Rect, shape: string, picture: Picture): Mark[] {
+  const device = placed === null ? undefined : picture.devices.get(placed);
+  if (device === undefined) return [];
+  const inset = shape === "slant" ? 9 : shape === "pill" ? 8 : 0;
+  const above = shape === "cylinder" ? 9 : shape === "box" ? 0 : 5;
+  return [{
+    kind: "shape", id: "", shape: "strip", x: rect.x + inset, y: rect.y + above, w: 4, h: rect.h - 2 * above,
+    r: shape === "box" ? 5 : 2, fill: deviceColor(device), stroke: "", width: 0,
+  }];
+}
+
+export function scopeMarks({ box, rect }: Part, picture: Picture, theme: Theme): Mark[] {
+  const x = rect.x + SPACE.padding - 4;
+  const room = rect.w - SPACE.padding - TOGGLE_PX - 14;
+  const y = rect.y + rect.h / 2;
+  return [
+    // The second outline behind says that there is more inside.
+    { ...outline(box.id, { ...rect, x: rect.x + 3, y: rect.y + 3 }, theme.folder, theme.border, 0.75), id: "" },
+    frame({ box, rect }, picture, theme),
+    text(box.id, box.name, x, y - 7, room, theme, { weight: 600, anchor: "start" }),
+    text(box.id, plural(box.scope?.size ?? 0, "op"), x, y + 8, room, theme,
+      { size: FONT_PX.type, fill: theme.muted, anchor: "start", from: DETAIL_FROM }),
+    ...toggle(rect, rect.h / 2, "+", theme),
+  ];
+}
+
+export function openScopeFrame({ box, rect }: Part, picture: Picture, theme: Theme): Mark {
+  const isSelected = picture.selection === box.id;
+  const stroke = isSelected ? theme.accent : theme.border;
+  return outline(box.id, rect, fillOf({ box, rect }, picture, theme, true), stroke, isSelected ? 2.5 : 1);
+}
+
+/** Drawn after the lines, so that lines pass under the name. */
+export function openScopeHeader({ box, rect }: Part, picture: Picture, theme: Theme): Mark[] {
+  const y = rect.y + SPACE.header / 2 + 1;
+  const x = rect.x + SPACE.padding - 4;
+  const halo = fillOf({ box, rect }, picture, theme, true);
+  const count = plural(box.scope?.size ?? 0, "op");
+  const room = rect.w - SPACE.padding - TOGGLE_PX - 14;
+  return [
+    text(box.id, box.name, x, y, room * 0.7, theme, { weight: 600, anchor: "start", halo }),
+    text(box.id, count, rect.x + rect.w - TOGGLE_PX - 16, y, room * 0.5, theme,
+      { size: FONT_PX.type, fill: theme.muted, anchor: "end", from: DETAIL_FROM, halo }),
+    ...toggle(rect, SPACE.header / 2 + 1, "\u2212", theme),
+  ];
+}
+
+function frame({ box, rect }: Part, picture: Picture, theme: Theme): Mark {
+  const isSelected = picture.selection === box.id;
+  const stroke = isSelected ? theme.accent : theme.border;
+  return outline(box.id, rect, fillOf({ box, rect }, picture, theme, false), stroke, isSelected ? 2.5 : 1);
+}
+
+function fillOf({ box }: Part, picture: Picture, theme: Theme, isOpen: boolean): string {
+  const family = picture.families.get(box.scope?.path ?? "");
+  if (family !== undefined) return tint(family, theme);
+  return isOpen ? theme.background : theme.folder;
+}
+
+function outline(id: string, rect: Rect, fill: string, stroke: string, width: number): ShapeMark {
+  return { kind: "shape", id, shape: "box", ...rect, r: 8, fill, stroke, width };
+}
+
+/** Where the "+" or "-" of a scope is, relative to nothing: in the picture's coordinates. */
+export function toggleRect(rect: Rect, middle: number): Rect {
+  return { x: rect.x + rect.w - TOGGLE_PX - 9, y: rect.y + middle - TOGGLE_PX / 2, w: TOGGLE_PX, h: TOGGLE_PX };
+}
+
+function toggle(rect: Rect, middle: number, sign: string, theme: Theme): Mark[] {
+  const at = toggleRect(rect, middle);
+  return [
+    { kind: "shape", id: "", shape: "box", ...at, r: 3, fill: theme.paper, stroke: theme.border, width: 1 },
+    text("", sign, at.x + at.w / 2, at.y + at.h / 2 + 0.5, at.w, theme, { weight: 600 }),
+  ];
+}
+
+function text(
+  id: string, content: string, x: number, y: number, room: number, theme: Theme,
+  style: Partial<Pick<TextMark, "size" | "weight" | "fill" | "anchor" | "halo" | "from">>,
+): TextMark {
+  return {
+    kind: "text", id, text: content, x, y, room, size: FONT_PX.name, weight: 400, fill: theme.text,
+    anchor: "middle", halo: "", from: NAME_FROM, ...style,
+  };
+}

@@ -1,0 +1,128 @@
+/** The marks of links and control edges. Data is solid, control dashed. */
+import { FONT_PX } from "../layout/measure.js";
+import type { Positions, Rect } from "../layout/types.js";
+import { plural } from "../model/figures.js";
+import { opOf, type BoxId } from "../model/ids.js";
+import type { Link } from "../model/links.js";
+import type { SessionState } from "../wire/messages.js";
+import type { Mark, PathMark, TextMark } from "./marks.js";
+import type { Picture } from "./scene.js";
+import type { Theme } from "./theme.js";
+
+/** A box with more control edges than this shows their number, and the edges when it is selected. */
+const MOST_CONTROL = 6;
+
+/** Zoom from which labels are drawn. */
+const LABEL_FROM = 0.75;
+
+export function linkMarks(
+  picture: Picture, positions: Positions, run: SessionState | null, theme: Theme,
+): Mark[] {
+  const plain: Mark[] = [];
+  const lit: Mark[] = [];
+  for (const link of picture.links) {
+    const route = positions.routes.get(link.id);
+    if (!route || route.length < 4) continue;
+    const isLit = touches(link, picture.selection);
+    (isLit ? lit : plain).push(linkMark(picture, link, route, isLit, theme));
+  }
+  return [...plain, ...lit, ...labels(picture, positions, theme, run)];
+}
+
+/** Whether a line starts or ends at the selection. */
+function touches(link: Link, selection: BoxId | null): boolean {
+  if (selection === null) return false;
+  return link.source === selection || link.to === selection || link.from === selection
+    || link.targets.includes(selection);
+}
+
+function linkMark(
+  picture: Picture, link: Link, route: readonly number[], isLit: boolean, theme: Theme,
+): PathMark {
+  const goesIn = link.to !== null && picture.graph.boxes.get(link.to)?.isOpen;
+  return {
+    kind: "path", id: link.id, route, isDashed: false,
+    stroke: isLit ? theme.accent : theme.line,
+    width: (isLit ? 1 : 0) + Math.min(3, 1 + Math.log2(link.count) * 0.3),
+    // The arrow head stands where the data arrives, not at every wall on the way.
+    hasArrow: link.to !== null && !goesIn, opacity: isLit ? 1 : 0.85,
+  };
+}
+
+/** Under each operation, what comes out of it: once, for all the lines that start there. */
+function labels(
+  picture: Picture, positions: Positions, theme: Theme, run: SessionState | null,
+): Mark[] {
+  const bySource = new Map<string, { texts: Set<string>; link: Link }>();
+  for (const link of picture.links) {
+    if (link.from !== link.source) continue;
+    const known = bySource.get(link.from);
+    if (known) known.texts.add(link.label);
+    else bySource.set(link.from, { texts: new Set([link.label]), link });
+  }
+  const marks: Mark[] = [];
+  const isClosed = run?.state === "closed";
+  for (const [source, { texts, link }] of bySource) {
+    const rect = positions.boxes.get(source);
+    const route = positions.routes.get(link.id);
+    const text = [...texts].filter((label) => label !== "").join(" \u00b7 ");
+    if (!rect || !route || !text || texts.has("")) continue;
+    marks.push(label(text, route[0] ?? 0, rect.y + rect.h + 12, rect.w + 20, theme, isClosed));
+  }
+  return marks;
+}
+
+function label(
+  text: string, x: number, y: number, room: number, theme: Theme, isFaint: boolean,
+): TextMark {
+  return {
+    kind: "text", id: "", text, x, y, size: FONT_PX.type - 1, weight: 400,
+    fill: isFaint ? theme.border : theme.muted, anchor: "middle", room, halo: theme.background, from: LABEL_FROM,
+  };
+}
+
+export function controlMarks(picture: Picture, positions: Positions, theme: Theme): Mark[] {
+  const edges = picture.graph.edges.filter((edge) => edge.kind === "control");
+  const degree = new Map<BoxId, number>();
+  for (const { from, to } of edges) {
+    for (const end of [from, to]) degree.set(end, (degree.get(end) ?? 0) + 1);
+  }
+  const marks: Mark[] = [];
+  for (const { from, to } of edges) {
+    const isLit = from === picture.selection || to === picture.selection;
+    const isBusy = (degree.get(from) ?? 0) > MOST_CONTROL || (degree.get(to) ?? 0) > MOST_CONTROL;
+    const [start, end] = [positions.boxes.get(from), positions.boxes.get(to)];
+    if (!start || !end || (isBusy && !isLit)) continue;
+    marks.push({
+      kind: "path", id: `${from}>${to}`, route: controlRoute(start, end), isDashed: true, hasArrow: true,
+      stroke: isLit ? theme.accent : theme.line, width: isLit ? 1.5 : 1, opacity: isLit ? 1 : 0.6,
+    });
+  }
+  return [...marks, ...counts(degree, picture, positions, theme)];
+}
+
+/** "12 control edges" beside a box whose control edges are not drawn. */
+function counts(
+  degree: ReadonlyMap<BoxId, number>, picture: Picture, positions: Positions, theme: Theme,
+): Mark[] {
+  const marks: Mark[] = [];
+  for (const [box, count] of degree) {
+    const rect = positions.boxes.get(box);
+    if (!rect || count <= MOST_CONTROL || opOf(box) === null || picture.selection === box) continue;
+    marks.push({
+      ...label(plural(count, "control edge"), rect.x + rect.w / 2, rect.y + rect.h + 10, 160, theme, false),
+    });
+  }
+  return marks;
+}
+
+/** From the nearer sides: downwards where the end lies below, else from side to side. */
+function controlRoute(start: Rect, end: Rect): number[] {
+  const [x0, x1] = [start.x + start.w / 2, end.x + end.w / 2];
+  if (end.y >= start.y + start.h) return [x0, start.y + start.h, x1, end.y];
+  const goesRight = x1 > x0;
+  const [xs, xe] = goesRight ? [start.x + start.w, end.x] : [start.x, end.x + end.w];
+  const [ys, ye] = [start.y + start.h / 2, end.y + end.h / 2];
+  const turn = (xs + xe) / 2;
+  return [xs, ys, turn, ys, turn, ye, xe, ye];
+}

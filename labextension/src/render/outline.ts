@@ -1,0 +1,58 @@
+/** The outlines of shapes, as pen strokes for canvas and SVG. */
+import type { ShapeMark } from "./marks.js";
+import type { Pen } from "./trace.js";
+
+/** How far a parallelogram leans, and how high a cylinder's lid is. */
+const LEAN_PX = 8;
+const LID_PX = 5;
+
+export function traceOutline(pen: Pen, mark: ShapeMark): void {
+  if (mark.shape === "slant") slant(pen, mark);
+  else if (mark.shape === "cylinder") cylinder(pen, mark);
+  else if (mark.shape === "strip") strip(pen, mark);
+  else rounded(pen, mark);
+}
+
+function rounded(pen: Pen, { x, y, w, h, r: wish }: ShapeMark): void {
+  const r = Math.min(wish, w / 2, h / 2);
+  pen.moveTo(x + r, y);
+  pen.lineTo(x + w - r, y);
+  pen.quadraticCurveTo(x + w, y, x + w, y + r);
+  pen.lineTo(x + w, y + h - r);
+  pen.quadraticCurveTo(x + w, y + h, x + w - r, y + h);
+  pen.lineTo(x + r, y + h);
+  pen.quadraticCurveTo(x, y + h, x, y + h - r);
+  pen.lineTo(x, y + r);
+  pen.quadraticCurveTo(x, y, x + r, y);
+}
+
+function slant(pen: Pen, { x, y, w, h }: ShapeMark): void {
+  pen.moveTo(x + LEAN_PX, y);
+  pen.lineTo(x + w, y);
+  pen.lineTo(x + w - LEAN_PX, y + h);
+  pen.lineTo(x, y + h);
+  pen.lineTo(x + LEAN_PX, y);
+}
+
+function cylinder(pen: Pen, { x, y, w, h }: ShapeMark): void {
+  const lid = LID_PX;
+  const [left, right, top, foot] = [x, x + w, y + lid, y + h - lid];
+  pen.moveTo(left, top);
+  pen.bezierCurveTo(left, top - lid * 1.33, right, top - lid * 1.33, right, top);
+  pen.lineTo(right, foot);
+  pen.bezierCurveTo(right, foot + lid * 1.33, left, foot + lid * 1.33, left, foot);
+  pen.lineTo(left, top);
+  pen.bezierCurveTo(left, top + lid * 1.33, right, top + lid * 1.33, right, top);
+}
+
+/** Rounded on the left only, as the box is that it lies in. */
+function strip(pen: Pen, { x, y, w, h, r }: ShapeMark): void {
+  const round = Math.min(r, w);
+  pen.moveTo(x + w, y);
+  pen.lineTo(x + round, y);
+  pen.quadraticCurveTo(x, y, x, y + round);
+  pen.lineTo(x, y + h - round);
+  pen.quadraticCurveTo(x, y + h, x + round, y + h);
+  pen.lineTo(x + w, y + h);
+  pen.lineTo(x + w, y);
+}

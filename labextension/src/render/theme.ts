@@ -1,0 +1,46 @@
+/** Colours and fonts of the drawing. The view fills them from Jupyter's CSS variables. */
+
+export interface Theme {
+  readonly isDark: boolean;
+  readonly font: string;
+  readonly background: string;
+  /** Fill of operations. */
+  readonly paper: string;
+  /** Fill of closed scopes. */
+  readonly folder: string;
+  readonly text: string;
+  readonly muted: string;
+  readonly border: string;
+  readonly line: string;
+  /** The selection. */
+  readonly accent: string;
+}
+
+export const LIGHT: Theme = {
+  isDark: false, font: "system-ui, sans-serif", background: "#ffffff", paper: "#ffffff", folder: "#f1f3f5",
+  text: "#212529", muted: "#5c636a", border: "#868e96", line: "#7b848c", accent: "#0b66c3",
+};
+
+export const DARK: Theme = {
+  isDark: true, font: "system-ui, sans-serif", background: "#111111", paper: "#1d2024", folder: "#292d32",
+  text: "#e9ecef", muted: "#a4adb5", border: "#6c757d", line: "#89939c", accent: "#5ab0ff",
+};
+
+/**
+ * Eight colours that people with the common kinds of colour blindness tell apart.
+ * Source: Okabe and Ito 2008, black replaced by grey.
+ */
+const DEVICES = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#8c8c8c"] as const;
+
+/** Pale fills for scopes that are built alike: hue and nothing more, so that text stays legible. */
+const TINTS_LIGHT = ["#e3eefb", "#e5f4e6", "#fbeedd", "#f1e6f8", "#e0f3f3", "#fae6ea"] as const;
+const TINTS_DARK = ["#1d2f44", "#1e3524", "#3d3020", "#33263f", "#1c3636", "#3f262c"] as const;
+
+export function deviceColor(index: number): string {
+  return DEVICES[index % DEVICES.length] ?? DEVICES[0];
+}
+
+export function tint(family: number, theme: Theme): string {
+  const tints = theme.isDark ? TINTS_DARK : TINTS_LIGHT;
+  return tints[family % tints.length] ?? theme.folder;
+}

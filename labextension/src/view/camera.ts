@@ -1,0 +1,42 @@
+/** How the picture lies on the stage. Pure. */
+import type { Rect } from "../layout/types.js";
+import type { Camera } from "../render/paint.js";
+
+const LEAST_ZOOM = 0.02;
+const MOST_ZOOM = 4;
+
+/** Shows the whole picture, never larger than life. */
+export function fitCamera(w: number, h: number, width: number, height: number, margin = 16): Camera {
+  const zoom = Math.max(LEAST_ZOOM, Math.min(1, (width - 2 * margin) / (w || 1), (height - 2 * margin) / (h || 1)));
+  return { zoom, x: (width - w * zoom) / 2, y: (height - h * zoom) / 2 };
+}
+
+/** Zooms so that the point (x, y) of the stage stays where it is. */
+export function zoomAt(camera: Camera, factor: number, x: number, y: number): Camera {
+  const zoom = Math.max(LEAST_ZOOM, Math.min(MOST_ZOOM, camera.zoom * factor));
+  const k = zoom / camera.zoom;
+  return { zoom, x: x - (x - camera.x) * k, y: y - (y - camera.y) * k };
+}
+
+/** Moves the picture so that a box that went from one place to another stays where it was seen. */
+export function holdStill(camera: Camera, before: Rect, after: Rect): Camera {
+  const dx = before.x + before.w / 2 - after.x - after.w / 2;
+  const dy = before.y - after.y;
+  return { zoom: camera.zoom, x: camera.x + dx * camera.zoom, y: camera.y + dy * camera.zoom };
+}
+
+/** Moves as little as brings a box into sight. */
+export function bringIn(camera: Camera, rect: Rect, width: number, height: number, margin = 24): Camera {
+  const [left, top] = [rect.x * camera.zoom + camera.x, rect.y * camera.zoom + camera.y];
+  const [w, h] = [rect.w * camera.zoom, rect.h * camera.zoom];
+  return {
+    zoom: camera.zoom,
+    x: camera.x + into(left, w, width, margin),
+    y: camera.y + into(top, h, height, margin),
+  };
+}
+
+function into(start: number, size: number, room: number, margin: number): number {
+  if (start < margin || size > room - 2 * margin) return start < margin || start > room / 2 ? margin - start : 0;
+  return start + size > room - margin ? room - margin - size - start : 0;
+}

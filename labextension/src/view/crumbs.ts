@@ -1,0 +1,29 @@
+/** The way from the root to the selection, in the stage's upper corner. */
+import type { GraphModel } from "../model/graph.js";
+import { opOf, pathOf, ROOT, scopeBox, type BoxId } from "../model/ids.js";
+import { pathParts, shortName } from "../model/scopes.js";
+import { make } from "./dom.js";
+
+export class Crumbs {
+  readonly element = make("nav", { class: "fs-crumbs", "aria-label": "Breadcrumb" });
+
+  constructor(go: (box: BoxId) => void, until: AbortSignal) {
+    this.element.addEventListener("click", (event) => {
+      const target = event.target instanceof HTMLElement ? event.target.dataset.box : undefined;
+      if (target) go(target);
+    }, { signal: until });
+  }
+
+  update(model: GraphModel, selection: BoxId | null): void {
+    const op = selection === null ? null : opOf(selection);
+    const node = op === null ? undefined : model.nodes.get(op);
+    const path = node ? model.tree.homeOf(node.id).path : (pathOf(selection ?? ROOT) ?? "");
+    const steps = [crumb(ROOT, model.name || "graph"), ...pathParts(path).map((part) => crumb(scopeBox(part), shortName(part)))];
+    if (node) steps.push(make("span", {}, shortName(node.name)));
+    this.element.replaceChildren(...steps.flatMap((step, i) => (i === 0 ? [step] : [" / ", step])));
+  }
+}
+
+function crumb(box: BoxId, name: string): HTMLElement {
+  return make("button", { type: "button", class: "fs-link", "data-box": box }, name);
+}

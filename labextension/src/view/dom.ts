@@ -1,0 +1,48 @@
+/** Makes elements. Text is always set as text. */
+
+type Attributes = Readonly<Record<string, string>>;
+
+export function make<K extends keyof HTMLElementTagNameMap>(
+  tag: K, attributes: Attributes = {}, ...children: (Node | string)[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+/** Outlines of the icons, on a square of 16. */
+const ICONS = {
+  pause: "M4 3h3v10H4zM9 3h3v10H9z",
+  play: "M4.5 2.5v11l9-5.5z",
+  stop: "M3.5 3.5h9v9h-9z",
+  plus: "M7 3h2v4h4v2H9v4H7V9H3V7h4z",
+  minus: "M3 7h10v2H3z",
+  fit: "M2 2h4v2H4v2H2zM10 2h4v4h-2V4h-2zM2 10h2v2h2v2H2zM12 10h2v4h-4v-2h2z",
+  save: "M7 2h2v5h3l-4 4-4-4h3zM3 12h10v2H3z",
+  outline: "M2 3h3v2H2zM6 3h8v2H6zM4 7h3v2H4zM8 7h6v2H8zM4 11h3v2H4zM8 11h6v2H8z",
+  close: "M4 3l4 4 4-4 1 1-4 4 4 4-1 1-4-4-4 4-1-1 4-4-4-4z",
+} as const;
+export type IconName = keyof typeof ICONS;
+
+export function icon(name: IconName): SVGElement {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 16 16");
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  path.setAttribute("d", ICONS[name]);
+  svg.append(path);
+  return svg;
+}
+
+export function button(label: string, shape: IconName, onClick: () => void, until: AbortSignal): HTMLButtonElement {
+  const made = make("button", { type: "button", class: "fs-button", title: label, "aria-label": label });
+  made.append(icon(shape));
+  made.addEventListener("click", onClick, { signal: until });
+  return made;
+}
+
+/** Changes a text only where it differs: nothing is drawn anew for nothing. */
+export function setText(element: HTMLElement, text: string): void {
+  if (element.textContent !== text) element.textContent = text;
+}

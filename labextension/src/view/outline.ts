@@ -1,0 +1,123 @@
+/**
+ * The graph as a tree of text, for screen readers and for people who prefer it: the boxes that can
+ * be seen, nested as they are. One item takes part in the tab order at a time.
+ */
+import type { BoxId } from "../model/ids.js";
+import { ROOT, pathOf } from "../model/ids.js";
+import { plural } from "../model/figures.js";
+import type { Box, VisibleGraph } from "../model/visible.js";
+import { make } from "./dom.js";
+
+/** Items of one scope beyond this are counted, not listed. */
+const LONG = 300;
+
+export interface OutlineActions {
+  select(box: BoxId): void;
+  toggle(path: string, open: boolean): void;
+}
+
+export class Outline {
+  readonly element = make("div", { class: "fs-outline" });
+  readonly #tree = make("ul", { role: "tree", "aria-label": "Scopes and operations" });
+  readonly #items = new Map<BoxId, HTMLElement>();
+  readonly #actions: OutlineActions;
+  #graph: VisibleGraph | null = null;
+  #current: BoxId | null = null;
+
+  constructor(actions: OutlineActions, until: AbortSignal) {
+    this.#actions = actions;
+    this.element.append(this.#tree);
+    this.#tree.addEventListener("keydown", (event) => this.#onKey(event), { signal: until });
+    this.#tree.addEventListener("click", (event) => this.#onClick(event), { signal: until });
+  }
+
+  update(graph: VisibleGraph): void {
+    const hadFocus = this.#tree.contains(document.activeElement);
+    this.#graph = graph;
+    this.#items.clear();
+    this.#tree.replaceChildren(...this.#list(graph.boxes.get(ROOT), 1));
+    this.mark(this.#current);
+    if (hadFocus) this.#items.get(this.#current ?? "")?.focus({ preventScroll: true });
+  }
+
+  mark(selection: BoxId | null): void {
+    for (const item of this.#items.values()) {
+      item.setAttribute("aria-selected", "false");
+      item.tabIndex = -1;
+    }
+    this.#current = selection;
+    const item = this.#items.get(selection ?? "");
+    item?.setAttribute("aria-selected", "true");
+    const entry = item ?? this.#items.values().next().value;
+    if (entry) entry.tabIndex = 0;
+  }
+
+  #list(parent: Box | undefined, level: number): HTMLElement[] {
+    const ids = parent?.children ?? [];
+    const items = ids.slice(0, LONG).map((id) => this.#item(id, level));
+    if (ids.length > LONG) {
+      items.push(make("li", { role: "treeitem", "aria-level": String(level), tabindex: "-1" }, `and ${ids.length - LONG} more`));
+    }
+    return items;
+  }
+
+  #item(id: BoxId, level: number): HTMLElement {
+    const box = this.#graph?.boxes.get(id);
+    const item = make("li", { role: "treeitem", "aria-level": String(level), "data-box": id, tabindex: "-1" });
+    this.#items.set(id, item);
+    if (!box) return item;
+    const detail = box.node ? box.node.type : plural(box.scope?.size ?? 0, "op");
+    item.setAttribute("aria-label", `${box.name}, ${detail}`);
+    item.append(make("span", { class: "fs-item" }, box.name, " ", make("small", {}, detail)));
+    if (!box.scope) return item;
+    item.setAttribute("aria-expanded", String(box.isOpen));
+    if (box.isOpen) item.append(make("ul", { role: "group" }, ...this.#list(box, level + 1)));
+    return item;
+  }
+
+  #onClick(event: Event): void {
+    const item = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-box]") : null;
+    if (!item?.dataset.box) return;
+    this.#focus(item.dataset.box);
+  }
+
+  #onKey(event: KeyboardEvent): void {
+    const id = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.box : undefined;
+    const box = id === undefined ? undefined : this.#graph?.boxes.get(id);
+    if (!box) return;
+    const isHandled = this.#move(event.key, box);
+    if (!isHandled) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  #move(key: string, box: Box): boolean {
+    const path = pathOf(box.id);
+    const order = [...this.#items.keys()];
+    const here = order.indexOf(box.id);
+    if (key === "ArrowDown") return this.#focus(order[here + 1]);
+    if (key === "ArrowUp") return this.#focus(order[here - 1]);
+    if (key === "Home") return this.#focus(order[0]);
+    if (key === "End") return this.#focus(order[order.length - 1]);
+    if ((key === "Enter" || key === " ") && path !== null) return this.#toggle(path, !box.isOpen, box.id);
+    if (key === "ArrowRight" && path !== null) {
+      return box.isOpen ? this.#focus(box.children[0]) : this.#toggle(path, true, box.id);
+    }
+    if (key !== "ArrowLeft") return false;
+    if (path !== null && box.isOpen) return this.#toggle(path, false, box.id);
+    return this.#focus(box.parent === ROOT ? undefined : (box.parent ?? undefined));
+  }
+
+  #toggle(path: string, open: boolean, id: BoxId): boolean {
+    this.#current = id;
+    this.#actions.toggle(path, open);
+    return true;
+  }
+
+  #focus(id: BoxId | undefined): boolean {
+    if (id === undefined) return true;
+    this.#actions.select(id);
+    this.#items.get(id)?.focus({ preventScroll: false });
+    return true;
+  }
+}

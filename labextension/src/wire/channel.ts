@@ -1,0 +1,125 @@
+/**
+ * The live channel as a state machine: messages and wishes in, instructions out. It knows no DOM,
+ * no socket and no clock; whoever owns it carries the instructions out.
+ */
+import type { Command, Delta, FromKernel, FromView, Reply, Snapshot } from "./messages.js";
+
+export type ChannelState = "new" | "connecting" | "synced" | "gap" | "closed";
+
+export type ChannelEvent =
+  | { readonly kind: "open" }
+  | { readonly kind: "message"; readonly message: FromKernel; readonly at_ms: number }
+  | { readonly kind: "command"; readonly name: Command["name"]; readonly at_ms: number }
+  | { readonly kind: "close" };
+
+export type Instruction =
+  | { readonly kind: "send"; readonly message: FromView }
+  | { readonly kind: "deliver"; readonly message: Snapshot | Delta }
+  | { readonly kind: "answered"; readonly name: Command["name"] | null; readonly reply: Reply; readonly took_ms: number };
+
+/** What the table is asked about: a delta is told apart by its number. */
+type Trigger = "open" | "close" | "command" | "snapshot" | "reply" | "next" | "ahead" | "old";
+
+type Action = "connect" | "adopt" | "apply" | "drop" | "ask" | "answer" | "end";
+
+interface Transition {
+  readonly action: Action;
+  readonly next: ChannelState;
+}
+
+const answer = (next: ChannelState): Transition => ({ action: "answer", next });
+const drop = (next: ChannelState): Transition => ({ action: "drop", next });
+const ask = (next: ChannelState): Transition => ({ action: "ask", next });
+const adopt: Transition = { action: "adopt", next: "synced" };
+const end: Transition = { action: "end", next: "closed" };
+
+/** Every pair that may happen; any other is a mistake of the owner and throws. */
+const TABLE: Readonly<Record<ChannelState, Partial<Record<Trigger, Transition>>>> = {
+  new: { open: { action: "connect", next: "connecting" }, close: end },
+  connecting: {
+    snapshot: adopt, reply: answer("connecting"), close: end,
+    // Deltas that were on their way before the snapshot say nothing we can use.
+    next: drop("connecting"), ahead: drop("connecting"), old: drop("connecting"),
+  },
+  synced: {
+    // A snapshot that another view asked for reaches every view of the widget.
+    snapshot: adopt, reply: answer("synced"), command: ask("synced"), close: end,
+    next: { action: "apply", next: "synced" }, old: drop("synced"),
+    ahead: { action: "connect", next: "gap" },
+  },
+  gap: {
+    snapshot: adopt, reply: answer("gap"), command: ask("gap"), close: end,
+    next: drop("gap"), ahead: drop("gap"), old: drop("gap"),
+  },
+  closed: { close: end },
+};
+
+interface Pending {
+  readonly name: Command["name"];
+  readonly at_ms: number;
+}
+
+export class Channel {
+  #state: ChannelState = "new";
+  #seq = -1;
+  #commands = 0;
+  readonly #pending = new Map<number, Pending>();
+
+  get state(): ChannelState {
+    return this.#state;
+  }
+
+  /** Whether a command may be given now. */
+  get takesCommands(): boolean {
+    return TABLE[this.#state].command !== undefined;
+  }
+
+  /** Moves by one event and returns what to do. Throws for a pair that is not in the table. */
+  take(event: ChannelEvent): readonly Instruction[] {
+    const trigger = this.#trigger(event);
+    const transition = TABLE[this.#state][trigger];
+    if (!transition) throw new Error(`channel: "${trigger}" cannot happen while "${this.#state}"`);
+    this.#state = transition.next;
+    return this.#act(transition.action, event);
+  }
+
+  #trigger(event: ChannelEvent): Trigger {
+    if (event.kind !== "message") return event.kind;
+    const message = event.message;
+    if (message.kind !== "delta") return message.kind;
+    if (message.seq <= this.#seq) return "old";
+    return message.seq === this.#seq + 1 ? "next" : "ahead";
+  }
+
+  #act(action: Action, event: ChannelEvent): readonly Instruction[] {
+    if (action === "connect") return [{ kind: "send", message: { kind: "connect" } }];
+    if (action === "end") this.#pending.clear();
+    if (event.kind === "command" && action === "ask") return [this.#ask(event.name, event.at_ms)];
+    if (event.kind !== "message") return [];
+    const message = event.message;
+    if (message.kind === "reply") return [this.#answer(message, event.at_ms)];
+    if (action === "drop") return [];
+    this.#seq = message.seq;
+    return [{ kind: "deliver", message }];
+  }
+
+  #ask(name: Command["name"], at_ms: number): Instruction {
+    const command_id = ++this.#commands;
+    this.#pending.set(command_id, { name, at_ms });
+    return { kind: "send", message: { kind: "command", command_id, name } };
+  }
+
+  /** Another view's reply reaches us too; it comes back with the name null. */
+  #answer(reply: Reply, at_ms: number): Instruction {
+    const asked = this.#pending.get(reply.command_id);
+    this.#pending.delete(reply.command_id);
+    return { kind: "answered", name: asked?.name ?? null, reply, took_ms: asked ? at_ms - asked.at_ms : 0 };
+  }
+}
+
+/** Whether a custom message is one of ours. */
+export function isFromKernel(message: unknown): message is FromKernel {
+  if (typeof message !== "object" || message === null) return false;
+  const kind = (message as { kind?: unknown }).kind;
+  return kind === "snapshot" || kind === "delta" || kind === "reply";
+}

@@ -1,0 +1,100 @@
+// Generated from flowscope.live.schema by flowscope.live.typescript: do not edit.
+
+export const PROTOCOL = 0;
+
+/** One output of an operation. */
+export interface Output {
+  readonly dtype: string;
+  readonly shape: readonly (number | null)[] | null;
+}
+
+/** The user's line that made an operation. */
+export interface Origin {
+  readonly file: string | null;
+  readonly cell: number | null;
+  readonly line: number;
+  readonly text: string;
+}
+
+/** One operation of the graph. Its scopes are the "/"-separated parts of its name. */
+export interface Node {
+  readonly id: number;
+  readonly name: string;
+  readonly type: string;
+  readonly inputs: readonly (readonly [number, number])[];
+  readonly control: readonly number[];
+  readonly outputs: readonly Output[];
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly device: string;
+  readonly placed: string | null;
+  readonly summary: string;
+  readonly origin: Origin | null;
+}
+
+/** Operations that came since the message before (all of them in a snapshot). */
+export interface GraphChange {
+  readonly version: number;
+  readonly added: readonly Node[];
+  readonly placed: readonly (readonly [number, string])[];
+}
+
+/** How far a loop has come that was wrapped in `fs.progress`. */
+export interface Progress {
+  readonly description: string;
+  readonly done: number;
+  readonly total: number | null;
+  readonly elapsed_s: number;
+  readonly eta_s: number | null;
+}
+
+/** What a session is doing. */
+export interface SessionState {
+  readonly state: "idle" | "running" | "pausing" | "paused" | "stopping" | "closed";
+  readonly steps: number;
+  readonly steps_per_s: number | null;
+  readonly step_time_s: number | null;
+  readonly progress: Progress | null;
+}
+
+/** Everything a view needs to draw its first picture. */
+export interface Snapshot {
+  readonly seq: number;
+  readonly protocol: number;
+  readonly graph_name: string;
+  readonly graph: GraphChange;
+  readonly session: SessionState | null;
+  readonly control: "live" | "between cells";
+  readonly kind: "snapshot";
+}
+
+/** What changed since the message with the number before. */
+export interface Delta {
+  readonly seq: number;
+  readonly graph: GraphChange | null;
+  readonly session: SessionState | null;
+  readonly kind: "delta";
+}
+
+/** The answer to a command. */
+export interface Reply {
+  readonly command_id: number;
+  readonly ok: boolean;
+  readonly message: string;
+  readonly kind: "reply";
+}
+
+/** A view asks for a snapshot: when it opens, and after a gap. */
+export interface Connect {
+  readonly kind: "connect";
+}
+
+/** A view asks for something to be done at the next safepoint. */
+export interface Command {
+  readonly command_id: number;
+  readonly name: "pause" | "resume" | "stop";
+  readonly kind: "command";
+}
+
+export type FromKernel = Snapshot | Delta | Reply;
+
+export type FromView = Connect | Command;
