@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 
 from flowscope_widgets.picture.geometry import Placement, Point, Rect
-from flowscope_widgets.picture.own.scope import ScopeLayout, Segment, lay_out_scope
+from flowscope_widgets.picture.own.scope import Hints, ScopeLayout, Segment, lay_out_scope
 from flowscope_widgets.picture.visible import Box, Edge, View
+
+#: A scope is laid out before what lies around it is known; the next pass knows it.
+PASSES = 2
 
 
 def lay_out(view: View) -> Placement:
@@ -16,11 +19,28 @@ def lay_out(view: View) -> Placement:
     for path in paths.values():
         for scope, segment in path:
             by_scope[scope][segment] = None
-    done: dict[Box, ScopeLayout] = {}
-    for scope in reversed(view.opened()):
-        if scope is view.root or not scope.is_aside:
-            done[scope] = lay_out_scope(scope, list(by_scope[scope]), done)
-    return _assemble(view, done, paths)
+    placement = Placement(0.0, 0.0, {}, {})
+    for _ in range(PASSES):
+        hints = _hints(view, placement)
+        done: dict[Box, ScopeLayout] = {}
+        for scope in reversed(view.opened()):
+            if scope is view.root or not scope.is_aside:
+                done[scope] = lay_out_scope(scope, list(by_scope[scope]), done, hints)
+        placement = _assemble(view, done, paths)
+        if len(done) == 1:
+            break
+    return placement
+
+
+def _hints(view: View, placement: Placement) -> Hints:
+    """Where the ends of edges were in the pass before."""
+    middles = {box: rect.x + rect.w / 2 for box, rect in placement.rects.items()}
+    users: dict[Box, list[float]] = defaultdict(list)
+    for edge in view.edges:
+        users[edge.source].append(middles.get(edge.target, 0.0))
+    hints = {("in", box): x for box, x in middles.items()}
+    hints.update({("out", box): sum(xs) / len(xs) for box, xs in users.items()})
+    return hints
 
 
 def _segments(edge: Edge) -> list[tuple[Box, Segment]]:

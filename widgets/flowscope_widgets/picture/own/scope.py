@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from flowscope_widgets.picture.aside import GAP, aside_children, lay_out_aside
@@ -16,6 +17,9 @@ from flowscope_widgets.picture.visible import Box
 #: From a child or the upper wall (None), to a child or the lower wall (None), and the leaf whose
 #: edges these are.
 Segment = tuple[Box | None, Box | None, Box]
+
+#: x of the far ends of the edges of a leaf, beyond the upper ("in") or the lower wall ("out").
+Hints = Mapping[tuple[str, Box], float]
 
 
 @dataclass
@@ -31,10 +35,17 @@ class ScopeLayout:
 
 
 def lay_out_scope(
-    scope: Box, segments: list[Segment], inner: dict[Box, ScopeLayout]
+    scope: Box, segments: list[Segment], inner: dict[Box, ScopeLayout], hints: Hints
 ) -> ScopeLayout:
-    """Lays out an open scope whose open children are laid out already (`inner`)."""
-    drawing, vertices = _drawing(scope, segments, inner)
+    """Lays out an open scope whose open children are laid out already (`inner`).
+
+    Args:
+        scope: The scope.
+        segments: The ways through it that edges take.
+        inner: What is known of its open children.
+        hints: Where the far ends of edges are; ports stand in that order where all else is equal.
+    """
+    drawing, vertices = _drawing(scope, segments, inner, hints)
     ranks.assign(drawing)
     order.order(drawing)
     order.place_x(drawing)
@@ -62,7 +73,7 @@ def lay_out_scope(
 
 
 def _drawing(
-    scope: Box, segments: list[Segment], inner: dict[Box, ScopeLayout]
+    scope: Box, segments: list[Segment], inner: dict[Box, ScopeLayout], hints: Hints
 ) -> tuple[Drawing, dict[Segment, Link]]:
     drawing = Drawing()
     by_box: dict[Box, Vertex] = {}
@@ -81,7 +92,8 @@ def _drawing(
         upper = by_box[source] if source else walls.setdefault(("in", leaf), Vertex("in", 0, 0))
         lower = by_box[target] if target else walls.setdefault(("out", leaf), Vertex("out", 0, 0))
         links[segment] = Link(upper, lower, leaf)
-    drawing.vertices = [*by_box.values(), *walls.values()]
+    ports = sorted(walls.items(), key=lambda port: hints.get(port[0], 0.0))
+    drawing.vertices = [*by_box.values(), *(vertex for _, vertex in ports)]
     drawing.links = list(links.values())
     return drawing, links
 
