@@ -1,0 +1,462 @@
+"""Arrays from shapes and shapes from arrays: fill, zeros, ones, shape, size, rank, range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph import dtypes
+from flowscope.graph.constant import constant, convert_to_tensor
+from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import as_dims, is_known, size_of, text
+from flowscope.ops.broadcasting import (
+    as_sizes,
+    broadcast_dynamic_shape,
+    broadcast_static_shape,
+    broadcast_to,
+    check_shape_vector,
+)
+from flowscope.ops.build import apply
+from flowscope.ops.selection import (
+    boolean_mask,
+    clip_by_global_norm,
+    clip_by_norm,
+    clip_by_value,
+    diag,
+    eye,
+    global_norm,
+    one_hot,
+    select,
+    sequence_mask,
+    where,
+)
+from flowscope.ops.shaping import (
+    concat,
+    expand_dims,
+    invert_permutation,
+    pad,
+    parallel_stack,
+    repeat,
+    reshape,
+    split,
+    squeeze,
+    stack,
+    tile,
+    transpose,
+    unstack,
+)
+from flowscope.ops.slicing import (
+    gather,
+    gather_nd,
+    newaxis,
+    reverse,
+    scatter_nd,
+    slice,
+    strided_slice,
+)
+
+__all__ = [
+    "boolean_mask",
+    "broadcast_dynamic_shape",
+    "broadcast_static_shape",
+    "broadcast_to",
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "clip_by_value",
+    "concat",
+    "diag",
+    "expand_dims",
+    "eye",
+    "fill",
+    "gather",
+    "gather_nd",
+    "global_norm",
+    "invert_permutation",
+    "lin_space",
+    "linspace",
+    "newaxis",
+    "one_hot",
+    "ones",
+    "ones_like",
+    "pad",
+    "parallel_stack",
+    "range",
+    "rank",
+    "repeat",
+    "reshape",
+    "reverse",
+    "scatter_nd",
+    "select",
+    "sequence_mask",
+    "shape",
+    "shape_n",
+    "size",
+    "slice",
+    "split",
+    "squeeze",
+    "stack",
+    "strided_slice",
+    "tile",
+    "transpose",
+    "unstack",
+    "where",
+    "zeros",
+    "zeros_like",
+]
+
+
+@dataclass(frozen=True)
+class Shape(Op):
+    """The shape of the input, which need not be kept for it.
+
+    Shapes: [...] of rank n -> [n]
+    """
+
+    out_type: DType = dtypes.int32
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, x: Spec) -> Spec:
+        dims = x.shape
+        if dims is None:
+            return Spec(self.out_type, (None,))
+        value = np.array(dims, self.out_type.np_dtype) if None not in dims else None
+        return Spec(self.out_type, (len(dims),), value, dims)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return xp.array(np.shape(x), self.out_type.np_dtype)
+
+
+@dataclass(frozen=True)
+class Size(Op):
+    """The number of elements of the input."""
+
+    out_type: DType = dtypes.int32
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, x: Spec) -> Spec:
+        n = size_of(x.shape)
+        if n is None:
+            return Spec(self.out_type, (), dims=(None,))
+        return Spec(self.out_type, (), self.out_type.np_dtype.type(n), (n,))
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return self.out_type.np_dtype.type(np.size(x))
+
+
+@dataclass(frozen=True)
+class Rank(Op):
+    """The rank of the input."""
+
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, x: Spec) -> Spec:
+        if x.shape is None:
+            return Spec(dtypes.int32, ())
+        return Spec(dtypes.int32, (), np.int32(len(x.shape)), (len(x.shape),))
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return xp.int32(np.ndim(x))
+
+
+@dataclass(frozen=True)
+class Fill(Op):
+    """One value everywhere.
+
+    Shapes: dims [n], value [] -> dims
+    Raises: InvalidArgumentError if the value is no scalar or a dimension is negative.
+    """
+
+    def infer(self, dims: Spec, value: Spec) -> Spec:
+        check_shape_vector(dims)
+        if value.shape not in (None, ()):
+            raise InvalidArgumentError(f"expected a scalar to fill with, got {text(value.shape)}")
+        if dims.constant is not None and (np.asarray(dims.constant) < 0).any():
+            raise InvalidArgumentError(f"expected no negative dimension, got {dims.constant.tolist()}")
+        return Spec(value.dtype, dims.shape_value())
+
+    def grad(self, g: Tensor, y: Tensor, dims: Tensor, value: Tensor) -> Any:
+        from flowscope.ops.reductions import reduce_sum
+
+        return None, reduce_sum(g)
+
+    def kernel(self, xp: ArrayModule, dims: Array, value: Array) -> Array:
+        sizes = as_sizes(dims)
+        if any(d < 0 for d in sizes):
+            raise InvalidArgumentError(f"expected no negative dimension, got {list(sizes)}")
+        if not sizes:
+            return value
+        return xp.full(sizes, value, getattr(value, "dtype", object))
+
+
+@dataclass(frozen=True)
+class ZerosLike(Op):
+    """Zeros of the input's dtype and shape."""
+
+    def infer(self, x: Spec) -> Spec:
+        check_fillable(x.dtype)
+        return x.like()
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (None,)
+
+    is_differentiable: ClassVar[bool] = False
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        # Contiguous whatever the input's strides are.
+        return xp.zeros(x.shape, x.dtype)[()] if x.dtype.kind != "O" else _empty_strings(xp, x.shape)
+
+
+@dataclass(frozen=True)
+class OnesLike(Op):
+    """Ones of the input's dtype and shape."""
+
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, x: Spec) -> Spec:
+        if x.dtype.kind not in "fiucb":
+            raise DTypeError(f"expected numbers or bools, got {x.dtype}")
+        return x.like()
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return xp.ones(x.shape, x.dtype)[()]
+
+
+@dataclass(frozen=True)
+class Range(Op):
+    """start, start + delta, ... below (or, for a negative delta, above) limit.
+
+    Shapes: [], [], [] -> [n]
+    """
+
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, start: Spec, limit: Spec, delta: Spec) -> Spec:
+        for s in (start, limit, delta):
+            if s.dtype is not start.dtype or s.dtype.kind not in "fiu":
+                raise DTypeError(
+                    f"expected three of one real dtype, got {start.dtype}, {limit.dtype} and {delta.dtype}"
+                )
+            if s.shape not in (None, ()):
+                raise InvalidArgumentError(f"expected scalars, got {text(s.shape)}")
+        if start.constant is None or limit.constant is None or delta.constant is None:
+            return Spec(start.dtype, (None,))
+        value = self.kernel(np, start.constant, limit.constant, delta.constant)
+        small = value.size <= 16 and start.dtype.kind in "iu"
+        return Spec(start.dtype, value.shape, value if small else None)
+
+    def kernel(self, xp: ArrayModule, start: Array, limit: Array, delta: Array) -> Array:
+        if delta == 0:
+            raise InvalidArgumentError("expected a delta that is not 0, got 0")
+        return xp.arange(start, limit, delta, dtype=start.dtype)
+
+
+@dataclass(frozen=True)
+class LinSpace(Op):
+    """`num` numbers at equal distances from start to stop, both included.
+
+    Shapes: [], [] -> [num]
+    """
+
+    num: int
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, start: Spec, stop: Spec) -> Spec:
+        if start.dtype is not stop.dtype or start.dtype.kind != "f":
+            raise DTypeError(
+                f"expected two of one floating-point dtype, got {start.dtype} and {stop.dtype}"
+            )
+        for s in (start, stop):
+            if s.shape not in (None, ()):
+                raise InvalidArgumentError(f"expected scalars, got {text(s.shape)}")
+        if self.num < 1:
+            raise InvalidArgumentError(f"expected at least one number, got {self.num}")
+        return Spec(start.dtype, (self.num,))
+
+    def kernel(self, xp: ArrayModule, start: Array, stop: Array) -> Array:
+        return xp.linspace(start, stop, self.num, dtype=start.dtype)
+
+
+_SHAPES = {t: Shape(t) for t in (dtypes.int32, dtypes.int64)}
+_SIZES = {t: Size(t) for t in (dtypes.int32, dtypes.int64)}
+_RANK, _FILL, _ZEROS_LIKE, _ONES_LIKE, _RANGE = Rank(), Fill(), ZerosLike(), OnesLike(), Range()
+
+
+def check_fillable(dtype: DType) -> None:
+    """Raises DTypeError for handles, which have no zero."""
+    if dtype.kind == "r":
+        raise DTypeError(f"expected numbers, bools or strings, got {dtype}")
+
+
+def _empty_strings(xp: ArrayModule, shape: Any) -> Array:
+    out = np.empty(shape, object)
+    out.fill(b"")
+    return out[()]
+
+
+def _index_type(out_type: Any) -> DType:
+    dtype = as_dtype(out_type)
+    if dtype not in _SHAPES:
+        raise DTypeError(f"expected int32 or int64 for out_type, got {dtype}")
+    return dtype
+
+
+def shape(
+    input: Any, name: str | None = None, out_type: Any = dtypes.int32, optimize: bool = True
+) -> Tensor:
+    """Returns the shape of `input` as a vector: a constant if it is known.
+
+    Args:
+        input: A tensor.
+        name: Name of the operation.
+        out_type: int32 or int64.
+        optimize: Whether a known shape becomes a constant.
+    """
+    x, dtype = convert_to_tensor(input), _index_type(out_type)
+    if optimize and x.spec.is_static:
+        return constant(np.array(x.spec.shape, dtype.np_dtype), dtype, name=name or "Shape")
+    return apply(_SHAPES[dtype], x, name=name)
+
+
+def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> list[Tensor]:
+    """Returns the shapes of several tensors."""
+    return [shape(x, name, out_type) for x in input]
+
+
+def size(
+    input: Any, name: str | None = None, out_type: Any = dtypes.int32, optimize: bool = True
+) -> Tensor:
+    """Returns the number of elements of `input`: a constant if it is known."""
+    x, dtype = convert_to_tensor(input), _index_type(out_type)
+    if optimize and x.spec.is_static:
+        return constant(dtype.np_dtype.type(size_of(x.spec.shape)), dtype, name=name or "Size")
+    return apply(_SIZES[dtype], x, name=name)
+
+
+def rank(input: Any, name: str | None = None) -> Tensor:
+    """Returns the rank of `input`: a constant if it is known."""
+    x = convert_to_tensor(input)
+    if x.spec.rank is not None:
+        return constant(np.int32(x.spec.rank), name=name or "Rank")
+    return apply(_RANK, x, name=name)
+
+
+def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
+    """Returns a tensor of shape `dims` with `value` everywhere."""
+    shape = convert_to_tensor(dims, None, "Fill/dims", dtypes.int32)
+    return apply(_FILL, shape, convert_to_tensor(value, None, "Fill/value"), name=name)
+
+
+def _full(shape: Any, value: int, dtype: Any, name: str) -> Tensor:
+    dtype = as_dtype(dtype)
+    check_fillable(dtype)
+    number: Any = {"s": b"", "b": bool(value)}.get(dtype.kind, value)
+    if not isinstance(shape, Tensor) and not _holds_tensors(shape):
+        dims = as_dims(shape)
+        if not is_known(dims):
+            raise InvalidArgumentError(f"expected a fully known shape, got {text(dims)}")
+        size = size_of(dims) or 0
+        if size <= 1000:
+            return constant(number, dtype, dims, name) if size else _empty(dims, dtype, name)
+        shape = list(dims or ())
+    return fill(shape, constant(number, dtype), name)
+
+
+def _empty(dims: Any, dtype: DType, name: str) -> Tensor:
+    return constant(np.zeros(dims, dtype.np_dtype), dtype, name=name)
+
+
+def _holds_tensors(shape: Any) -> bool:
+    return isinstance(shape, list | tuple) and any(isinstance(d, Tensor) for d in shape)
+
+
+def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+    """Returns zeros (empty strings, False).
+
+    Args:
+        shape: A shape, or an integer vector.
+        dtype: Element type.
+        name: Name of the operation.
+    """
+    return _full(shape, 0, dtype, name or "zeros")
+
+
+def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+    """Returns ones (True); the arguments are those of `zeros`."""
+    return _full(shape, 1, dtype, name or "ones")
+
+
+def zeros_like(
+    tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True
+) -> Tensor:
+    """Returns zeros of the tensor's shape.
+
+    Args:
+        tensor: A tensor.
+        dtype: Element type; the tensor's own by default.
+        name: Name of the operation.
+        optimize: Whether zeros of a known shape need not wait for the tensor.
+    """
+    return _like(tensor, dtype, name or "zeros_like", optimize, zeros, _ZEROS_LIKE)
+
+
+def ones_like(
+    tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True
+) -> Tensor:
+    """Returns ones of the tensor's shape; the arguments are those of `zeros_like`."""
+    return _like(tensor, dtype, name or "ones_like", optimize, ones, _ONES_LIKE)
+
+
+def _like(tensor: Any, dtype: Any, name: str, optimize: bool, known: Any, like: Op) -> Tensor:
+    x = convert_to_tensor(tensor)
+    want = x.dtype if dtype is None else as_dtype(dtype)
+    if optimize and x.spec.is_static:
+        return known(x.spec.shape, want, name)  # type: ignore[no-any-return]
+    if want is not x.dtype:
+        return known(shape(x), want, name)  # type: ignore[no-any-return]
+    return apply(like, x, name=name)
+
+
+def range(
+    start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = "range"
+) -> Tensor:
+    """Returns start, start + delta, ... as long as it is below limit; `range(n)` starts at 0.
+
+    Args:
+        start: First number; the limit if there is no other.
+        limit: Where to stop; it is left out.
+        delta: Step; a negative one counts down.
+        dtype: Element type; by default that of the arguments, the widest of them.
+        name: Name of the operation.
+    """
+    if limit is None:
+        start, limit = 0, start
+    given = [start, limit, delta]
+    if dtype is None:
+        tensors = [convert_to_tensor(v) for v in given if isinstance(v, Tensor) or hasattr(v, "dtype")]
+        found = [t.dtype for t in tensors] or [dtypes.int32]
+        if any(isinstance(v, float) for v in given):
+            found.append(dtypes.float32)
+        order = [dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64]
+        dtype = max(found, key=lambda d: order.index(d) if d in order else -1)
+    from flowscope.ops.casting import cast
+
+    dtype = as_dtype(dtype)
+    a, b, c = [cast(v, dtype) if isinstance(v, Tensor) else convert_to_tensor(v, dtype) for v in given]
+    return apply(_RANGE, a, b, c, name=name)
+
+
+def linspace(start: Any, stop: Any, num: Any, name: str | None = None) -> Tensor:
+    """Returns `num` (an integer) numbers at equal distances from start to stop, both included."""
+    a = convert_to_tensor(start)
+    value = num.spec.constant if isinstance(num, Tensor) else num
+    if value is None:
+        raise InvalidArgumentError(f"expected a number known while the graph is built, got {num!r}")
+    return apply(LinSpace(int(value)), a, convert_to_tensor(stop, a.dtype), name=name)
+
+
+lin_space = linspace

@@ -1,0 +1,445 @@
+"""Choosing elements by conditions: where, clip, masks, one-hot, identity matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph import dtypes
+from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
+from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import compatible, merge_dims, text
+from flowscope.ops.axes import as_axes, positive_axis
+from flowscope.ops.build import apply
+from flowscope.ops.table import check_same
+
+__all__ = [
+    "boolean_mask",
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "clip_by_value",
+    "diag",
+    "eye",
+    "global_norm",
+    "one_hot",
+    "select",
+    "sequence_mask",
+    "where",
+]
+
+
+@dataclass(frozen=True)
+class Select(Op):
+    """x where the condition is true, y elsewhere.
+
+    Shapes: condition as x, or [], or [n] for an x of [n, ...]; x s, y s -> s
+    """
+
+    views: ClassVar[Any] = (1, 2)
+    grad_reads: ClassVar[Any] = ("condition",)
+
+    def infer(self, condition: Spec, x: Spec, y: Spec) -> Spec:
+        if condition.dtype is not dtypes.bool_:
+            raise DTypeError(f"expected a bool condition, got {condition.dtype}")
+        if x.dtype is not y.dtype:
+            check_same(x, y)
+        if not compatible(x.shape, y.shape):
+            raise InvalidArgumentError(f"expected both of one shape, got {text(x.shape)} and {text(y.shape)}")
+        dims = merge_dims(x.shape, y.shape)
+        if condition.shape != ():
+            self._check(condition.shape, dims)
+        return Spec(x.dtype, dims)
+
+    def _check(self, condition: Any, dims: Any) -> None:
+        rows = None if dims is None else dims[:1]
+        is_rows = condition is not None and len(condition) == 1 and compatible(condition, rows)
+        if not is_rows and not compatible(condition, dims):
+            raise InvalidArgumentError(
+                f"expected a condition of shape {text(dims)}, its first axis or [], got {text(condition)}"
+            )
+
+    def grad(self, g: Tensor, y: Tensor, condition: Tensor, a: Tensor, b: Tensor) -> Any:
+        from flowscope.ops.arrays import zeros_like
+
+        zero = zeros_like(g)
+        return None, apply(_SELECT, condition, g, zero), apply(_SELECT, condition, zero, g)
+
+    def kernel(self, xp: ArrayModule, condition: Array, x: Array, y: Array) -> Array:
+        if np.shape(x) != np.shape(y):
+            raise InvalidArgumentError(f"expected both of one shape, got {text(x.shape)} and {text(y.shape)}")
+        if condition.ndim == 0:
+            return x if condition else y
+        if condition.shape != x.shape:
+            self._check(condition.shape, x.shape)
+            condition = condition.reshape((-1,) + (1,) * (x.ndim - 1))
+        return xp.where(condition, x, y)
+
+
+@dataclass(frozen=True)
+class Where(Op):
+    """The positions of the elements that are true (or not 0), row by row.
+
+    Shapes: rank n -> [number of them, n]
+    """
+
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, x: Spec) -> Spec:
+        if x.dtype.kind not in "fiucb":
+            raise DTypeError(f"expected bools or numbers, got {x.dtype}")
+        return Spec(dtypes.int64, (None, x.rank))
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        if x.ndim == 0:
+            return xp.zeros((int(bool(x)), 0), xp.int64)
+        return xp.ascontiguousarray(xp.argwhere(x)).astype(xp.int64)
+
+
+@dataclass(frozen=True)
+class ClipByValue(Op):
+    """The input cut to a range.
+
+    Shapes: x s, low and high broadcast to s -> s
+    """
+
+    template: ClassVar[str | None] = "xp.minimum(xp.maximum({0}, {1}), {2})"
+    grad_reads: ClassVar[Any] = ("x", "low", "high")
+
+    def infer(self, x: Spec, low: Spec, high: Spec) -> Spec:
+        from flowscope.graph.shapes import broadcast
+        from flowscope.ops.table import check_kind
+
+        check_same(x, low)
+        check_same(x, high)
+        check_kind(x.dtype, "fiu")
+        for s in (low, high):
+            whole = broadcast(x.shape, s.shape)
+            if not compatible(whole, x.shape):
+                raise InvalidArgumentError(f"expected limits that fit {text(x.shape)}, got {text(s.shape)}")
+        return x.like()
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor, low: Tensor, high: Tensor) -> Any:
+        from flowscope.ops.broadcasting import unbroadcast
+        from flowscope.ops.elementwise import cast, greater, less, multiply, subtract
+
+        below, above = cast(less(x, low), g.dtype), cast(greater(x, high), g.dtype)
+        inside = multiply(g, subtract(subtract(1.0, below), above))
+        return (
+            inside,
+            unbroadcast(multiply(g, below), low, x),
+            unbroadcast(multiply(g, above), high, x),
+        )
+
+    def kernel(self, xp: ArrayModule, x: Array, low: Array, high: Array) -> Array:
+        return xp.minimum(xp.maximum(x, low), high)
+
+
+@dataclass(frozen=True)
+class OneHot(Op):
+    """`on` at the position that each index names along a new axis of length `depth`, else `off`.
+
+    Shapes: indices s, on [], off [] -> s with `depth` at the new axis
+    """
+
+    depth: int
+    axis: int = -1
+
+    def infer(self, indices: Spec, on: Spec, off: Spec) -> Spec:
+        if indices.dtype.kind not in "iu":
+            raise DTypeError(f"expected integer indices, got {indices.dtype}")
+        check_same(on, off)
+        if self.depth < 0:
+            raise InvalidArgumentError(f"expected a depth from 0 on, got {self.depth}")
+        if indices.shape is None:
+            return Spec(on.dtype, None)
+        axis = positive_axis(self.axis, len(indices.shape) + 1)
+        return Spec(on.dtype, (*indices.shape[:axis], self.depth, *indices.shape[axis:]))
+
+    is_differentiable: ClassVar[bool] = False
+
+    def kernel(self, xp: ArrayModule, indices: Array, on: Array, off: Array) -> Array:
+        axis = positive_axis(self.axis, indices.ndim + 1)
+        places = xp.arange(self.depth).reshape((-1,) + (1,) * (indices.ndim - axis))
+        return xp.where(xp.expand_dims(indices, axis) == places, on, off)
+
+
+@dataclass(frozen=True)
+class Diag(Op):
+    """A matrix with the given diagonal and zeros elsewhere.
+
+    Shapes: [..., n] -> [..., n, n]
+    """
+
+    def infer(self, x: Spec) -> Spec:
+        if x.shape is None:
+            return Spec(x.dtype, None)
+        if not x.shape:
+            raise InvalidArgumentError("expected rank 1 at least, got []")
+        return Spec(x.dtype, (*x.shape, x.shape[-1]))
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (apply(DiagPart(), g),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        out = xp.zeros((*x.shape, x.shape[-1]), x.dtype)
+        places = xp.arange(x.shape[-1])
+        out[..., places, places] = x
+        return out
+
+
+@dataclass(frozen=True)
+class DiagPart(Op):
+    """The diagonal of square matrices.
+
+    Shapes: [..., n, n] -> [..., n]
+    """
+
+    def infer(self, x: Spec) -> Spec:
+        if x.shape is None:
+            return Spec(x.dtype, None)
+        if len(x.shape) < 2 or not compatible(x.shape[-1:], x.shape[-2:-1]):
+            raise InvalidArgumentError(f"expected square matrices, got {text(x.shape)}")
+        return Spec(x.dtype, x.shape[:-1])
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (apply(Diag(), g),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return xp.diagonal(x, axis1=-2, axis2=-1).copy()
+
+
+_SELECT, _WHERE, _CLIP = Select(), Where(), ClipByValue()
+
+
+def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+    """Returns x where the condition is true and y elsewhere; without both, the true positions.
+
+    Args:
+        condition: Bools of x's shape, or of its first axis alone (which chooses rows), or one bool.
+        x: A tensor.
+        y: A tensor of the same dtype and shape.
+        name: Name of the operation.
+
+    Raises:
+        InvalidArgumentError: if only one of x and y is given.
+    """
+    if x is None and y is None:
+        return apply(_WHERE, convert_to_tensor(condition), name=name)
+    if x is None or y is None:
+        raise InvalidArgumentError("expected both x and y, or neither, got one")
+    condition = convert_to_tensor(condition, dtypes.bool_ if not isinstance(condition, Tensor) else None)
+    if isinstance(y, Tensor | Convertible) and not isinstance(x, Tensor | Convertible):
+        y = convert_to_tensor(y)
+        x = convert_to_tensor(x, y.dtype)
+    x = convert_to_tensor(x)
+    y = convert_to_tensor(y, None if isinstance(y, Tensor | Convertible) else x.dtype)
+    return apply(_SELECT, condition, x, y, name=name)
+
+
+select = where
+
+
+def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Tensor:
+    """Returns `t` cut to [clip_value_min, clip_value_max].
+
+    Args:
+        t: A tensor of real numbers.
+        clip_value_min: Lowest value; it is broadcast to t's shape.
+        clip_value_max: Highest value.
+        name: Name of the operation.
+    """
+    t = convert_to_tensor(t)
+    low, high = (
+        v if isinstance(v, Tensor) else convert_to_tensor(v, None if isinstance(v, Convertible) else t.dtype)
+        for v in (clip_value_min, clip_value_max)
+    )
+    return apply(_CLIP, t, low, high, name=name or "clip_by_value")
+
+
+def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Tensor:
+    """Returns `t` scaled down so that its Euclidean norm (along `axes`) is at most `clip_norm`."""
+    from flowscope.ops.elementwise import maximum, multiply, realdiv, sqrt
+    from flowscope.ops.reductions import reduce_sum
+
+    t = convert_to_tensor(t)
+    with t.graph.name_scope(name or "clip_by_norm"):
+        squares = reduce_sum(multiply(t, t), axes, keepdims=True)
+        # The root's slope at 0 is infinite; there the norm is not used.
+        some = squares > 0
+        norm = where(some, sqrt(where(some, squares, _ones(squares))), squares)
+        return realdiv(multiply(t, clip_norm), maximum(norm, clip_norm))
+
+
+def _ones(t: Tensor) -> Tensor:
+    from flowscope.ops.arrays import ones_like
+
+    return ones_like(t)
+
+
+def global_norm(t_list: Any, name: str | None = None) -> Tensor:
+    """Returns the Euclidean norm of all tensors of the list together; None counts as nothing."""
+    from flowscope.ops.elementwise import sqrt, square
+    from flowscope.ops.flow import add_n
+    from flowscope.ops.reductions import reduce_sum
+
+    tensors = [convert_to_tensor(t) for t in t_list if t is not None]
+    if not tensors:
+        raise InvalidArgumentError("expected one tensor at least, got none")
+    with tensors[0].graph.name_scope(name or "global_norm"):
+        return sqrt(add_n([reduce_sum(square(t)) for t in tensors]), "global_norm")
+
+
+def clip_by_global_norm(
+    t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
+) -> tuple[list[Tensor | None], Tensor]:
+    """Returns the tensors scaled down so that their norm together is at most `clip_norm`, and the norm.
+
+    Args:
+        t_list: A list of tensors, or None (which stays None).
+        clip_norm: The highest norm.
+        use_norm: The norm, if it is known already.
+        name: Name scope of the operations.
+    """
+    from flowscope.ops.elementwise import maximum, multiply, realdiv
+
+    tensors = [None if t is None else convert_to_tensor(t) for t in t_list]
+    norm = global_norm(tensors) if use_norm is None else convert_to_tensor(use_norm)
+    with norm.graph.name_scope(name or "clip_by_global_norm"):
+        limit = convert_to_tensor(clip_norm, norm.dtype)
+        scale = realdiv(limit, maximum(norm, limit))
+        return [None if t is None else multiply(t, scale) for t in tensors], norm
+
+
+def one_hot(
+    indices: Any,
+    depth: Any,
+    on_value: Any = None,
+    off_value: Any = None,
+    axis: int | None = None,
+    dtype: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Returns vectors that are `on_value` at one position and `off_value` elsewhere.
+
+    Args:
+        indices: The positions; one out of range gives a vector that is `off_value` everywhere.
+        depth: Length of the vectors, known while the graph is built.
+        on_value: 1 by default.
+        off_value: 0 by default.
+        axis: Where the new axis stands in the result; last by default.
+        dtype: Element type; that of the values, else float32.
+        name: Name of the operation.
+    """
+    length = get_static_value(depth)
+    if length is None:
+        raise InvalidArgumentError(f"expected a depth known while the graph is built, got {depth!r}")
+    if dtype is None:
+        given = [convert_to_tensor(v).dtype for v in (on_value, off_value) if v is not None]
+        dtype = given[0] if given else dtypes.float32
+    dtype = as_dtype(dtype)
+    on = convert_to_tensor(_default(on_value, True, dtype), dtype, "one_hot/on_value")
+    off = convert_to_tensor(_default(off_value, False, dtype), dtype, "one_hot/off_value")
+    op = OneHot(int(length), -1 if axis is None else axis)
+    return apply(op, convert_to_tensor(indices), on, off, name=name or "one_hot")
+
+
+def _default(value: Any, default: bool, dtype: DType) -> Any:
+    if value is not None:
+        return value
+    return default if dtype.is_bool else int(default)
+
+
+def eye(
+    num_rows: Any,
+    num_columns: Any = None,
+    batch_shape: Any = None,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+) -> Tensor:
+    """Returns an identity matrix, or a batch of them.
+
+    Args:
+        num_rows: Number of rows.
+        num_columns: Number of columns; as many as rows by default.
+        batch_shape: Shape of the batch in front.
+        dtype: Element type.
+        name: Name of the operation.
+    """
+    from flowscope.graph.constant import constant
+
+    rows = get_static_value(num_rows)
+    columns = rows if num_columns is None else get_static_value(num_columns)
+    if rows is None or columns is None:
+        raise InvalidArgumentError("expected sizes known while the graph is built, got a tensor")
+    dtype = as_dtype(dtype)
+    matrix = np.eye(int(rows), int(columns), dtype=dtype.np_dtype)
+    batch = () if batch_shape is None else get_static_value(batch_shape)
+    sizes = tuple(int(d) for d in np.asarray(batch).reshape(-1))
+    return constant(np.broadcast_to(matrix, (*sizes, *matrix.shape)), dtype, name=name or "eye")
+
+
+def diag(diagonal: Any, name: str | None = None) -> Tensor:
+    """Returns a matrix with this diagonal."""
+    return apply(Diag(), convert_to_tensor(diagonal), name=name or "diag")
+
+
+def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any = None) -> Tensor:
+    """Returns the elements (or rows) of `tensor` where `mask` is true.
+
+    Args:
+        tensor: A tensor.
+        mask: Bools of known rank, at least 1; their shape is that of tensor's axes from `axis` on.
+        name: Name scope of the operations.
+        axis: First of the masked axes, 0 by default.
+    """
+    from flowscope.ops.arrays import shape
+    from flowscope.ops.reductions import reduce_prod
+    from flowscope.ops.shaping import concat, reshape, squeeze
+    from flowscope.ops.slicing import gather
+
+    x, mask = convert_to_tensor(tensor), convert_to_tensor(mask)
+    if mask.dtype is not dtypes.bool_:
+        raise DTypeError(f"expected a bool mask, got {mask.dtype}")
+    rank = mask.spec.rank
+    if not rank:
+        raise InvalidArgumentError(f"expected a mask of known rank, 1 at least, got {mask.spec}")
+    first = (as_axes(axis) or (0,))[0]
+    if x.spec.shape is not None:
+        first = positive_axis(first, len(x.spec.shape))
+        masked = x.spec.shape[first : first + rank]
+        if not compatible(masked, mask.spec.shape):
+            raise InvalidArgumentError(f"expected a mask of shape {text(masked)}, got {text(mask.spec.shape)}")
+    with x.graph.name_scope(name or "boolean_mask"):
+        if rank > 1:
+            sizes = shape(x)
+            inner = reduce_prod(sizes[first : first + rank], keepdims=True)
+            x = reshape(x, concat([sizes[:first], inner, sizes[first + rank :]], 0))
+        places = squeeze(where(reshape(mask, [-1])), axis=[1])
+        return gather(x, places, axis=first)
+
+
+def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, name: str | None = None) -> Tensor:
+    """Returns bools that are true at the first `lengths[i]` positions of row i.
+
+    Args:
+        lengths: Integers.
+        maxlen: Length of the rows; the largest of `lengths` by default.
+        dtype: Element type of the result.
+        name: Name scope of the operations.
+    """
+    from flowscope.ops.arrays import range as range_
+    from flowscope.ops.elementwise import cast, less
+    from flowscope.ops.reductions import reduce_max
+    from flowscope.ops.shaping import expand_dims
+
+    lengths = convert_to_tensor(lengths)
+    with lengths.graph.name_scope(name or "SequenceMask"):
+        if maxlen is None:
+            maxlen = reduce_max(lengths)
+        places = range_(convert_to_tensor(maxlen, lengths.dtype), dtype=lengths.dtype)
+        return cast(less(places, expand_dims(lengths, -1)), dtype)
