@@ -48,3 +48,21 @@ from flowscope.graph.op import Op, Spec, register_kernel
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.scopes import *
 from flowscope.graph.shapes import Dimension, TensorShape, dimension_value
+from flowscope.live.ipython import load_ipython_extension, unload_ipython_extension
+from flowscope.live.progress import progress
+from flowscope.live.show import show
+from flowscope.ops.arrays import *
+from flowscope.ops.casting import *
+from flowscope.ops.elementwise import *
+from flowscope.ops.flow import *
+from flowscope.ops.initializers import *
+from flowscope.ops.linalg import *
+from flowscope.ops.logical import *
+from flowscope.ops.random import *
+from flowscope.ops.reductions import *
+from flowscope.ops.variable_scope import *
+from flowscope.ops.variables import *
+from flowscope.runtime.config import *
+from flowscope.runtime.session import InteractiveSession, Session, container
+
+__version__ = "0.1.0"

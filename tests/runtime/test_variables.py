@@ -164,6 +164,19 @@ def test_initialisation_reports(sess):
     assert list(sess.run(fs.report_uninitialized_variables([v, w]))) == [b"w"]
 
 
+def test_a_variable_is_four_operations_and_its_uses_share_a_read(graph):
+    v = fs.Variable(1.0, name="v")
+    assert [op.name for op in graph.get_operations()] == [
+        "v/initial_value",
+        "v",
+        "v/Assign",
+        "v/read",
+    ]
+    assert (v + 1.0).op.inputs[0].op.name == "v/read"
+    with fs.Session() as sess:
+        assert sess.run([v, v.initializer]) == [1.0, None]
+
+
 def test_load_and_callable_initial_values(sess):
     v = fs.Variable(lambda: fs.ones([2]), name="v")
     v.load([5.0, 6.0], sess)

@@ -141,8 +141,8 @@ class Variable(Convertible):
             self.handle = graph.add(definition, (), full + "/").outputs[0]
             self.initial_value = value
             self._reads: dict[Any, Tensor] = {}
-            self._snapshot = self.value()
             self.initializer = apply(state.AssignVariable(), self.handle, value, name="Assign").op
+            self._snapshot = self.value()
         if collections is None:
             collections = [GraphKeys.GLOBAL_VARIABLES]
         if self.trainable:

@@ -5,6 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+__all__ = [
+    "ConfigProto",
+    "GPUOptions",
+    "GraphOptions",
+    "OptimizerOptions",
+    "RewriterConfig",
+    "RunMetadata",
+    "RunOptions",
+]
+
 
 @dataclass
 class OptimizerOptions:
