@@ -1,0 +1,60 @@
+/** The widget's entry: joins the kernel's messages, the channel and the instrument. */
+import { Instrument } from "./view/instrument.js";
+import { Channel, isFromKernel, type ChannelEvent, type Instruction } from "./wire/channel.js";
+import { PROTOCOL, type FromView, type Reply } from "./wire/messages.js";
+
+/** What is used of a widget model; each display of a widget shares it with the others. */
+export interface WidgetModel {
+  on(event: "msg:custom", listener: (message: unknown) => void): void;
+  off(event: "msg:custom", listener: (message: unknown) => void): void;
+  send(message: FromView): void;
+}
+
+export interface RenderContext {
+  readonly model: WidgetModel;
+  readonly el: HTMLElement;
+  readonly signal?: AbortSignal;
+}
+
+export function render({ model, el, signal }: RenderContext): () => void {
+  const life = new AbortController();
+  const channel = new Channel();
+  const now = (): number => performance.now();
+  const take = (event: ChannelEvent): void => {
+    for (const instruction of channel.take(event)) carryOut(instruction);
+    instrument.runBar.setHeard(channel.takesCommands);
+  };
+  const instrument = new Instrument(el, (name) => {
+    if (channel.takesCommands) take({ kind: "command", name, at_ms: now() });
+  }, life.signal);
+  const carryOut = (instruction: Instruction): void => {
+    if (instruction.kind === "send") model.send(instruction.message);
+    else if (instruction.kind === "answered") answer(instrument, instruction.name, instruction.reply);
+    else if (instruction.message.kind === "snapshot") {
+      instrument.model.applySnapshot(instruction.message);
+      if (instruction.message.protocol !== PROTOCOL) {
+        instrument.runBar.say(`the kernel speaks version ${instruction.message.protocol}, this view ${PROTOCOL}`);
+      }
+    } else instrument.model.applyDelta(instruction.message);
+  };
+  const listen = (message: unknown): void => {
+    if (isFromKernel(message)) take({ kind: "message", message, at_ms: now() });
+  };
+  const dispose = (): void => {
+    if (life.signal.aborted) return;
+    model.off("msg:custom", listen);
+    channel.take({ kind: "close" });
+    life.abort();
+  };
+  model.on("msg:custom", listen);
+  signal?.addEventListener("abort", dispose, { once: true, signal: life.signal });
+  take({ kind: "open" });
+  return dispose;
+}
+
+/** A reply to another view's command is not ours to show, unless it failed. */
+function answer(instrument: Instrument, name: string | null, reply: Reply): void {
+  if (name !== null || !reply.ok) instrument.runBar.say(reply.message);
+}
+
+export default { render };

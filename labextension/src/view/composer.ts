@@ -1,0 +1,66 @@
+/** Keeps the picture up to date: visible graph, layout, and what the stage needs to draw them. */
+import { layoutJob, type Measure } from "../layout/measure.js";
+import { LayoutThread } from "../layout/thread.js";
+import type { Positions } from "../layout/types.js";
+import type { Choices } from "../model/choices.js";
+import type { GraphModel } from "../model/graph.js";
+import type { BoxId } from "../model/ids.js";
+import { families } from "../model/structure.js";
+import { visibleGraph } from "../model/visible.js";
+import type { Picture } from "../render/scene.js";
+
+export type ShowPicture = (picture: Picture, positions: Positions, hold: BoxId | null) => void;
+
+export class Composer {
+  readonly #model: GraphModel;
+  readonly #choices: Choices;
+  readonly #measure: Measure;
+  readonly #thread: LayoutThread;
+  readonly #show: ShowPicture;
+  #isBusy = false;
+  /** Asked for while a layout was under way. */
+  #next: { hold: BoxId | null } | null = null;
+  #families: { version: number; found: ReadonlyMap<string, number> } = { version: -1, found: new Map() };
+
+  constructor(model: GraphModel, choices: Choices, measure: Measure, show: ShowPicture, until: AbortSignal) {
+    this.#model = model;
+    this.#choices = choices;
+    this.#measure = measure;
+    this.#show = show;
+    this.#thread = new LayoutThread(until);
+  }
+
+  /** Lays out anew; requests that come meanwhile become one. */
+  refresh(hold: BoxId | null): void {
+    if (this.#isBusy) {
+      this.#next = { hold: hold ?? this.#next?.hold ?? null };
+      return;
+    }
+    this.#isBusy = true;
+    const graph = visibleGraph(this.#model, (path) => this.#choices.isOpen(path));
+    const { root, links } = layoutJob(graph, this.#measure);
+    this.#thread.request(root, (positions) => {
+      this.#isBusy = false;
+      const families = this.#familiesNow();
+      const devices = devicesOf(this.#model);
+      this.#show({ graph, links, families, devices, selection: this.#choices.selection }, positions, hold);
+      const next = this.#next;
+      this.#next = null;
+      if (next) this.refresh(next.hold);
+    });
+  }
+
+  #familiesNow(): ReadonlyMap<string, number> {
+    if (this.#families.version !== this.#model.version) {
+      this.#families = { version: this.#model.version, found: families(this.#model) };
+    }
+    return this.#families.found;
+  }
+}
+
+/** Devices in the order of their names, so that each keeps its colour. */
+function devicesOf(model: GraphModel): Map<string, number> {
+  const names = new Set<string>();
+  for (const node of model.nodes.values()) if (node.placed !== null) names.add(node.placed);
+  return new Map([...names].sort().map((name, i) => [name, i]));
+}

@@ -1,0 +1,176 @@
+/** The instrument: run bar, stage, inspector and outline around one graph and one selection. */
+import { roughMeasure } from "../layout/measure.js";
+import { walk } from "../layout/walk.js";
+import { Choices } from "../model/choices.js";
+import { GraphModel, type Change } from "../model/graph.js";
+import { opOf, pathOf, ROOT, scopeBox, type BoxId } from "../model/ids.js";
+import { pathParts } from "../model/scopes.js";
+import type { VisibleGraph } from "../model/visible.js";
+import { toSvg } from "../render/svg.js";
+import { readTheme, watchTheme } from "./colors.js";
+import { Composer } from "./composer.js";
+import { Crumbs } from "./crumbs.js";
+import { button, make } from "./dom.js";
+import { Inspector } from "./inspector.js";
+import { listenToKeys } from "./keys.js";
+import { Outline } from "./outline.js";
+import { listenToPointer } from "./pointer.js";
+import { RunBar, type SendCommand } from "./run_bar.js";
+import { saveText } from "./save.js";
+import { Stage } from "./stage.js";
+import { canvasMeasure } from "./text_width.js";
+
+/** Below this zoom names cannot be read, and the first picture is shown with closed scopes. */
+const LEGIBLE = 0.62;
+const ZOOM_STEP = 1.25;
+
+export class Instrument {
+  readonly model = new GraphModel();
+  readonly runBar: RunBar;
+  readonly #choices = new Choices();
+  readonly #stage: Stage;
+  readonly #inspector: Inspector;
+  readonly #crumbs: Crumbs;
+  readonly #outline: Outline;
+  readonly #composer: Composer;
+  readonly #root = make("div", { class: "fs-view", "data-lm-suppress-shortcuts": "true" });
+  readonly #until: AbortSignal;
+  #graph: VisibleGraph | null = null;
+  #hold: BoxId | null = null;
+  #isFirst = true;
+
+  /** Puts the instrument into `host` until the signal fires. Without `send` it only shows. */
+  constructor(host: HTMLElement, send: SendCommand | null, until: AbortSignal) {
+    this.#until = until;
+    host.append(this.#root);
+    this.runBar = new RunBar(send, until);
+    this.#stage = new Stage(until);
+    this.#inspector = new Inspector((box) => this.#go(box), () => this.#select(null), until);
+    this.#crumbs = new Crumbs((box) => this.#go(box), until);
+    this.#outline = new Outline({
+      select: (box) => this.#select(box, true),
+      toggle: (path, open) => this.#setOpen(path, open),
+    }, until);
+    this.#assemble();
+    const font = getComputedStyle(this.#root).fontFamily;
+    const measure = font ? canvasMeasure(font) : roughMeasure;
+    this.#composer = new Composer(this.model, this.#choices, measure, this.#show, until);
+    this.#listen();
+    until.addEventListener("abort", () => this.#root.remove(), { once: true });
+  }
+
+  #assemble(): void {
+    const tools = make("div", { class: "fs-tools", role: "toolbar", "aria-label": "Picture" },
+      button("Zoom in", "plus", () => this.#stage.zoomBy(ZOOM_STEP), this.#until),
+      button("Zoom out", "minus", () => this.#stage.zoomBy(1 / ZOOM_STEP), this.#until),
+      button("Fit", "fit", () => this.#stage.fit(), this.#until),
+      button("Outline", "outline", () => this.#root.classList.toggle("fs-with-outline"), this.#until),
+      button("Export SVG", "save", () => this.#export(), this.#until));
+    const main = make("div", { class: "fs-main" },
+      this.#outline.element,
+      make("div", { class: "fs-stage-wrap" }, this.#stage.element, this.#crumbs.element, tools),
+      this.#inspector.element);
+    this.#root.append(this.runBar.element, main);
+  }
+
+  #listen(): void {
+    const until = this.#until;
+    this.model.changed.connect((change) => this.#onModel(change), until);
+    this.#choices.changed.connect((what) => (what === "open" ? this.#refresh() : this.#onSelection()), until);
+    listenToPointer(this.#stage, {
+      select: (box) => this.#select(box),
+      toggle: (box) => this.#toggle(box),
+      boxOf: (id) => this.#graph?.boxes.get(id),
+    }, until);
+    listenToKeys(this.#stage.element, {
+      walk: (direction) => this.#graph && this.#select(
+        walk(this.#graph, this.#stage.positions, this.#choices.selection, direction) ?? this.#choices.selection, true),
+      toggle: () => this.#choices.selection !== null && this.#toggle(this.#choices.selection),
+      up: () => this.#select(this.#graph?.boxes.get(this.#choices.selection ?? "")?.parent ?? null, true),
+      pause: () => this.runBar.togglePause(),
+      fit: () => this.#stage.fit(),
+      zoom: (factor) => this.#stage.zoomBy(factor),
+    }, until);
+    const retheme = (): void => this.#stage.setTheme(readTheme(this.#root));
+    watchTheme(retheme, until);
+    retheme();
+    this.runBar.update(this.model);
+  }
+
+  #onModel({ graph, fresh }: Change): void {
+    this.runBar.update(this.model);
+    this.#stage.setRun(this.model.session);
+    if (!graph) return;
+    this.#choices.begin(this.model.tree);
+    if (fresh) this.#forgetLost();
+    this.#stage.element.setAttribute("aria-label", `Graph ${this.model.name}`);
+    this.#onSelection();
+    this.#refresh();
+  }
+
+  /** A selection of something that is no longer there is given up. */
+  #forgetLost(): void {
+    const selection = this.#choices.selection;
+    if (selection === null) return;
+    const op = opOf(selection);
+    const isThere = op === null ? this.model.tree.get(pathOf(selection) ?? "") : this.model.nodes.get(op);
+    if (!isThere) this.#choices.select(null);
+  }
+
+  #refresh(): void {
+    const hold = this.#hold;
+    this.#hold = null;
+    this.#composer.refresh(hold);
+  }
+
+  readonly #show: ConstructorParameters<typeof Composer>[3] = (picture, positions, hold) => {
+    this.#graph = picture.graph;
+    this.#stage.show({ ...picture, selection: this.#choices.selection }, positions, hold);
+    this.#outline.update(picture.graph);
+    const isFirst = this.#isFirst && this.model.nodes.size > 0;
+    if (!isFirst) return;
+    this.#isFirst = false;
+    this.#root.dataset.ready = "true";
+    if (this.#stage.fitZoom < LEGIBLE && this.#choices.retreat()) this.#refresh();
+  };
+
+  #onSelection(): void {
+    const selection = this.#choices.selection;
+    this.#root.classList.toggle("fs-with-selection", selection !== null);
+    this.#stage.setSelection(selection);
+    this.#outline.mark(selection);
+    this.#inspector.update(this.model, selection);
+    this.#crumbs.update(this.model, selection);
+  }
+
+  #select(box: BoxId | null, bringIn = false): void {
+    this.#choices.select(box === ROOT ? null : box);
+    if (box !== null && bringIn) this.#stage.reveal(box);
+  }
+
+  /** Selects a box that may lie in closed scopes, and opens them. */
+  #go(box: BoxId): void {
+    const op = opOf(box);
+    const home = op === null ? (this.model.tree.get(pathOf(box) ?? "")?.parent?.path ?? "") : this.model.tree.homeOf(op).path;
+    const closed = pathParts(home).find((path) => !this.#choices.isOpen(path));
+    if (closed !== undefined) this.#hold = scopeBox(closed);
+    this.#choices.reveal(pathParts(home));
+    this.#select(box, closed === undefined);
+  }
+
+  #toggle(box: BoxId): void {
+    const path = pathOf(box);
+    if (path !== null && path !== "") this.#setOpen(path, !this.#choices.isOpen(path));
+  }
+
+  #setOpen(path: string, open: boolean): void {
+    this.#hold = scopeBox(path);
+    this.#choices.setOpen(path, open);
+  }
+
+  #export(): void {
+    const picture = this.#stage.currentScene();
+    const name = (this.model.name || "graph").replace(/[^\w.-]+/g, "_");
+    if (picture) saveText(toSvg(picture), `${name}.svg`, "image/svg+xml");
+  }
+}

@@ -1,0 +1,198 @@
+/** The canvas: keeps scene and camera, draws at most once a frame, moves from layout to layout. */
+import { EMPTY, type Positions } from "../layout/types.js";
+import { boxAt } from "../layout/hit.js";
+import { between } from "../layout/tween.js";
+import type { BoxId } from "../model/ids.js";
+import { paint, type Camera } from "../render/paint.js";
+import { scene, type Picture } from "../render/scene.js";
+import type { Scene } from "../render/marks.js";
+import { LIGHT, type Theme } from "../render/theme.js";
+import type { SessionState } from "../wire/messages.js";
+import { bringIn, fitCamera, holdStill, zoomAt } from "./camera.js";
+import { make } from "./dom.js";
+
+const MOVE_MS = 180;
+/** Pictures with more boxes than this change at once. */
+const MOST_MOVING = 600;
+
+export class Stage {
+  readonly element = make("div", {
+    class: "fs-stage", tabindex: "0", role: "application", "aria-roledescription": "graph", "data-testid": "fs-stage",
+  });
+  readonly canvas = make("canvas", { "aria-hidden": "true" });
+  readonly #ctx: CanvasRenderingContext2D | null;
+  readonly #until: AbortSignal;
+  #theme: Theme = LIGHT;
+  #picture: Picture | null = null;
+  #run: SessionState | null = null;
+  #positions: Positions = EMPTY;
+  /** Where a movement started, and when; null when nothing moves. */
+  #moving: { from: Positions; camera: Camera; startedAt: number } | null = null;
+  #camera: Camera = { x: 0, y: 0, zoom: 1 };
+  #scene: Scene | null = null;
+  #frame = 0;
+  #width = 0;
+  #height = 0;
+  /** Until the user moves the picture, it is fitted to the stage. */
+  #isFitted = true;
+
+  constructor(until: AbortSignal) {
+    this.#until = until;
+    this.#ctx = this.canvas.getContext("2d");
+    this.element.append(this.canvas);
+    const observer = new ResizeObserver(() => this.#resize());
+    observer.observe(this.element);
+    until.addEventListener("abort", () => {
+      observer.disconnect();
+      cancelAnimationFrame(this.#frame);
+    }, { once: true });
+  }
+
+  get positions(): Positions {
+    return this.#positions;
+  }
+
+  get zoom(): number {
+    return this.#camera.zoom;
+  }
+
+  /** The picture as it will be when all has moved to its place. */
+  currentScene(theme: Theme = this.#theme): Scene | null {
+    return this.#picture && scene(this.#picture, this.#positions, this.#run, theme);
+  }
+
+  setTheme(theme: Theme): void {
+    this.#theme = theme;
+    this.#renew();
+  }
+
+  setRun(run: SessionState | null): void {
+    const isOther = (run?.state === "closed") !== (this.#run?.state === "closed");
+    this.#run = run;
+    if (isOther) this.#renew();
+  }
+
+  /** The same boxes with another selection. */
+  setSelection(selection: BoxId | null): void {
+    if (!this.#picture) return;
+    this.#picture = { ...this.#picture, selection };
+    this.#renew();
+  }
+
+  /** A new layout. The box `hold` stays where it is seen. */
+  show(picture: Picture, positions: Positions, hold: BoxId | null): void {
+    const from = this.#positions;
+    const camera = this.#camera;
+    this.#picture = picture;
+    this.#positions = positions;
+    const [before, after] = [from.boxes.get(hold ?? ""), positions.boxes.get(hold ?? "")];
+    if (before && after) {
+      this.#isFitted = false;
+      this.#camera = holdStill(camera, before, after);
+    } else if (this.#isFitted) {
+      this.#camera = this.#fitted();
+    }
+    const isQuiet = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const canMove = from !== EMPTY && positions.boxes.size <= MOST_MOVING && !isQuiet;
+    this.#moving = canMove ? { from, camera, startedAt: performance.now() } : null;
+    this.#renew();
+  }
+
+  fit(): void {
+    this.#isFitted = true;
+    this.#moving = null;
+    this.#camera = this.#fitted();
+    this.#draw();
+  }
+
+  /** Zoom at which the whole picture can be seen. */
+  get fitZoom(): number {
+    return this.#fitted().zoom;
+  }
+
+  zoomBy(factor: number, x = this.#width / 2, y = this.#height / 2): void {
+    this.#take(zoomAt(this.#camera, factor, x, y));
+  }
+
+  panBy(dx: number, dy: number): void {
+    this.#take({ ...this.#camera, x: this.#camera.x + dx, y: this.#camera.y + dy });
+  }
+
+  reveal(box: BoxId): void {
+    const rect = this.#positions.boxes.get(box);
+    if (rect) this.#take(bringIn(this.#camera, rect, this.#width, this.#height));
+  }
+
+  /** The box under a point of the stage. */
+  hit(x: number, y: number): BoxId | null {
+    const { x: px, y: py } = this.toPicture(x, y);
+    return this.#picture && boxAt(this.#picture.graph, this.#positions, px, py);
+  }
+
+  toPicture(x: number, y: number): { x: number; y: number } {
+    return { x: (x - this.#camera.x) / this.#camera.zoom, y: (y - this.#camera.y) / this.#camera.zoom };
+  }
+
+  #take(camera: Camera): void {
+    this.#isFitted = false;
+    this.#moving = null;
+    this.#camera = camera;
+    this.#renew();
+  }
+
+  #fitted(): Camera {
+    return fitCamera(this.#positions.w, this.#positions.h, this.#width, this.#height);
+  }
+
+  #resize(): void {
+    this.#width = this.element.clientWidth;
+    this.#height = this.element.clientHeight;
+    const ratio = devicePixelRatio || 1;
+    this.canvas.width = Math.round(this.#width * ratio);
+    this.canvas.height = Math.round(this.#height * ratio);
+    if (this.#isFitted) this.#camera = this.#fitted();
+    // At once: a resized canvas is empty, and would be seen so for a frame.
+    this.#paint();
+  }
+
+  #renew(): void {
+    this.#scene = null;
+    this.#draw();
+  }
+
+  #draw(): void {
+    if (this.#frame || this.#until.aborted) return;
+    this.#frame = requestAnimationFrame(() => {
+      this.#frame = 0;
+      this.#paint();
+    });
+  }
+
+  #paint(): void {
+    if (!this.#ctx || !this.#picture || this.#width === 0) return;
+    let camera = this.#camera;
+    if (this.#moving) camera = this.#step(this.#picture, this.#moving);
+    this.#scene ??= this.currentScene();
+    const ratio = devicePixelRatio || 1;
+    if (this.#scene) paint(this.#ctx, this.#scene, camera, this.#width, this.#height, ratio);
+    this.element.dataset.zoom = camera.zoom.toFixed(3);
+  }
+
+  /** One frame of a movement. */
+  #step(picture: Picture, moving: { from: Positions; camera: Camera; startedAt: number }): Camera {
+    const t = Math.min(1, (performance.now() - moving.startedAt) / MOVE_MS);
+    if (t >= 1) {
+      this.#moving = null;
+      this.#scene = null;
+      return this.#camera;
+    }
+    const eased = 1 - (1 - t) ** 3;
+    this.#scene = scene(picture, between(picture.graph, moving.from, this.#positions, eased), this.#run, this.#theme);
+    this.#draw();
+    const mix = (a: number, b: number): number => a + (b - a) * eased;
+    return {
+      x: mix(moving.camera.x, this.#camera.x), y: mix(moving.camera.y, this.#camera.y),
+      zoom: mix(moving.camera.zoom, this.#camera.zoom),
+    };
+  }
+}
