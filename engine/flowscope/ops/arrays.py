@@ -22,6 +22,8 @@ from flowscope.ops.broadcasting import (
     check_shape_vector,
 )
 from flowscope.ops.build import apply
+from flowscope.ops.joining import concat, parallel_stack, split, stack, unstack
+from flowscope.ops.padding import pad, repeat, tile
 from flowscope.ops.selection import (
     boolean_mask,
     clip_by_global_norm,
@@ -35,21 +37,7 @@ from flowscope.ops.selection import (
     sequence_mask,
     where,
 )
-from flowscope.ops.shaping import (
-    concat,
-    expand_dims,
-    invert_permutation,
-    pad,
-    parallel_stack,
-    repeat,
-    reshape,
-    split,
-    squeeze,
-    stack,
-    tile,
-    transpose,
-    unstack,
-)
+from flowscope.ops.shaping import expand_dims, invert_permutation, reshape, squeeze, transpose
 from flowscope.ops.slicing import (
     gather,
     gather_nd,
@@ -176,7 +164,9 @@ class Fill(Op):
         if value.shape not in (None, ()):
             raise InvalidArgumentError(f"expected a scalar to fill with, got {text(value.shape)}")
         if dims.constant is not None and (np.asarray(dims.constant) < 0).any():
-            raise InvalidArgumentError(f"expected no negative dimension, got {dims.constant.tolist()}")
+            raise InvalidArgumentError(
+                f"expected no negative dimension, got {dims.constant.tolist()}"
+            )
         return Spec(value.dtype, dims.shape_value())
 
     def grad(self, g: Tensor, y: Tensor, dims: Tensor, value: Tensor) -> Any:
@@ -208,7 +198,9 @@ class ZerosLike(Op):
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         # Contiguous whatever the input's strides are.
-        return xp.zeros(x.shape, x.dtype)[()] if x.dtype.kind != "O" else _empty_strings(xp, x.shape)
+        return (
+            xp.zeros(x.shape, x.dtype)[()] if x.dtype.kind != "O" else _empty_strings(xp, x.shape)
+        )
 
 
 @dataclass(frozen=True)
@@ -437,7 +429,9 @@ def range(
         start, limit = 0, start
     given = [start, limit, delta]
     if dtype is None:
-        tensors = [convert_to_tensor(v) for v in given if isinstance(v, Tensor) or hasattr(v, "dtype")]
+        tensors = [
+            convert_to_tensor(v) for v in given if isinstance(v, Tensor) or hasattr(v, "dtype")
+        ]
         found = [t.dtype for t in tensors] or [dtypes.int32]
         if any(isinstance(v, float) for v in given):
             found.append(dtypes.float32)
@@ -446,7 +440,9 @@ def range(
     from flowscope.ops.casting import cast
 
     dtype = as_dtype(dtype)
-    a, b, c = [cast(v, dtype) if isinstance(v, Tensor) else convert_to_tensor(v, dtype) for v in given]
+    a, b, c = [
+        cast(v, dtype) if isinstance(v, Tensor) else convert_to_tensor(v, dtype) for v in given
+    ]
     return apply(_RANGE, a, b, c, name=name)
 
 

@@ -104,7 +104,12 @@ _SUM_TO = SumTo()
 
 def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
     """Returns `input` repeated along new leading axes and axes of length 1 up to `shape`."""
-    return apply(_BROADCAST_TO, convert_to_tensor(input), convert_to_tensor(shape, None, None, "int32"), name=name)
+    return apply(
+        _BROADCAST_TO,
+        convert_to_tensor(input),
+        convert_to_tensor(shape, None, None, "int32"),
+        name=name,
+    )
 
 
 def sum_to(x: Tensor, shape: Tensor) -> Tensor:

@@ -135,7 +135,9 @@ class Complex(Op):
         return unbroadcast(real(g), re, im), unbroadcast(imag(g), im, re)
 
     def kernel(self, xp: ArrayModule, re: Array, im: Array) -> Array:
-        out = xp.empty(xp.broadcast(re, im).shape, xp.complex64 if re.dtype.itemsize == 4 else xp.complex128)
+        out = xp.empty(
+            xp.broadcast(re, im).shape, xp.complex64 if re.dtype.itemsize == 4 else xp.complex128
+        )
         out.real, out.imag = re, im
         return out[()]
 

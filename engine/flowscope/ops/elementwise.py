@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, constant, convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
 from flowscope.ops.casting import cast, conj
-from flowscope.ops.table import binary_op, bool_, unary_op
+from flowscope.ops.table import BinaryFunction, UnaryFunction, binary_op, bool_, unary_op
 
 __all__ = [
     "abs",
@@ -93,7 +95,9 @@ def _times(g: Tensor, derivative: Any) -> Tensor:
 
 def _check_divisor(xp: ArrayModule, divisor: Array) -> None:
     if not xp.all(divisor):
-        raise InvalidArgumentError("integer division by zero: expected a divisor without zeros, got one")
+        raise InvalidArgumentError(
+            "integer division by zero: expected a divisor without zeros, got one"
+        )
 
 
 def _floor_div(self: Any, xp: ArrayModule, a: Array, b: Array) -> Array:
@@ -111,7 +115,9 @@ def _floor_mod(self: Any, xp: ArrayModule, a: Array, b: Array) -> Array:
 
 def _pow(self: Any, xp: ArrayModule, a: Array, b: Array) -> Array:
     if b.dtype.kind == "i" and (b < 0).any():
-        raise InvalidArgumentError("expected non-negative exponents for integers, got a negative one")
+        raise InvalidArgumentError(
+            "expected non-negative exponents for integers, got a negative one"
+        )
     return xp.power(a, b)
 
 
@@ -130,147 +136,147 @@ def _xdivy(self: Any, xp: ArrayModule, a: Array, b: Array) -> Array:
 # -- arithmetic -----------------------------------------------------------------------------------
 
 # fmt: off
-add = binary_op(
+add: BinaryFunction = binary_op(
     "add", "Add", "x + y, element by element.", "{0} + {1}", "fiucs",
     lambda g, y, a, b: (g, g), folds=True)
-subtract = binary_op(
+subtract: BinaryFunction = binary_op(
     "subtract", "Sub", "x - y, element by element.", "{0} - {1}", "fiuc",
     lambda g, y, a, b: (g, negative(g)), folds=True)
-multiply = binary_op(
+multiply: BinaryFunction = binary_op(
     "multiply", "Mul", "x * y, element by element.", "{0} * {1}", "fiuc",
     lambda g, y, a, b: (_times(g, b), _times(g, a)), "ab", folds=True)
-realdiv = binary_op(
+realdiv: BinaryFunction = binary_op(
     "realdiv", "RealDiv", "x / y, element by element, of floating-point numbers.", "{0} / {1}", "fc",
     lambda g, y, a, b: (_over(g, b), negative(_times(g, realdiv(y, b)))), "by")
-_floordiv = binary_op(
+_floordiv: BinaryFunction = binary_op(
     "floordiv", "FloorDiv",
     "The largest integer not above x / y; an error where integers are divided by zero.", "",
     "fiu", folds=True, kernel=_floor_div)
-floormod = binary_op(
+floormod: BinaryFunction = binary_op(
     "floormod", "FloorMod",
     "x - y * floor(x / y): it has y's sign; an error where integers are divided by zero.", "",
     "fiu", lambda g, y, a, b: (g, negative(multiply(g, _floordiv(a, b)))), "ab", folds=True,
     kernel=_floor_mod)
-pow = binary_op(
+pow: BinaryFunction = binary_op(
     "pow", "Pow", "x to the power of y, element by element.", "", "fiuc",
     lambda g, y, a, b: _pow_grad(g, y, a, b), "aby", kernel=_pow)
-maximum = binary_op(
+maximum: BinaryFunction = binary_op(
     "maximum", "Maximum", "The larger of x and y; NaN if one is.", "xp.maximum({0}, {1})", "fiu",
     lambda g, y, a, b: _choice_grad(g, greater_equal(a, b)), "ab",
     "({0} if {0} >= {1} or {0} != {0} else {1})", folds=True)
-minimum = binary_op(
+minimum: BinaryFunction = binary_op(
     "minimum", "Minimum", "The smaller of x and y; NaN if one is.", "xp.minimum({0}, {1})", "fiu",
     lambda g, y, a, b: _choice_grad(g, less_equal(a, b)), "ab",
     "({0} if {0} <= {1} or {0} != {0} else {1})", folds=True)
-squared_difference = binary_op(
+squared_difference: BinaryFunction = binary_op(
     "squared_difference", "SquaredDifference", "(x - y) * (x - y), element by element.",
     "xp.square({0} - {1})", "fi",
     lambda g, y, a, b: _opposite(multiply(multiply(2.0, g), subtract(a, b))), "ab")
-atan2 = binary_op(
+atan2: BinaryFunction = binary_op(
     "atan2", "Atan2", "The angle of the point (y, x), in (-pi, pi]; x comes second.",
     "xp.arctan2({0}, {1})", "f",
     lambda g, y, a, b: _atan2_grad(g, a, b), "ab")
-div_no_nan = binary_op(
+div_no_nan: BinaryFunction = binary_op(
     "div_no_nan", "DivNoNan", "x / y, and 0 where y is 0.", "", "f",
     lambda g, y, a, b: (div_no_nan(g, b), multiply(g, div_no_nan(negative(y), b))), "by",
     kernel=_div_no_nan, name="div_no_nan")
-xlogy = binary_op(
+xlogy: BinaryFunction = binary_op(
     "xlogy", "Xlogy", "x * log(y), and 0 where x is 0.", "", "f",
     lambda g, y, a, b: (multiply(g, xlogy(_nonzero(a), b)), multiply(g, xdivy(a, b))), "ab",
     kernel=_xlogy)
-xdivy = binary_op(
+xdivy: BinaryFunction = binary_op(
     "xdivy", "Xdivy", "x / y, and 0 where x is 0.", "", "f",
     lambda g, y, a, b: (
         multiply(g, xdivy(_nonzero(a), b)), multiply(g, negative(xdivy(a, square(b))))), "ab",
     kernel=_xdivy)
 
-negative = unary_op(
+negative: UnaryFunction = unary_op(
     "negative", "Neg", "-x, element by element.", "-{0}", "fiuc",
     lambda g, y, x: negative(g), folds=True)
-abs = unary_op(
+abs: UnaryFunction = unary_op(
     "abs", "Abs", "The absolute value, element by element.", "xp.abs({0})", "fiu",
     lambda g, y, x: multiply(g, sign(x)), "x", "abs({0})")
-sign = unary_op(
+sign: UnaryFunction = unary_op(
     "sign", "Sign", "-1, 0 or 1 by x's sign; x / |x| for complex numbers.", "xp.sign({0})", "fiuc",
     lambda g, y, x: multiply(g, 0.0))
-square = unary_op(
+square: UnaryFunction = unary_op(
     "square", "Square", "x * x, element by element.", "xp.square({0})", "fiuc",
     lambda g, y, x: _times(g, multiply(2.0, x)), "x", "{0} * {0}")
-sqrt = unary_op(
+sqrt: UnaryFunction = unary_op(
     "sqrt", "Sqrt", "The square root, element by element.", "xp.sqrt({0})", "fc",
     lambda g, y, x: _over(multiply(g, 0.5), y), "y")
-rsqrt = unary_op(
+rsqrt: UnaryFunction = unary_op(
     "rsqrt", "Rsqrt", "1 / sqrt(x), element by element.", "xp.reciprocal(xp.sqrt({0}))", "fc",
     lambda g, y, x: _times(multiply(g, -0.5), multiply(square(y), y)), "y")
-reciprocal = unary_op(
+reciprocal: UnaryFunction = unary_op(
     "reciprocal", "Reciprocal", "1 / x, element by element.", "xp.reciprocal({0})", "fc",
     lambda g, y, x: negative(_times(g, square(y))), "y")
-floor = unary_op("floor", "Floor", "The largest integer not above x.", "xp.floor({0})", "f")
-ceil = unary_op("ceil", "Ceil", "The smallest integer not below x.", "xp.ceil({0})", "f")
-rint = unary_op("rint", "Rint", "The nearest integer; halves to the even one.", "xp.rint({0})", "f")
+floor: UnaryFunction = unary_op("floor", "Floor", "The largest integer not above x.", "xp.floor({0})", "f")
+ceil: UnaryFunction = unary_op("ceil", "Ceil", "The smallest integer not below x.", "xp.ceil({0})", "f")
+rint: UnaryFunction = unary_op("rint", "Rint", "The nearest integer; halves to the even one.", "xp.rint({0})", "f")
 
 # -- functions ------------------------------------------------------------------------------------
 
-exp = unary_op(
+exp: UnaryFunction = unary_op(
     "exp", "Exp", "e to the power of x.", "xp.exp({0})", "fc",
     lambda g, y, x: _times(g, y), "y")
-expm1 = unary_op(
+expm1: UnaryFunction = unary_op(
     "expm1", "Expm1", "exp(x) - 1, exact near 0.", "xp.expm1({0})", "fc",
     lambda g, y, x: _times(g, exp(x)), "x")
-log = unary_op(
+log: UnaryFunction = unary_op(
     "log", "Log", "The natural logarithm.", "xp.log({0})", "fc",
     lambda g, y, x: _over(g, x), "x")
-log1p = unary_op(
+log1p: UnaryFunction = unary_op(
     "log1p", "Log1p", "log(1 + x), exact near 0.", "xp.log1p({0})", "fc",
     lambda g, y, x: _over(g, add(1.0, x)), "x")
-sin = unary_op(
+sin: UnaryFunction = unary_op(
     "sin", "Sin", "The sine.", "xp.sin({0})", "fc",
     lambda g, y, x: _times(g, cos(x)), "x")
-cos = unary_op(
+cos: UnaryFunction = unary_op(
     "cos", "Cos", "The cosine.", "xp.cos({0})", "fc",
     lambda g, y, x: negative(_times(g, sin(x))), "x")
-tan = unary_op(
+tan: UnaryFunction = unary_op(
     "tan", "Tan", "The tangent.", "xp.tan({0})", "fc",
     lambda g, y, x: _times(g, add(1.0, square(y))), "y")
-asin = unary_op(
+asin: UnaryFunction = unary_op(
     "asin", "Asin", "The inverse sine.", "xp.arcsin({0})", "f",
     lambda g, y, x: multiply(g, rsqrt(subtract(1.0, square(x)))), "x")
-acos = unary_op(
+acos: UnaryFunction = unary_op(
     "acos", "Acos", "The inverse cosine.", "xp.arccos({0})", "f",
     lambda g, y, x: negative(multiply(g, rsqrt(subtract(1.0, square(x))))), "x")
-atan = unary_op(
+atan: UnaryFunction = unary_op(
     "atan", "Atan", "The inverse tangent.", "xp.arctan({0})", "f",
     lambda g, y, x: realdiv(g, add(1.0, square(x))), "x")
-sinh = unary_op(
+sinh: UnaryFunction = unary_op(
     "sinh", "Sinh", "The hyperbolic sine.", "xp.sinh({0})", "fc",
     lambda g, y, x: _times(g, cosh(x)), "x")
-cosh = unary_op(
+cosh: UnaryFunction = unary_op(
     "cosh", "Cosh", "The hyperbolic cosine.", "xp.cosh({0})", "fc",
     lambda g, y, x: _times(g, sinh(x)), "x")
-tanh = unary_op(
+tanh: UnaryFunction = unary_op(
     "tanh", "Tanh", "The hyperbolic tangent.", "xp.tanh({0})", "fc",
     lambda g, y, x: tanh_grad(y, g), "y")
-asinh = unary_op(
+asinh: UnaryFunction = unary_op(
     "asinh", "Asinh", "The inverse hyperbolic sine.", "xp.arcsinh({0})", "f",
     lambda g, y, x: multiply(g, rsqrt(add(1.0, square(x)))), "x")
-acosh = unary_op(
+acosh: UnaryFunction = unary_op(
     "acosh", "Acosh", "The inverse hyperbolic cosine.", "xp.arccosh({0})", "f",
     lambda g, y, x: multiply(g, rsqrt(subtract(square(x), 1.0))), "x")
-atanh = unary_op(
+atanh: UnaryFunction = unary_op(
     "atanh", "Atanh", "The inverse hyperbolic tangent.", "xp.arctanh({0})", "f",
     lambda g, y, x: realdiv(g, subtract(1.0, square(x))), "x")
-sigmoid = unary_op(
+sigmoid: UnaryFunction = unary_op(
     "sigmoid", "Sigmoid", "1 / (1 + exp(-x)).", "xp.reciprocal(xp.exp(-{0}) + 1)", "fc",
     lambda g, y, x: sigmoid_grad(y, g), "y")
-softplus = unary_op(
+softplus: UnaryFunction = unary_op(
     "softplus", "Softplus", "log(1 + exp(x)), without overflow.",
     "xp.log1p(xp.exp(-xp.abs({0}))) + xp.maximum({0}, 0)", "f",
     lambda g, y, x: multiply(g, sigmoid(x)), "x")
-tanh_grad = binary_op(
+tanh_grad: BinaryFunction = binary_op(
     "tanh_grad", "TanhGrad", "dy * (1 - y * y): tanh's gradient from its output y.",
     "{1} * (1 - {0} * {0})", "fc",
     lambda g, dx, y, dy: (_times(multiply(g, -2.0), multiply(y, dy)), tanh_grad(y, g)), "ab")
-sigmoid_grad = binary_op(
+sigmoid_grad: BinaryFunction = binary_op(
     "sigmoid_grad", "SigmoidGrad", "dy * y * (1 - y): sigmoid's gradient from its output y.",
     "{1} * {0} * (1 - {0})", "fc",
     lambda g, dx, y, dy: (
@@ -278,28 +284,28 @@ sigmoid_grad = binary_op(
 
 # -- comparisons and logic ------------------------------------------------------------------------
 
-equal = binary_op(
+equal: BinaryFunction = binary_op(
     "equal", "Equal", "Whether x == y, element by element.", "xp.equal({0}, {1})", "fiucbs",
     scalar="{0} == {1}", out=bool_)
-not_equal = binary_op(
+not_equal: BinaryFunction = binary_op(
     "not_equal", "NotEqual", "Whether x != y, element by element.", "xp.not_equal({0}, {1})", "fiucbs",
     scalar="{0} != {1}", out=bool_)
-less = binary_op("less", "Less", "Whether x < y, element by element.", "{0} < {1}", "fiu", out=bool_)
-less_equal = binary_op(
+less: BinaryFunction = binary_op("less", "Less", "Whether x < y, element by element.", "{0} < {1}", "fiu", out=bool_)
+less_equal: BinaryFunction = binary_op(
     "less_equal", "LessEqual", "Whether x <= y, element by element.", "{0} <= {1}", "fiu", out=bool_)
-greater = binary_op(
+greater: BinaryFunction = binary_op(
     "greater", "Greater", "Whether x > y, element by element.", "{0} > {1}", "fiu", out=bool_)
-greater_equal = binary_op(
+greater_equal: BinaryFunction = binary_op(
     "greater_equal", "GreaterEqual", "Whether x >= y, element by element.", "{0} >= {1}", "fiu",
     out=bool_)
-logical_and = binary_op("logical_and", "LogicalAnd", "x and y, element by element.", "{0} & {1}", "b")
-logical_or = binary_op("logical_or", "LogicalOr", "x or y, element by element.", "{0} | {1}", "b")
-logical_xor = binary_op(
+logical_and: BinaryFunction = binary_op("logical_and", "LogicalAnd", "x and y, element by element.", "{0} & {1}", "b")
+logical_or: BinaryFunction = binary_op("logical_or", "LogicalOr", "x or y, element by element.", "{0} | {1}", "b")
+logical_xor: BinaryFunction = binary_op(
     "logical_xor", "LogicalXor", "Whether x and y differ, element by element.", "{0} ^ {1}", "b")
-logical_not = unary_op("logical_not", "LogicalNot", "Not x, element by element.", "~{0}", "b")
-is_nan = unary_op("is_nan", "IsNan", "Whether x is NaN.", "xp.isnan({0})", "f", out=bool_)
-is_inf = unary_op("is_inf", "IsInf", "Whether x is infinite.", "xp.isinf({0})", "f", out=bool_)
-is_finite = unary_op(
+logical_not: UnaryFunction = unary_op("logical_not", "LogicalNot", "Not x, element by element.", "~{0}", "b")
+is_nan: UnaryFunction = unary_op("is_nan", "IsNan", "Whether x is NaN.", "xp.isnan({0})", "f", out=bool_)
+is_inf: UnaryFunction = unary_op("is_inf", "IsInf", "Whether x is infinite.", "xp.isinf({0})", "f", out=bool_)
+is_finite: UnaryFunction = unary_op(
     "is_finite", "IsFinite", "Whether x is neither infinite nor NaN.", "xp.isfinite({0})", "f",
     out=bool_)
 # fmt: on
@@ -336,7 +342,7 @@ def _pow_grad(g: Tensor, y: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tenso
     from flowscope.ops.selection import where
 
     if b.spec.constant is not None:
-        less_one = constant(b.spec.constant - 1, b.dtype)
+        less_one = constant(np.asarray(b.spec.constant) - 1, b.dtype)
         return _times(g, multiply(b, pow(a, less_one))), None
     base = _times(g, multiply(b, pow(a, subtract(b, 1.0))))
     good = not_equal(a, 0.0) if a.dtype.is_complex else greater(a, 0.0)

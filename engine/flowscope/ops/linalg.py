@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
-from flowscope.graph.shapes import Dims, broadcast, size_of, text
+from flowscope.graph.shapes import broadcast, size_of, text
 from flowscope.ops.broadcasting import sum_to
 from flowscope.ops.build import apply
-from flowscope.ops.casting import cast, conj
+from flowscope.ops.casting import conj
 from flowscope.ops.table import check_kind, check_same
 
 __all__ = ["matmul", "matrix_transpose", "norm", "tensordot", "trace"]
@@ -136,7 +136,9 @@ def matmul(
         raise InvalidArgumentError("expected a transpose or an adjoint of a matrix, got both")
     if isinstance(a, Tensor | Convertible) or not isinstance(b, Tensor | Convertible):
         a = convert_to_tensor(a, name="MatMul/a")
-        b = convert_to_tensor(b, None if isinstance(b, Tensor | Convertible) else a.dtype, "MatMul/b")
+        b = convert_to_tensor(
+            b, None if isinstance(b, Tensor | Convertible) else a.dtype, "MatMul/b"
+        )
     else:
         b = convert_to_tensor(b)
         a = convert_to_tensor(a, b.dtype, "MatMul/a")
@@ -145,7 +147,9 @@ def matmul(
     return apply(op, a, b, name=name)
 
 
-def matrix_transpose(a: Any, name: str | None = "matrix_transpose", conjugate: bool = False) -> Tensor:
+def matrix_transpose(
+    a: Any, name: str | None = "matrix_transpose", conjugate: bool = False
+) -> Tensor:
     """Returns `a` with its last two axes swapped; conjugated if asked for.
 
     Raises:
@@ -220,7 +224,8 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     Raises:
         InvalidArgumentError: if a rank is unknown or the axes do not pair up.
     """
-    from flowscope.ops.shaping import concat, reshape
+    from flowscope.ops.joining import concat
+    from flowscope.ops.shaping import reshape
 
     a = convert_to_tensor(a)
     b = convert_to_tensor(b, a.dtype)
@@ -250,8 +255,9 @@ def _paired(axes: Any, m: int, n: int) -> tuple[list[int], list[int]]:
 def _matrix(x: Tensor, axes: list[int], last: bool) -> tuple[Tensor, Tensor]:
     """Returns x as a matrix with `axes` flattened to its last (or first) axis, and the other sizes."""
     from flowscope.ops.arrays import shape
+    from flowscope.ops.joining import stack
     from flowscope.ops.reductions import reduce_prod
-    from flowscope.ops.shaping import reshape, stack, transpose
+    from flowscope.ops.shaping import reshape, transpose
     from flowscope.ops.slicing import gather
 
     free = [i for i in range(len(x.spec.shape or ())) if i not in axes]
@@ -262,8 +268,6 @@ def _matrix(x: Tensor, axes: list[int], last: bool) -> tuple[Tensor, Tensor]:
     outer = reduce_prod(kept)
     whole = stack([outer, inner] if last else [inner, outer])
     return reshape(transpose(x, perm), whole), kept
-
-
 
 
 operators["__matmul__"] = lambda x, y: matmul(x, y, name="matmul")

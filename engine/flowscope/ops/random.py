@@ -59,7 +59,7 @@ class RandomUniform(_Random):
     Shapes: shape [n] -> shape
     """
 
-    def kernel(self, xp: ArrayModule, rng: Any, shape: Array) -> Array:  # type: ignore[override]
+    def kernel(self, xp: ArrayModule, rng: Any, shape: Array) -> Array:
         return self._drawn(lambda t: xp.asarray(rng.random(as_sizes(shape), t))[()])
 
 
@@ -79,7 +79,7 @@ class RandomUniformInt(_Random):
                 raise InvalidArgumentError(f"expected scalar limits, got {text(s.shape)}")
         return super().infer(shape)
 
-    def kernel(self, xp: ArrayModule, rng: Any, shape: Array, low: Array, high: Array) -> Array:  # type: ignore[override]
+    def kernel(self, xp: ArrayModule, rng: Any, shape: Array, low: Array, high: Array) -> Array:
         if not low < high:
             raise InvalidArgumentError(f"expected a maxval above minval, got {high} and {low}")
         drawn = rng.integers(int(low), int(high), as_sizes(shape), self.dtype.np_dtype)
@@ -93,7 +93,7 @@ class RandomNormal(_Random):
     Shapes: shape [n] -> shape
     """
 
-    def kernel(self, xp: ArrayModule, rng: Any, shape: Array) -> Array:  # type: ignore[override]
+    def kernel(self, xp: ArrayModule, rng: Any, shape: Array) -> Array:
         return self._drawn(lambda t: xp.asarray(rng.standard_normal(as_sizes(shape), t))[()])
 
 
@@ -104,7 +104,7 @@ class TruncatedNormal(_Random):
     Shapes: shape [n] -> shape
     """
 
-    def kernel(self, xp: ArrayModule, rng: Any, shape: Array) -> Array:  # type: ignore[override]
+    def kernel(self, xp: ArrayModule, rng: Any, shape: Array) -> Array:
         def draw(dtype: Any) -> Array:
             out = rng.standard_normal(as_sizes(shape), dtype)
             flat = xp.asarray(out).reshape(-1)
@@ -126,7 +126,7 @@ class RandomShuffle(Op):
     def infer(self, x: Spec) -> Spec:
         return x.like()
 
-    def kernel(self, xp: ArrayModule, rng: Any, x: Array) -> Array:  # type: ignore[override]
+    def kernel(self, xp: ArrayModule, rng: Any, x: Array) -> Array:
         return x[rng.permutation(x.shape[0])] if x.ndim else x
 
 
@@ -150,7 +150,7 @@ class Multinomial(Op):
             raise InvalidArgumentError(f"expected logits of rank 2, got {text(logits.shape)}")
         return Spec(self.dtype, (None if logits.shape is None else logits.shape[0], self.num))
 
-    def kernel(self, xp: ArrayModule, rng: Any, logits: Array) -> Array:  # type: ignore[override]
+    def kernel(self, xp: ArrayModule, rng: Any, logits: Array) -> Array:
         # The largest of logit + Gumbel noise is a draw from the softmax.
         noise = xp.asarray(rng.gumbel(size=(logits.shape[0], self.num, logits.shape[1])))
         return (logits[:, None, :] + noise).argmax(axis=-1).astype(self.dtype.np_dtype)
@@ -186,7 +186,7 @@ def _scaled(drawn: Any, shape: Any, scale: Any, shift: Any, dtype: DType, name: 
 
     graph = get_default_graph()
     with graph.name_scope(name):
-        x = drawn(as_shape(shape, "shape"))
+        x: Tensor = drawn(as_shape(shape, "shape"))
         if not (isinstance(scale, int | float) and scale == 1):
             x = multiply(x, convert_to_tensor(scale, dtype, "scale"), "mul")
         if not (isinstance(shift, int | float) and shift == 0):
@@ -225,8 +225,8 @@ def random_uniform(
         scale = convert_to_tensor(maxval, found) - convert_to_tensor(minval, found)
     else:
         scale = maxval - minval
-    op = RandomUniform(_seed(seed, name), _float(dtype))
-    return _scaled(lambda s: apply(op, s), shape, scale, minval, found, name)
+    real = RandomUniform(_seed(seed, name), _float(dtype))
+    return _scaled(lambda s: apply(real, s), shape, scale, minval, found, name)
 
 
 def random_normal(

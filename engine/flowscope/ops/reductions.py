@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
-from flowscope.graph.constant import convert_to_tensor, get_static_value
+from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, size_of, text
+from flowscope.graph.shapes import size_of, text
 from flowscope.ops import logical
 from flowscope.ops.axes import Reduction, as_axes, positive_axis, reduced
 from flowscope.ops.build import apply, unary
@@ -39,6 +39,7 @@ __all__ = [
     "reduce_sum",
     "reduce_variance",
 ]
+
 
 def _spread(t: Tensor, x: Tensor) -> Tensor:
     """Returns `t` broadcast to the shape of x."""
@@ -117,7 +118,8 @@ def _prod_grad(op: Prod, g: Tensor, x: Tensor) -> Tensor:
     from flowscope.ops.arrays import shape
     from flowscope.ops.casting import conj
     from flowscope.ops.elementwise import multiply
-    from flowscope.ops.shaping import concat, expand_axes, reshape, transpose
+    from flowscope.ops.joining import concat
+    from flowscope.ops.shaping import expand_axes, reshape, transpose
     from flowscope.ops.slicing import gather
 
     whole = shape(x)
@@ -522,7 +524,7 @@ def reduce_euclidean_norm(
     input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
     """Returns the root of the sum of squares along axes."""
-    from flowscope.ops.casting import conj, real, cast
+    from flowscope.ops.casting import cast, conj, real
     from flowscope.ops.elementwise import multiply, sqrt
 
     x = convert_to_tensor(input_tensor)

@@ -49,7 +49,9 @@ class Select(Op):
         if x.dtype is not y.dtype:
             check_same(x, y)
         if not compatible(x.shape, y.shape):
-            raise InvalidArgumentError(f"expected both of one shape, got {text(x.shape)} and {text(y.shape)}")
+            raise InvalidArgumentError(
+                f"expected both of one shape, got {text(x.shape)} and {text(y.shape)}"
+            )
         dims = merge_dims(x.shape, y.shape)
         if condition.shape != ():
             self._check(condition.shape, dims)
@@ -71,7 +73,9 @@ class Select(Op):
 
     def kernel(self, xp: ArrayModule, condition: Array, x: Array, y: Array) -> Array:
         if np.shape(x) != np.shape(y):
-            raise InvalidArgumentError(f"expected both of one shape, got {text(x.shape)} and {text(y.shape)}")
+            raise InvalidArgumentError(
+                f"expected both of one shape, got {text(x.shape)} and {text(y.shape)}"
+            )
         if condition.ndim == 0:
             return x if condition else y
         if condition.shape != x.shape:
@@ -120,7 +124,9 @@ class ClipByValue(Op):
         for s in (low, high):
             whole = broadcast(x.shape, s.shape)
             if not compatible(whole, x.shape):
-                raise InvalidArgumentError(f"expected limits that fit {text(x.shape)}, got {text(s.shape)}")
+                raise InvalidArgumentError(
+                    f"expected limits that fit {text(x.shape)}, got {text(s.shape)}"
+                )
         return x.like()
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, low: Tensor, high: Tensor) -> Any:
@@ -232,7 +238,9 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
         return apply(_WHERE, convert_to_tensor(condition), name=name)
     if x is None or y is None:
         raise InvalidArgumentError("expected both x and y, or neither, got one")
-    condition = convert_to_tensor(condition, dtypes.bool_ if not isinstance(condition, Tensor) else None)
+    condition = convert_to_tensor(
+        condition, dtypes.bool_ if not isinstance(condition, Tensor) else None
+    )
     if isinstance(y, Tensor | Convertible) and not isinstance(x, Tensor | Convertible):
         y = convert_to_tensor(y)
         x = convert_to_tensor(x, y.dtype)
@@ -244,7 +252,9 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 select = where
 
 
-def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Tensor:
+def clip_by_value(
+    t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None
+) -> Tensor:
     """Returns `t` cut to [clip_value_min, clip_value_max].
 
     Args:
@@ -255,7 +265,9 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
     """
     t = convert_to_tensor(t)
     low, high = (
-        v if isinstance(v, Tensor) else convert_to_tensor(v, None if isinstance(v, Convertible) else t.dtype)
+        v
+        if isinstance(v, Tensor)
+        else convert_to_tensor(v, None if isinstance(v, Convertible) else t.dtype)
         for v in (clip_value_min, clip_value_max)
     )
     return apply(_CLIP, t, low, high, name=name or "clip_by_value")
@@ -337,7 +349,9 @@ def one_hot(
     """
     length = get_static_value(depth)
     if length is None:
-        raise InvalidArgumentError(f"expected a depth known while the graph is built, got {depth!r}")
+        raise InvalidArgumentError(
+            f"expected a depth known while the graph is built, got {depth!r}"
+        )
     if dtype is None:
         given = [convert_to_tensor(v).dtype for v in (on_value, off_value) if v is not None]
         dtype = given[0] if given else dtypes.float32
@@ -398,8 +412,9 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
         axis: First of the masked axes, 0 by default.
     """
     from flowscope.ops.arrays import shape
+    from flowscope.ops.joining import concat
     from flowscope.ops.reductions import reduce_prod
-    from flowscope.ops.shaping import concat, reshape, squeeze
+    from flowscope.ops.shaping import reshape, squeeze
     from flowscope.ops.slicing import gather
 
     x, mask = convert_to_tensor(tensor), convert_to_tensor(mask)
@@ -413,7 +428,9 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
         first = positive_axis(first, len(x.spec.shape))
         masked = x.spec.shape[first : first + rank]
         if not compatible(masked, mask.spec.shape):
-            raise InvalidArgumentError(f"expected a mask of shape {text(masked)}, got {text(mask.spec.shape)}")
+            raise InvalidArgumentError(
+                f"expected a mask of shape {text(masked)}, got {text(mask.spec.shape)}"
+            )
     with x.graph.name_scope(name or "boolean_mask"):
         if rank > 1:
             sizes = shape(x)
@@ -423,7 +440,9 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
         return gather(x, places, axis=first)
 
 
-def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, name: str | None = None) -> Tensor:
+def sequence_mask(
+    lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, name: str | None = None
+) -> Tensor:
     """Returns bools that are true at the first `lengths[i]` positions of row i.
 
     Args:

@@ -16,7 +16,7 @@ from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
-from flowscope.graph.shapes import Dims, Dimension, compatible, text
+from flowscope.graph.shapes import Dimension, Dims, compatible, text
 from flowscope.ops.axes import as_axes, positive_axis
 from flowscope.ops.broadcasting import as_sizes, check_shape_vector
 from flowscope.ops.build import apply, unary
@@ -118,7 +118,9 @@ def _sliced(dims: Any, parts: list[Any]) -> Any:
     """Returns the static shape of a part; raises InvalidArgumentError if an index is out of range."""
     used = sum(p is not None and p is not Ellipsis for p in parts)
     if used > len(dims):
-        raise InvalidArgumentError(f"expected at most {len(dims)} indices for {text(dims)}, got {used}")
+        raise InvalidArgumentError(
+            f"expected at most {len(dims)} indices for {text(dims)}, got {used}"
+        )
     if Ellipsis not in parts:
         parts = [*parts, Ellipsis]
     out: list[int | None] = []
@@ -133,7 +135,9 @@ def _sliced(dims: Any, parts: list[Any]) -> Any:
         else:
             d = next(rest)
             if p is not _Later and d is not None and not -d <= p < d:
-                raise InvalidArgumentError(f"expected an index in [{-d}, {d}), got {p} for {text(dims)}")
+                raise InvalidArgumentError(
+                    f"expected an index in [{-d}, {d}), got {p} for {text(dims)}"
+                )
     return tuple(out)
 
 
@@ -152,11 +156,14 @@ def _length(d: int | None, s: builtins.slice) -> int | None:
 def _value(x: Spec, dims: Any, parts: list[Any]) -> Spec:
     """Returns the Spec of a part of an integer vector, with what is known of its value."""
     values = x.shape_value()
-    later = any(p is _Later or (isinstance(p, builtins.slice) and _Later in (p.start, p.stop, p.step)) for p in parts)
+    later = any(
+        p is _Later or (isinstance(p, builtins.slice) and _Later in (p.start, p.stop, p.step))
+        for p in parts
+    )
     if values is None or later:
         return Spec(x.dtype, dims)
     if x.constant is not None:
-        return Spec(x.dtype, dims, x.constant[tuple(parts)])
+        return Spec(x.dtype, dims, np.asarray(x.constant)[tuple(parts)][()])
     picked = np.array(values, object)[tuple(parts)]
     if dims != ():
         return Spec(x.dtype, dims, None, tuple(picked.tolist()))
@@ -181,7 +188,8 @@ def getitem(x: Any, key: Any, name: str = "strided_slice") -> Tensor:
             `fs.gather`.
     """
     x = convert_to_tensor(x)
-    parts, inputs = [], []
+    parts: list[Part] = []
+    inputs: list[Tensor] = []
 
     def number(v: Any) -> Any:
         if v is None or isinstance(v, int):
@@ -196,7 +204,9 @@ def getitem(x: Any, key: Any, name: str = "strided_slice") -> Tensor:
         try:
             return operator.index(v)
         except TypeError:
-            raise DTypeError(f"expected integers, slices, None and ... as indices, got {v!r}") from None
+            raise DTypeError(
+                f"expected integers, slices, None and ... as indices, got {v!r}"
+            ) from None
 
     for k in key if isinstance(key, tuple) else (key,):
         if k is None:
@@ -230,7 +240,9 @@ class Slice(Op):
         for s in (begin, size):
             check_shape_vector(s)
             if not compatible(s.shape, (x.rank,)):
-                raise InvalidArgumentError(f"expected {x.rank} numbers, one per axis, got {text(s.shape)}")
+                raise InvalidArgumentError(
+                    f"expected {x.rank} numbers, one per axis, got {text(s.shape)}"
+                )
         sizes = size.shape_value()
         if size.constant is None or begin.constant is None or x.shape is None:
             # A size from dims may stand for -1 where it is not known.
@@ -256,7 +268,9 @@ def _block(d: int | None, begin: int, n: int) -> int | None:
     if d is None:
         return None if n < 0 else n
     if not 0 <= begin <= d or n < -1 or begin + n > d:
-        raise InvalidArgumentError(f"expected a block inside an axis of {d}, got {n} from {begin} on")
+        raise InvalidArgumentError(
+            f"expected a block inside an axis of {d}, got {n} from {begin} on"
+        )
     return d - begin if n < 0 else n
 
 
@@ -306,7 +320,9 @@ class Gather(Op):
         if any(not 0 <= i < len(values) for i in places):
             return spec
         if x.constant is not None:
-            return Spec(x.dtype, spec.shape, x.constant[indices.constant])
+            return Spec(
+                x.dtype, spec.shape, np.asarray(x.constant)[np.asarray(indices.constant)][()]
+            )
         picked = tuple([values[i] for i in places])
         if None in picked:
             return Spec(x.dtype, spec.shape, None, picked)
@@ -371,7 +387,9 @@ class GatherNd(Op):
             return Spec(x.dtype, None)
         k = indices.shape[-1]
         if k > len(x.shape):
-            raise InvalidArgumentError(f"expected at most {len(x.shape)} numbers per position, got {k}")
+            raise InvalidArgumentError(
+                f"expected at most {len(x.shape)} numbers per position, got {k}"
+            )
         return Spec(x.dtype, (*indices.shape[:-1], *x.shape[k:]))
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, indices: Tensor) -> Any:
@@ -408,7 +426,9 @@ class ScatterNd(Op):
         if indices.shape and indices.shape[-1] is not None and dims is not None:
             wanted = (*indices.shape[:-1], *dims[indices.shape[-1] :])
         if not compatible(wanted, updates.shape):
-            raise InvalidArgumentError(f"expected updates of shape {text(wanted)}, got {text(updates.shape)}")
+            raise InvalidArgumentError(
+                f"expected updates of shape {text(wanted)}, got {text(updates.shape)}"
+            )
         return Spec(updates.dtype, dims)
 
     def grad(self, g: Tensor, y: Tensor, indices: Tensor, updates: Tensor, shape: Tensor) -> Any:
@@ -528,7 +548,12 @@ def gather(
     """
     axes = as_axes(axis) or (0,)
     x = convert_to_tensor(params)
-    return apply(Gather(axes[0]), x, convert_to_tensor(indices, None, None, dtypes.int32), name=name or "GatherV2")
+    return apply(
+        Gather(axes[0]),
+        x,
+        convert_to_tensor(indices, None, None, dtypes.int32),
+        name=name or "GatherV2",
+    )
 
 
 def gather_nd(params: Any, indices: Any, name: str | None = None) -> Tensor:

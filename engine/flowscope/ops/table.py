@@ -25,6 +25,12 @@ from flowscope.ops.build import binary, unary
 #: Constants of at most so many elements are computed while the graph is built: shapes and indices.
 FOLD_SIZE = 16
 
+_ONE = "Args:\n    x: A tensor.\n    name: Name of the operation."
+_TWO = (
+    "Args:\n    x: A tensor.\n    y: A tensor of the same dtype; the shapes are broadcast.\n"
+    "    name: Name of the operation."
+)
+
 _KINDS = {
     "f": "floating-point",
     "i": "integer",
@@ -50,7 +56,9 @@ def check_same(a: Spec, b: Spec) -> None:
 def folded(op: Op, spec: Spec, *inputs: Spec) -> Spec:
     """Returns `spec` with its value, where all inputs are small integer constants."""
     values = [s.constant for s in inputs]
-    if any(v is None or v.size > FOLD_SIZE or s.dtype.kind not in "iu" for v, s in zip(values, inputs)):
+    if any(
+        v is None or v.size > FOLD_SIZE or s.dtype.kind not in "iu" for v, s in zip(values, inputs)
+    ):
         return spec
     try:
         with np.errstate(all="ignore"):
@@ -88,7 +96,9 @@ class Binary(Op, abstract=True):
             check_same(a, b)
         if dtype.kind not in self.kinds:
             check_kind(dtype, self.kinds)
-        spec = Spec(self.out or dtype, a.shape if a.shape == b.shape else broadcast(a.shape, b.shape))
+        spec = Spec(
+            self.out or dtype, a.shape if a.shape == b.shape else broadcast(a.shape, b.shape)
+        )
         if self.folds and a.constant is not None and b.constant is not None:
             return folded(self, spec, a, b)
         return spec
@@ -154,7 +164,8 @@ def unary_op(
     def call(x: Any, name: str | None = None) -> Tensor:
         return unary(op, x, name or default)
 
-    return _named(call, function, f"{doc}\n\nArgs:\n    x: A tensor.\n    name: Name of the operation.")
+    result: UnaryFunction = _named(call, function, f"{doc}\n\n{_ONE}")
+    return result
 
 
 def binary_op(
@@ -200,12 +211,8 @@ def binary_op(
     def call(x: Any, y: Any, name: str | None = None) -> Tensor:
         return binary(op, x, y, name or default)
 
-    return _named(
-        call,
-        function,
-        f"{doc}\n\nArgs:\n    x: A tensor.\n    y: A tensor of the same dtype; the shapes are broadcast."
-        "\n    name: Name of the operation.",
-    )
+    result: BinaryFunction = _named(call, function, f"{doc}\n\n{_TWO}")
+    return result
 
 
 def _compiled(template: str, parameters: str) -> Callable[..., Any]:
@@ -232,7 +239,7 @@ def _define(
         "grad_reads": reads,
         "is_differentiable": differentiable,
     }
-    cls = dataclass(frozen=True)(type(op_type, (base,), namespace))
+    cls: Any = dataclass(frozen=True)(type(op_type, (base,), namespace))
     module[op_type] = cls  # where pickle looks for it
     return cls()  # type: ignore[no-any-return]
 

@@ -1,0 +1,199 @@
+"""Activation functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.operation import Tensor
+from flowscope.ops.build import apply, unary
+from flowscope.ops.casting import cast
+from flowscope.ops.elementwise import (
+    abs,
+    add,
+    maximum,
+    multiply,
+    negative,
+    realdiv,
+    sigmoid,
+    square,
+    subtract,
+)
+from flowscope.ops.table import BinaryFunction, UnaryFunction, binary_op, check_kind, unary_op
+
+__all__ = [
+    "elu",
+    "leaky_relu",
+    "relu",
+    "relu6",
+    "selu",
+    "softsign",
+    "swish",
+]
+
+
+_relu: UnaryFunction = unary_op(
+    "relu",
+    "Relu",
+    "max(x, 0), element by element.",
+    "xp.maximum({0}, 0)",
+    "fi",
+    lambda g, y, x: relu_grad(g, y),
+    "y",
+)
+
+
+_relu6: UnaryFunction = unary_op(
+    "relu6",
+    "Relu6",
+    "min(max(x, 0), 6), element by element.",
+    "xp.minimum(xp.maximum({0}, 0), 6)",
+    "fi",
+    lambda g, y, x: relu6_grad(g, y),
+    "y",
+)
+
+
+_elu: UnaryFunction = unary_op(
+    "elu",
+    "Elu",
+    "x where it is positive, else exp(x) - 1.",
+    "xp.maximum({0}, 0) + xp.expm1(xp.minimum({0}, 0))",
+    "f",
+    lambda g, y, x: elu_grad(g, y),
+    "y",
+)
+
+
+_softsign: UnaryFunction = unary_op(
+    "softsign",
+    "Softsign",
+    "x / (|x| + 1), element by element.",
+    "{0} / (xp.abs({0}) + 1)",
+    "f",
+    lambda g, y, x: realdiv(g, square(add(1.0, abs(x)))),
+    "x",
+)
+
+
+relu_grad: BinaryFunction = binary_op(
+    "relu_grad",
+    "ReluGrad",
+    "g where relu's output y is positive, else 0.",
+    "{0} * ({1} > 0)",
+    "fi",
+    lambda g, dx, dy, y: (relu_grad(g, y), None),
+    "b",
+)
+
+
+relu6_grad: BinaryFunction = binary_op(
+    "relu6_grad",
+    "Relu6Grad",
+    "g where relu6's output y is between 0 and 6, else 0.",
+    "{0} * (({1} > 0) & ({1} < 6))",
+    "fi",
+    lambda g, dx, dy, y: (relu6_grad(g, y), None),
+    "b",
+)
+
+
+elu_grad: BinaryFunction = binary_op(
+    "elu_grad",
+    "EluGrad",
+    "g where elu's output y is positive, else g * (y + 1).",
+    "{0} * (xp.minimum({1}, 0) + 1)",
+    "f",
+    lambda g, dx, dy, y: (
+        elu_grad(g, y),
+        multiply(multiply(g, dy), cast(negative(y) > 0.0, g.dtype)),
+    ),
+    "ab",
+)
+
+
+SELU_SCALE = 1.0507009873554804934193349852946
+
+
+SELU_ALPHA = 1.6732632423543772848170429916717
+
+
+@dataclass(frozen=True)
+class LeakyRelu(Op):
+    """x where it is positive, else alpha * x."""
+
+    alpha: float = 0.2
+    grad_reads: ClassVar[Any] = ("x",)
+
+    def infer(self, x: Spec) -> Spec:
+        check_kind(x.dtype, "f")
+        return x.like()
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (apply(LeakyReluGrad(self.alpha), g, x),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return xp.where(x > 0, x, x * x.dtype.type(self.alpha))[()]
+
+
+@dataclass(frozen=True)
+class LeakyReluGrad(Op):
+    """g where x is positive, else alpha * g."""
+
+    alpha: float
+    grad_reads: ClassVar[Any] = ("x",)
+
+    def infer(self, dy: Spec, x: Spec) -> Spec:
+        return x.like()
+
+    def grad(self, g: Tensor, y: Tensor, dy: Tensor, x: Tensor) -> Any:
+        return apply(self, g, x), None
+
+    def kernel(self, xp: ArrayModule, dy: Array, x: Array) -> Array:
+        return xp.where(x > 0, dy, dy * dy.dtype.type(self.alpha))[()]
+
+
+def relu(features: Any, name: str | None = None) -> Tensor:
+    """Returns max(features, 0), element by element."""
+    return _relu(features, name)
+
+
+def relu6(features: Any, name: str | None = None) -> Tensor:
+    """Returns min(max(features, 0), 6), element by element."""
+    return _relu6(features, name)
+
+
+def elu(features: Any, name: str | None = None) -> Tensor:
+    """Returns features where they are positive, else exp(features) - 1."""
+    return _elu(features, name)
+
+
+def selu(features: Any, name: str | None = None) -> Tensor:
+    """Returns the scaled elu that keeps mean 0 and variance 1.
+
+    Source: Klambauer et al. 2017.
+    """
+    x = convert_to_tensor(features)
+    with x.graph.name_scope(name or "Selu"):
+        positive = maximum(x, 0.0)
+        return multiply(
+            SELU_SCALE, add(positive, multiply(SELU_ALPHA, _elu(subtract(x, positive))))
+        )
+
+
+def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
+    """Returns features where they are positive, else alpha * features."""
+    return unary(LeakyRelu(float(alpha)), features, name)
+
+
+def softsign(features: Any, name: str | None = None) -> Tensor:
+    """Returns features / (|features| + 1)."""
+    return _softsign(features, name)
+
+
+def swish(features: Any, name: str | None = None) -> Tensor:
+    """Returns features * sigmoid(features)."""
+    x = convert_to_tensor(features)
+    return multiply(x, sigmoid(x), name or "swish")
