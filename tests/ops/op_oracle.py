@@ -1,0 +1,94 @@
+"""An independent evaluator: it walks the graph by kernels, one after the other, and checks each on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from flowscope.graph.op import kernel_of
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.shapes import compatible
+
+
+def evaluate(fetches: list[Tensor], feeds: dict[Tensor, Any]) -> list[Any]:
+    """Returns the values of `fetches`; every operation on the way keeps its promises, or this asserts."""
+    values: dict[Tensor, Any] = dict(feeds)
+    with np.errstate(all="ignore"):
+        for op in _needed(fetches, feeds):
+            _invoke(op, values)
+    return [values[t] for t in fetches]
+
+
+def _needed(fetches: list[Tensor], feeds: dict[Tensor, Any]) -> list[Operation]:
+    found: set[Operation] = set()
+    stack = [t.op for t in fetches if t not in feeds]
+    while stack:
+        op = stack.pop()
+        if op not in found:
+            found.add(op)
+            stack += [t.op for t in op.inputs if t not in feeds]
+            stack += [c for c in op.control_inputs if not feeds.keys() & set(c.outputs)]
+    return sorted(found, key=lambda op: op.id)
+
+
+def _invoke(op: Operation, values: dict[Tensor, Any]) -> None:
+    definition = op.definition
+    inputs = [values[t] for t in op.inputs]
+    copies = [np.copy(v) for v in inputs]
+    leading = [np, np.random.default_rng(definition.seed)] if definition.is_random else [np]
+    result = kernel_of(definition, "CPU")(*leading, *inputs)
+    for before, after in zip(copies, inputs):
+        assert same_bits(before, np.asarray(after)), f"{op.type} changed an input"
+    _check_templates(op, inputs, result)
+    outputs = result if isinstance(result, tuple) else (result,) if op.outputs else ()
+    assert len(outputs) == len(op.outputs), op
+    for t, v in zip(op.outputs, outputs):
+        check_promise(t, v)
+        if not definition.views:
+            assert not any(np.shares_memory(v, i) for i in inputs), f"{op.type} is a view of an input"
+        values[t] = v
+
+
+def _check_templates(op: Operation, inputs: list[Any], result: Any) -> None:
+    template = op.definition.template
+    names = {f"x{i}": v for i, v in enumerate(inputs)}
+    if template is not None and op.outputs:
+        made = eval(template.format(*names), {"xp": np, **names})
+        assert same_bits(made, result), f"template of {op.type}: {made!r} is not {result!r}"
+    scalar = op.definition.scalar_template
+    if scalar is not None and all(isinstance(v, np.number) for v in inputs):
+        made = eval(scalar.format(*names), {"xp": np, **names})
+        assert same_bits(made, result), f"scalar template of {op.type}: {made!r} is not {result!r}"
+
+
+def check_promise(t: Tensor, value: Any) -> None:
+    """Asserts that a value has the dtype, shape and constant that were inferred."""
+    spec = t.spec
+    if spec.dtype.kind == "s":
+        return
+    assert isinstance(value, np.ndarray if np.ndim(value) else np.generic), (t, type(value))
+    assert value.dtype == spec.dtype.np_dtype, (t, value.dtype)
+    assert compatible(spec.shape, value.shape), (t, value.shape)
+    if spec.constant is not None:
+        assert same_bits(np.asarray(spec.constant), value), (t, spec.constant, value)
+    if spec.dims is not None:
+        flat = np.reshape(value, -1).tolist()
+        assert compatible(spec.dims, tuple(d if d >= 0 else None for d in flat)), (t, spec.dims, value)
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Whether two values (or tuples of them) are equal to the last bit; NaN is NaN."""
+    if isinstance(a, tuple):
+        return isinstance(b, tuple) and all(same_bits(x, y) for x, y in zip(a, b, strict=True))
+    x, y = np.asarray(a), np.asarray(b)
+    if x.dtype != y.dtype or x.shape != y.shape:
+        return False
+    if x.dtype.kind == "O":
+        return x.tolist() == y.tolist()
+    return x.tobytes() == y.tobytes() or (x.dtype.kind in "fc" and _equal_but_nans(x, y))
+
+
+def _equal_but_nans(x: Any, y: Any) -> bool:
+    return bool(np.array_equal(np.where(np.isnan(x), 0, x), np.where(np.isnan(y), 0, y))) and bool(
+        (np.isnan(x) == np.isnan(y)).all()
+    )

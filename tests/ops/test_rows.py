@@ -1,0 +1,300 @@
+"""Every op by the table in op_rows.py: values, shapes, gradients, broadcasting, memory."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import flowscope as fs
+import numpy as np
+import pytest
+from flowscope.graph.op import all_ops
+from flowscope.graph.shapes import is_known
+from op_oracle import evaluate, same_bits
+from op_rows import ROWS, Row
+
+CASES = [pytest.param(r, d, id=f"{r.name}-{d}") for r in ROWS for d in r.dtypes]
+SMOOTH = [pytest.param(r, id=r.name) for r in ROWS if r.order and "float64" in r.dtypes]
+COMPLEX = [pytest.param(r, id=r.name) for r in ROWS if r.order and "complex128" in r.dtypes]
+ELEMENTWISE = [pytest.param(r, id=r.name) for r in ROWS if r.elementwise]
+PAIRS = [((2, 3), (3,)), ((3, 1), (1, 4)), ((), (2, 3)), ((2, 3), ()), ((1,), (2, 2)), ((0, 3), (3,)), ((), ())]
+TOLERANCE = {"float16": 4e-3, "float32": 2e-5, "complex64": 1e-4, "float64": 1e-11, "complex128": 1e-11}
+
+
+class Case:
+    """One call of a row in a graph of its own."""
+
+    def __init__(self, row: Row, dtype: str, arrays: list[Any], shapes: list[Any]) -> None:
+        self.graph = fs.Graph()
+        with self.graph.as_default():
+            self.xs = [
+                fs.placeholder(fs.as_dtype(a.dtype), s) for a, s in zip(arrays, shapes, strict=True)
+            ]
+            out = row.call(*self.xs)
+            self.outputs = list(out) if isinstance(out, list | tuple) else [out]
+        self.arrays = arrays
+        self.feeds = dict(zip(self.xs, arrays, strict=True))
+
+    def values(self) -> list[Any]:
+        return evaluate(self.outputs, self.feeds)
+
+
+def arrays_of(row: Row, dtype: str, shapes: Any = None) -> list[Any]:
+    rng = np.random.default_rng(7)
+    shapes = shapes or [None] * len(row.inputs)
+    return [i.make(rng, dtype, s) for i, s in zip(row.inputs, shapes, strict=True)]
+
+
+def known(arrays: list[Any]) -> list[Any]:
+    return [np.shape(a) for a in arrays]
+
+
+def forms(row: Row, arrays: list[Any]) -> list[list[Any]]:
+    """The ways in which the inputs' shapes can be declared, from known to unknown."""
+    out: list[list[Any]] = [known(arrays)]
+    if not row.static:
+        out += [[s and (None, *s[1:]) for s in out[0]], [(None,) * len(s) for s in out[0]]]
+        if not row.rank:
+            out.append([None] * len(arrays))
+    return out
+
+
+def reference(row: Row, arrays: list[Any]) -> list[Any]:
+    with np.errstate(all="ignore"):
+        out = row.reference(*arrays)
+    return list(out) if isinstance(out, list | tuple) else [out]
+
+
+def close(got: Any, want: Any, rtol: float | None = None) -> None:
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.shape == want.shape
+    if got.dtype.kind in "fc":
+        tolerance = rtol or TOLERANCE[got.dtype.name]
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(("row", "dtype"), CASES)
+def test_values_and_shapes(row: Row, dtype: str) -> None:
+    arrays = arrays_of(row, dtype)
+    want = reference(row, arrays)
+    first = None
+    for shapes in forms(row, arrays):
+        case = Case(row, dtype, arrays, shapes)
+        values = case.values()
+        assert len(values) == len(want)
+        for v, w in zip(values, want):
+            close(v, w, row.rtol)
+        first = first or values
+        assert all(same_bits(a, b) for a, b in zip(values, first))
+        if shapes == known(arrays) and not row.dynamic:
+            assert all(is_known(t.spec.shape) for t in case.outputs)
+
+
+@pytest.mark.parametrize(("row", "dtype"), CASES)
+def test_a_session_gives_the_same(row: Row, dtype: str) -> None:
+    arrays = arrays_of(row, dtype)
+    case = Case(row, dtype, arrays, known(arrays))
+    with fs.Session(graph=case.graph) as session:
+        got = session.run(case.outputs, case.feeds)
+    for g, v in zip(got, case.values(), strict=True):
+        assert same_bits(g, v)
+        assert isinstance(g, np.generic if np.ndim(v) == 0 else np.ndarray)
+
+
+@pytest.mark.parametrize(("row", "dtype"), CASES)
+def test_strides_do_not_matter(row: Row, dtype: str) -> None:
+    arrays = arrays_of(row, dtype)
+    spread = [_strided(a) if np.ndim(a) else a for a in arrays]
+    values = Case(row, dtype, spread, known(arrays)).values()
+    for v, w in zip(values, Case(row, dtype, arrays, known(arrays)).values(), strict=True):
+        close(v, w)
+
+
+def _strided(a: Any) -> Any:
+    """The same values, every other element of a transposed block, with nothing behind the gaps."""
+    block = np.zeros(tuple(2 * d for d in a.shape[::-1]), a.dtype).T
+    out = block[(slice(None, None, 2),) * a.ndim]
+    out[...] = a
+    return out
+
+
+# -- gradients ------------------------------------------------------------------------------------
+
+
+def weighted(case: Case, seed: int = 3) -> Any:
+    """A scalar that depends on every element of the outputs, each by another weight."""
+    rng = np.random.default_rng(seed)
+    with case.graph.as_default():
+        parts = []
+        for t, v in zip(case.outputs, case.values()):
+            if t.dtype.is_differentiable:
+                weight = rng.uniform(0.5, 1.5, np.shape(v)).astype(t.dtype.np_dtype)
+                parts.append(fs.reduce_sum(fs.real(t * weight)))
+        return fs.add_n(parts)
+
+
+def gradients(case: Case, y: Any) -> list[Any]:
+    """The tensors of the gradient for each input, None for those that have none."""
+    with case.graph.as_default():
+        smooth = [x for x in case.xs if x.dtype.is_differentiable]
+        found = iter(fs.gradients(y, smooth))
+        return [next(found) if x.dtype.is_differentiable else None for x in case.xs]
+
+
+def differences(case: Case, y: Any, x: Any) -> Any:
+    """dy/dx by central differences; for complex x the real part's plus i times the imaginary part's."""
+    a = case.feeds[x]
+    out = np.zeros(np.shape(a), a.dtype)
+    for index in np.ndindex(np.shape(a)):
+        for unit in (1, 1j) if a.dtype.kind == "c" else (1,):
+            slope = 0.0
+            for sign in (1, -1):
+                moved = np.array(a)
+                moved[index] += sign * 1e-6 * unit
+                (value,) = evaluate([y], {**case.feeds, x: moved if moved.ndim else moved[()]})
+                slope += sign * float(value) / 2e-6
+            out[index] += slope * unit
+    return out
+
+
+def check_gradient(case: Case, y: Any) -> list[Any]:
+    found = gradients(case, y)
+    tensors = [g for g in found if g is not None]
+    values = iter(evaluate(tensors, case.feeds))
+    for x, g in zip(case.xs, found):
+        if x.dtype.is_differentiable:
+            slope = differences(case, y, x)
+            got = next(values) if g is not None else np.zeros_like(slope)
+            assert got.shape == slope.shape
+            np.testing.assert_allclose(got, slope, rtol=2e-6, atol=2e-7)
+    return found
+
+
+@pytest.mark.parametrize("row", SMOOTH)
+def test_gradient(row: Row) -> None:
+    arrays = arrays_of(row, "float64")
+    case = Case(row, "float64", arrays, known(arrays))
+    found = check_gradient(case, weighted(case))
+    values = evaluate([g for g in found if g is not None], case.feeds)
+    for shapes in forms(row, arrays)[1:]:
+        other = Case(row, "float64", arrays, shapes)
+        tensors = [g for g in gradients(other, weighted(other)) if g is not None]
+        for v, w in zip(evaluate(tensors, other.feeds), values, strict=True):
+            close(v, w)
+
+
+@pytest.mark.parametrize("row", [p for p in SMOOTH if p.values[0].order == 2])
+def test_second_gradient(row: Row) -> None:
+    arrays = arrays_of(row, "float64")
+    for shapes in (known(arrays), forms(row, arrays)[-1]):
+        case = Case(row, "float64", arrays, shapes)
+        first = [g for g in gradients(case, weighted(case)) if g is not None]
+        case.outputs = first
+        y = weighted(case, seed=4)
+        found = gradients_or_none(case, y)
+        tensors = [g for g in found if g is not None]
+        values = iter(evaluate(tensors, case.feeds))
+        for x, g in zip(case.xs, found):
+            if x.dtype.is_differentiable:
+                slope = differences(case, y, x)
+                got = next(values) if g is not None else np.zeros_like(slope)
+                np.testing.assert_allclose(got, slope, rtol=5e-6, atol=5e-7)
+
+
+gradients_or_none = gradients
+
+
+@pytest.mark.parametrize("row", COMPLEX)
+def test_complex_gradient(row: Row) -> None:
+    arrays = arrays_of(row, "complex128")
+    case = Case(row, "complex128", arrays, known(arrays))
+    check_gradient(case, weighted(case))
+
+
+# -- broadcasting ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", ELEMENTWISE)
+def test_broadcasting(row: Row) -> None:
+    dtype = "float64" if "float64" in row.dtypes else row.dtypes[0]
+    for shapes in PAIRS if len(row.inputs) == 2 else [((0, 3),), ((),), ((1,),)]:
+        arrays = arrays_of(row, dtype, shapes)
+        for declared in forms(row, arrays):
+            case = Case(row, dtype, arrays, declared)
+            (value,) = case.values()
+            close(value, reference(row, arrays)[0])
+            if row.order and dtype == "float64":
+                check_gradient(case, weighted(case))
+
+
+# -- promises of the ops --------------------------------------------------------------------------
+
+#: Ops that read nothing of an input but its shape.
+SHAPE_ONLY = {"Shape", "Size", "Rank", "ZerosLike", "OnesLike"}
+
+
+def test_gradients_read_what_they_declare() -> None:
+    read: dict[str, set[str]] = {}
+    declared: dict[str, set[str]] = {}
+    for row in ROWS:
+        for dtype in [d for d in row.dtypes if fs.as_dtype(d).is_differentiable][-1:]:
+            arrays = arrays_of(row, dtype)
+            for shapes in forms(row, arrays):
+                case = Case(row, dtype, arrays, shapes)
+                for op in case.graph.get_operations():
+                    if op.definition.is_differentiable and op.inputs and _gets_gradient(op):
+                        declared[op.type] = set(op.definition.grad_reads)
+                        read.setdefault(op.type, set()).update(_values_read(op))
+    assert declared
+    assert read == declared
+
+
+def _gets_gradient(op: Any) -> bool:
+    smooth = op.outputs[0].dtype.is_differentiable and any(t.dtype.is_differentiable for t in op.inputs)
+    return smooth and op.type != "PreventGradient"
+
+
+def _values_read(op: Any) -> set[str]:
+    """The names of the parameters of `grad` whose values its operations take."""
+    graph, definition = op.graph, op.definition
+    with graph.as_default():
+        before = len(graph)
+        gs = tuple(fs.placeholder(t.dtype, t.spec.shape) for t in op.outputs)
+        several = len(op.outputs) > 1
+        definition.grad(gs if several else gs[0], op.outputs if several else op.outputs[0], *op.inputs)
+        new = graph.operations_since(before)
+    names = [n for n, p in inspect.signature(definition.grad).parameters.items() if p.kind is not p.VAR_POSITIONAL]
+    used = {t for o in new if o.type not in SHAPE_ONLY for t in o.inputs}
+    found = {"y"} if used & set(op.outputs) else set()
+    return found | {n for n, t in zip(names[2:], op.inputs) if t in used}
+
+
+#: Ops that the table cannot hold, and where they are tested.
+ELSEWHERE = {
+    "Const": "tests/graph",
+    "Placeholder": "every row feeds one",
+    "NoOp": "test_flow.py",
+}
+MODULES_ELSEWHERE = {
+    "flowscope.ops.state": "tests/runtime/test_variables.py",
+    "flowscope.ops.random": "test_random.py",
+}
+
+
+def test_every_op_has_a_row() -> None:
+    seen: set[str] = set()
+    for row in ROWS:
+        arrays = arrays_of(row, row.dtypes[0])
+        for shapes in forms(row, arrays):
+            case = Case(row, row.dtypes[0], arrays, shapes)
+            if row.order and any(x.dtype.is_differentiable for x in case.xs):
+                gradients(case, weighted(case))
+            seen |= {op.type for op in case.graph.get_operations()}
+    ours = {
+        name
+        for name, cls in all_ops().items()
+        if cls.__module__.startswith("flowscope.ops.") and cls.__module__ not in MODULES_ELSEWHERE
+    }
+    assert ours - seen - set(ELSEWHERE) == set()
