@@ -52,8 +52,8 @@ function addHops(drawing: Drawing, wire: Wire, hops: Map<string, Hop>): void {
   }
 }
 
-/** Long lines want to be straight more than short ones do. */
+/** The middle of a long line and the step from box to box want to be straight; ends of lines bend. */
 function weightOf(drawing: Drawing, upper: number, lower: number): number {
-  const points = [upper, lower].filter((i) => at(drawing.vertices, i).kind === "point").length;
-  return points === 2 ? 6 : points === 1 ? 2 : 1;
+  const boxes = [upper, lower].filter((i) => at(drawing.vertices, i).kind === "box").length;
+  return boxes === 0 ? 6 : boxes === 1 ? 0.6 : 3;
 }

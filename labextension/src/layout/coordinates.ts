@@ -5,7 +5,9 @@ import { SPACE } from "./types.js";
 
 const PASSES = 12;
 
-export function placeX(drawing: Drawing, net: Net): void {
+export function placeX(drawing: Drawing, net: Net, isRow: readonly boolean[]): void {
+  const wrapped = net.layers.filter((_, rank) => isRow[rank] || isRow[rank + 1]);
+  const inRows = new Set(wrapped.flat().filter((i) => at(drawing.vertices, i).kind === "box"));
   for (const layer of net.layers) pack(drawing, layer);
   for (let pass = 0; pass < PASSES; pass++) {
     const isDown = pass % 2 === 0;
@@ -13,10 +15,11 @@ export function placeX(drawing: Drawing, net: Net): void {
     // The last passes listen to both sides, which takes the remaining bends out.
     const isBoth = pass >= PASSES - 4;
     for (const layer of layers) {
-      const hopsOf = (i: number): Hop[] => [
+      // The rows of a wrapped rank stay under each other instead of leaning towards their lines.
+      const hopsOf = (i: number): Hop[] => inRows.has(i) ? [] : [
         ...(isDown || isBoth ? at(net.up, i) : []), ...(!isDown || isBoth ? at(net.down, i) : []),
       ];
-      relax(drawing, layer, hopsOf);
+      relax(drawing, layer, hopsOf, inRows);
     }
   }
   round(drawing.vertices);
@@ -33,7 +36,9 @@ function pack(drawing: Drawing, layer: readonly number[]): void {
   for (const i of layer) at(drawing.vertices, i).x -= x / 2;
 }
 
-function relax(drawing: Drawing, layer: readonly number[], hopsOf: (i: number) => Hop[]): void {
+function relax(
+  drawing: Drawing, layer: readonly number[], hopsOf: (i: number) => Hop[], inRows: ReadonlySet<number>,
+): void {
   const { vertices } = drawing;
   const wishes = new Float64Array(layer.length);
   const weights = new Float64Array(layer.length);
@@ -51,7 +56,7 @@ function relax(drawing: Drawing, layer: readonly number[], hopsOf: (i: number) =
       weight += hop.weight;
     }
     wishes[k] = (weight > 0 ? sum / weight : vertex.x) - (offsets[k] ?? 0);
-    weights[k] = weight > 0 ? weight : 0.1;
+    weights[k] = weight > 0 ? weight : inRows.has(i) ? 20 : 0.1;
   });
   isotonic(wishes, weights);
   layer.forEach((i, k) => (at(vertices, i).x = (wishes[k] ?? 0) + (offsets[k] ?? 0)));

@@ -41,13 +41,27 @@ export function layoutJob(graph: VisibleGraph, measure: Measure): LayoutJob {
     if (list) list.push(input);
     else byScope.set(scope, [input]);
   }
+  const control = controlPairs(graph);
   const done = new Map<BoxId, ScopeInput>();
   for (const box of innermostFirst(graph)) {
     const boxes = box.children.map((id) => boxInput(graph.boxes.get(id), done.get(id) ?? null, measure));
     const header = box.id === ROOT ? 0 : headerWidth(box, measure);
-    done.set(box.id, { path: box.id, boxes, links: byScope.get(box.id) ?? [], header });
+    done.set(box.id, { path: box.id, boxes, links: byScope.get(box.id) ?? [], control: control.get(box.id) ?? [], header });
   }
-  return { root: done.get(ROOT) ?? { path: ROOT, boxes: [], links: [], header: 0 }, links };
+  return { root: done.get(ROOT) ?? { path: ROOT, boxes: [], links: [], control: [], header: 0 }, links };
+}
+
+/** Control edges between children of one scope. */
+function controlPairs(graph: VisibleGraph): Map<BoxId, (readonly [BoxId, BoxId])[]> {
+  const pairs = new Map<BoxId, (readonly [BoxId, BoxId])[]>();
+  for (const { from, to, kind } of graph.edges) {
+    const parent = graph.boxes.get(from)?.parent;
+    if (kind !== "control" || parent == null || graph.boxes.get(to)?.parent !== parent) continue;
+    const list = pairs.get(parent);
+    if (list) list.push([from, to]);
+    else pairs.set(parent, [[from, to]]);
+  }
+  return pairs;
 }
 
 function innermostFirst(graph: VisibleGraph): Box[] {
@@ -74,7 +88,8 @@ function opSize(box: Box, measure: Measure): { w: number; h: number } {
   const text = shape === "pill"
     ? measure(box.name, "type")
     : Math.max(measure(box.name, "name"), measure(type, "type"));
-  const extra = shape === "slant" ? 14 : 0;
+  // Slants lose room at both ends, pills to the device strip.
+  const extra = shape === "slant" ? 14 : shape === "pill" ? 10 : 0;
   const least = shape === "pill" ? 52 : OP.least;
   return {
     w: even(clamp(text + 2 * OP.side + extra, least, OP.most)),

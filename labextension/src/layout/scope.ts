@@ -1,7 +1,8 @@
 /** Lays out one scope, given the layouts of the open scopes inside it. Pure. */
-import { at, startDrawing, type Drawing, type Vertex } from "./drawing.js";
+import { startDrawing, type Drawing, type Vertex } from "./drawing.js";
 import { makeChains } from "./chains.js";
 import { placeX, placeY, type Band } from "./coordinates.js";
+import { placeAside } from "./aside.js";
 import { placeRows, rowWidth } from "./grid.js";
 import { makeNet, orderLayers } from "./order.js";
 import { assignRanks, breakCycles, wrapRows } from "./ranks.js";
@@ -10,6 +11,9 @@ import { SPACE, type Rect, type ScopeInput, type ScopeLayout } from "./types.js"
 
 /** Boxes beyond which a scope becomes a grid: ranks of that many tell nothing any more. */
 export const TOO_MANY = 2500;
+/** Boxes beyond which a scope becomes a grid if its ranks would be a thin ribbon. */
+const MANY = 400;
+const RIBBON = 5;
 
 export function layoutScope(
   input: ScopeInput, inside: ReadonlyMap<string, ScopeLayout>, before: ScopeLayout | null,
@@ -17,12 +21,16 @@ export function layoutScope(
   const drawing = startDrawing(input, inside, before);
   breakCycles(drawing);
   const ranks = assignRanks(drawing);
-  const isGrid = input.boxes.length > TOO_MANY;
+  const isGrid = wantsGrid(input.boxes.length, ranks);
   const bands = isGrid ? layOutGrid(drawing) : layOutRanks(drawing, ranks);
   const extent = extentOf(drawing, isGrid);
   const routes = routeAll(drawing, bands, extent.right);
-  if (!isGrid) placeAside(drawing, extent, routes);
+  if (!isGrid) placeAside(drawing, input.control, extent, bounds([], routes.values()).right);
   return finish(drawing, routes, input.header);
+}
+
+function wantsGrid(boxes: number, ranks: number): boolean {
+  return boxes > TOO_MANY || (boxes > MANY && ranks > RIBBON * Math.sqrt(boxes));
 }
 
 function layOutRanks(drawing: Drawing, ranks: number): Band[] {
@@ -30,7 +38,7 @@ function layOutRanks(drawing: Drawing, ranks: number): Band[] {
   const hops = makeChains(drawing);
   const net = makeNet(drawing, hops, wrapped.ranks);
   orderLayers(drawing, net);
-  placeX(drawing, net);
+  placeX(drawing, net, wrapped.isRow);
   return placeY(drawing, net, hops, wrapped.isRow);
 }
 
@@ -50,7 +58,7 @@ function layOutGrid(drawing: Drawing): Band[] {
   return [];
 }
 
-interface Extent {
+export interface Extent {
   readonly left: number;
   readonly top: number;
   readonly right: number;
@@ -80,21 +88,6 @@ function bounds(vertices: readonly Vertex[], routes: Iterable<readonly number[]>
     }
   }
   return left <= right ? { left, top, right, bottom } : { left: 0, top: 0, right: 0, bottom: 0 };
-}
-
-/** Boxes without data links: a column on the right, or rows where there is nothing else. */
-function placeAside(drawing: Drawing, extent: Extent, routes: ReadonlyMap<string, number[]>): void {
-  const boxes = drawing.aside.map((i) => at(drawing.vertices, i));
-  if (boxes.length === 0) return;
-  if (boxes.length === drawing.vertices.length) {
-    placeRows(boxes, 0, 0, rowWidth(boxes, SPACE.sibling), SPACE.sibling);
-    return;
-  }
-  const right = Math.max(extent.right, bounds([], routes.values()).right);
-  const height = Math.max(extent.bottom - extent.top, 160);
-  const area = boxes.reduce((sum, box) => sum + (box.w + 16) * (box.h + 16), 0);
-  const widest = boxes.reduce((most, box) => Math.max(most, box.w), 0);
-  placeRows(boxes, right + 1.5 * SPACE.sibling, extent.top, Math.max(widest, area / height), 16);
 }
 
 /** Shifts everything inside the walls and collects the result. */

@@ -59,6 +59,7 @@ function contentOf(scope: ScopeInput, layouts: ReadonlyMap<string, ScopeLayout>)
     if (inner) parts.push(...flat(inner.inPorts), "/", ...flat(inner.outPorts));
   }
   for (const link of scope.links) parts.push(link.id);
+  for (const [from, to] of scope.control) parts.push(from, to);
   return parts.join(" ");
 }
 

@@ -23,6 +23,8 @@ export interface ScopeInput {
   readonly path: string;
   readonly boxes: readonly BoxInput[];
   readonly links: readonly LinkInput[];
+  /** Boxes joined by a control edge: they say where a box that stands aside belongs. */
+  readonly control: readonly (readonly [string, string])[];
   /** Width that the header needs; 0 for the root, which has none. */
   readonly header: number;
 }

@@ -26,7 +26,7 @@ export function opMarks({ box, rect }: Part, picture: Picture, theme: Theme): Ma
   const room = rect.w - 16;
   if (shape === "pill") {
     return [outline, ...strip(node.placed, rect, shape, picture),
-      text(box.id, box.name, x, rect.y + rect.h / 2, room, theme, { size: FONT_PX.type, fill: theme.muted })];
+      text(box.id, box.name, x + 4, rect.y + rect.h / 2, room - 8, theme, { size: FONT_PX.type })];
   }
   // The lid of a cylinder takes room above.
   const y = rect.y + rect.h / 2 + (shape === "cylinder" ? 3 : 0);
@@ -76,10 +76,12 @@ export function openScopeHeader({ box, rect }: Part, picture: Picture, theme: Th
   const x = rect.x + SPACE.padding - 4;
   const halo = fillOf({ box, rect }, picture, theme, true);
   const count = plural(box.scope?.size ?? 0, "op");
-  const room = rect.w - SPACE.padding - TOGGLE_PX - 14;
+  // The layout made the header wide enough for both; this only holds while a box grows.
+  const room = Math.max(20, rect.w - SPACE.padding - TOGGLE_PX - 20);
+  const forCount = Math.min(room / 2, count.length * FONT_PX.type * 0.7);
   return [
-    text(box.id, box.name, x, y, room * 0.7, theme, { weight: 600, anchor: "start", halo }),
-    text(box.id, count, rect.x + rect.w - TOGGLE_PX - 16, y, room * 0.5, theme,
+    text(box.id, box.name, x, y, room - forCount, theme, { weight: 600, anchor: "start", halo }),
+    text(box.id, count, rect.x + rect.w - TOGGLE_PX - 16, y, Math.max(forCount, 46), theme,
       { size: FONT_PX.type, fill: theme.muted, anchor: "end", from: DETAIL_FROM, halo }),
     ...toggle(rect, SPACE.header / 2 + 1, "\u2212", theme),
   ];

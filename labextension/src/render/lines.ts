@@ -88,41 +88,51 @@ export function controlMarks(picture: Picture, positions: Positions, theme: Them
     for (const end of [from, to]) degree.set(end, (degree.get(end) ?? 0) + 1);
   }
   const marks: Mark[] = [];
+  const hidden = new Map<BoxId, number>();
   for (const { from, to } of edges) {
     const isLit = from === picture.selection || to === picture.selection;
-    const isBusy = (degree.get(from) ?? 0) > MOST_CONTROL || (degree.get(to) ?? 0) > MOST_CONTROL;
+    // Across walls they would run behind boxes that they have nothing to do with.
+    const isHidden = parentOf(picture, from) !== parentOf(picture, to) || (degree.get(from) ?? 0) > MOST_CONTROL || (degree.get(to) ?? 0) > MOST_CONTROL;
     const [start, end] = [positions.boxes.get(from), positions.boxes.get(to)];
-    if (!start || !end || (isBusy && !isLit)) continue;
+    if (isHidden && !isLit) for (const box of [from, to]) hidden.set(box, (hidden.get(box) ?? 0) + 1);
+    if (!start || !end || (isHidden && !isLit)) continue;
     marks.push({
       kind: "path", id: `${from}>${to}`, route: controlRoute(start, end), isDashed: true, hasArrow: true,
       stroke: isLit ? theme.accent : theme.line, width: isLit ? 1.5 : 1, opacity: isLit ? 1 : 0.6,
     });
   }
-  return [...marks, ...counts(degree, picture, positions, theme)];
+  return [...marks, ...counts(hidden, picture, positions, theme)];
 }
 
-/** "12 control edges" beside a box whose control edges are not drawn. */
+function parentOf(picture: Picture, box: BoxId): BoxId | null {
+  return picture.graph.boxes.get(box)?.parent ?? null;
+}
+
+/** "12 control edges" below a box whose control edges are not drawn. */
 function counts(
-  degree: ReadonlyMap<BoxId, number>, picture: Picture, positions: Positions, theme: Theme,
+  hidden: ReadonlyMap<BoxId, number>, picture: Picture, positions: Positions, theme: Theme,
 ): Mark[] {
+  const giving = new Set(picture.links.map((link) => link.from));
   const marks: Mark[] = [];
-  for (const [box, count] of degree) {
+  for (const [box, count] of hidden) {
     const rect = positions.boxes.get(box);
-    if (!rect || count <= MOST_CONTROL || opOf(box) === null || picture.selection === box) continue;
-    marks.push({
-      ...label(plural(count, "control edge"), rect.x + rect.w / 2, rect.y + rect.h + 10, 160, theme, false),
-    });
+    // Where data leaves a box, its label stands there already.
+    if (!rect || opOf(box) === null || giving.has(box)) continue;
+    marks.push(label(plural(count, "control edge"), rect.x + rect.w / 2, rect.y + rect.h + 11, 160, theme, false));
   }
   return marks;
 }
 
-/** From the nearer sides: downwards where the end lies below, else from side to side. */
+/** Downwards where that is near; else out at the side, along, and in just before the end. */
 function controlRoute(start: Rect, end: Rect): number[] {
   const [x0, x1] = [start.x + start.w / 2, end.x + end.w / 2];
-  if (end.y >= start.y + start.h) return [x0, start.y + start.h, x1, end.y];
-  const goesRight = x1 > x0;
+  const goesRight = end.x > start.x + start.w;
+  if (end.y >= start.y + start.h && !goesRight) return [x0, start.y + start.h, x1, end.y];
   const [xs, xe] = goesRight ? [start.x + start.w, end.x] : [start.x, end.x + end.w];
   const [ys, ye] = [start.y + start.h / 2, end.y + end.h / 2];
-  const turn = (xs + xe) / 2;
-  return [xs, ys, turn, ys, turn, ye, xe, ye];
+  const turn = goesRight ? xe - 15 : (xs + xe) / 2;
+  if (!goesRight || Math.abs(ys - ye) > start.h / 2) return [xs, ys, turn, ys, turn, ye, xe, ye];
+  // Side by side: under the boxes that may stand between.
+  const under = Math.max(start.y + start.h, end.y + end.h) + 9;
+  return [x0, start.y + start.h, x0, under, turn, under, turn, ye, xe, ye];
 }

@@ -2,7 +2,7 @@
 import type { Rect } from "../layout/types.js";
 import type { Camera } from "../render/paint.js";
 
-const LEAST_ZOOM = 0.02;
+const LEAST_ZOOM = 0.004;
 const MOST_ZOOM = 4;
 
 /** Shows the whole picture, never larger than life. */

@@ -1,0 +1,56 @@
+/** Builds graphs for the development page and the tests, as the engine would send them. */
+import type { Node, Output, Snapshot, SessionState } from "../src/wire/messages.js";
+
+export interface OpOptions {
+  readonly inputs?: readonly (number | readonly [number, number])[];
+  readonly control?: readonly number[];
+  readonly shape?: readonly (number | null)[] | null;
+  readonly dtype?: string;
+  readonly attributes?: Readonly<Record<string, string>>;
+  readonly outputs?: readonly Output[];
+  readonly placed?: string | null;
+  readonly summary?: string;
+}
+
+const SUMMARIES: Readonly<Record<string, string>> = {
+  MatMul: "Matrix product a @ b.",
+  Placeholder: "A value that is fed.",
+  Const: "A constant array.",
+  VariableV2: "A value that lives from step to step.",
+  Relu: "max(x, 0), elementwise.",
+};
+
+export class GraphBuilder {
+  readonly nodes: Node[] = [];
+  readonly #names = new Set<string>();
+
+  /** Adds an operation and returns its id. */
+  op(type: string, name: string, options: OpOptions = {}): number {
+    const id = this.nodes.length;
+    this.nodes.push({
+      id, name: this.#unique(name), type,
+      inputs: (options.inputs ?? []).map((input) => (typeof input === "number" ? [input, 0] as const : input)),
+      control: options.control ?? [],
+      outputs: options.outputs ?? (type === "NoOp" ? [] : [{ dtype: options.dtype ?? "float32", shape: options.shape ?? null }]),
+      attributes: options.attributes ?? {},
+      device: "", placed: options.placed === undefined ? "/device:CPU:0" : options.placed,
+      summary: options.summary ?? SUMMARIES[type] ?? "",
+      origin: { file: null, cell: 3, line: 1 + (id % 9), text: `${name.split("/").pop() ?? ""} = fs.${type.toLowerCase()}(...)` },
+    });
+    return id;
+  }
+
+  #unique(name: string): string {
+    let unique = name;
+    for (let n = 1; this.#names.has(unique); n++) unique = `${name}_${n}`;
+    this.#names.add(unique);
+    return unique;
+  }
+}
+
+export function snapshotOf(nodes: readonly Node[], session: SessionState | null = null, seq = 0): Snapshot {
+  return {
+    kind: "snapshot", seq, protocol: 0, graph_name: "classifier", session, control: "live",
+    graph: { version: 1, added: nodes, placed: [] },
+  };
+}

@@ -1,0 +1,54 @@
+/** The development page: a kernel that is played, and the widget on it. ?graph=mlp&theme=dark */
+import { render } from "../src/index.js";
+import type { FromKernel, FromView, SessionState } from "../src/wire/messages.js";
+import { snapshotOf } from "./builder.js";
+import { chain, deep, flat, mlp, star } from "./graphs.js";
+
+const query = new URLSearchParams(location.search);
+const size = Number(query.get("size") ?? 0);
+const GRAPHS = {
+  mlp: () => mlp(), deep: () => deep(size || 15_000), flat: () => flat(size || 2000),
+  chain: () => chain(size || 10_000), star: () => star(size || 60),
+} as const;
+
+if (query.get("theme") === "dark") document.documentElement.dataset.theme = "dark";
+const nodes = GRAPHS[(query.get("graph") ?? "mlp") as keyof typeof GRAPHS]();
+const listeners = new Set<(message: unknown) => void>();
+let seq = 0;
+let state: SessionState["state"] = "running";
+let steps = 4100;
+
+function session(): SessionState {
+  const isRunning = state === "running";
+  return {
+    state, steps, steps_per_s: isRunning ? 1243.7 : null, step_time_s: isRunning ? 0.000804 : null,
+    progress: { description: "epoch 2", done: steps % 10000, total: 10000, elapsed_s: 13, eta_s: 41 },
+  };
+}
+
+function tell(message: FromKernel): void {
+  for (const listener of listeners) listener(message);
+}
+
+const model = {
+  on: (_: "msg:custom", listener: (message: unknown) => void) => void listeners.add(listener),
+  off: (_: "msg:custom", listener: (message: unknown) => void) => void listeners.delete(listener),
+  send(message: FromView): void {
+    if (message.kind === "connect") return tell(snapshotOf(nodes, session(), seq));
+    state = ({ pause: "paused", resume: "running", stop: "idle" } as const)[message.name];
+    tell({ kind: "reply", command_id: message.command_id, ok: true, message: `${message.name}: done` });
+    tell({ kind: "delta", seq: ++seq, graph: null, session: session() });
+  },
+};
+
+const startedAt = performance.now();
+const host = document.getElementById("host");
+if (!host) throw new Error("the page has no host");
+const dispose = render({ model, el: host });
+Object.assign(globalThis, { dispose, tell, listeners, startedAt });
+if (query.has("live")) {
+  setInterval(() => {
+    if (state === "running") tell({ kind: "delta", seq: ++seq, graph: null, session: session() });
+    steps += state === "running" ? 124 : 0;
+  }, 100);
+}
