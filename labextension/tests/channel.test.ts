@@ -1,0 +1,72 @@
+/** The channel: what each event does in each state. */
+import assert from "node:assert/strict";
+import test from "node:test";
+import { snapshotOf } from "../dev/builder.js";
+import { Channel, isFromKernel, type Instruction } from "../src/wire/channel.js";
+import type { Delta, FromKernel } from "../src/wire/messages.js";
+
+const delta = (seq: number): Delta => ({ kind: "delta", seq, graph: null, session: null });
+const hear = (channel: Channel, message: FromKernel, at_ms = 0): readonly Instruction[] =>
+  channel.take({ kind: "message", message, at_ms });
+const kinds = (instructions: readonly Instruction[]): string[] =>
+  instructions.map((i) => (i.kind === "answered" ? i.kind : `${i.kind} ${i.message.kind}`));
+
+function synced(seq = 3): Channel {
+  const channel = new Channel();
+  channel.take({ kind: "open" });
+  hear(channel, snapshotOf([], null, seq));
+  return channel;
+}
+
+test("opening asks for a snapshot, which is delivered", () => {
+  const channel = new Channel();
+  assert.deepEqual(kinds(channel.take({ kind: "open" })), ["send connect"]);
+  assert.equal(channel.state, "connecting");
+  assert.deepEqual(kinds(hear(channel, delta(9))), []);
+  assert.deepEqual(kinds(hear(channel, snapshotOf([], null, 3))), ["deliver snapshot"]);
+  assert.equal(channel.state, "synced");
+});
+
+test("deltas follow the snapshot's number; an old one is dropped", () => {
+  const channel = synced(3);
+  assert.deepEqual(kinds(hear(channel, delta(4))), ["deliver delta"]);
+  assert.deepEqual(kinds(hear(channel, delta(4))), []);
+  assert.deepEqual(kinds(hear(channel, delta(5))), ["deliver delta"]);
+});
+
+test("a gap asks again and drops deltas until the snapshot", () => {
+  const channel = synced(3);
+  assert.deepEqual(kinds(hear(channel, delta(5))), ["send connect"]);
+  assert.equal(channel.state, "gap");
+  assert.deepEqual(kinds(hear(channel, delta(6))), []);
+  assert.deepEqual(kinds(hear(channel, delta(4))), []);
+  assert.deepEqual(kinds(hear(channel, snapshotOf([], null, 6))), ["deliver snapshot"]);
+  assert.deepEqual(kinds(hear(channel, delta(7))), ["deliver delta"]);
+});
+
+test("a snapshot that another view asked for is taken in sync", () => {
+  const channel = synced(3);
+  assert.deepEqual(kinds(hear(channel, snapshotOf([], null, 8))), ["deliver snapshot"]);
+  assert.deepEqual(kinds(hear(channel, delta(9))), ["deliver delta"]);
+});
+
+test("a reply finds its command, and another view's reply comes without a name", () => {
+  const channel = synced();
+  const [sent] = channel.take({ kind: "command", name: "pause", at_ms: 100 });
+  assert.deepEqual(sent, { kind: "send", message: { kind: "command", command_id: 1, name: "pause" } });
+  const reply = { kind: "reply", command_id: 1, ok: true, message: "paused" } as const;
+  assert.deepEqual(hear(channel, reply, 130), [{ kind: "answered", name: "pause", reply, took_ms: 30 }]);
+  assert.deepEqual(hear(channel, reply, 140), [{ kind: "answered", name: null, reply, took_ms: 0 }]);
+});
+
+test("a pair that is not in the table throws with state and event", () => {
+  const channel = new Channel();
+  assert.throws(() => channel.take({ kind: "command", name: "stop", at_ms: 0 }), /"command" cannot happen while "new"/);
+  channel.take({ kind: "close" });
+  assert.throws(() => hear(channel, delta(1)), /"next"|"ahead" cannot happen while "closed"/);
+});
+
+test("foreign messages are told apart", () => {
+  assert.ok(isFromKernel({ kind: "delta" }));
+  for (const other of [null, 3, "delta", {}, { kind: "command" }]) assert.ok(!isFromKernel(other));
+});

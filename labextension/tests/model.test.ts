@@ -1,0 +1,128 @@
+/** Scopes, the visible graph, links across walls, and what the user chose. */
+import assert from "node:assert/strict";
+import test from "node:test";
+import { GraphBuilder, snapshotOf } from "../dev/builder.js";
+import { mlp } from "../dev/graphs.js";
+import { Choices, firstOpen } from "../src/model/choices.js";
+import { factsOf } from "../src/model/facts.js";
+import { clock, duration, rate, significant, typeText, whole } from "../src/model/figures.js";
+import { GraphModel } from "../src/model/graph.js";
+import { linksOf } from "../src/model/links.js";
+import { families } from "../src/model/structure.js";
+import { visibleGraph, type VisibleGraph } from "../src/model/visible.js";
+import type { Node } from "../src/wire/messages.js";
+
+function modelOf(nodes: readonly Node[]): GraphModel {
+  const model = new GraphModel();
+  model.applySnapshot(snapshotOf(nodes));
+  return model;
+}
+
+const see = (model: GraphModel, ...open: string[]): VisibleGraph =>
+  visibleGraph(model, (path) => path === "" || open.includes(path));
+const edgesOf = (graph: VisibleGraph): string[] =>
+  graph.edges.map((e) => `${e.from} ${e.kind === "data" ? "-" : "."}${e.count} ${e.to} ${e.label}`.trim());
+
+test("an op with the name of a scope lies in that scope, whichever came first", () => {
+  const g = new GraphBuilder();
+  g.op("VariableV2", "w");
+  g.op("Identity", "w/read", { inputs: [0] });
+  g.op("Const", "a/v/first");
+  g.op("VariableV2", "a/v");
+  const { tree } = modelOf(g.nodes);
+  assert.deepEqual([...tree.root.scopes.keys()], ["w", "a"]);
+  assert.equal(tree.root.ops.size, 0);
+  assert.deepEqual([...(tree.get("w")?.ops ?? [])], [0, 1]);
+  assert.deepEqual([...(tree.get("a/v")?.ops ?? [])], [2, 3]);
+  assert.equal(tree.get("a")?.size, 2);
+  assert.equal(tree.root.size, 4);
+});
+
+test("a delta adds operations, moves an op into a new scope and sets placements", () => {
+  const g = new GraphBuilder();
+  g.op("VariableV2", "w", { placed: null });
+  const model = modelOf(g.nodes);
+  g.op("Identity", "w/read", { inputs: [0] });
+  model.applyDelta({ kind: "delta", seq: 1, session: null, graph: { version: 2, added: [g.nodes[1]!], placed: [[0, "/device:GPU:0"]] } });
+  assert.equal(model.tree.homeOf(0).path, "w");
+  assert.equal(model.nodes.get(0)?.placed, "/device:GPU:0");
+  assert.deepEqual(model.consumersOf(0), [1]);
+});
+
+test("edges are bundled between what can be seen", () => {
+  const g = new GraphBuilder();
+  const x = g.op("Placeholder", "x", { shape: [null, 3] });
+  const a = g.op("Square", "s/a", { inputs: [x], shape: [2] });
+  g.op("Add", "s/b", { inputs: [x, a], control: [x], shape: [2] });
+  const model = modelOf(g.nodes);
+  assert.deepEqual(edgesOf(see(model)), ["o0 -2 s:s float32[?,3]", "o0 .1 s:s"]);
+  assert.deepEqual(edgesOf(see(model, "s")), [
+    "o0 -1 o1 float32[?,3]", "o0 -1 o2 float32[?,3]", "o1 -1 o2 float32[2]", "o0 .1 o2",
+  ]);
+});
+
+test("a label stands only where all edges carry the same", () => {
+  const g = new GraphBuilder();
+  g.op("Split", "s/a", { outputs: [{ dtype: "int32", shape: [1] }, { dtype: "int32", shape: [2] }] });
+  g.op("Add", "t", { inputs: [[0, 0], [0, 1]] });
+  assert.deepEqual(edgesOf(see(modelOf(g.nodes))), ["s:s -2 o1"]);
+});
+
+test("a line passes each wall through one port and fans out behind it", () => {
+  const g = new GraphBuilder();
+  const a = g.op("Const", "p/a");
+  g.op("Neg", "q/r/b", { inputs: [a] });
+  g.op("Neg", "q/r/c", { inputs: [a] });
+  const graph = see(modelOf(g.nodes), "p", "q", "q/r");
+  assert.deepEqual(linksOf(graph).map((link) => `${link.scope}: ${link.from} > ${link.to} x${link.targets.length}`).sort(), [
+    "s:: s:p > s:q x2", "s:p: o0 > null x2", "s:q/r: null > o1 x1", "s:q/r: null > o2 x1", "s:q: null > s:q/r x2",
+  ]);
+});
+
+test("scopes that are built alike are one family", () => {
+  const found = families(modelOf(mlp()));
+  assert.equal(found.get("layer1/w"), found.get("layer2/b"));
+  assert.notEqual(found.get("layer1/w"), undefined);
+  assert.equal(found.get("loss"), undefined);
+});
+
+test("whole depths open while the first picture stays small", () => {
+  const model = modelOf(mlp());
+  assert.deepEqual(firstOpen(model.tree.root, 30).sort(), ["layer1", "layer2", "loss", "train"]);
+  assert.deepEqual(firstOpen(model.tree.root, 8), []);
+});
+
+test("the user's choice beats the automatic one", () => {
+  const model = modelOf(mlp());
+  const choices = new Choices();
+  choices.begin(model.tree);
+  assert.ok(choices.isOpen("layer1"));
+  choices.setOpen("layer1", false);
+  choices.begin(model.tree);
+  assert.ok(!choices.isOpen("layer1"));
+  assert.ok(!choices.retreat());
+});
+
+test("the inspector's facts of an op and of a scope", () => {
+  const model = modelOf(mlp());
+  const id = model.tree.idOf("layer1/matmul") ?? -1;
+  const facts = factsOf(model, `o${id}`);
+  assert.equal(facts?.kind, "MatMul");
+  assert.deepEqual(facts?.sections[0]?.facts.map((f) => `${f.name} ${f.value}`), [
+    "float32[?,784] x:0", "float32[784,128] layer1/w/read:0",
+  ]);
+  const scope = factsOf(model, "s:loss");
+  assert.deepEqual(scope?.sections.map((s) => s.title), ["Inside", "Inputs", "Outputs"]);
+  assert.equal(factsOf(model, "o99999"), null);
+});
+
+test("figures have three digits, units and grouped digits", () => {
+  const plain = (text: string): string => text.replaceAll("\u00a0", " ");
+  assert.equal(plain(whole(1234567)), "1 234 567");
+  assert.equal(plain(rate(1243.7)), "1 240 steps/s");
+  assert.deepEqual([0, 0.01234, 9.996, 99.96, 3.14159].map(significant), ["0", "0.0123", "10.0", "100", "3.14"]);
+  assert.deepEqual([1.5, 0.00321, 0.000804, 2e-8, 0.99999].map((s) => plain(duration(s))),
+    ["1.50 s", "3.21 ms", "804 \u00b5s", "20.0 ns", "1.00 s"]);
+  assert.deepEqual([41, 3723].map(clock), ["0:41", "1:02:03"]);
+  assert.equal(typeText({ dtype: "float32", shape: null }), "float32[...]");
+});

@@ -1,0 +1,55 @@
+/** Scene to SVG, compared with pictures that were looked at. */
+import assert from "node:assert/strict";
+import test from "node:test";
+import { GraphBuilder, snapshotOf } from "../dev/builder.js";
+import { mlp, star } from "../dev/graphs.js";
+import { layoutJob, roughMeasure } from "../src/layout/measure.js";
+import { LayoutMemory, layoutTree } from "../src/layout/tree.js";
+import { GraphModel } from "../src/model/graph.js";
+import { families } from "../src/model/structure.js";
+import { visibleGraph } from "../src/model/visible.js";
+import { fitText } from "../src/render/fit.js";
+import { scene } from "../src/render/scene.js";
+import { escape, toSvg } from "../src/render/svg.js";
+import { DARK, LIGHT, type Theme } from "../src/render/theme.js";
+import { arrowHead } from "../src/render/trace.js";
+import type { Node } from "../src/wire/messages.js";
+import { matchSnapshot } from "./snapshots.js";
+
+function svg(nodes: readonly Node[], open: readonly string[], selection: string | null = null, theme: Theme = LIGHT): string {
+  const model = new GraphModel();
+  model.applySnapshot(snapshotOf(nodes));
+  const graph = visibleGraph(model, (path) => path === "" || open.includes(path));
+  const { root, links } = layoutJob(graph, roughMeasure);
+  const devices = new Map([["/device:CPU:0", 0], ["/device:GPU:0", 1]]);
+  const picture = { graph, links, families: families(model), devices, selection };
+  return toSvg(scene(picture, layoutTree(root, new LayoutMemory()), null, theme));
+}
+
+test("the classifier, closed", () => matchSnapshot("mlp-closed", "svg", svg(mlp(), [])));
+test("the classifier, open and dark, one scope selected", () => {
+  const open = ["layer1", "layer1/w", "layer2", "loss", "train"];
+  matchSnapshot("mlp-open-dark", "svg", svg(mlp(), open, "s:layer2", DARK));
+});
+test("a fan of 30", () => matchSnapshot("star-30", "svg", svg(star(30), [])));
+
+test("names that look like markup stay text", () => {
+  const g = new GraphBuilder();
+  g.op("Const", `<script>alert("&")</script>`);
+  g.op("Neg", "a' onload='x", { inputs: [0] });
+  const text = svg(g.nodes, ["<script>alert(\"&\")<"]);
+  assert.ok(!text.includes("<script"), "no element comes from a name");
+  assert.equal(escape("\u0000<&'\">"), "\ufffd&lt;&amp;&#39;&quot;&gt;");
+});
+
+test("a long text is cut to its room", () => {
+  const width = (text: string): number => text.length;
+  assert.equal(fitText("abcdef", 6, width), "abcdef");
+  assert.equal(fitText("abcdefg", 4, width), "abc\u2026");
+});
+
+test("an arrow head points along the last part of its line", () => {
+  const [tipX, tipY, leftX, leftY] = arrowHead([0, 0, 0, 10], 5).map(Math.round);
+  assert.deepEqual([tipX, tipY], [0, 10]);
+  assert.ok((leftY ?? 0) < 10 && leftX !== 0);
+});
