@@ -1,0 +1,124 @@
+/** One output: the live widget while its kernel lives, else the saved picture. */
+import type { IRenderMime } from "@jupyterlab/rendermime-interfaces";
+import { Panel, Widget } from "@lumino/widgets";
+import { make } from "../view/dom.js";
+import { Instrument } from "../view/instrument.js";
+import type { LiveModels } from "./live_models.js";
+import { WIDGET_MIME_TYPE, readSavedView, svgAddress, type SavedView } from "./saved_view.js";
+
+const NOTE = "Saved picture \u2013 run the cell for the live view";
+/** What the widget renderer writes where it cannot show a widget. */
+const FAILED = "Error displaying widget";
+
+export type MakeRenderer = (mimeType: string) => IRenderMime.IRenderer;
+
+export class ViewOutput extends Panel implements IRenderMime.IRenderer {
+  readonly #mimeType: string;
+  readonly #live: LiveModels;
+  readonly #makeRenderer: MakeRenderer;
+  readonly #life = new AbortController();
+  #view: SavedView | null = null;
+  #shown: "nothing" | "live" | "saved" = "nothing";
+  /** Ends what is shown now. */
+  #showing = new AbortController();
+
+  constructor(mimeType: string, live: LiveModels, makeRenderer: MakeRenderer) {
+    super();
+    this.#mimeType = mimeType;
+    this.#live = live;
+    this.#makeRenderer = makeRenderer;
+    live.changed.connect(() => this.#choose(), this.#life.signal);
+  }
+
+  renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    this.#view = readSavedView(model.data[this.#mimeType]);
+    this.#shown = "nothing";
+    this.#choose();
+    return Promise.resolve();
+  }
+
+  override dispose(): void {
+    this.#life.abort();
+    this.#showing.abort();
+    super.dispose();
+  }
+
+  #choose(): void {
+    const view = this.#view;
+    if (!view || this.isDisposed) return;
+    const wanted = view.modelId !== "" && this.#live.has(view.modelId) ? "live" : "saved";
+    if (wanted === this.#shown) return;
+    if (wanted === "live") this.#showLive(view);
+    else this.#showSaved(view);
+  }
+
+  #clear(): void {
+    this.#showing.abort();
+    this.#showing = new AbortController();
+    for (const widget of [...this.widgets]) widget.dispose();
+  }
+
+  #showLive(view: SavedView): void {
+    this.#clear();
+    this.#shown = "live";
+    const renderer = this.#makeRenderer(WIDGET_MIME_TYPE);
+    this.addWidget(renderer);
+    const observer = new MutationObserver(() => {
+      if (renderer.node.textContent?.startsWith(FAILED)) this.#showSaved(view);
+    });
+    observer.observe(renderer.node, { childList: true, characterData: true, subtree: true });
+    this.#showing.signal.addEventListener("abort", () => observer.disconnect(), { once: true });
+    const data = { version_major: 2, version_minor: 0, model_id: view.modelId };
+    renderer.renderModel(mimeModel({ [WIDGET_MIME_TYPE]: data })).catch(() => this.#showSaved(view));
+  }
+
+  #showSaved(view: SavedView): void {
+    this.#clear();
+    this.#shown = "saved";
+    this.addWidget(view.snapshot ? new SavedInstrument(view) : new Widget({ node: picture(view) }));
+  }
+}
+
+/** The rendering core on a saved snapshot: one may look around, but nothing runs. */
+class SavedInstrument extends Widget {
+  readonly #view: SavedView;
+  readonly #life = new AbortController();
+
+  constructor(view: SavedView) {
+    super();
+    this.#view = view;
+  }
+
+  /** Sizes come from fonts, which are known once the node is in the page. */
+  protected override onAfterAttach(): void {
+    const { snapshot } = this.#view;
+    if (!snapshot || this.node.childElementCount > 0) return;
+    const showing = new AbortController();
+    this.#life.signal.addEventListener("abort", () => showing.abort(), { once: true });
+    try {
+      const instrument = new Instrument(this.node, null, showing.signal);
+      instrument.model.applySnapshot({ ...snapshot, session: null });
+      instrument.runBar.say(NOTE);
+    } catch {
+      // The file may hold a snapshot that is broken; the picture still serves.
+      showing.abort();
+      this.node.replaceChildren(picture(this.#view));
+    }
+  }
+
+  override dispose(): void {
+    this.#life.abort();
+    super.dispose();
+  }
+}
+
+function picture(view: SavedView): HTMLElement {
+  const content = view.svg
+    ? make("img", { src: svgAddress(view.svg), alt: view.text || "graph" })
+    : make("pre", {}, view.text);
+  return make("figure", { class: "fs-saved", "data-testid": "fs-saved" }, content, make("figcaption", {}, NOTE));
+}
+
+function mimeModel(data: IRenderMime.IMimeModel["data"]): IRenderMime.IMimeModel {
+  return { data, metadata: {}, trusted: true, setData: () => undefined };
+}

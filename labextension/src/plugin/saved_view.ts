@@ -1,0 +1,34 @@
+/** The output that a notebook file keeps of a view, read with care: the file may come from anyone. */
+import type { Snapshot } from "../wire/messages.js";
+
+export const MIME_TYPE = "application/vnd.flowscope.view+json";
+export const WIDGET_MIME_TYPE = "application/vnd.jupyter.widget-view+json";
+
+export interface SavedView {
+  /** The widget's model in the kernel, "" for none. */
+  readonly modelId: string;
+  readonly svg: string;
+  readonly text: string;
+  readonly snapshot: Snapshot | null;
+}
+
+export function readSavedView(data: unknown): SavedView {
+  const record = (typeof data === "object" && data !== null ? data : {}) as Readonly<Record<string, unknown>>;
+  const text = (name: string): string => (typeof record[name] === "string" ? record[name] : "");
+  return {
+    modelId: text("model_id"), svg: text("svg"), text: text("text"),
+    snapshot: isSnapshot(record.snapshot) ? record.snapshot : null,
+  };
+}
+
+function isSnapshot(value: unknown): value is Snapshot {
+  if (typeof value !== "object" || value === null) return false;
+  const { kind, graph } = value as { kind?: unknown; graph?: { added?: unknown } | null };
+  return kind === "snapshot" && Array.isArray(graph?.added) && graph.added.length > 0;
+}
+
+/** A picture as an address: in an image nothing of it can run. */
+export function svgAddress(svg: string): string {
+  const wellFormed = svg.replace(/\p{Surrogate}/gu, "\ufffd");
+  return `data:image/svg+xml;charset=utf-8,${encodeURIComponent(wellFormed)}`;
+}

@@ -1,0 +1,1 @@
+import "./graph_view.css";
