@@ -37,7 +37,7 @@ def test_default_names_are_tensorflows():
     assert [t.op.name for t in (x, x + x, fs.add(x, x), fs.matmul([[1.0]], [[1.0]]))] == [
         "Placeholder",
         "add",
-        "Add",
+        "Add_1",
         "MatMul",
     ]
 

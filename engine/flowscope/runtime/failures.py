@@ -16,28 +16,26 @@ from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
 
 
-def located_failure(error: BaseException, plan: Plan) -> BaseException:
-    """Returns `error` as an `OpError` with operation, inputs and origin where they can be found."""
-    cause: BaseException = error
+def located_failure(error: Exception, plan: Plan) -> tuple[Exception, Exception | None]:
+    """Returns an `OpError` with operation, inputs and origin where they can be found, and its cause."""
     node: Node | None = None
     values: tuple[Any, ...] = ()
     if isinstance(error, InvocationError):
-        cause, node, values = error.__cause__ or error, error.node, error.inputs
+        assert isinstance(error.__cause__, Exception)
+        error, node, values = error.__cause__, error.node, error.inputs
     elif plan.code is not None:
         node, values = _at(error.__traceback__, plan.code)
-    if not isinstance(cause, Exception) or (
-        isinstance(cause, OpError) and (node is None or cause.is_located)
-    ):
-        return cause
-    if not isinstance(cause, OpError):
-        cause = _as_op_error(cause)
-    if node is None:
-        return cause
+    if isinstance(error, OpError):
+        cause, found = None, error
+    else:
+        cause, found = error, _as_op_error(error)
+    if node is None or found.is_located:
+        return found, cause
     facts: dict[str, Any] = {"op": node.name, "op_type": node.op.type, "device": node.device}
     facts["inputs"] = [_described(i, v, node) for i, v in enumerate(values)]
     if node.origins:
         facts |= where(node.origins[0])
-    return cause.located(**facts)
+    return found.located(**facts), cause
 
 
 def _at(traceback: TracebackType | None, code: Code) -> tuple[Node | None, tuple[Any, ...]]:

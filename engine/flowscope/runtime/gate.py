@@ -33,6 +33,10 @@ _TRANSITIONS: dict[State, dict[Request, State]] = {
 }
 
 
+#: A held step looks again so often, for a signal that comes just before a wait does not end it.
+_LOOK_S = 0.25
+
+
 class Gate:
     """Holds, lets through or ends the steps of one session.
 
@@ -87,7 +91,7 @@ class Gate:
                 self._waiting += 1
                 self._changed.notify_all()
                 try:
-                    self._changed.wait()
+                    self._changed.wait(_LOOK_S)
                 finally:
                     self._waiting -= 1
             if self._state == "stopping":

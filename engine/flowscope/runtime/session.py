@@ -185,10 +185,9 @@ class Session:
                 values = call.function(gate, (self._seed(), number), feeds, call.resources)
             if gate.raised:
                 gate.hold(-2, ())
-        except (OpError, KeyboardInterrupt) as e:
-            raise located_failure(e, call.plan) from e.__cause__
         except Exception as e:
-            raise located_failure(e, call.plan) from e
+            error, cause = located_failure(e, call.plan)
+            raise error from cause
         finally:
             self.busy_ns += time.perf_counter_ns() - start
             self.running -= 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops import state
 from flowscope.ops.build import apply
@@ -36,13 +37,13 @@ class AdamOptimizer(Optimizer):
     ) -> None:
         super().__init__(use_locking, name)
         self._given = (learning_rate, beta1, beta2, epsilon)
-        self._powers: tuple[Variable, Variable] | None = None
+        self._powers: dict[Graph, tuple[Variable, Variable]] = {}
 
     def _create_slots(self, var_list: list[Variable]) -> None:
-        if self._powers is None:
-            first = min(var_list, key=lambda v: v.name)
+        first = min(var_list, key=lambda v: v.name)
+        if first.graph not in self._powers:
             with first.graph.name_scope(None), first.graph.colocate_with(first.op):
-                self._powers = (
+                self._powers[first.graph] = (
                     Variable(
                         self._given[1], trainable=False, name="beta1_power", dtype=first.dtype
                     ),
@@ -54,11 +55,10 @@ class AdamOptimizer(Optimizer):
             self._zeros_slot(v, "m")
             self._zeros_slot(v, "v")
 
-    def _prepare(self) -> None:
-        assert self._powers is not None
+    def _prepare(self, graph: Graph) -> None:
         names = ("learning_rate", "beta1", "beta2", "epsilon")
         self._hyper = [hyperparameter(v, n) for v, n in zip(self._given, names, strict=True)]
-        self._power_values = [p.value() for p in self._powers]
+        self._power_values = [p.value() for p in self._powers[graph]]
 
     def _apply_dense(self, grad: Tensor, var: Variable, together: str) -> Operation:
         m, v = self._slots["m"][var], self._slots["v"][var]
@@ -67,12 +67,11 @@ class AdamOptimizer(Optimizer):
         return apply(op, var.handle, m.handle, v.handle, *numbers, grad).op
 
     def _finish(self, updates: list[Operation], together: str) -> list[Operation]:
-        assert self._powers is not None
         graph = updates[0].graph
         done = []
         with graph.control_dependencies(updates):
             for power, value, beta in zip(
-                self._powers, self._power_values, self._hyper[1:3], strict=True
+                self._powers[graph], self._power_values, self._hyper[1:3], strict=True
             ):
                 product = value * as_dtype_of(beta, power)
                 op = state.AssignVariable(group=together)
@@ -80,4 +79,4 @@ class AdamOptimizer(Optimizer):
         return done
 
     def _other_variables(self) -> list[Variable]:
-        return list(self._powers or ())
+        return [v for powers in self._powers.values() for v in powers]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops import state
 from flowscope.ops.build import apply
@@ -26,7 +27,7 @@ class GradientDescentOptimizer(Optimizer):
         super().__init__(use_locking, name)
         self._learning_rate = learning_rate
 
-    def _prepare(self) -> None:
+    def _prepare(self, graph: Graph) -> None:
         self._rate = hyperparameter(self._learning_rate, "learning_rate")
 
     def _apply_dense(self, grad: Tensor, var: Variable, together: str) -> Operation:

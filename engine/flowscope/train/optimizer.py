@@ -139,7 +139,7 @@ class Optimizer:
             self._create_slots([v for _, v in used])
         with graph.name_scope(name or self._name) as scope:
             together = scope.rstrip("/")
-            self._prepare()
+            self._prepare(graph)
             updates = [self._update(g, v, together) for g, v in used]
             finish = self._finish(updates, together)
             if global_step is not None:
@@ -195,7 +195,7 @@ class Optimizer:
     def _create_slots(self, var_list: list[Variable]) -> None:
         """Makes the slots of the variables; called once per `apply_gradients`."""
 
-    def _prepare(self) -> None:
+    def _prepare(self, graph: Graph) -> None:
         """Makes the tensors that all updates share, such as the learning rate."""
 
     def _apply_dense(self, grad: Tensor, var: Variable, together: str) -> Operation:
