@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from flowscope.graph.op import kernel_of
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import compatible

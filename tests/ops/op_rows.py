@@ -9,10 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import flowscope as fs
 import numpy as np
+
+import flowscope as fs
 from flowscope.ops import activations, broadcasting, elementwise, padding, selection
-from flowscope.ops.build import apply, apply_many
+from flowscope.ops.build import apply
 
 F = ("float32", "float64")
 H = ("float16", *F)
@@ -140,7 +141,8 @@ binary("xdivy", elementwise.xdivy, np.divide, 0.5, 2)
 
 unary("negative", fs.negative, np.negative, dtypes=(*F, "int32", "int8", *C))
 unary("abs", fs.abs, np.abs, 0.5, 2, dtypes=(*F, "int32", "int8"))
-unary("sign", fs.sign, np.sign, 0.5, 2, dtypes=(*F, "int32", *C), order=1)
+unary("sign", fs.sign, np.sign, 0.5, 2, dtypes=(*F, "int32"), order=1)
+unary("sign_complex", fs.sign, np.sign, 0.5, 2, dtypes=C, order=0)
 unary("square", fs.square, np.square, dtypes=(*H, *I, *C))
 unary("sqrt", fs.sqrt, like(np.sqrt), 0.5, 2, dtypes=(*H, *C))
 unary("rsqrt", fs.rsqrt, like(lambda x: 1 / np.sqrt(x)), 0.5, 2, dtypes=(*F, *C))
@@ -226,6 +228,9 @@ row("clip_by_global_norm", lambda x, y: fs.clip_by_global_norm([x, y], 1.0)[0],
 row("one_hot", lambda i: fs.one_hot(i, 3), lambda i: np.eye(4, 3, dtype="f4")[i], vec(0, 2, 3), order=0)
 row("one_hot_axis", lambda i: fs.one_hot(i, 3, 5, 2, axis=0, dtype="int32"),
     lambda i: np.where(np.eye(3, dtype="i4")[i], 5, 2).T.astype("i4"), vec(0, 2), order=0)
+row("one_hot_depth", lambda i, n: fs.one_hot(i, n), lambda i, n: np.eye(4, 3, dtype="f4")[i], vec(0, 2), In(value=3, dtype="int32"), order=0,
+    dynamic=True)
+row("eye_fed", lambda n: fs.eye(n), lambda n: np.eye(3, dtype="f4"), In(value=3, dtype="int32"), order=0, dynamic=True)
 row("boolean_mask", fs.boolean_mask, lambda x, m: x[m], In(), _COND, dynamic=True, rank=True)
 row("boolean_mask_axis", lambda x, m: fs.boolean_mask(x, m, axis=1), lambda x, m: x[:, m], In(),
     In(value=[True, False, True], dtype="bool"), dynamic=True, rank=True)
@@ -447,7 +452,7 @@ row("in_top_k", lambda p, t: fs.nn.in_top_k(p, t, 2), lambda p, t: np.array([Tru
     In(value=[[1, 2, 3], [1, 2, 3], [3, 2, 1]]), vec(1, 0, 7), order=0)
 row("top_k", lambda x: fs.nn.top_k(x, 2), lambda x: [np.array([[5, 3]], x.dtype), np.array([[1, 0]], "i4")],
     In(value=[[3, 5, 3, 1]]), order=0)
-row("top_k_grad", lambda x: fs.nn.top_k(x, 2)[0], lambda x: -np.sort(-x)[:, :2], In(), order=1, static=True)
+row("top_k_grad", lambda x: fs.nn.top_k(x, 2)[0], lambda x: -np.sort(-x)[:, :2], In(), order=1)
 
 # -- flow -----------------------------------------------------------------------------------------
 

@@ -255,7 +255,7 @@ cosh: UnaryFunction = unary_op(
     lambda g, y, x: _times(g, sinh(x)), "x")
 tanh: UnaryFunction = unary_op(
     "tanh", "Tanh", "The hyperbolic tangent.", "xp.tanh({0})", "fc",
-    lambda g, y, x: tanh_grad(y, g), "y")
+    lambda g, y, x: tanh_grad(conj(y), g), "y")
 asinh: UnaryFunction = unary_op(
     "asinh", "Asinh", "The inverse hyperbolic sine.", "xp.arcsinh({0})", "f",
     lambda g, y, x: multiply(g, rsqrt(add(1.0, square(x)))), "x")
@@ -267,7 +267,7 @@ atanh: UnaryFunction = unary_op(
     lambda g, y, x: realdiv(g, subtract(1.0, square(x))), "x")
 sigmoid: UnaryFunction = unary_op(
     "sigmoid", "Sigmoid", "1 / (1 + exp(-x)).", "xp.reciprocal(xp.exp(-{0}) + 1)", "fc",
-    lambda g, y, x: sigmoid_grad(y, g), "y")
+    lambda g, y, x: sigmoid_grad(conj(y), g), "y")
 softplus: UnaryFunction = unary_op(
     "softplus", "Softplus", "log(1 + exp(x)), without overflow.",
     "xp.log1p(xp.exp(-xp.abs({0}))) + xp.maximum({0}, 0)", "f",
@@ -275,12 +275,12 @@ softplus: UnaryFunction = unary_op(
 tanh_grad: BinaryFunction = binary_op(
     "tanh_grad", "TanhGrad", "dy * (1 - y * y): tanh's gradient from its output y.",
     "{1} * (1 - {0} * {0})", "fc",
-    lambda g, dx, y, dy: (_times(multiply(g, -2.0), multiply(y, dy)), tanh_grad(y, g)), "ab")
+    lambda g, dx, y, dy: (_times(multiply(g, -2.0), multiply(y, dy)), tanh_grad(conj(y), g)), "ab")
 sigmoid_grad: BinaryFunction = binary_op(
     "sigmoid_grad", "SigmoidGrad", "dy * y * (1 - y): sigmoid's gradient from its output y.",
     "{1} * {0} * (1 - {0})", "fc",
     lambda g, dx, y, dy: (
-        _times(g, multiply(dy, subtract(1.0, multiply(2.0, y)))), sigmoid_grad(y, g)), "ab")
+        _times(g, multiply(dy, subtract(1.0, multiply(2.0, y)))), sigmoid_grad(conj(y), g)), "ab")
 
 # -- comparisons and logic ------------------------------------------------------------------------
 

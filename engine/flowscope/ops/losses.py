@@ -99,7 +99,7 @@ class SoftmaxCrossEntropyWithLogits(Op):
     Shapes: logits [batch, classes], labels [batch, classes] -> loss [batch], backprop [batch, classes]
     """
 
-    grad_reads: ClassVar[Any] = ("y", "logits")
+    grad_reads: ClassVar[Any] = ("y", "logits", "labels")
 
     def infer(self, logits: Spec, labels: Spec) -> Any:
         check_same(logits, labels)
@@ -127,12 +127,11 @@ class SoftmaxCrossEntropyWithLogits(Op):
             to_logits = multiply(column, y[1])
             to_labels = negative(multiply(column, log_softmax(logits)))
         if backprop is not None:
-            p = softmax(logits)
-            second = multiply(
-                p, subtract(backprop, reduce_sum(multiply(backprop, p), 1, keepdims=True))
-            )
+            p, mass = softmax(logits), reduce_sum(labels, 1, keepdims=True)
+            distance = subtract(backprop, reduce_sum(multiply(backprop, p), 1, keepdims=True))
+            second = multiply(multiply(p, mass), distance)
             to_logits = second if to_logits is None else add(to_logits, second)
-            to_labels = negative(backprop) if to_labels is None else subtract(to_labels, backprop)
+            to_labels = negative(distance) if to_labels is None else subtract(to_labels, distance)
         return to_logits, to_labels
 
     def kernel(self, xp: ArrayModule, logits: Array, labels: Array) -> Any:
@@ -142,7 +141,9 @@ class SoftmaxCrossEntropyWithLogits(Op):
             )
         shifted, total = _stable(xp, logits, 1)
         loss = (labels * (xp.log(total) - shifted)).sum(axis=1, dtype=logits.dtype)
-        return loss, xp.exp(shifted) / total - labels
+        # The labels of a row need not add up to 1: a row of zeros, for example, masks it.
+        mass = labels.sum(axis=1, keepdims=True, dtype=labels.dtype)
+        return loss, xp.exp(shifted) / total * mass - labels
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ class Tile(Op):
 
     Shapes: [d0, ..., dn], multiples [n + 1] -> [d0 * multiples[0], ...]
     """
+
+    grad_reads: ClassVar[Any] = ("multiples",)
 
     def infer(self, x: Spec, multiples: Spec) -> Spec:
         check_shape_vector(multiples)
@@ -76,6 +78,7 @@ class Pad(Op):
 
     mode: str = "CONSTANT"
     value: float = 0
+    grad_reads: ClassVar[Any] = ("paddings",)
 
     def infer(self, x: Spec, paddings: Spec) -> Spec:
         if paddings.dtype.kind != "i":
@@ -127,6 +130,7 @@ class MirrorPadGrad(Op):
     """
 
     mode: str
+    grad_reads: ClassVar[Any] = ("paddings",)
 
     def infer(self, g: Spec, paddings: Spec) -> Spec:
         if g.shape is None or paddings.constant is None:

@@ -149,28 +149,35 @@ class ClipByValue(Op):
 class OneHot(Op):
     """`on` at the position that each index names along a new axis of length `depth`, else `off`.
 
-    Shapes: indices s, on [], off [] -> s with `depth` at the new axis
+    Shapes: indices s, depth [], on [], off [] -> s with `depth` at the new axis
     """
 
-    depth: int
     axis: int = -1
+    is_differentiable: ClassVar[bool] = False
 
-    def infer(self, indices: Spec, on: Spec, off: Spec) -> Spec:
-        if indices.dtype.kind not in "iu":
-            raise DTypeError(f"expected integer indices, got {indices.dtype}")
+    def infer(self, indices: Spec, depth: Spec, on: Spec, off: Spec) -> Spec:
+        for s, what in ((indices, "indices"), (depth, "depth")):
+            if s.dtype.kind not in "iu":
+                raise DTypeError(f"expected integer {what}, got {s.dtype}")
         check_same(on, off)
-        if self.depth < 0:
-            raise InvalidArgumentError(f"expected a depth from 0 on, got {self.depth}")
+        for s in (depth, on, off):
+            if s.shape not in (None, ()):
+                raise InvalidArgumentError(
+                    f"expected scalars behind the indices, got {text(s.shape)}"
+                )
+        if depth.constant is not None and depth.constant < 0:
+            raise InvalidArgumentError(f"expected a depth from 0 on, got {depth.constant}")
         if indices.shape is None:
             return Spec(on.dtype, None)
         axis = positive_axis(self.axis, len(indices.shape) + 1)
-        return Spec(on.dtype, (*indices.shape[:axis], self.depth, *indices.shape[axis:]))
+        n = depth.shape_value() or (None,)
+        return Spec(on.dtype, (*indices.shape[:axis], *n, *indices.shape[axis:]))
 
-    is_differentiable: ClassVar[bool] = False
-
-    def kernel(self, xp: ArrayModule, indices: Array, on: Array, off: Array) -> Array:
+    def kernel(self, xp: ArrayModule, indices: Array, depth: Array, on: Array, off: Array) -> Array:
+        if depth < 0:
+            raise InvalidArgumentError(f"expected a depth from 0 on, got {depth}")
         axis = positive_axis(self.axis, indices.ndim + 1)
-        places = xp.arange(self.depth).reshape((-1,) + (1,) * (indices.ndim - axis))
+        places = xp.arange(int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
         return xp.where(xp.expand_dims(indices, axis) == places, on, off)
 
 
@@ -340,26 +347,22 @@ def one_hot(
 
     Args:
         indices: The positions; one out of range gives a vector that is `off_value` everywhere.
-        depth: Length of the vectors, known while the graph is built.
+        depth: Length of the vectors.
         on_value: 1 by default.
         off_value: 0 by default.
         axis: Where the new axis stands in the result; last by default.
         dtype: Element type; that of the values, else float32.
         name: Name of the operation.
     """
-    length = get_static_value(depth)
-    if length is None:
-        raise InvalidArgumentError(
-            f"expected a depth known while the graph is built, got {depth!r}"
-        )
     if dtype is None:
         given = [convert_to_tensor(v).dtype for v in (on_value, off_value) if v is not None]
         dtype = given[0] if given else dtypes.float32
     dtype = as_dtype(dtype)
     on = convert_to_tensor(_default(on_value, True, dtype), dtype, "one_hot/on_value")
     off = convert_to_tensor(_default(off_value, False, dtype), dtype, "one_hot/off_value")
-    op = OneHot(int(length), -1 if axis is None else axis)
-    return apply(op, convert_to_tensor(indices), on, off, name=name or "one_hot")
+    length = convert_to_tensor(depth, None, "one_hot/depth", dtypes.int32)
+    op = OneHot(-1 if axis is None else axis)
+    return apply(op, convert_to_tensor(indices), length, on, off, name=name or "one_hot")
 
 
 def _default(value: Any, default: bool, dtype: DType) -> Any:
@@ -389,12 +392,23 @@ def eye(
     rows = get_static_value(num_rows)
     columns = rows if num_columns is None else get_static_value(num_columns)
     if rows is None or columns is None:
-        raise InvalidArgumentError("expected sizes known while the graph is built, got a tensor")
+        return _eye_later(
+            num_rows, num_rows if num_columns is None else num_columns, batch_shape, dtype, name
+        )
     dtype = as_dtype(dtype)
     matrix = np.eye(int(rows), int(columns), dtype=dtype.np_dtype)
     batch = () if batch_shape is None else get_static_value(batch_shape)
     sizes = tuple(int(d) for d in np.asarray(batch).reshape(-1))
     return constant(np.broadcast_to(matrix, (*sizes, *matrix.shape)), dtype, name=name or "eye")
+
+
+def _eye_later(rows: Any, columns: Any, batch_shape: Any, dtype: Any, name: str | None) -> Tensor:
+    """Returns identity matrices whose size is known only when the step runs."""
+    from flowscope.ops.arrays import range as range_
+
+    if batch_shape is not None:
+        raise InvalidArgumentError("expected sizes known while the graph is built, got a tensor")
+    return one_hot(range_(convert_to_tensor(rows)), columns, dtype=dtype, name=name or "eye")
 
 
 def diag(diagonal: Any, name: str | None = None) -> Tensor:

@@ -235,6 +235,7 @@ class Slice(Op):
     """
 
     views: ClassVar[Any] = (0,)
+    grad_reads: ClassVar[Any] = ("begin",)
 
     def infer(self, x: Spec, begin: Spec, size: Spec) -> Spec:
         for s in (begin, size):
@@ -280,6 +281,8 @@ class SliceGrad(Op):
 
     Shapes: g, shape [n], begin [n] -> shape
     """
+
+    grad_reads: ClassVar[Any] = ("begin",)
 
     def infer(self, g: Spec, shape: Spec, begin: Spec) -> Spec:
         return Spec(g.dtype, shape.shape_value())
