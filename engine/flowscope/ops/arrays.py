@@ -15,6 +15,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import as_dims, is_known, size_of, text
 from flowscope.ops.broadcasting import (
+    as_shape,
     as_sizes,
     broadcast_dynamic_shape,
     broadcast_static_shape,
@@ -231,7 +232,8 @@ class Range(Op):
         for s in (start, limit, delta):
             if s.dtype is not start.dtype or s.dtype.kind not in "fiu":
                 raise DTypeError(
-                    f"expected three of one real dtype, got {start.dtype}, {limit.dtype} and {delta.dtype}"
+                    "expected three of one real dtype, got "
+                    f"{start.dtype}, {limit.dtype} and {delta.dtype}"
                 )
             if s.shape not in (None, ()):
                 raise InvalidArgumentError(f"expected scalars, got {text(s.shape)}")
@@ -339,7 +341,7 @@ def rank(input: Any, name: str | None = None) -> Tensor:
 
 def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
     """Returns a tensor of shape `dims` with `value` everywhere."""
-    shape = convert_to_tensor(dims, None, "Fill/dims", dtypes.int32)
+    shape = as_shape(dims, name or "Fill", "dims")
     return apply(_FILL, shape, convert_to_tensor(value, None, "Fill/value"), name=name)
 
 

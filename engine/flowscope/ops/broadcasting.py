@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph import dtypes
+from flowscope.graph.constant import Convertible, add_constant, convert_to_tensor
+from flowscope.graph.default import get_default_graph
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, broadcast, is_known, text
+from flowscope.graph.shapes import Dimension, Dims, TensorShape, broadcast, is_known, text
 from flowscope.ops.build import apply
 
 __all__ = ["broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to"]
@@ -27,6 +31,27 @@ def check_shape_vector(shape: Spec) -> None:
         raise DTypeError(f"expected a shape of dtype int32 or int64, got {shape.dtype}")
     if shape.shape is not None and len(shape.shape) > 1:
         raise InvalidArgumentError(f"expected a vector for a shape, got {text(shape.shape)}")
+
+
+def as_shape(shape: Any, owner: str | None, part: str = "shape") -> Tensor:
+    """Returns a shape argument as a tensor; what leaves the choice of dtype open becomes int32.
+
+    Args:
+        shape: A tensor, or a sequence of integers, dimensions and scalar tensors.
+        owner: Name of the operation that takes it, before it is made unique; None in its own scope.
+        part: What the operation calls it; a constant that is made is named "<owner>/<part>".
+    """
+    if isinstance(shape, Tensor | Convertible):
+        return convert_to_tensor(shape)
+    graph = get_default_graph()
+    name = part if owner is None else f"{graph.unique_name(owner, mark_as_used=False)}/{part}/"
+    if isinstance(shape, list | tuple | TensorShape):
+        values = [int(d) if isinstance(d, Dimension) else d for d in shape]
+        if all(type(d) is int for d in values):
+            wide = dtypes.int32 if all(abs(d) < 2**31 for d in values) else dtypes.int64
+            return add_constant(graph, np.array(values, wide.np_dtype), wide, name)
+        shape = values
+    return convert_to_tensor(shape, None, name, dtypes.int32)
 
 
 @dataclass(frozen=True)
@@ -74,7 +99,7 @@ class BroadcastTo(Op):
 
 @dataclass(frozen=True)
 class SumTo(Op):
-    """The sum over the axes along which an array of the given shape would be broadcast to the input's.
+    """The sum over the axes along which the given shape would be broadcast to the input's.
 
     Shapes: x, shape [n] -> shape
     """
@@ -107,7 +132,7 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
     return apply(
         _BROADCAST_TO,
         convert_to_tensor(input),
-        convert_to_tensor(shape, None, None, "int32"),
+        as_shape(shape, name or "BroadcastTo"),
         name=name,
     )
 
@@ -119,7 +144,7 @@ def sum_to(x: Tensor, shape: Tensor) -> Tensor:
 
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> Any:
     """Returns the static shape of an element-wise result of two static shapes."""
-    from flowscope.graph.shapes import TensorShape, as_dims
+    from flowscope.graph.shapes import as_dims
 
     return TensorShape(broadcast(as_dims(shape_x), as_dims(shape_y)))
 
@@ -177,7 +202,7 @@ def _undecided(mine: Any, theirs: Any) -> bool:
 
 
 def _sum_static(g: Tensor, mine: Dims, whole: Dims) -> Tensor:
-    """Returns the sum of g, of shape `whole`, over the axes that `mine` lacks or has of length 1."""
+    """Returns g, of shape `whole`, summed over the axes that `mine` lacks or has of length 1."""
     from flowscope.ops.reductions import reduce_sum
 
     assert mine is not None

@@ -93,8 +93,8 @@ def _times(g: Tensor, derivative: Any) -> Tensor:
 # -- kernels that no expression says --------------------------------------------------------------
 
 
-def _check_divisor(xp: ArrayModule, divisor: Array) -> None:
-    if not xp.all(divisor):
+def _check_divisor(divisor: Array) -> None:
+    if not (divisor.all() if divisor.ndim else divisor):
         raise InvalidArgumentError(
             "integer division by zero: expected a divisor without zeros, got one"
         )
@@ -102,14 +102,14 @@ def _check_divisor(xp: ArrayModule, divisor: Array) -> None:
 
 def _floor_div(self: Any, xp: ArrayModule, a: Array, b: Array) -> Array:
     if b.dtype.kind in "iu":
-        _check_divisor(xp, b)
+        _check_divisor(b)
         return a // b
     return xp.floor(a / b)
 
 
 def _floor_mod(self: Any, xp: ArrayModule, a: Array, b: Array) -> Array:
     if b.dtype.kind in "iu":
-        _check_divisor(xp, b)
+        _check_divisor(b)
     return a % b
 
 
@@ -146,7 +146,7 @@ multiply: BinaryFunction = binary_op(
     "multiply", "Mul", "x * y, element by element.", "{0} * {1}", "fiuc",
     lambda g, y, a, b: (_times(g, b), _times(g, a)), "ab", folds=True)
 realdiv: BinaryFunction = binary_op(
-    "realdiv", "RealDiv", "x / y, element by element, of floating-point numbers.", "{0} / {1}", "fc",
+    "realdiv", "RealDiv", "x / y of floating-point numbers.", "{0} / {1}", "fc",
     lambda g, y, a, b: (_over(g, b), negative(_times(g, realdiv(y, b)))), "by")
 _floordiv: BinaryFunction = binary_op(
     "floordiv", "FloorDiv",
@@ -211,9 +211,12 @@ rsqrt: UnaryFunction = unary_op(
 reciprocal: UnaryFunction = unary_op(
     "reciprocal", "Reciprocal", "1 / x, element by element.", "xp.reciprocal({0})", "fc",
     lambda g, y, x: negative(_times(g, square(y))), "y")
-floor: UnaryFunction = unary_op("floor", "Floor", "The largest integer not above x.", "xp.floor({0})", "f")
-ceil: UnaryFunction = unary_op("ceil", "Ceil", "The smallest integer not below x.", "xp.ceil({0})", "f")
-rint: UnaryFunction = unary_op("rint", "Rint", "The nearest integer; halves to the even one.", "xp.rint({0})", "f")
+floor: UnaryFunction = unary_op(
+    "floor", "Floor", "The largest integer not above x.", "xp.floor({0})", "f")
+ceil: UnaryFunction = unary_op(
+    "ceil", "Ceil", "The smallest integer not below x.", "xp.ceil({0})", "f")
+rint: UnaryFunction = unary_op(
+    "rint", "Rint", "The nearest integer; halves to the even one.", "xp.rint({0})", "f")
 
 # -- functions ------------------------------------------------------------------------------------
 
@@ -288,30 +291,37 @@ equal: BinaryFunction = binary_op(
     "equal", "Equal", "Whether x == y, element by element.", "xp.equal({0}, {1})", "fiucbs",
     scalar="{0} == {1}", out=bool_)
 not_equal: BinaryFunction = binary_op(
-    "not_equal", "NotEqual", "Whether x != y, element by element.", "xp.not_equal({0}, {1})", "fiucbs",
-    scalar="{0} != {1}", out=bool_)
-less: BinaryFunction = binary_op("less", "Less", "Whether x < y, element by element.", "{0} < {1}", "fiu", out=bool_)
+    "not_equal", "NotEqual", "Whether x != y, element by element.", "xp.not_equal({0}, {1})",
+    "fiucbs", scalar="{0} != {1}", out=bool_)
+less: BinaryFunction = binary_op(
+    "less", "Less", "Whether x < y, element by element.", "{0} < {1}", "fiu", out=bool_)
 less_equal: BinaryFunction = binary_op(
-    "less_equal", "LessEqual", "Whether x <= y, element by element.", "{0} <= {1}", "fiu", out=bool_)
+    "less_equal", "LessEqual", "Whether x <= y, element by element.", "{0} <= {1}", "fiu",
+    out=bool_)
 greater: BinaryFunction = binary_op(
     "greater", "Greater", "Whether x > y, element by element.", "{0} > {1}", "fiu", out=bool_)
 greater_equal: BinaryFunction = binary_op(
     "greater_equal", "GreaterEqual", "Whether x >= y, element by element.", "{0} >= {1}", "fiu",
     out=bool_)
-logical_and: BinaryFunction = binary_op("logical_and", "LogicalAnd", "x and y, element by element.", "{0} & {1}", "b")
-logical_or: BinaryFunction = binary_op("logical_or", "LogicalOr", "x or y, element by element.", "{0} | {1}", "b")
+logical_and: BinaryFunction = binary_op(
+    "logical_and", "LogicalAnd", "x and y, element by element.", "{0} & {1}", "b")
+logical_or: BinaryFunction = binary_op(
+    "logical_or", "LogicalOr", "x or y, element by element.", "{0} | {1}", "b")
 logical_xor: BinaryFunction = binary_op(
     "logical_xor", "LogicalXor", "Whether x and y differ, element by element.", "{0} ^ {1}", "b")
-logical_not: UnaryFunction = unary_op("logical_not", "LogicalNot", "Not x, element by element.", "~{0}", "b")
-is_nan: UnaryFunction = unary_op("is_nan", "IsNan", "Whether x is NaN.", "xp.isnan({0})", "f", out=bool_)
-is_inf: UnaryFunction = unary_op("is_inf", "IsInf", "Whether x is infinite.", "xp.isinf({0})", "f", out=bool_)
+logical_not: UnaryFunction = unary_op(
+    "logical_not", "LogicalNot", "Not x, element by element.", "~{0}", "b")
+is_nan: UnaryFunction = unary_op(
+    "is_nan", "IsNan", "Whether x is NaN.", "xp.isnan({0})", "f", out=bool_)
+is_inf: UnaryFunction = unary_op(
+    "is_inf", "IsInf", "Whether x is infinite.", "xp.isinf({0})", "f", out=bool_)
 is_finite: UnaryFunction = unary_op(
     "is_finite", "IsFinite", "Whether x is neither infinite nor NaN.", "xp.isfinite({0})", "f",
     out=bool_)
 # fmt: on
 
 
-# -- gradients that need more than a line -----------------------------------------------------------
+# -- gradients that need more than a line ---------------------------------------------------------
 
 
 def _over(g: Tensor, divisor: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ class Concat(Op):
     axis: int = 0
 
     def infer(self, *xs: Spec) -> Spec:
-        dims = xs[0].shape
+        dims: Dims = None
         for x in xs:
             if x.dtype is not xs[0].dtype:
                 raise DTypeError(f"expected all of one dtype, got {xs[0].dtype} and {x.dtype}")

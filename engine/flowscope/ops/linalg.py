@@ -253,7 +253,7 @@ def _paired(axes: Any, m: int, n: int) -> tuple[list[int], list[int]]:
 
 
 def _matrix(x: Tensor, axes: list[int], last: bool) -> tuple[Tensor, Tensor]:
-    """Returns x as a matrix with `axes` flattened to its last (or first) axis, and the other sizes."""
+    """Returns x as a matrix, `axes` flattened to its last (or first) axis, and the other sizes."""
     from flowscope.ops.arrays import shape
     from flowscope.ops.joining import stack
     from flowscope.ops.reductions import reduce_prod

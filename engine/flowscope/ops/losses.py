@@ -96,7 +96,8 @@ def _with_axis(x: Spec, axis: int) -> Spec:
 class SoftmaxCrossEntropyWithLogits(Op):
     """Cross entropy between labels and softmax(logits), and its gradient for the logits.
 
-    Shapes: logits [batch, classes], labels [batch, classes] -> loss [batch], backprop [batch, classes]
+    Shapes: logits [batch, classes], labels [batch, classes] -> loss [batch],
+        backprop [batch, classes]
     """
 
     grad_reads: ClassVar[Any] = ("y", "logits", "labels")
@@ -111,13 +112,14 @@ class SoftmaxCrossEntropyWithLogits(Op):
                 )
         if not compatible(logits.shape, labels.shape):
             raise InvalidArgumentError(
-                f"expected labels of the logits' shape {text(logits.shape)}, got {text(labels.shape)}"
+                f"expected labels of the logits' shape {text(logits.shape)}, "
+                f"got {text(labels.shape)}"
             )
         dims = merge_dims(merge_dims(logits.shape, labels.shape), (None, None))
         return Spec(logits.dtype, None if dims is None else dims[:1]), Spec(logits.dtype, dims)
 
     def grad(self, g: Any, y: Any, logits: Tensor, labels: Tensor) -> Any:
-        """The backprop's own gradient makes the second order right: d(softmax) times what arrives."""
+        """The backprop's own gradient makes the second order right."""
         from flowscope.ops.shaping import expand_axes
 
         loss, backprop = g
@@ -137,7 +139,8 @@ class SoftmaxCrossEntropyWithLogits(Op):
     def kernel(self, xp: ArrayModule, logits: Array, labels: Array) -> Any:
         if logits.shape != labels.shape or logits.ndim != 2:
             raise InvalidArgumentError(
-                f"expected logits and labels of one shape, got {text(logits.shape)} and {text(labels.shape)}"
+                "expected logits and labels of one shape, got "
+                f"{text(logits.shape)} and {text(labels.shape)}"
             )
         shifted, total = _stable(xp, logits, 1)
         loss = (labels * (xp.log(total) - shifted)).sum(axis=1, dtype=logits.dtype)
@@ -324,7 +327,7 @@ def sparse_softmax_cross_entropy_with_logits(
 def sigmoid_cross_entropy_with_logits(
     _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
 ) -> Tensor:
-    """Returns the cross entropy of independent yes/no questions, element by element, without overflow.
+    """Returns the cross entropy of independent yes/no questions, without overflow.
 
     Args:
         _sentinel: Not used: labels and logits are given by name.
@@ -359,7 +362,7 @@ def weighted_cross_entropy_with_logits(
 def log_poisson_loss(
     targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
 ) -> Tensor:
-    """Returns exp(log_input) - targets * log_input, with Stirling's approximation added if asked for."""
+    """Returns exp(log_input) - targets * log_input, plus Stirling's approximation if asked for."""
     from flowscope.ops.arrays import zeros_like
     from flowscope.ops.elementwise import greater_equal, log
     from flowscope.ops.selection import where

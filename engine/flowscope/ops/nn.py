@@ -101,7 +101,8 @@ class BiasAdd(Op):
         axis = self._axis(len(x.shape))
         if not compatible(bias.shape, x.shape[axis : axis + 1]):
             raise InvalidArgumentError(
-                f"expected a bias of shape [{x.shape[axis]}], got {text(bias.shape)} for {text(x.shape)}"
+                f"expected a bias of shape [{x.shape[axis]}], got {text(bias.shape)} "
+                f"for {text(x.shape)}"
             )
         n = x.shape[axis] if bias.shape is None or x.shape[axis] is not None else bias.shape[0]
         return Spec(x.dtype, (*x.shape[:axis], n, *x.shape[axis + 1 :]))
@@ -224,7 +225,7 @@ def dropout(
         rate: 1 - keep_prob, in its place.
 
     Raises:
-        InvalidArgumentError: unless exactly one of keep_prob and rate is given, and is a probability.
+        InvalidArgumentError: unless one of keep_prob and rate is given, and is a probability.
     """
     from flowscope.ops.random import random_uniform
 
@@ -363,7 +364,8 @@ class InTopK(Op):
         check_kind(targets.dtype, "i")
         if predictions.rank not in (None, 2) or targets.rank not in (None, 1):
             raise InvalidArgumentError(
-                f"expected predictions of rank 2 and targets of rank 1, got {predictions} and {targets}"
+                "expected predictions of rank 2 and targets of rank 1, got "
+                f"{predictions} and {targets}"
             )
         rows = None if predictions.shape is None else predictions.shape[:1]
         return Spec(dtypes.bool_, merge_dims(merge_dims(rows, targets.shape), (None,)))

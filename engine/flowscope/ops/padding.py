@@ -14,10 +14,10 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.axes import positive_axis
-from flowscope.ops.broadcasting import as_sizes, check_shape_vector
+from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.build import apply
 from flowscope.ops.joining import concat, stack
-from flowscope.ops.shaping import as_shape, expand_axes, reshape, shape_of, transpose
+from flowscope.ops.shaping import expand_axes, reshape, shape_of, transpose
 
 __all__ = [
     "pad",
@@ -163,7 +163,9 @@ _TILE = Tile()
 
 def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
     """Returns `input` repeated `multiples[i]` times along axis i."""
-    return apply(_TILE, convert_to_tensor(input), as_shape(multiples, "Tile/multiples"), name=name)
+    return apply(
+        _TILE, convert_to_tensor(input), as_shape(multiples, name or "Tile", "multiples"), name=name
+    )
 
 
 def repeat(input: Any, repeats: int, axis: int | None = None, name: str | None = None) -> Tensor:

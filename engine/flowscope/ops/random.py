@@ -18,9 +18,8 @@ from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
-from flowscope.ops.broadcasting import as_sizes, check_shape_vector
+from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.build import apply
-from flowscope.ops.shaping import as_shape
 
 __all__ = [
     "get_seed",
@@ -186,7 +185,7 @@ def _scaled(drawn: Any, shape: Any, scale: Any, shift: Any, dtype: DType, name: 
 
     graph = get_default_graph()
     with graph.name_scope(name):
-        x: Tensor = drawn(as_shape(shape, "shape"))
+        x: Tensor = drawn(as_shape(shape, None))
         if not (isinstance(scale, int | float) and scale == 1):
             x = multiply(x, convert_to_tensor(scale, dtype, "scale"), "mul")
         if not (isinstance(shift, int | float) and shift == 0):
@@ -219,7 +218,7 @@ def random_uniform(
             raise InvalidArgumentError("expected a maxval for integers, got none")
         limits = convert_to_tensor(minval, found), convert_to_tensor(maxval, found)
         op = RandomUniformInt(_seed(seed, name), found)
-        return apply(op, as_shape(shape, f"{name}/shape"), *limits, name=name)
+        return apply(op, as_shape(shape, name), *limits, name=name)
     maxval = 1 if maxval is None else maxval
     if isinstance(maxval, Tensor) or isinstance(minval, Tensor):
         scale = convert_to_tensor(maxval, found) - convert_to_tensor(minval, found)

@@ -467,7 +467,7 @@ def cumsum(
 def cumprod(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """Returns products of the elements so far along an axis; the arguments are those of `cumsum`."""
+    """Returns products of the elements so far along an axis; arguments as for `cumsum`."""
     return unary(Cumprod(_one_axis(axis, 0), exclusive, reverse), x, name)
 
 

@@ -62,7 +62,8 @@ class Select(Op):
         is_rows = condition is not None and len(condition) == 1 and compatible(condition, rows)
         if not is_rows and not compatible(condition, dims):
             raise InvalidArgumentError(
-                f"expected a condition of shape {text(dims)}, its first axis or [], got {text(condition)}"
+                f"expected a condition of shape {text(dims)}, its first axis or [], "
+                f"got {text(condition)}"
             )
 
     def grad(self, g: Tensor, y: Tensor, condition: Tensor, a: Tensor, b: Tensor) -> Any:
@@ -72,12 +73,12 @@ class Select(Op):
         return None, apply(_SELECT, condition, g, zero), apply(_SELECT, condition, zero, g)
 
     def kernel(self, xp: ArrayModule, condition: Array, x: Array, y: Array) -> Array:
-        if np.shape(x) != np.shape(y):
+        if condition.ndim == 0:
+            return x if condition else y
+        if x.shape != y.shape:
             raise InvalidArgumentError(
                 f"expected both of one shape, got {text(x.shape)} and {text(y.shape)}"
             )
-        if condition.ndim == 0:
-            return x if condition else y
         if condition.shape != x.shape:
             self._check(condition.shape, x.shape)
             condition = condition.reshape((-1,) + (1,) * (x.ndim - 1))
@@ -165,7 +166,7 @@ class OneHot(Op):
                 raise InvalidArgumentError(
                     f"expected scalars behind the indices, got {text(s.shape)}"
                 )
-        if depth.constant is not None and depth.constant < 0:
+        if depth.constant is not None and np.asarray(depth.constant) < 0:
             raise InvalidArgumentError(f"expected a depth from 0 on, got {depth.constant}")
         if indices.shape is None:
             return Spec(on.dtype, None)
@@ -316,7 +317,7 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
 def clip_by_global_norm(
     t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
 ) -> tuple[list[Tensor | None], Tensor]:
-    """Returns the tensors scaled down so that their norm together is at most `clip_norm`, and the norm.
+    """Returns the tensors scaled down to a norm together of at most `clip_norm`, and the norm.
 
     Args:
         t_list: A list of tensors, or None (which stays None).

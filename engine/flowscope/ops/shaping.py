@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import size_of, text
 from flowscope.ops.axes import Axes, as_axes, positive_axis
-from flowscope.ops.broadcasting import as_sizes, check_shape_vector
+from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.build import apply, unary
 from flowscope.ops.table import folded
 
@@ -34,13 +33,8 @@ def shape_of(x: Tensor) -> Tensor:
     return shape(x)
 
 
-def as_shape(shape: Any, name: str) -> Tensor:
-    """Returns a shape argument as a tensor; what leaves the choice open becomes int32."""
-    return convert_to_tensor(shape, None, name, dtypes.int32)
-
-
 def known_values(op: Op, spec: Spec, *inputs: Spec) -> Spec:
-    """Returns the Spec of an op that strings integers together, with what is known of their values."""
+    """Returns the Spec of an op that joins integers, with what is known of their values."""
     if spec.dtype.kind != "i" or spec.dtype.size < 4:
         return spec
     spec = folded(op, spec, *inputs)
@@ -91,7 +85,8 @@ class Reshape(Op):
             return x.reshape(sizes)[()] if not sizes else _array(x).reshape(sizes)
         except ValueError:
             raise InvalidArgumentError(
-                f"expected a shape of {np.size(x)} elements, got {text(sizes)} for {text(np.shape(x))}"
+                f"expected a shape of {np.size(x)} elements, got {text(sizes)} "
+                f"for {text(np.shape(x))}"
             ) from None
 
 
@@ -101,7 +96,7 @@ def _array(x: Array) -> Array:
 
 
 def _worked_out(dims: Any, size: int | None, given: str) -> Any:
-    """Returns `dims` with its only unknown worked out from the number of elements, if both are known."""
+    """Returns `dims` with its only unknown worked out from the number of elements, if known."""
     if size is None:
         return dims
     known = 1
@@ -141,7 +136,8 @@ class Transpose(Op):
         assert self.perm is not None
         if sorted(self.perm) != list(range(len(self.perm) if rank is None else rank)):
             raise InvalidArgumentError(
-                f"expected a permutation of {'the' if rank is None else rank} axes, got {list(self.perm)}"
+                f"expected a permutation of {'the' if rank is None else rank} axes, "
+                f"got {list(self.perm)}"
             )
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
@@ -240,7 +236,7 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
         InvalidArgumentError: if the numbers of elements differ.
     """
     x = convert_to_tensor(tensor)
-    return apply(_RESHAPE, x, as_shape(shape, f"{name or 'Reshape'}/shape"), name=name)
+    return apply(_RESHAPE, x, as_shape(shape, name or "Reshape"), name=name)
 
 
 def transpose(

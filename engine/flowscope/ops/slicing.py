@@ -18,9 +18,9 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
 from flowscope.graph.shapes import Dimension, Dims, compatible, text
 from flowscope.ops.axes import as_axes, positive_axis
-from flowscope.ops.broadcasting import as_sizes, check_shape_vector
+from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.build import apply, unary
-from flowscope.ops.shaping import as_shape, shape_of
+from flowscope.ops.shaping import shape_of
 
 __all__ = ["gather", "gather_nd", "newaxis", "reverse", "scatter_nd", "slice", "strided_slice"]
 
@@ -115,7 +115,7 @@ class _Later:
 
 
 def _sliced(dims: Any, parts: list[Any]) -> Any:
-    """Returns the static shape of a part; raises InvalidArgumentError if an index is out of range."""
+    """Returns the static shape of a part, and raises if an index is out of range."""
     used = sum(p is not None and p is not Ellipsis for p in parts)
     if used > len(dims):
         raise InvalidArgumentError(
@@ -257,7 +257,8 @@ class Slice(Op):
     def kernel(self, xp: ArrayModule, x: Array, begin: Array, size: Array) -> Array:
         if begin.shape != (x.ndim,) or size.shape != (x.ndim,):
             raise InvalidArgumentError(
-                f"expected {x.ndim} numbers, one per axis, got {text(begin.shape)} and {text(size.shape)}"
+                f"expected {x.ndim} numbers, one per axis, got {text(begin.shape)} "
+                f"and {text(size.shape)}"
             )
         starts, sizes = as_sizes(begin), as_sizes(size)
         ends = [b + (_block(d, b, n) or 0) for d, b, n in zip(x.shape, starts, sizes)]
@@ -478,7 +479,13 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor
         name: Name of the operation.
     """
     x = convert_to_tensor(input_)
-    return apply(_SLICE, x, as_shape(begin, "Slice/begin"), as_shape(size, "Slice/size"), name=name)
+    return apply(
+        _SLICE,
+        x,
+        as_shape(begin, name or "Slice", "begin"),
+        as_shape(size, name or "Slice", "size"),
+        name=name,
+    )
 
 
 def strided_slice(
@@ -568,7 +575,7 @@ def gather_nd(params: Any, indices: Any, name: str | None = None) -> Tensor:
 def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
     """Returns zeros of `shape` with `updates` added at positions; repeats add up."""
     places = convert_to_tensor(indices, None, None, dtypes.int32)
-    sizes = as_shape(shape, "ScatterNd/shape")
+    sizes = as_shape(shape, name or "ScatterNd")
     return apply(ScatterNd(), places, convert_to_tensor(updates), sizes, name=name)
 
 
