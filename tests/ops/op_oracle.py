@@ -1,4 +1,4 @@
-"""An independent evaluator: it walks the graph by kernels, one after the other, and checks each on the way."""
+"""An independent evaluator: it walks the graph kernel by kernel and checks each on the way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flowscope.graph.shapes import compatible
 
 
 def evaluate(fetches: list[Tensor], feeds: dict[Tensor, Any]) -> list[Any]:
-    """Returns the values of `fetches`; every operation on the way keeps its promises, or this asserts."""
+    """Returns the values of `fetches`, and asserts that every operation keeps its promises."""
     values: dict[Tensor, Any] = dict(feeds)
     with np.errstate(all="ignore"):
         for op in _needed(fetches, feeds):
@@ -46,7 +46,7 @@ def _invoke(op: Operation, values: dict[Tensor, Any]) -> None:
     for t, v in zip(op.outputs, outputs):
         check_promise(t, v)
         if not definition.views:
-            assert not any(np.shares_memory(v, i) for i in inputs), f"{op.type} is a view of an input"
+            assert not any(np.shares_memory(v, i) for i in inputs), f"{op.type} shares memory"
         values[t] = v
 
 
@@ -54,11 +54,11 @@ def _check_templates(op: Operation, inputs: list[Any], result: Any) -> None:
     template = op.definition.template
     names = {f"x{i}": v for i, v in enumerate(inputs)}
     if template is not None and op.outputs:
-        made = eval(template.format(*names), {"xp": np, **names})
+        made = eval(template.format(*names), {"xp": np, **names})  # noqa: S307
         assert same_bits(made, result), f"template of {op.type}: {made!r} is not {result!r}"
     scalar = op.definition.scalar_template
     if scalar is not None and all(isinstance(v, np.number) for v in inputs):
-        made = eval(scalar.format(*names), {"xp": np, **names})
+        made = eval(scalar.format(*names), {"xp": np, **names})  # noqa: S307
         assert same_bits(made, result), f"scalar template of {op.type}: {made!r} is not {result!r}"
 
 
@@ -74,7 +74,8 @@ def check_promise(t: Tensor, value: Any) -> None:
         assert same_bits(np.asarray(spec.constant), value), (t, spec.constant, value)
     if spec.dims is not None:
         flat = np.reshape(value, -1).tolist()
-        assert compatible(spec.dims, tuple(d if d >= 0 else None for d in flat)), (t, spec.dims, value)
+        known = tuple(d if d >= 0 else None for d in flat)
+        assert compatible(spec.dims, known), (t, spec.dims, value)
 
 
 def same_bits(a: Any, b: Any) -> bool:

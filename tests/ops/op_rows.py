@@ -1,3 +1,5 @@
+# ruff: noqa: E501  (a table: one line per row)
+# fmt: off
 """The table: one row per way to call an op function, with its NumPy reference.
 
 The tests in test_rows.py drive every row. A row says what differs from the usual.

@@ -16,7 +16,9 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 STATIC: list[tuple[Callable[..., Any], list[tuple[str, Any]], type[Exception], list[str]]] = []
 
 
-def static(call: Any, *inputs: tuple[str, Any], error: Any = InvalidArgumentError, says: str) -> None:
+def static(
+    call: Any, *inputs: tuple[str, Any], error: Any = InvalidArgumentError, says: str
+) -> None:
     STATIC.append((call, list(inputs), error, says.split("|")))
 
 
@@ -32,7 +34,13 @@ b = ("bool", [2, 3])
 
 for _call in (fs.add, fs.multiply, fs.maximum, fs.realdiv, fs.squared_difference, fs.less):
     static(_call, f(2, 3), f(2, 4), says="[2,3]|[2,4]|broadcast")
-    static(_call, f(2, 3), ("float64", [2, 3]), error=DTypeError, says="expected both of one dtype|float32|float64")
+    static(
+        _call,
+        f(2, 3),
+        ("float64", [2, 3]),
+        error=DTypeError,
+        says="expected both of one dtype|float32|float64",
+    )
     static(_call, b, b, error=DTypeError, says="expected|got bool")
 for _call in (fs.exp, fs.sqrt, fs.sigmoid, fs.floor, fs.nn.elu, fs.nn.softmax, fs.is_nan):
     static(_call, i(2), error=DTypeError, says="expected|floating-point|got int32")
@@ -82,11 +90,25 @@ static(lambda x: fs.cast(x, "string"), f(2), error=DTypeError, says="cast to str
 static(lambda x, y: fs.add_n([x, y]), f(2), f(3), says="one shape|[2]|[3]")
 static(lambda x, y: fs.add_n([x, y]), f(2), i(2), error=DTypeError, says="float32|int32")
 static(fs.nn.bias_add, f(2, 3), f(2), says="[3]|got [2]")
-static(lambda z, x: fs.nn.softmax_cross_entropy_with_logits_v2(z, x), f(2, 4), f(2, 3), says="[2,3]|got [2,4]")
-static(lambda z, x: fs.nn.sparse_softmax_cross_entropy_with_logits(labels=z, logits=x), i(3), f(2, 3),
-       says="[2]|got [3]")
-static(lambda z, x: fs.nn.sparse_softmax_cross_entropy_with_logits(labels=z, logits=x), f(2), f(2, 3),
-       error=DTypeError, says="integer|got float32")
+static(
+    lambda z, x: fs.nn.softmax_cross_entropy_with_logits_v2(z, x),
+    f(2, 4),
+    f(2, 3),
+    says="[2,3]|got [2,4]",
+)
+static(
+    lambda z, x: fs.nn.sparse_softmax_cross_entropy_with_logits(labels=z, logits=x),
+    i(3),
+    f(2, 3),
+    says="[2]|got [3]",
+)
+static(
+    lambda z, x: fs.nn.sparse_softmax_cross_entropy_with_logits(labels=z, logits=x),
+    f(2),
+    f(2, 3),
+    error=DTypeError,
+    says="integer|got float32",
+)
 static(lambda x: fs.nn.top_k(x, 4), f(2, 3), says="4|got [2,3]")
 static(lambda x: fs.placeholder_with_default(x, [3]), f(2), says="[3]|got [2]")
 static(lambda x: x + 1.5, i(2), error=DTypeError, says="expected int32|1.5")
@@ -106,7 +128,10 @@ def test_while_building(case: Any) -> None:
     for part in says:
         assert part in caught.value.message, caught.value.message
     assert caught.value.message[0].islower() or caught.value.message[0] == '"'
-    assert not any(o.type not in ("Const", "Cast", "Shape", "Pack", "Abs") for o in graph.get_operations()[before:])
+    assert not any(
+        o.type not in ("Const", "Cast", "Shape", "Pack", "Abs")
+        for o in graph.get_operations()[before:]
+    )
 
 
 def test_the_error_points_to_the_users_line() -> None:
@@ -150,13 +175,23 @@ dynamic(lambda x, k: x[k], X, np.int32(5), says="expected an index in [-2, 2)|go
 dynamic(fs.gather, X, np.array([0, 2], "i4"), says="expected indices in [0, 2)|got 2")
 dynamic(fs.gather, X, np.array([0, -1], "i4"), says="expected indices in [0, 2)|got -1")
 dynamic(fs.gather_nd, X, np.array([[0, 3]], "i4"), says="expected indices in [0, 3)|got 3")
-dynamic(fs.slice, X, np.array([0, 1], "i4"), np.array([2, 3], "i4"), says="inside an axis of 3|got 3 from 1")
+dynamic(
+    fs.slice,
+    X,
+    np.array([0, 1], "i4"),
+    np.array([2, 3], "i4"),
+    says="inside an axis of 3|got 3 from 1",
+)
 dynamic(lambda c, x, y: fs.where(c, x, y), X > 0, X, X[0], says="one shape|[2,3]|[3]")
 dynamic(lambda x, y: fs.add_n([x, y]), X, X[0], says="one shape|[2,3]|[3]")
 dynamic(lambda n: fs.fill(n, 0.0), np.array([-1], "i4"), says="negative|got [-1]")
 dynamic(fs.nn.bias_add, X, X[0, :2], says="[2,3]|got [2]")
-dynamic(lambda z, x: fs.nn.sparse_softmax_cross_entropy_with_logits(labels=z, logits=x), np.array([0, 3], "i4"), X,
-        says="expected indices in [0, 3)|got 3")
+dynamic(
+    lambda z, x: fs.nn.sparse_softmax_cross_entropy_with_logits(labels=z, logits=x),
+    np.array([0, 3], "i4"),
+    X,
+    says="expected indices in [0, 3)|got 3",
+)
 dynamic(fs.pow, np.array([2], "i4"), np.array([-1], "i4"), says="non-negative exponents|negative")
 dynamic(fs.invert_permutation, np.array([0, 2], "i4"), says="permutation of 0 to 1|got [0, 2]")
 dynamic(lambda x: fs.argmax(x), np.zeros((0, 3), "f4"), says="elements along axis 0|got [0,3]")

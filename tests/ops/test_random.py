@@ -39,7 +39,7 @@ def test_uniform(dtype: str) -> None:
     assert abs(x.mean() - 1) < 4 * 4 / np.sqrt(12 * N)
 
 
-@pytest.mark.parametrize("dtype", ("int32", "int64"))
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_uniform_integers(dtype: str) -> None:
     x = draw(lambda: fs.random_uniform(SHAPE, -2, 3, dtype))
     assert sorted(set(x.reshape(-1).tolist())) == [-2, -1, 0, 1, 2]
@@ -134,7 +134,7 @@ def test_errors() -> None:
         fs.nn.dropout([1.0])
     with pytest.raises(ValueError, match=r"expected a keep_prob in \(0, 1\], got 2"):
         fs.nn.dropout([1.0], 2.0)
-    with fs.Session() as session, pytest.raises(fs.errors.InvalidArgumentError, match="above minval, got 1 and 2"):
+    with fs.Session() as session, pytest.raises(ValueError, match="above minval, got 1 and 2"):
         session.run(fs.random_uniform([2], 2, 1, "int32"))
 
 
