@@ -23,6 +23,7 @@ from flowscope.ops.broadcasting import (
     check_shape_vector,
 )
 from flowscope.ops.build import apply
+from flowscope.ops.gathering import gather, gather_nd, scatter_nd
 from flowscope.ops.joining import concat, parallel_stack, split, stack, unstack
 from flowscope.ops.padding import pad, repeat, tile
 from flowscope.ops.selection import (
@@ -39,15 +40,7 @@ from flowscope.ops.selection import (
     where,
 )
 from flowscope.ops.shaping import expand_dims, invert_permutation, reshape, squeeze, transpose
-from flowscope.ops.slicing import (
-    gather,
-    gather_nd,
-    newaxis,
-    reverse,
-    scatter_nd,
-    slice,
-    strided_slice,
-)
+from flowscope.ops.slicing import newaxis, reverse, slice, strided_slice
 
 __all__ = [
     "boolean_mask",

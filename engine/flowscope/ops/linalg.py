@@ -255,10 +255,10 @@ def _paired(axes: Any, m: int, n: int) -> tuple[list[int], list[int]]:
 def _matrix(x: Tensor, axes: list[int], last: bool) -> tuple[Tensor, Tensor]:
     """Returns x as a matrix, `axes` flattened to its last (or first) axis, and the other sizes."""
     from flowscope.ops.arrays import shape
+    from flowscope.ops.gathering import gather
     from flowscope.ops.joining import stack
     from flowscope.ops.reductions import reduce_prod
     from flowscope.ops.shaping import reshape, transpose
-    from flowscope.ops.slicing import gather
 
     free = [i for i in range(len(x.spec.shape or ())) if i not in axes]
     perm = [*free, *axes] if last else [*axes, *free]

@@ -192,7 +192,7 @@ class SparseSoftmaxCrossEntropyWithLogits(Op):
         return to_logits, None
 
     def kernel(self, xp: ArrayModule, logits: Array, labels: Array) -> Any:
-        from flowscope.ops.slicing import check_range
+        from flowscope.ops.gathering import check_range
 
         if logits.ndim != 2 or labels.shape != logits.shape[:1]:
             raise InvalidArgumentError(

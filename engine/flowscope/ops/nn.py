@@ -338,8 +338,8 @@ def embedding_lookup(
         validate_indices: Not used: they are always checked.
         max_norm: Rows are scaled down to this norm at most.
     """
+    from flowscope.ops.gathering import gather
     from flowscope.ops.selection import clip_by_norm
-    from flowscope.ops.slicing import gather
 
     if isinstance(params, list | tuple):
         if len(params) != 1:

@@ -427,10 +427,10 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
         axis: First of the masked axes, 0 by default.
     """
     from flowscope.ops.arrays import shape
+    from flowscope.ops.gathering import gather
     from flowscope.ops.joining import concat
     from flowscope.ops.reductions import reduce_prod
     from flowscope.ops.shaping import reshape, squeeze
-    from flowscope.ops.slicing import gather
 
     x, mask = convert_to_tensor(tensor), convert_to_tensor(mask)
     if mask.dtype is not dtypes.bool_:

@@ -1,4 +1,4 @@
-"""Parts of tensors by position: slices as Python writes them, gather and scatter."""
+"""Parts of tensors by position: slices as Python writes them, blocks, and the reverse."""
 
 from __future__ import annotations
 
@@ -11,20 +11,26 @@ from typing import Any, ClassVar
 import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
-from flowscope.graph.shapes import Dimension, Dims, compatible, text
+from flowscope.graph.shapes import Dimension, compatible, text
 from flowscope.ops.axes import as_axes, positive_axis
 from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.build import apply, unary
 from flowscope.ops.shaping import shape_of
 
-__all__ = ["gather", "gather_nd", "newaxis", "reverse", "scatter_nd", "slice", "strided_slice"]
+__all__ = [
+    "newaxis",
+    "reverse",
+    "slice",
+    "strided_slice",
+]
+
 
 newaxis = None
+
 
 #: Part of a key: ("int", i), ("slice", start, stop, step), ("new",) or ("rest",); "?" is an input.
 Part = tuple[Any, ...]
@@ -298,153 +304,6 @@ class SliceGrad(Op):
 
 
 @dataclass(frozen=True)
-class Gather(Op):
-    """The slices of x along an axis that the indices name.
-
-    Shapes: x [..., n, ...], indices s -> [..., s, ...]
-    Raises: InvalidArgumentError if an index is not in [0, n).
-    """
-
-    axis: int = 0
-    grad_reads: ClassVar[Any] = ("indices",)
-
-    def infer(self, x: Spec, indices: Spec) -> Spec:
-        if indices.dtype.kind not in "iu":
-            raise DTypeError(f"expected integer indices, got {indices.dtype}")
-        if x.shape is None:
-            return Spec(x.dtype, None)
-        axis = positive_axis(self.axis, len(x.shape))
-        if indices.shape is None:
-            return Spec(x.dtype, None)
-        spec = Spec(x.dtype, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
-        values = x.shape_value() if len(x.shape) == 1 and x.dtype.kind == "i" else None
-        if values is None or indices.constant is None or len(indices.shape) > 1:
-            return spec
-        places = np.asarray(indices.constant).reshape(-1).tolist()
-        if any(not 0 <= i < len(values) for i in places):
-            return spec
-        if x.constant is not None:
-            return Spec(
-                x.dtype, spec.shape, np.asarray(x.constant)[np.asarray(indices.constant)][()]
-            )
-        picked = tuple([values[i] for i in places])
-        if None in picked:
-            return Spec(x.dtype, spec.shape, None, picked)
-        constant = np.array(picked, x.dtype.np_dtype).reshape(spec.shape)[()]  # type: ignore[arg-type]
-        return Spec(x.dtype, spec.shape, constant, picked)
-
-    def grad(self, g: Tensor, y: Tensor, x: Tensor, indices: Tensor) -> Any:
-        return apply(GatherGrad(self.axis), g, shape_of(x), indices), None
-
-    def kernel(self, xp: ArrayModule, x: Array, indices: Array) -> Array:
-        axis = positive_axis(self.axis, x.ndim)
-        check_range(indices, x.shape[axis])
-        return xp.take(x, indices, axis=axis)
-
-
-def check_range(indices: Array, n: int) -> None:
-    """Raises InvalidArgumentError unless all indices are in [0, n)."""
-    if indices.size and not (indices.min() >= 0 and indices.max() < n):
-        bad = indices.min() if indices.min() < 0 else indices.max()
-        raise InvalidArgumentError(f"expected indices in [0, {n}), got {bad}")
-
-
-@dataclass(frozen=True)
-class GatherGrad(Op):
-    """Zeros of a shape, to which the slices of g are added where the indices say; repeats add up.
-
-    Shapes: g, shape [n], indices s -> shape
-    """
-
-    axis: int
-    grad_reads: ClassVar[Any] = ("indices",)
-
-    def infer(self, g: Spec, shape: Spec, indices: Spec) -> Spec:
-        return Spec(g.dtype, shape.shape_value())
-
-    def grad(self, g: Tensor, y: Tensor, x: Tensor, shape: Tensor, indices: Tensor) -> Any:
-        return apply(Gather(self.axis), g, indices), None, None
-
-    def kernel(self, xp: ArrayModule, g: Array, shape: Array, indices: Array) -> Array:
-        sizes = as_sizes(shape)
-        out = xp.zeros(sizes, g.dtype)
-        axis = positive_axis(self.axis, len(sizes))
-        xp.add.at(out, (builtins.slice(None),) * axis + (indices,), g)
-        return out
-
-
-@dataclass(frozen=True)
-class GatherNd(Op):
-    """The elements (or slices) of x at positions that the last axis of the indices spells out.
-
-    Shapes: x of rank n, indices [..., k] -> [...] + x.shape[k:]
-    """
-
-    grad_reads: ClassVar[Any] = ("indices",)
-
-    def infer(self, x: Spec, indices: Spec) -> Spec:
-        if indices.dtype.kind not in "iu":
-            raise DTypeError(f"expected integer indices, got {indices.dtype}")
-        if indices.shape == ():
-            raise InvalidArgumentError("expected indices of rank 1 at least, got []")
-        if x.shape is None or indices.shape is None or indices.shape[-1] is None:
-            return Spec(x.dtype, None)
-        k = indices.shape[-1]
-        if k > len(x.shape):
-            raise InvalidArgumentError(
-                f"expected at most {len(x.shape)} numbers per position, got {k}"
-            )
-        return Spec(x.dtype, (*indices.shape[:-1], *x.shape[k:]))
-
-    def grad(self, g: Tensor, y: Tensor, x: Tensor, indices: Tensor) -> Any:
-        return scatter_nd(indices, g, shape_of(x)), None
-
-    def kernel(self, xp: ArrayModule, x: Array, indices: Array) -> Array:
-        return x[_positions(indices, x.shape)]
-
-
-def _positions(indices: Array, shape: Any) -> tuple[Array, ...]:
-    k = indices.shape[-1]
-    if k > len(shape):
-        raise InvalidArgumentError(f"expected at most {len(shape)} numbers per position, got {k}")
-    for i in range(k):
-        check_range(indices[..., i], shape[i])
-    return tuple([indices[..., i] for i in range(k)])
-
-
-@dataclass(frozen=True)
-class ScatterNd(Op):
-    """Zeros of a shape, to which updates are added at positions; repeats add up.
-
-    Shapes: indices [..., k], updates [...] + shape[k:], shape [n] -> shape
-    """
-
-    grad_reads: ClassVar[Any] = ("indices",)
-
-    def infer(self, indices: Spec, updates: Spec, shape: Spec) -> Spec:
-        if indices.dtype.kind not in "iu":
-            raise DTypeError(f"expected integer indices, got {indices.dtype}")
-        check_shape_vector(shape)
-        dims = shape.shape_value()
-        wanted: Dims = None
-        if indices.shape and indices.shape[-1] is not None and dims is not None:
-            wanted = (*indices.shape[:-1], *dims[indices.shape[-1] :])
-        if not compatible(wanted, updates.shape):
-            raise InvalidArgumentError(
-                f"expected updates of shape {text(wanted)}, got {text(updates.shape)}"
-            )
-        return Spec(updates.dtype, dims)
-
-    def grad(self, g: Tensor, y: Tensor, indices: Tensor, updates: Tensor, shape: Tensor) -> Any:
-        return None, apply(GatherNd(), g, indices), None
-
-    def kernel(self, xp: ArrayModule, indices: Array, updates: Array, shape: Array) -> Array:
-        out = xp.zeros(as_sizes(shape), updates.dtype)
-        xp.add.at(out, _positions(indices, out.shape), updates)
-        return out
-
-
-@dataclass(frozen=True)
 class Reverse(Op):
     """The input backwards along axes."""
 
@@ -542,41 +401,6 @@ def _entries(values: Any) -> list[Any]:
             raise InvalidArgumentError(f"expected a vector of known length, got {values.spec}")
         return [values[i] for i in range(n or 0)]
     return list(values)
-
-
-def gather(
-    params: Any, indices: Any, validate_indices: Any = None, name: str | None = None, axis: Any = 0
-) -> Tensor:
-    """Returns the slices of `params` along an axis that the indices name.
-
-    Args:
-        params: A tensor.
-        indices: Integers in [0, length of the axis).
-        validate_indices: Not used: they are always checked.
-        name: Name of the operation.
-        axis: The axis.
-    """
-    axes = as_axes(axis) or (0,)
-    x = convert_to_tensor(params)
-    return apply(
-        Gather(axes[0]),
-        x,
-        convert_to_tensor(indices, None, None, dtypes.int32),
-        name=name or "GatherV2",
-    )
-
-
-def gather_nd(params: Any, indices: Any, name: str | None = None) -> Tensor:
-    """Returns the elements (or slices) of `params` at positions: the last axis spells one out."""
-    places = convert_to_tensor(indices, None, None, dtypes.int32)
-    return apply(GatherNd(), convert_to_tensor(params), places, name=name)
-
-
-def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
-    """Returns zeros of `shape` with `updates` added at positions; repeats add up."""
-    places = convert_to_tensor(indices, None, None, dtypes.int32)
-    sizes = as_shape(shape, name or "ScatterNd")
-    return apply(ScatterNd(), places, convert_to_tensor(updates), sizes, name=name)
 
 
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:

@@ -1,0 +1,198 @@
+"""Positions of extremes, and cumulative sums and products, along an axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph import dtypes
+from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import text
+from flowscope.ops.axes import as_axes, positive_axis, reduced
+from flowscope.ops.build import apply, unary
+from flowscope.ops.table import check_kind
+
+__all__ = [
+    "arg_max",
+    "arg_min",
+    "argmax",
+    "argmin",
+    "cumprod",
+    "cumsum",
+]
+
+
+@dataclass(frozen=True)
+class ArgMax(Op):
+    """The position of the largest along an axis, the first one at ties; NaN counts as largest."""
+
+    axis: int = 0
+    dtype: DType = dtypes.int64
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, x: Spec) -> Spec:
+        check_kind(x.dtype, "fiu")
+        if x.shape == ():
+            raise InvalidArgumentError("expected rank 1 at least, got []")
+        return Spec(self.dtype, reduced(x.shape, (self.axis,), False))
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return _position(self, x, x.argmax)
+
+
+@dataclass(frozen=True)
+class ArgMin(Op):
+    """The position of the smallest along an axis, the first one at ties; NaN counts as smallest."""
+
+    axis: int = 0
+    dtype: DType = dtypes.int64
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, x: Spec) -> Spec:
+        check_kind(x.dtype, "fiu")
+        if x.shape == ():
+            raise InvalidArgumentError("expected rank 1 at least, got []")
+        return Spec(self.dtype, reduced(x.shape, (self.axis,), False))
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return _position(self, x, x.argmin)
+
+
+def _position(op: ArgMax | ArgMin, x: Array, find: Any) -> Array:
+    axis = positive_axis(op.axis, x.ndim)
+    if x.shape[axis] == 0:
+        raise InvalidArgumentError(f"expected elements along axis {op.axis}, got {text(x.shape)}")
+    return find(axis=axis).astype(op.dtype.np_dtype)[()]
+
+
+@dataclass(frozen=True)
+class _Cumulative(Op, abstract=True):
+    axis: int = 0
+    exclusive: bool = False
+    reverse: bool = False
+
+    def infer(self, x: Spec) -> Spec:
+        check_kind(x.dtype, "fiuc")
+        if x.shape is not None:
+            positive_axis(self.axis, len(x.shape))
+        return x.like()
+
+    def _run(self, xp: ArrayModule, x: Array, accumulate: Any, neutral: int) -> Array:
+        axis = positive_axis(self.axis, x.ndim)
+        if self.reverse:
+            x = xp.flip(x, axis)
+        out = accumulate(x, axis=axis, dtype=x.dtype)
+        if self.exclusive and x.shape[axis]:
+            shifted = xp.empty_like(out)
+            head = (slice(None),) * axis
+            shifted[(*head, slice(0, 1))] = neutral
+            shifted[(*head, slice(1, None))] = out[(*head, slice(0, -1))]
+            out = shifted
+        return xp.ascontiguousarray(xp.flip(out, axis)) if self.reverse else out
+
+
+@dataclass(frozen=True)
+class Cumsum(_Cumulative):
+    """Sums of the elements so far along an axis.
+
+    Attributes: `exclusive` leaves the element itself out; `reverse` starts at the end.
+    """
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (apply(Cumsum(self.axis, self.exclusive, not self.reverse), g),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return self._run(xp, x, xp.cumsum, 0)
+
+
+@dataclass(frozen=True)
+class Cumprod(_Cumulative):
+    """Products of the elements so far along an axis.
+
+    Attributes: `exclusive` leaves the element itself out; `reverse` starts at the end. The gradient
+    divides by the elements, so it is NaN where one is 0.
+    """
+
+    grad_reads: ClassVar[Any] = ("y", "x")
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        from flowscope.ops.casting import conj
+        from flowscope.ops.elementwise import multiply, realdiv
+
+        total = apply(Cumsum(self.axis, self.exclusive, not self.reverse), multiply(conj(y), g))
+        return (realdiv(total, conj(x)),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return self._run(xp, x, xp.cumprod, 1)
+
+
+def _one_axis(axis: Any, default: int) -> int:
+    axes = as_axes(axis)
+    if axes is None:
+        return default
+    if len(axes) != 1:
+        raise InvalidArgumentError(f"expected one axis, got {list(axes)}")
+    return axes[0]
+
+
+def argmax(
+    input: Any,
+    axis: Any = None,
+    name: str | None = None,
+    dimension: Any = None,
+    output_type: Any = dtypes.int64,
+) -> Tensor:
+    """Returns the position of the largest along an axis, the first one at ties.
+
+    Args:
+        input: A tensor of real numbers.
+        axis: The axis, 0 by default.
+        name: Name of the operation.
+        dimension: Old name of `axis`.
+        output_type: int32 or int64.
+    """
+    op = ArgMax(_one_axis(dimension if axis is None else axis, 0), as_dtype(output_type))
+    return unary(op, input, name)
+
+
+def argmin(
+    input: Any,
+    axis: Any = None,
+    name: str | None = None,
+    dimension: Any = None,
+    output_type: Any = dtypes.int64,
+) -> Tensor:
+    """Returns the position of the smallest along an axis, the first one at ties; see `argmax`."""
+    op = ArgMin(_one_axis(dimension if axis is None else axis, 0), as_dtype(output_type))
+    return unary(op, input, name)
+
+
+arg_max = argmax
+
+
+arg_min = argmin
+
+
+def cumsum(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
+    """Returns sums of the elements so far along an axis.
+
+    Args:
+        x: A tensor of numbers.
+        axis: The axis.
+        exclusive: Whether to leave out the element itself.
+        reverse: Whether to start at the end.
+        name: Name of the operation.
+    """
+    return unary(Cumsum(_one_axis(axis, 0), exclusive, reverse), x, name)
+
+
+def cumprod(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
+    """Returns products of the elements so far along an axis; arguments as for `cumsum`."""
+    return unary(Cumprod(_one_axis(axis, 0), exclusive, reverse), x, name)
