@@ -1,5 +1,5 @@
 /** Keeps the picture up to date: visible graph, layout, and what the stage needs to draw them. */
-import { layoutJob, type Measure } from "../layout/measure.js";
+import { layoutJob, roughMeasure, type Measure } from "../layout/measure.js";
 import { LayoutThread } from "../layout/thread.js";
 import type { Positions } from "../layout/types.js";
 import type { Choices } from "../model/choices.js";
@@ -14,7 +14,8 @@ export type ShowPicture = (picture: Picture, positions: Positions, hold: BoxId |
 export class Composer {
   readonly #model: GraphModel;
   readonly #choices: Choices;
-  readonly #measure: Measure;
+  /** Sizes of texts; set when the fonts are known. */
+  measure: Measure = roughMeasure;
   readonly #thread: LayoutThread;
   readonly #show: ShowPicture;
   #isBusy = false;
@@ -22,10 +23,9 @@ export class Composer {
   #next: { hold: BoxId | null } | null = null;
   #families: { version: number; found: ReadonlyMap<string, number> } = { version: -1, found: new Map() };
 
-  constructor(model: GraphModel, choices: Choices, measure: Measure, show: ShowPicture, until: AbortSignal) {
+  constructor(model: GraphModel, choices: Choices, show: ShowPicture, until: AbortSignal) {
     this.#model = model;
     this.#choices = choices;
-    this.#measure = measure;
     this.#show = show;
     this.#thread = new LayoutThread(until);
   }
@@ -38,7 +38,7 @@ export class Composer {
     }
     this.#isBusy = true;
     const graph = visibleGraph(this.#model, (path) => this.#choices.isOpen(path));
-    const { root, links } = layoutJob(graph, this.#measure);
+    const { root, links } = layoutJob(graph, this.measure);
     this.#thread.request(root, (positions) => {
       this.#isBusy = false;
       const families = this.#familiesNow();

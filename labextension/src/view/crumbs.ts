@@ -2,7 +2,7 @@
 import type { GraphModel } from "../model/graph.js";
 import { opOf, pathOf, ROOT, scopeBox, type BoxId } from "../model/ids.js";
 import { pathParts, shortName } from "../model/scopes.js";
-import { make } from "./dom.js";
+import { make, OWN_KEYS } from "./dom.js";
 
 export class Crumbs {
   readonly element = make("nav", { class: "fs-crumbs", "aria-label": "Breadcrumb" });
@@ -25,5 +25,5 @@ export class Crumbs {
 }
 
 function crumb(box: BoxId, name: string): HTMLElement {
-  return make("button", { type: "button", class: "fs-link", "data-box": box }, name);
+  return make("button", { type: "button", class: "fs-link", ...OWN_KEYS, "data-box": box }, name);
 }

@@ -1,5 +1,8 @@
 /** Makes elements. Text is always set as text. */
 
+/** On what takes the focus: JupyterLab then leaves its keys alone. */
+export const OWN_KEYS = { "data-lm-suppress-shortcuts": "true" } as const;
+
 type Attributes = Readonly<Record<string, string>>;
 
 export function make<K extends keyof HTMLElementTagNameMap>(
@@ -36,7 +39,7 @@ export function icon(name: IconName): SVGElement {
 }
 
 export function button(label: string, shape: IconName, onClick: () => void, until: AbortSignal): HTMLButtonElement {
-  const made = make("button", { type: "button", class: "fs-button", title: label, "aria-label": label });
+  const made = make("button", { type: "button", class: "fs-button", title: label, "aria-label": label, ...OWN_KEYS });
   made.append(icon(shape));
   made.addEventListener("click", onClick, { signal: until });
   return made;

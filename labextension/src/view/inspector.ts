@@ -2,7 +2,7 @@
 import { factsOf, type Fact, type Facts, type Section } from "../model/facts.js";
 import type { GraphModel } from "../model/graph.js";
 import { pathOf, type BoxId } from "../model/ids.js";
-import { button, make } from "./dom.js";
+import { button, make, OWN_KEYS } from "./dom.js";
 
 export class Inspector {
   readonly element = make("aside", { class: "fs-inspector", "data-testid": "fs-inspector", "aria-label": "Inspector" });
@@ -56,5 +56,5 @@ function sectionElement({ title, facts }: Section): HTMLElement {
 
 function valueElement({ value, leadsTo }: Fact): Node | string {
   if (leadsTo === undefined) return make("span", {}, value);
-  return make("button", { type: "button", class: "fs-link", "data-box": leadsTo }, ...breakable(value));
+  return make("button", { type: "button", class: "fs-link", ...OWN_KEYS, "data-box": leadsTo }, ...breakable(value));
 }

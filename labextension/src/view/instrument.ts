@@ -1,5 +1,4 @@
 /** The instrument: run bar, stage, inspector and outline around one graph and one selection. */
-import { roughMeasure } from "../layout/measure.js";
 import { walk } from "../layout/walk.js";
 import { Choices } from "../model/choices.js";
 import { GraphModel, type Change } from "../model/graph.js";
@@ -8,7 +7,7 @@ import { pathParts } from "../model/scopes.js";
 import type { VisibleGraph } from "../model/visible.js";
 import { toSvg } from "../render/svg.js";
 import { readTheme, watchTheme } from "./colors.js";
-import { Composer } from "./composer.js";
+import { Composer, type ShowPicture } from "./composer.js";
 import { Crumbs } from "./crumbs.js";
 import { button, make } from "./dom.js";
 import { Inspector } from "./inspector.js";
@@ -33,7 +32,7 @@ export class Instrument {
   readonly #crumbs: Crumbs;
   readonly #outline: Outline;
   readonly #composer: Composer;
-  readonly #root = make("div", { class: "fs-view", "data-lm-suppress-shortcuts": "true" });
+  readonly #root = make("div", { class: "fs-view" });
   readonly #until: AbortSignal;
   #graph: VisibleGraph | null = null;
   #hold: BoxId | null = null;
@@ -52,9 +51,7 @@ export class Instrument {
       toggle: (path, open) => this.#setOpen(path, open),
     }, until);
     this.#assemble();
-    const font = getComputedStyle(this.#root).fontFamily;
-    const measure = font ? canvasMeasure(font) : roughMeasure;
-    this.#composer = new Composer(this.model, this.#choices, measure, this.#show, until);
+    this.#composer = new Composer(this.model, this.#choices, this.#show, until);
     this.#listen();
     until.addEventListener("abort", () => this.#root.remove(), { once: true });
   }
@@ -92,8 +89,17 @@ export class Instrument {
       zoom: (factor) => this.#stage.zoomBy(factor),
     }, until);
     const retheme = (): void => this.#stage.setTheme(readTheme(this.#root));
+    // The notebook would take the focus back to the cell, and keys would act on cells.
+    this.#root.addEventListener("mousedown", (event) => event.stopPropagation(), { signal: until });
+    this.#root.addEventListener("keydown", (event) => {
+      if (!event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation();
+    }, { signal: until });
     watchTheme(retheme, until);
-    retheme();
+    this.#stage.onShown = () => {
+      retheme();
+      this.#composer.measure = canvasMeasure(getComputedStyle(this.#root).fontFamily);
+      this.#refresh();
+    };
     this.runBar.update(this.model);
   }
 
@@ -118,12 +124,13 @@ export class Instrument {
   }
 
   #refresh(): void {
+    if (!this.#stage.isShown) return;
     const hold = this.#hold;
     this.#hold = null;
     this.#composer.refresh(hold);
   }
 
-  readonly #show: ConstructorParameters<typeof Composer>[3] = (picture, positions, hold) => {
+  readonly #show: ShowPicture = (picture, positions, hold) => {
     this.#graph = picture.graph;
     this.#stage.show({ ...picture, selection: this.#choices.selection }, positions, hold);
     this.#outline.update(picture.graph);

@@ -6,7 +6,7 @@ import type { BoxId } from "../model/ids.js";
 import { ROOT, pathOf } from "../model/ids.js";
 import { plural } from "../model/figures.js";
 import type { Box, VisibleGraph } from "../model/visible.js";
-import { make } from "./dom.js";
+import { make, OWN_KEYS } from "./dom.js";
 
 /** Items of one scope beyond this are counted, not listed. */
 const LONG = 300;
@@ -63,7 +63,7 @@ export class Outline {
 
   #item(id: BoxId, level: number): HTMLElement {
     const box = this.#graph?.boxes.get(id);
-    const item = make("li", { role: "treeitem", "aria-level": String(level), "data-box": id, tabindex: "-1" });
+    const item = make("li", { role: "treeitem", "aria-level": String(level), "data-box": id, tabindex: "-1", ...OWN_KEYS });
     this.#items.set(id, item);
     if (!box) return item;
     const detail = box.node ? box.node.type : plural(box.scope?.size ?? 0, "op");

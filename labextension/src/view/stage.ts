@@ -9,7 +9,7 @@ import type { Scene } from "../render/marks.js";
 import { LIGHT, type Theme } from "../render/theme.js";
 import type { SessionState } from "../wire/messages.js";
 import { bringIn, fitCamera, holdStill, zoomAt } from "./camera.js";
-import { make } from "./dom.js";
+import { make, OWN_KEYS } from "./dom.js";
 
 const MOVE_MS = 180;
 /** Pictures with more boxes than this change at once. */
@@ -18,6 +18,7 @@ const MOST_MOVING = 600;
 export class Stage {
   readonly element = make("div", {
     class: "fs-stage", tabindex: "0", role: "application", "aria-roledescription": "graph", "data-testid": "fs-stage",
+    ...OWN_KEYS,
   });
   readonly canvas = make("canvas", { "aria-hidden": "true" });
   readonly #ctx: CanvasRenderingContext2D | null;
@@ -33,6 +34,8 @@ export class Stage {
   #frame = 0;
   #width = 0;
   #height = 0;
+  /** Called when the stage is first seen: only then its fonts and colours are known. */
+  onShown: () => void = () => undefined;
   /** Until the user moves the picture, it is fitted to the stage. */
   #isFitted = true;
 
@@ -144,13 +147,20 @@ export class Stage {
     return fitCamera(this.#positions.w, this.#positions.h, this.#width, this.#height);
   }
 
+  get isShown(): boolean {
+    return this.#width > 0;
+  }
+
   #resize(): void {
+    const isFirst = this.#width === 0 && this.element.clientWidth > 0;
+    if (this.element.clientWidth === 0) return;
     this.#width = this.element.clientWidth;
     this.#height = this.element.clientHeight;
     const ratio = devicePixelRatio || 1;
     this.canvas.width = Math.round(this.#width * ratio);
     this.canvas.height = Math.round(this.#height * ratio);
     if (this.#isFitted) this.#camera = this.#fitted();
+    if (isFirst) this.onShown();
     // At once: a resized canvas is empty, and would be seen so for a frame.
     this.#paint();
   }
