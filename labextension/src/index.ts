@@ -33,7 +33,7 @@ export function render({ model, el, signal }: RenderContext): () => void {
     else if (instruction.message.kind === "snapshot") {
       instrument.model.applySnapshot(instruction.message);
       if (instruction.message.protocol !== PROTOCOL) {
-        instrument.runBar.say(`the kernel speaks version ${instruction.message.protocol}, this view ${PROTOCOL}`);
+        instrument.runBar.say(`the kernel speaks version ${instruction.message.protocol}, this view ${PROTOCOL}`, true);
       }
     } else instrument.model.applyDelta(instruction.message);
   };
@@ -54,7 +54,7 @@ export function render({ model, el, signal }: RenderContext): () => void {
 
 /** A reply to another view's command is not ours to show, unless it failed. */
 function answer(instrument: Instrument, name: string | null, reply: Reply): void {
-  if (name !== null || !reply.ok) instrument.runBar.say(reply.message);
+  if (name !== null || !reply.ok) instrument.runBar.say(reply.message, !reply.ok);
 }
 
 export default { render };

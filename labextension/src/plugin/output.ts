@@ -98,7 +98,7 @@ class SavedInstrument extends Widget {
     try {
       const instrument = new Instrument(this.node, null, showing.signal);
       instrument.model.applySnapshot({ ...snapshot, session: null });
-      instrument.runBar.say(NOTE);
+      instrument.runBar.say(NOTE, true);
     } catch {
       // The file may hold a snapshot that is broken; the picture still serves.
       showing.abort();

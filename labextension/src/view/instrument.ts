@@ -131,14 +131,14 @@ export class Instrument {
   }
 
   readonly #show: ShowPicture = (picture, positions, hold) => {
+    const isFirst = this.#isFirst && this.model.nodes.size > 0;
+    if (isFirst) this.#isFirst = false;
+    const isSmall = isFirst && this.#stage.zoomFor(positions) < LEGIBLE;
+    if (isSmall && this.#choices.retreat()) return this.#refresh();
     this.#graph = picture.graph;
     this.#stage.show({ ...picture, selection: this.#choices.selection }, positions, hold);
     this.#outline.update(picture.graph);
-    const isFirst = this.#isFirst && this.model.nodes.size > 0;
-    if (!isFirst) return;
-    this.#isFirst = false;
-    this.#root.dataset.ready = "true";
-    if (this.#stage.fitZoom < LEGIBLE && this.#choices.retreat()) this.#refresh();
+    if (this.model.nodes.size > 0) this.#root.dataset.ready = "true";
   };
 
   #onSelection(): void {

@@ -12,6 +12,7 @@ const STATE_TEXT: Readonly<Record<SessionState["state"], string>> = {
 };
 
 const CAN_PAUSE: readonly string[] = ["running", "idle"];
+const ON_THE_WAY: readonly string[] = ["pausing", "stopping"];
 const CAN_STOP: readonly string[] = ["running", "pausing", "paused"];
 
 export class RunBar {
@@ -32,8 +33,12 @@ export class RunBar {
   #isPaused = false;
   #isHeard = false;
   #session: SessionState | null = null;
+  /** What is said stays until the session has got where it was going; a problem stays longer. */
+  #isLasting = false;
+  readonly #none: string;
 
   constructor(send: SendCommand | null, until: AbortSignal) {
+    this.#none = send ? "no session" : "saved";
     this.#pause = button("Pause", "pause", () => send?.(this.#isPaused ? "resume" : "pause"), until);
     this.#stop = button("Stop", "stop", () => send?.("stop"), until);
     const buttons = make("span", { class: "fs-buttons", role: "group", "aria-label": "Run" }, this.#pause, this.#stop);
@@ -49,17 +54,20 @@ export class RunBar {
     this.#showButtons(this.#session);
   }
 
-  say(text: string): void {
+  say(text: string, isLasting: boolean): void {
+    this.#isLasting = isLasting;
     setText(this.#message, text);
     this.#message.title = text;
   }
 
   update(model: GraphModel): void {
     const session = model.session;
+    const isThere = session?.state !== this.#session?.state && !ON_THE_WAY.includes(session?.state ?? "");
+    if (isThere && !this.#isLasting) this.say("", false);
     this.#session = session;
     const state = session?.state ?? "none";
     this.#state.dataset.state = state;
-    setText(this.#state, session ? STATE_TEXT[session.state] : "no session");
+    setText(this.#state, session ? STATE_TEXT[session.state] : this.#none);
     setText(this.#steps, session ? plural(session.steps, "step") : "");
     setText(this.#rate, session?.steps_per_s == null ? "" : rate(session.steps_per_s));
     setText(this.#stepTime, session?.step_time_s == null ? "" : `${duration(session.step_time_s)}/step`);

@@ -108,9 +108,9 @@ export class Stage {
     this.#draw();
   }
 
-  /** Zoom at which the whole picture can be seen. */
-  get fitZoom(): number {
-    return this.#fitted().zoom;
+  /** Zoom at which the whole of a layout could be seen. */
+  zoomFor(positions: Positions): number {
+    return fitCamera(positions.w, positions.h, this.#width, this.#height).zoom;
   }
 
   zoomBy(factor: number, x = this.#width / 2, y = this.#height / 2): void {
