@@ -46,8 +46,8 @@ class GraphView(anywidget.AnyWidget):
         feed: The messages to show, in place of graph and session.
     """
 
-    _esm = traitlets.Unicode()
-    _css = traitlets.Unicode()
+    _esm = traitlets.Unicode().tag(sync=True)
+    _css = traitlets.Unicode().tag(sync=True)
 
     def __init__(
         self,

@@ -99,7 +99,9 @@ export class Outline {
     if (key === "ArrowUp") return this.#focus(order[here - 1]);
     if (key === "Home") return this.#focus(order[0]);
     if (key === "End") return this.#focus(order[order.length - 1]);
-    if ((key === "Enter" || key === " ") && path !== null) return this.#toggle(path, !box.isOpen, box.id);
+    if (key === "Enter" || key === " ") {
+      return path === null ? this.#focus(box.id) : this.#toggle(path, !box.isOpen, box.id);
+    }
     if (key === "ArrowRight" && path !== null) {
       return box.isOpen ? this.#focus(box.children[0]) : this.#toggle(path, true, box.id);
     }
