@@ -18,8 +18,8 @@ _SCALARS = {int: "number", float: "number", str: "string", bool: "boolean", type
 
 def typescript() -> str:
     """Returns the text of messages.ts."""
-    members = [c for c in vars(schema).values() if isinstance(c, type)]
-    classes = [c for c in members if dataclasses.is_dataclass(c)]
+    candidates = [c for c in vars(schema).values() if isinstance(c, type)]
+    classes = [c for c in candidates if dataclasses.is_dataclass(c)]
     classes.sort(key=lambda c: inspect.getsourcelines(c)[1])
     parts = ["// Generated from flowscope.live.schema by flowscope.live.typescript: do not edit."]
     parts.append(f"export const PROTOCOL = {schema.PROTOCOL};")

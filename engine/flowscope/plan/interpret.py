@@ -42,6 +42,7 @@ class Interpreter:
         resources: tuple[Any, ...],
         probe: Probe | None = None,
     ) -> tuple[Any, ...]:
+        """Runs the region once; see `flowscope.plan.code` for the arguments."""
         region = self._region
         values: dict[Value, Any] = dict(zip(region.inputs, feeds, strict=True))
         values.update(zip(region.handle_values, resources, strict=True))
@@ -55,7 +56,7 @@ class Interpreter:
             try:
                 outputs = self._invoke(node, run, inputs)
             except Exception as e:
-                raise InvocationError(node, tuple(inputs)) from e
+                raise InvocationError(node, tuple(inputs), e) from e
             for v in self._dying[i]:
                 values.pop(v, None)
             inputs.clear()
@@ -82,10 +83,11 @@ class Interpreter:
 
 
 class InvocationError(Exception):
-    """An operation's kernel failed; the cause is attached, the session turns it into an OpError."""
+    """An operation's kernel failed with `kernel_error`; the session turns it into an OpError."""
 
-    def __init__(self, node: Node, inputs: tuple[Any, ...]) -> None:
+    def __init__(self, node: Node, inputs: tuple[Any, ...], kernel_error: Exception) -> None:
         super().__init__(node.name)
+        self.kernel_error = kernel_error
         self.node = node
         self.inputs = inputs
 

@@ -17,12 +17,12 @@ from flowscope.plan.program import Node
 
 
 def located_failure(error: Exception, plan: Plan) -> tuple[Exception, Exception | None]:
-    """Returns an `OpError` with operation, inputs and origin where they can be found, and its cause."""
+    """Returns an `OpError` with operation, inputs and origin where known, and its cause."""
     node: Node | None = None
     values: tuple[Any, ...] = ()
     if isinstance(error, InvocationError):
-        assert isinstance(error.__cause__, Exception)
-        error, node, values = error.__cause__, error.node, error.inputs
+        node, values = error.node, error.inputs
+        error = error.kernel_error
     elif plan.code is not None:
         node, values = _at(error.__traceback__, plan.code)
     if isinstance(error, OpError):
