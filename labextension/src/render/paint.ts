@@ -16,6 +16,9 @@ export interface Camera {
 
 /** Texts smaller than this are left out. */
 const LEAST_TEXT_PX = 5;
+/** Names are kept at this size where they have so much room. */
+const LEAST_NAME_PX = 7.5;
+const LEAST_NAME_ROOM_PX = 20;
 /** Below this zoom lines are straight and shapes are plain rectangles. */
 const FAR = 0.25;
 
@@ -96,9 +99,10 @@ function paintHead(ctx: CanvasRenderingContext2D, mark: PathMark): void {
 }
 
 function paintText({ ctx, zoom, font }: View, mark: TextMark): void {
-  if (zoom < mark.from || mark.size * zoom < LEAST_TEXT_PX) return;
+  const size = sizeAt(zoom, mark);
+  if (zoom < mark.from || size * zoom < LEAST_TEXT_PX) return;
   ctx.globalAlpha = 1;
-  ctx.font = `${mark.weight} ${mark.size}px ${font}`;
+  ctx.font = `${mark.weight} ${size}px ${font}`;
   ctx.textAlign = mark.anchor === "middle" ? "center" : mark.anchor;
   const text = cachedFit(ctx, mark);
   if (mark.halo) {
@@ -108,6 +112,13 @@ function paintText({ ctx, zoom, font }: View, mark: TextMark): void {
   }
   ctx.fillStyle = mark.fill;
   ctx.fillText(text, mark.x, mark.y);
+}
+
+/** From afar names grow against the picture, up to twice their size: what a box is can still be read. */
+function sizeAt(zoom: number, mark: TextMark): number {
+  if (mark.weight !== 600 || mark.room * zoom < LEAST_NAME_ROOM_PX) return mark.size;
+  const wished = Math.round((4 * LEAST_NAME_PX) / zoom) / 4;
+  return Math.min(Math.max(mark.size, wished), 2 * mark.size);
 }
 
 const fitted = new Map<string, string>();
