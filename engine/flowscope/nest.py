@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError
 
 __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]
 
@@ -55,15 +55,18 @@ def _packed(structure: Any, leaves: Iterator[Any]) -> Any:
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:
-    """Raises InvalidArgumentError unless both have the same form (and types, if asked)."""
+    """Checks that both have the same form, and the same types of lists and dicts if asked.
+
+    Raises:
+        InvalidArgumentError: if the forms differ.
+        DTypeError: a TypeError, if the types differ.
+    """
     if is_nested(nest1) != is_nested(nest2):
         raise InvalidArgumentError(f"structures differ: {nest1!r} and {nest2!r}")
     if not is_nested(nest1):
         return
     if check_types and type(nest1) is not type(nest2):
-        raise InvalidArgumentError(
-            f"structures differ: {type(nest1).__name__} and {type(nest2).__name__}"
-        )
+        raise DTypeError(f"structures differ: {type(nest1).__name__} and {type(nest2).__name__}")
     if isinstance(nest1, Mapping) and sorted(nest1) != sorted(nest2):
         raise InvalidArgumentError(f"keys differ: {sorted(nest1)} and {sorted(nest2)}")
     first, second = _children(nest1), _children(nest2)

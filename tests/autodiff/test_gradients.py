@@ -120,13 +120,40 @@ def test_an_op_without_a_gradient_says_so_at_the_users_line():
 
 
 def test_bad_arguments():
-    x, i = fs.placeholder(fs.float32, [2]), fs.placeholder(fs.int32, [2])
-    with pytest.raises(TypeError, match="floating-point"):
-        fs.gradients(x * 2.0, i)
+    x = fs.placeholder(fs.float32, [2])
+    with pytest.raises(ValueError, match='"none" or "zero", got \'one\''):
+        fs.gradients(x, x, unconnected_gradients="one")
+    with fs.Graph().as_default(), pytest.raises(ValueError, match="belongs to another graph"):
+        fs.gradients(fs.constant(1.0), x)
     with pytest.raises(ValueError, match="expected 1 grad_ys, one per y, got 2"):
         fs.gradients(x, x, grad_ys=[x, x])
     with pytest.raises(ValueError, match=r"its y's shape \[2\], got \[3\]"):
         fs.gradients(x, x, grad_ys=[[1.0, 2.0, 3.0]])
+
+
+def test_integers_are_constants():
+    x, i = fs.placeholder(fs.float32, [2]), fs.placeholder(fs.int32, [2])
+    assert fs.gradients(x * fs.cast(i, "float32"), i) == [None]
+    assert fs.gradients(fs.cast(x, "int32"), x) == [None]
+    (zeros,) = fs.gradients(x, i, unconnected_gradients="zero")
+    assert zeros.dtype == fs.int32
+
+
+def test_a_constant_has_a_gradient_where_it_is_asked_for():
+    x, y = fs.constant([1.0, 2.0]), fs.constant([3.0, 2.0])
+    dx, dy = fs.gradients(x ** fs.identity(y), [x, y])
+    np.testing.assert_allclose(run(dx, {}), [3.0, 4.0])
+    np.testing.assert_allclose(run(dy, {}), [0.0, 4 * np.log(2)], rtol=1e-6)
+
+
+def test_a_stopped_x_has_the_gradient_of_what_uses_it():
+    x = fs.constant([1.0, 2.0])
+    a = x * 2.0
+    (g,) = fs.gradients(a * x, x, stop_gradients=[x])
+    np.testing.assert_allclose(run(g, {}), [4.0, 8.0])
+    ga, gx = fs.gradients(a * x, [a, x], stop_gradients=[a])
+    np.testing.assert_allclose(run(ga, {}), [1.0, 2.0])
+    np.testing.assert_allclose(run(gx, {}), [2.0, 4.0])
 
 
 def test_gate_gradients_and_devices():

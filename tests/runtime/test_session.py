@@ -43,6 +43,7 @@ def test_rank_0_is_a_numpy_scalar_and_an_operation_gives_none(sess):
 
 @pytest.mark.parametrize("bad", [None, 1.0, [None], {"a": 3}])
 def test_what_cannot_be_fetched_is_refused(sess, bad):
+    fs.constant(1.0)
     with pytest.raises(TypeError, match="to fetch|expected a tensor"):
         sess.run(bad)
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import enum
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError, OpError
+from flowscope.errors import GraphError, InvalidArgumentError, OpError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.dtypes import resource
+from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.arrays import ones_like, zeros, zeros_like
@@ -62,12 +64,14 @@ def gradients(
             device.
         gate_gradients: Whether all gradients are computed before any is used.
         aggregation_method: See `AggregationMethod`.
-        stop_gradients: Tensors that count as constants.
+        stop_gradients: Tensors that count as constants: nothing flows on through them.
         unconnected_gradients: What is returned for an x without influence: None or zeros.
 
     Raises:
         LookupError: if an op on the way has no gradient.
-        DTypeError: if a y or an x is neither floating-point nor complex.
+        InvalidArgumentError: if a y and an x belong to different graphs, or an option is unknown.
+
+    A y or an x that is neither floating-point nor complex is a constant: it has no influence.
     """
     __tracebackhide__ = True
     ys, xs_given = _as_list(ys), _as_list(xs)
@@ -76,9 +80,9 @@ def gradients(
     if not y_tensors:
         raise InvalidArgumentError("gradients needs at least one y")
     graph = y_tensors[0].graph
+    _check_graph(graph, (*y_tensors, *x_tensors))
+    unconnected = _unconnected(unconnected_gradients)
     stopped = {_source(t) for t in _as_list(stop_gradients or [])}
-    for tensor in (*y_tensors, *x_tensors):
-        _check_differentiable(tensor)
     with graph.name_scope(name):
         sweep = _Sweep(x_tensors, y_tensors, stopped, colocate_gradients_with_ops)
         sweep.seed(y_tensors, _cotangents(y_tensors, grad_ys))
@@ -86,7 +90,7 @@ def gradients(
         found = [sweep.total(x) for x in x_tensors]
         if gate_gradients and any(g is not None for g in found):
             found = gated_tuple(found)
-        if unconnected_gradients == UnconnectedGradients.ZERO:
+        if unconnected is UnconnectedGradients.ZERO:
             found = [_zeros(x) if g is None else g for g, x in zip(found, x_tensors, strict=True)]
     return found
 
@@ -103,12 +107,19 @@ def _source(x: Any) -> Tensor:
     return convert_to_tensor(x)
 
 
-def _check_differentiable(tensor: Tensor) -> None:
-    spec = tensor.spec.variable or tensor.spec
-    if not spec.dtype.is_differentiable:
-        raise DTypeError(
-            f'gradients need floating-point or complex tensors, got {spec} from "{tensor.name}"'
-        )
+def _check_graph(graph: Graph, tensors: Sequence[Tensor]) -> None:
+    for t in tensors:
+        if t.graph is not graph:
+            raise GraphError(f'"{t.name}" belongs to another graph than the first y')
+
+
+def _unconnected(value: Any) -> UnconnectedGradients:
+    try:
+        return UnconnectedGradients(value)
+    except ValueError:
+        raise InvalidArgumentError(
+            f'expected unconnected_gradients "none" or "zero", got {value!r}'
+        ) from None
 
 
 def _cotangents(ys: Sequence[Tensor], given: Any) -> list[Tensor]:
@@ -144,7 +155,7 @@ class _Sweep:
     def __init__(
         self, xs: Sequence[Tensor], ys: Sequence[Tensor], stopped: set[Tensor], colocate: bool
     ) -> None:
-        self._between = _between(xs, ys, stopped)
+        self._between, self._reached = _between(xs, ys, stopped)
         self._stopped = stopped
         self._colocate = colocate
         self._pending: dict[Tensor, list[Tensor]] = {}
@@ -153,7 +164,8 @@ class _Sweep:
 
     def seed(self, ys: Sequence[Tensor], cotangents: Sequence[Tensor]) -> None:
         for y, g in zip(ys, cotangents, strict=True):
-            self._send(y, g)
+            if y.spec.dtype.is_differentiable:
+                self._send(y, g)
 
     def _send(self, tensor: Tensor, cotangent: Tensor) -> None:
         self._pending.setdefault(tensor, []).append(cotangent)
@@ -190,11 +202,12 @@ class _Sweep:
         several = len(op.outputs) != 1
         arguments = (gs, op.outputs) if several else (gs[0], op.outputs[0])
         try:
-            if self._colocate and op.device:
-                with op.graph.device(op.device):
+            with self._as_variables(op):
+                if self._colocate and op.device:
+                    with op.graph.device(op.device):
+                        results = op.definition.grad(*arguments, *op.inputs)
+                else:
                     results = op.definition.grad(*arguments, *op.inputs)
-            else:
-                results = op.definition.grad(*arguments, *op.inputs)
         except OpError as e:
             raise e.located(op=op.name, op_type=op.type, **where(op)) from None
         if len(results) != len(op.inputs):
@@ -204,9 +217,27 @@ class _Sweep:
             ).located(op=op.name, op_type=op.type, **where(op))
         return results
 
+    @contextmanager
+    def _as_variables(self, op: Operation) -> Iterator[None]:
+        """Hides the values of constants on the way to an x: an op gives constants no gradient."""
+        specs = [(t, t.spec) for t in op.inputs if t.spec.constant is not None]
+        specs = [(t, spec) for t, spec in specs if t in self._reached]
+        for t, spec in specs:
+            t.spec = spec.like()
+        try:
+            yield
+        finally:
+            for t, spec in specs:
+                t.spec = spec
 
-def _between(xs: Sequence[Tensor], ys: Sequence[Tensor], stopped: set[Tensor]) -> set[Operation]:
-    """Returns the operations through which a path leads from an x to a y."""
+
+def _between(
+    xs: Sequence[Tensor], ys: Sequence[Tensor], stopped: set[Tensor]
+) -> tuple[set[Operation], set[Tensor]]:
+    """Returns the operations through which a path leads from an x to a y, and x's and its tensors.
+
+    A path may begin at a stopped x, but none leads through a stopped tensor.
+    """
     ancestors = _ancestors(ys)
     reached: set[Tensor] = set(xs)
     between: set[Operation] = set()
@@ -214,10 +245,10 @@ def _between(xs: Sequence[Tensor], ys: Sequence[Tensor], stopped: set[Tensor]) -
         outputs = [t for t in op.outputs if t.spec.dtype.is_differentiable]
         if not outputs or not op.definition.is_differentiable:
             continue
-        if any(t in reached and t not in stopped for t in op.inputs):
+        if any(t in reached for t in op.inputs):
             between.add(op)
-            reached.update(outputs)
-    return between
+            reached.update(t for t in outputs if t not in stopped)
+    return between, reached
 
 
 def _ancestors(ys: Sequence[Tensor]) -> set[Operation]:

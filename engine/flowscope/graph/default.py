@@ -64,11 +64,10 @@ def get_default_session() -> Any:
 
 @contextmanager
 def use_session(session: Any) -> Iterator[Any]:
-    """Makes `session` the default session, and its graph the default graph, inside the block."""
+    """Makes `session` the default session inside the block; the default graph stays."""
     token = _session.set(session)
     try:
-        with use_graph(session.graph):
-            yield session
+        yield session
     finally:
         _session.reset(token)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -55,8 +54,6 @@ class Graph:
 
     def __init__(self) -> None:
         self.seed: int | None = None
-        #: Stands in for `seed` while none is set, so that two processes draw different numbers.
-        self.entropy = secrets.randbits(63)
         self.root = Block()
         self.version = 0
         self._operations: list[Operation] = []
@@ -364,7 +361,11 @@ class Graph:
         if colon:
             if not allow_tensor:
                 raise InvalidArgumentError(f"{name!r} names a tensor, expected an operation's name")
-            if not index.isdigit() or int(index) >= len(op.outputs):
+            if not index.isdigit():
+                raise InvalidArgumentError(
+                    f"expected a tensor's name like {op_name + ':0'!r}, got {name!r}"
+                )
+            if int(index) >= len(op.outputs):
                 raise NotFoundError(
                     f"{op_name!r} has {len(op.outputs)} outputs, there is no {name!r}"
                 )

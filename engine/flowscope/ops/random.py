@@ -32,6 +32,12 @@ __all__ = [
 ]
 
 
+#: Stands in for the graph's seed where only the op has one.
+DEFAULT_GRAPH_SEED = 87654321
+#: Seeds from here on follow from operations' names.
+NAME_SEEDS = 1 << 64
+
+
 @dataclass(frozen=True)
 class _Random(Op, abstract=True):
     seed: int
@@ -161,15 +167,22 @@ def set_random_seed(seed: int) -> None:
 
 
 def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
-    """Returns (graph seed, op seed), both None where nothing is set."""
-    return get_default_graph().seed, op_seed
+    """Returns (graph seed, op seed), both None where nothing is set.
+
+    A graph without a seed counts as one with a fixed seed for an op that has one.
+    """
+    graph_seed = get_default_graph().seed
+    if graph_seed is None and op_seed is not None:
+        graph_seed = DEFAULT_GRAPH_SEED
+    return graph_seed, op_seed
 
 
 def _seed(seed: int | None, name: str) -> int:
     """Returns the op's seed: the user's, or else one from its name, which a rebuild keeps."""
     if seed is not None:
         return int(seed)
-    return zlib.crc32(get_default_graph().unique_name(name, mark_as_used=False).encode())
+    full = get_default_graph().unique_name(name, mark_as_used=False)
+    return NAME_SEEDS + zlib.crc32(full.encode())
 
 
 def _float(dtype: Any) -> DType:

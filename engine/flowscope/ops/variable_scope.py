@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -60,6 +61,8 @@ class VariableScope:
         caching_device: Any = None,
         dtype: Any = float32,
         name_scope: str = "",
+        custom_getter: Any = None,
+        constraint: Any = None,
     ) -> None:
         self.reuse = reuse
         self.name = name
@@ -68,6 +71,8 @@ class VariableScope:
         self.caching_device = caching_device
         self.dtype = as_dtype(dtype)
         self.original_name_scope = name_scope
+        self.custom_getter = custom_getter
+        self.constraint = constraint
 
     def reuse_variables(self) -> None:
         """Shares variables from now on."""
@@ -80,6 +85,10 @@ class VariableScope:
     def set_regularizer(self, regularizer: Any) -> None:
         """Sets the default regularizer."""
         self.regularizer = regularizer
+
+    def set_custom_getter(self, custom_getter: Any) -> None:
+        """Sets the function that `get_variable` calls, see `fs.variable_scope`."""
+        self.custom_getter = custom_getter
 
     def set_caching_device(self, caching_device: Any) -> None:
         """Kept for programs that call it; reads are never cached on another device."""
@@ -143,19 +152,20 @@ def variable_scope(
         regularizer: Default regularizer: a function of the variable that returns a loss.
         caching_device: Not used.
         partitioner: Not supported yet.
-        custom_getter: Not supported yet.
+        custom_getter: Function called in place of `get_variable`, with the function that makes the
+            variable (`getter`) and its arguments, by keyword; what it returns is returned. Those of
+            outer scopes stand behind it.
         reuse: True: variables must exist; `AUTO_REUSE`: made where missing; None: inherited.
         dtype: Default element type.
         use_resource: Not used: there is one kind of variable.
-        constraint: Not used.
+        constraint: Default constraint.
         auxiliary_name_scope: Whether the name scope is opened too.
 
     Raises:
         InvalidArgumentError: if there is no name, or for an option that is not supported.
     """
-    del values, use_resource, constraint
-    if partitioner is not None or custom_getter is not None:
-        raise InvalidArgumentError("partitioner and custom_getter are not supported yet")
+    del values, use_resource
+    _check_partitioner(partitioner)
     graph = get_default_graph()
     before = _scope(graph)
     if isinstance(name_or_scope, VariableScope):
@@ -167,12 +177,14 @@ def variable_scope(
         )
         parent, full = before, f"{before.name}/{short}" if before.name else short
     scope = VariableScope(
-        parent.reuse if reuse is None else before.reuse or reuse,
+        reuse or parent.reuse,
         full,
-        initializer or parent.initializer,
+        parent.initializer if initializer is None else initializer,
         regularizer or parent.regularizer,
         caching_device or parent.caching_device,
         dtype or parent.dtype,
+        custom_getter=_chained(custom_getter, parent.custom_getter),
+        constraint=constraint or parent.constraint,
     )
     graph.extras["variable_scope"] = scope
     try:
@@ -184,6 +196,22 @@ def variable_scope(
             yield scope
     finally:
         graph.extras["variable_scope"] = before
+
+
+def _check_partitioner(partitioner: Any) -> None:
+    if partitioner is not None:
+        raise InvalidArgumentError("partitioner is not supported yet")
+
+
+def _chained(inner: Any, outer: Any) -> Any:
+    """Returns the custom getter that calls `inner`, which calls `outer`."""
+    if inner is None or outer is None:
+        return inner or outer
+
+    def chained(getter: Any, *args: Any, **kwargs: Any) -> Any:
+        return inner(functools.partial(outer, getter), *args, **kwargs)
+
+    return chained
 
 
 def _fresh_name(graph: Graph, scope: VariableScope, default_name: str | None) -> str:
@@ -236,7 +264,7 @@ def get_variable(
         partitioner: Not supported yet.
         validate_shape: Whether the shape is fixed.
         use_resource: Not used: there is one kind of variable.
-        custom_getter: Not supported yet.
+        custom_getter: See `fs.variable_scope`.
         constraint: Function of the updated value that optimizers apply.
         synchronization: For replicas.
         aggregation: For replicas.
@@ -246,42 +274,74 @@ def get_variable(
             with another shape or dtype.
     """
     del use_resource
-    if partitioner is not None or custom_getter is not None:
-        raise InvalidArgumentError("partitioner and custom_getter are not supported yet")
+    _check_partitioner(partitioner)
+    scope = get_variable_scope()
+    arguments: dict[str, Any] = {
+        "name": f"{scope.name}/{name}" if scope.name else name,
+        "shape": shape,
+        "dtype": None if dtype is None else as_dtype(dtype),
+        "initializer": scope.initializer if initializer is None else initializer,
+        "regularizer": regularizer or scope.regularizer,
+        "reuse": scope.reuse,
+        "trainable": trainable,
+        "collections": collections,
+        "caching_device": caching_device,
+        "validate_shape": validate_shape,
+        "constraint": constraint or scope.constraint,
+        "synchronization": synchronization,
+        "aggregation": aggregation,
+    }
+    getter = _chained(custom_getter, scope.custom_getter)
+    return _get(**arguments) if getter is None else getter(_get, **arguments)
+
+
+def _get(
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    reuse: Any = None,
+    trainable: bool | None = None,
+    collections: Sequence[str] | None = None,
+    validate_shape: bool = True,
+    constraint: Any = None,
+    synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+    aggregation: VariableAggregation = VariableAggregation.NONE,
+    **_: Any,
+) -> Variable:
+    """Returns the variable of the full name, made or shared: what a custom getter gets."""
     graph = get_default_graph()
-    scope = _scope(graph)
-    full = f"{scope.name}/{name}" if scope.name else name
     store: dict[str, Variable] = graph.extras.setdefault("variables", {})
-    wished = as_dtype(dtype) if dtype is not None else None
-    found = store.get(full)
+    wished = None if dtype is None else as_dtype(dtype)
+    found = store.get(name)
     if found is not None:
-        return _shared(found, scope, as_dims(shape), wished)
-    if scope.reuse is True:
+        return _shared(found, reuse, as_dims(shape), wished)
+    if reuse is True:
         raise InvalidArgumentError(
-            f"variable {full} does not exist: reuse=True shares what get_variable made before; "
+            f"variable {name} does not exist: reuse=True shares what get_variable made before; "
             "reuse=fs.AUTO_REUSE makes it where it is missing"
         )
-    initial, kind = _initial(initializer or scope.initializer, as_dims(shape), wished, scope)
+    initial, kind = _initial(initializer, as_dims(shape), wished, _scope(graph))
     with graph.name_scope(None), graph.control_dependencies(None):
         variable = Variable(
             initial,
             trainable=trainable,
             collections=collections,
             validate_shape=validate_shape,
-            caching_device=caching_device,
-            name=full,
+            name=name,
             dtype=kind,
             constraint=constraint,
             synchronization=synchronization,
             aggregation=aggregation,
         )
-    store[full] = variable
-    _regularize(graph, variable, regularizer or scope.regularizer)
+    store[name] = variable
+    _regularize(graph, variable, regularizer)
     return variable
 
 
-def _shared(found: Variable, scope: VariableScope, dims: Dims, dtype: Any) -> Variable:
-    if not scope.reuse:
+def _shared(found: Variable, reuse: Any, dims: Dims, dtype: Any) -> Variable:
+    if not reuse:
         made = f", made in {found.op.origin.place}" if found.op.origin.place else ""
         raise InvalidArgumentError(
             f"variable {found.op.name} already exists{made}: reuse=True or reuse=fs.AUTO_REUSE in "
@@ -306,6 +366,11 @@ def _initial(initializer: Any, dims: Dims, wished: Any, scope: VariableScope) ->
     if isinstance(initializer, type):
         initializer = initializer()
     if not callable(initializer):
+        if dims is not None:
+            raise InvalidArgumentError(
+                "the shape of a new variable follows from an initializer that is a value: "
+                "pass no shape"
+            )
         return initializer, wished
     if not is_known(dims):
         raise InvalidArgumentError(f"a new variable needs a fully known shape, got {text(dims)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 
@@ -48,7 +48,10 @@ class Flattened:
             raise DTypeError(
                 "expected a tensor, an operation, a name or a structure of them to fetch, got None"
             )
-        element = self._graph.as_graph_element(fetches)
+        try:
+            element = self._graph.as_graph_element(fetches)
+        except NotFoundError as e:
+            raise InvalidArgumentError(f"cannot fetch {fetches!r}: {e.message}") from None
         if not self._graph.is_fetchable(element):
             raise InvalidArgumentError(
                 f'"{element.name}" stands inside a control-flow body and cannot be fetched: '

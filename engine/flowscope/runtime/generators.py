@@ -6,19 +6,26 @@ from typing import Any
 
 import numpy as np
 
+from flowscope.ops.random import DEFAULT_GRAPH_SEED, NAME_SEEDS
 
-def generator(run: tuple[int, int], op_seed: int) -> Any:
+
+def generator(run: tuple[int | None, int, int], op_seed: int) -> Any:
     """Returns the generator of one invocation of a random op.
+
+    Where the graph has no seed, an op with a seed of its own draws the same numbers in every
+    session, and one without draws other numbers in each, as in TensorFlow.
 
     Source: Philox 4x64 (Salmon et al. 2011), keyed by (graph seed, op seed), at the counter of this
     run, so that no generator is ever kept between invocations.
 
     Args:
-        run: (graph seed, number of the run in its session).
-        op_seed: The op's own seed.
+        run: (graph seed or None, the session's entropy, number of the run in its session).
+        op_seed: The op's own seed, or one that follows from its name: see `NAME_SEEDS`.
     """
-    graph_seed, number = run
+    graph_seed, entropy, number = run
     mask = (1 << 64) - 1
+    if graph_seed is None:
+        graph_seed = DEFAULT_GRAPH_SEED if op_seed < NAME_SEEDS else entropy
     return np.random.Generator(
         np.random.Philox(key=[graph_seed & mask, op_seed & mask], counter=[0, 0, 0, number])
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -98,8 +99,7 @@ class Session:
     def __init__(
         self, target: str = "", graph: Graph | None = None, config: ConfigProto | None = None
     ) -> None:
-        if target:
-            raise InvalidArgumentError(f'expected target "" (this process), got {target!r}')
+        _check_arguments(target, graph, config)
         self.graph = graph if graph is not None else default.get_default_graph()
         self.config = config or ConfigProto()
         self.devices: tuple[Device, ...] = local_devices(self.config.device_count)
@@ -115,6 +115,8 @@ class Session:
         #: Sessions are numbered as they are made.
         self.number = next(_session_numbers)
         self._runs = itertools.count()
+        #: Stands in for the graph's seed while none is set: two sessions draw different numbers.
+        self._entropy = int.from_bytes(os.urandom(8))
         self._planning = threading.Lock()
         self._contexts: list[AbstractContextManager[Any]] = []
         open_sessions.add(self)
@@ -182,7 +184,9 @@ class Session:
                 _check_initialized(call)
             number = next(self._runs)
             with np.errstate(all="ignore"):
-                values = call.function(gate, (self._seed(), number), feeds, call.resources)
+                values = call.function(
+                    gate, (self.graph.seed, self._entropy, number), feeds, call.resources
+                )
             if gate.raised:
                 gate.hold(-2, ())
         except Exception as e:
@@ -194,11 +198,7 @@ class Session:
             if on_main:
                 interrupt.leave()
         self.steps += 1
-        return values  # type: ignore[no-any-return]
-
-    def _seed(self) -> int:
-        seed = self.graph.seed
-        return self.graph.entropy if seed is None else seed
+        return values
 
     def _plan(self, key: Any, fetches: Any, feed_dict: Any, mode: Mode) -> Call:
         __tracebackhide__ = True
@@ -206,6 +206,8 @@ class Session:
             raise GraphError("this session is closed")
         if not isinstance(feed_dict, Mapping):
             raise _bad_key(fetches, feed_dict)
+        if not len(self.graph):
+            raise GraphError("the session's graph is empty: add operations to it, then run them")
         flat = Flattened(self.graph, fetches)
         fed = [self._fed(k) for k in feed_dict]
         if len(set(fed)) < len(fed):
@@ -241,16 +243,17 @@ class Session:
 
     def _fed(self, key: Any) -> Tensor:
         handle = getattr(key, "handle", None)
-        tensor = (
-            handle
-            if isinstance(handle, Tensor)
-            else self.graph.as_graph_element(key, allow_operation=False)
-        )
+        try:
+            tensor: Tensor = self.graph.as_graph_element(
+                handle if isinstance(handle, Tensor) else key, allow_operation=False
+            )
+        except OpError as e:
+            raise DTypeError(f"cannot feed {key!r}: {e.message}") from None
         if not self.graph.is_feedable(tensor):
             raise InvalidArgumentError(
                 f'"{tensor.name}" stands inside a control-flow body and cannot be fed'
             )
-        return tensor  # type: ignore[no-any-return]
+        return tensor
 
     def _state(self, handle: Any) -> VariableState:
         container = self._container
@@ -342,7 +345,10 @@ class Session:
         return list(self.devices)
 
     def as_default(self) -> AbstractContextManager[Session]:
-        """Returns a context manager that makes this the default session."""
+        """Returns a context manager that makes this the default session.
+
+        The default graph stays what it is; `with session:` changes both, and closes the session.
+        """
         return default.use_session(self)
 
     def close(self) -> None:
@@ -358,8 +364,9 @@ class Session:
         return self._closed
 
     def __enter__(self) -> Session:
-        context = self.as_default()
-        context.__enter__()
+        context = ExitStack()
+        context.enter_context(self.graph.as_default())
+        context.enter_context(self.as_default())
         self._contexts.append(context)
         return self
 
@@ -389,6 +396,18 @@ class InteractiveSession(Session):
 
     def __exit__(self, *exc: Any) -> None:
         self.close()
+
+
+def _check_arguments(target: Any, graph: Any, config: Any) -> None:
+    for name, value, wanted in (
+        ("target", target, str),
+        ("graph", graph, Graph),
+        ("config", config, ConfigProto),
+    ):
+        if value is not None and not isinstance(value, wanted):
+            raise DTypeError(f"expected a {wanted.__name__} as {name}, got {value!r}")
+    if target:
+        raise InvalidArgumentError(f'expected target "" (this process), got {target!r}')
 
 
 def _check_initialized(call: Call) -> None:

@@ -79,9 +79,7 @@ class Optimizer:
         )
         if all(g is None for g, _ in grads_and_vars):
             names = ", ".join(v.name for _, v in grads_and_vars)
-            raise InvalidArgumentError(
-                f'no variable has influence on "{loss.name}"; looked at {names}'
-            )
+            raise InvalidArgumentError(f"no variable has influence on {loss!r}; looked at {names}")
         return self.apply_gradients(grads_and_vars, global_step, name)
 
     def compute_gradients(
@@ -103,6 +101,10 @@ class Optimizer:
         for v in variables:
             if not isinstance(v, Variable):
                 raise DTypeError(f"expected variables to train, got {v!r}")
+        dtypes = {loss.name: loss.dtype} | {v.name: v.dtype for v in variables}
+        for name, dtype in dtypes.items():
+            if not dtype.is_differentiable:
+                raise DTypeError(f'expected a floating-point or complex "{name}", got {dtype}')
         grads = gradients(
             loss,
             variables,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.errors import AlreadyExistsError
+from flowscope.errors import GraphError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import int64
 from flowscope.graph.graph import Graph
@@ -22,11 +22,11 @@ def create_global_step(graph: Graph | None = None) -> Variable:
     """Makes the graph's global step, an int64 scalar that starts at 0.
 
     Raises:
-        AlreadyExistsError: if the graph has one.
+        GraphError: if the graph has one.
     """
     graph = graph or get_default_graph()
     if get_global_step(graph) is not None:
-        raise AlreadyExistsError("the graph has a global step already")
+        raise GraphError("the graph has a global step already")
     with graph.as_default(), graph.name_scope(None):
         return Variable(
             lambda: zeros([], int64),
