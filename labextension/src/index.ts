@@ -18,7 +18,7 @@ export interface RenderContext {
 
 export function render({ model, el, signal }: RenderContext): () => void {
   const life = new AbortController();
-  const channel = new Channel();
+  const channel = new Channel(Math.floor(Math.random() * 2 ** 40));
   const now = (): number => performance.now();
   const take = (event: ChannelEvent): void => {
     for (const instruction of channel.take(event)) carryOut(instruction);

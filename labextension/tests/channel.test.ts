@@ -59,6 +59,18 @@ test("a reply finds its command, and another view's reply comes without a name",
   assert.deepEqual(hear(channel, reply, 140), [{ kind: "answered", name: null, reply, took_ms: 0 }]);
 });
 
+test("two views of one widget do not take each other's replies", () => {
+  const [mine, other] = [new Channel(1000), new Channel(2000)];
+  for (const channel of [mine, other]) {
+    channel.take({ kind: "open" });
+    hear(channel, snapshotOf([], null, 1));
+    channel.take({ kind: "command", name: "pause", at_ms: 0 });
+  }
+  const reply = { kind: "reply", command_id: 1000, ok: true, message: "paused" } as const;
+  assert.deepEqual(hear(other, reply, 5), [{ kind: "answered", name: null, reply, took_ms: 0 }]);
+  assert.deepEqual(hear(mine, reply, 5), [{ kind: "answered", name: "pause", reply, took_ms: 5 }]);
+});
+
 test("a pair that is not in the table throws with state and event", () => {
   const channel = new Channel();
   assert.throws(() => channel.take({ kind: "command", name: "stop", at_ms: 0 }), /"command" cannot happen while "new"/);

@@ -62,8 +62,13 @@ interface Pending {
 export class Channel {
   #state: ChannelState = "new";
   #seq = -1;
-  #commands = 0;
+  #nextCommand: number;
   readonly #pending = new Map<number, Pending>();
+
+  /** Views of one widget hear each other's replies: each numbers its commands from a place of its own. */
+  constructor(firstCommand = 1) {
+    this.#nextCommand = firstCommand;
+  }
 
   get state(): ChannelState {
     return this.#state;
@@ -104,7 +109,7 @@ export class Channel {
   }
 
   #ask(name: Command["name"], at_ms: number): Instruction {
-    const command_id = ++this.#commands;
+    const command_id = this.#nextCommand++;
     this.#pending.set(command_id, { name, at_ms });
     return { kind: "send", message: { kind: "command", command_id, name } };
   }
