@@ -14,8 +14,10 @@ from typing import Any, ClassVar, Self
 class OpError(Exception):
     """Base of all errors that building or running an operation can raise.
 
+    TensorFlow's arguments do too: `fs.errors.OutOfRangeError(node_def, op, message)`.
+
     Args:
-        message: What was expected and what came, one sentence or more.
+        arguments: The message: what was expected and what came, one sentence or more.
         op: Name of the operation, None if there is none.
         op_type: Type of the operation, e.g. "MatMul".
         inputs: One line per input: name, dtype, shape, where it comes from.
@@ -29,8 +31,7 @@ class OpError(Exception):
 
     def __init__(
         self,
-        message: str,
-        *,
+        *arguments: Any,
         op: str | None = None,
         op_type: str | None = None,
         inputs: Sequence[str] = (),
@@ -38,9 +39,14 @@ class OpError(Exception):
         source: str | None = None,
         device: str | None = None,
     ) -> None:
+        if len(arguments) not in (1, 3, 4):
+            raise TypeError(
+                f"expected a message, or node_def, op and message, got {len(arguments)} arguments"
+            )
+        message: str = arguments[2] if len(arguments) > 1 else arguments[0]
         super().__init__(message)
         self.message = message
-        self.op = op
+        self.op = op or (getattr(arguments[1], "name", None) if len(arguments) > 1 else None)
         self.op_type = op_type
         self.inputs = tuple(inputs)
         self.origin = origin
@@ -51,6 +57,11 @@ class OpError(Exception):
     def error_code(self) -> int:
         """TensorFlow's status code of this class."""
         return self.code
+
+    @property
+    def node_def(self) -> None:
+        """None: the error knows its operation by name and place, see `op` and `origin`."""
+        return None
 
     @property
     def is_located(self) -> bool:
@@ -195,3 +206,23 @@ class UnauthenticatedError(OpError):
     """A peer did not prove who it is."""
 
     code = 16
+
+
+#: TensorFlow's status codes.
+OK = 0
+CANCELLED = CancelledError.code
+UNKNOWN = UnknownError.code
+INVALID_ARGUMENT = InvalidArgumentError.code
+DEADLINE_EXCEEDED = DeadlineExceededError.code
+NOT_FOUND = NotFoundError.code
+ALREADY_EXISTS = AlreadyExistsError.code
+PERMISSION_DENIED = PermissionDeniedError.code
+RESOURCE_EXHAUSTED = ResourceExhaustedError.code
+FAILED_PRECONDITION = FailedPreconditionError.code
+ABORTED = AbortedError.code
+OUT_OF_RANGE = OutOfRangeError.code
+UNIMPLEMENTED = UnimplementedError.code
+INTERNAL = InternalError.code
+UNAVAILABLE = UnavailableError.code
+DATA_LOSS = DataLossError.code
+UNAUTHENTICATED = UnauthenticatedError.code

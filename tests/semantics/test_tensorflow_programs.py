@@ -160,3 +160,107 @@ def test_a_graph_has_one_global_step():
     fs.train.create_global_step()
     with pytest.raises(ValueError, match="a global step already"):
         fs.train.create_global_step()
+
+
+# -- variables ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["compiled", "op"])
+def sess(request, graph):
+    with fs.Session(config=fs.ConfigProto(mode=request.param)) as s:
+        yield s
+
+
+def test_a_count_ends_at_its_limit(sess):
+    v = fs.Variable(3, name="count")
+    step = v.count_up_to(5)
+    sess.run(v.initializer)
+    assert [sess.run(step), sess.run(fs.count_up_to(v, 5)), sess.run(v)] == [3, 4, 5]
+    with pytest.raises(fs.errors.OutOfRangeError, match="limit 5"):
+        sess.run(step)
+    assert sess.run(v) == 5
+    with pytest.raises(TypeError, match="integer scalar"):
+        fs.Variable(1.0).count_up_to(3)
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        (fs.scatter_update, [9.0, 2.0, 6.0]),
+        (fs.scatter_add, [13.0, 2.0, 9.0]),
+        (fs.scatter_sub, [-11.0, 2.0, -3.0]),
+        (fs.scatter_mul, [27.0, 2.0, 18.0]),
+        (fs.scatter_div, [1 / 27, 2.0, 0.5]),
+        (fs.scatter_min, [1.0, 2.0, 3.0]),
+        (fs.scatter_max, [9.0, 2.0, 6.0]),
+    ],
+)
+def test_scatters(sess, how, expected):
+    v = fs.Variable([1.0, 2.0, 3.0])
+    changed = how(v, [0, 0, 2], [3.0, 9.0, 6.0])
+    sess.run(v.initializer)
+    held = sess.run(v)
+    np.testing.assert_allclose(sess.run(changed), expected)
+    np.testing.assert_allclose(sess.run(v), expected)
+    np.testing.assert_array_equal(held, [1.0, 2.0, 3.0])
+    assert changed.shape == v.shape
+
+
+def test_scatters_of_slices_scalars_and_positions(sess):
+    v = fs.Variable(np.zeros((3, 2), np.int32))
+    sess.run(v.initializer)
+    assert sess.run(fs.scatter_add(v, [[1], [2]], [[[1, 2]], [[3, 4]]])).tolist()[1:] == [
+        [1, 2],
+        [3, 4],
+    ]
+    assert sess.run(fs.scatter_update(v, [0, 1], 7)).tolist() == [[7, 7], [7, 7], [3, 4]]
+    assert sess.run(fs.scatter_div(v, 0, [2, 3])).tolist()[0] == [3, 2]
+    assert sess.run(v.scatter_nd_add([[2, 1], [2, 1]], [1, 1])).tolist()[2] == [3, 6]
+    assert sess.run(v.scatter_nd_update([[0]], [[5, 5]])).tolist()[0] == [5, 5]
+    assert sess.run(v.scatter_nd_sub([[0, 0]], [1])).tolist()[0] == [4, 5]
+    assert sess.run([v.sparse_read([2]), v.gather_nd([[0, 0]])][1]).tolist() == [4]
+    bad = fs.scatter_add(v, [3], [[1, 1]])
+    with pytest.raises(fs.errors.InvalidArgumentError, match=r"indices in \[0, 3\), got 3"):
+        sess.run(bad)
+    for indices, updates in (([0], [1, 1]), ([0], [[1.0, 1.0]]), ([0.5], [[1, 1]])):
+        with pytest.raises(ValueError, match="expected"):
+            fs.scatter_add(v, indices, updates)
+
+
+# -- what users hold ------------------------------------------------------------------------------
+
+
+def test_errors_take_tensorflows_arguments():
+    e = fs.errors.OutOfRangeError(None, None, "the end")
+    assert (e.message, e.op, e.node_def, e.error_code) == ("the end", None, None, 11)
+    assert fs.errors.InvalidArgumentError(None, fs.no_op(name="n"), "bad").op == "n"
+    assert fs.errors.OpError(None, None, "m", fs.errors.UNKNOWN).message == "m"
+    with pytest.raises(TypeError, match="got 2 arguments"):
+        fs.errors.OpError(None, None)
+
+
+def test_numbers_of_dtypes():
+    for dtype in (fs.float32, fs.int64, fs.bool, fs.string, fs.bfloat16):
+        assert fs.as_dtype(dtype.as_datatype_enum) is dtype
+    assert not fs.float32.is_quantized
+    assert fs.string.is_numpy_compatible
+    with pytest.raises(TypeError, match="got None"):
+        fs.as_dtype(None)
+
+
+def test_ranks_at_most():
+    assert fs.TensorShape([None, 3]).with_rank_at_most(2) == [None, 3]
+    with pytest.raises(ValueError, match="rank 1 at most"):
+        fs.TensorShape([None, 3]).with_rank_at_most(1)
+
+
+def test_a_mask_as_an_index(sess):
+    x = fs.constant([1.0, 5.0, 3.0])
+    assert sess.run(x[x > 2.0]).tolist() == [5.0, 3.0]
+    assert sess.run(x[np.array([True, False, False])]).tolist() == [1.0]
+
+
+def test_top_k_has_named_parts(sess):
+    top = fs.nn.top_k([1.0, 5.0, 3.0], 2)
+    assert sess.run(top.values).tolist() == [5.0, 3.0]
+    assert sess.run(top).indices.tolist() == [1, 2]

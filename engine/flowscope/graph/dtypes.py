@@ -68,6 +68,21 @@ class DType:
         return self.kind in "fiuc"
 
     @property
+    def is_quantized(self) -> bool:
+        """Whether its numbers stand for others by a scale: flowscope has no such types."""
+        return False
+
+    @property
+    def is_numpy_compatible(self) -> bool:
+        """Whether arrays of it are NumPy arrays of numbers, bools or bytes."""
+        return self.kind != "r"
+
+    @property
+    def as_datatype_enum(self) -> int:
+        """TensorFlow's number for it."""
+        return _NUMBERS[self.name]
+
+    @property
     def is_differentiable(self) -> bool:
         """Whether gradients flow through tensors of this type."""
         return self.kind in "fc"
@@ -191,6 +206,27 @@ ALL = (
     string,
     resource,
 )
+#: TensorFlow's numbers for its types.
+_NUMBERS = {
+    "float32": 1,
+    "float64": 2,
+    "int32": 3,
+    "uint8": 4,
+    "int16": 5,
+    "int8": 6,
+    "string": 7,
+    "complex64": 8,
+    "int64": 9,
+    "bool": 10,
+    "bfloat16": 14,
+    "uint16": 17,
+    "complex128": 18,
+    "float16": 19,
+    "resource": 20,
+    "uint32": 22,
+    "uint64": 23,
+}
+_BY_NUMBER = {_NUMBERS[d.name]: d for d in ALL}
 _BY_NAME = {d.name: d for d in ALL} | {
     "half": half,
     "double": double,
@@ -220,6 +256,10 @@ def as_dtype(value: Any) -> DType:
         return _BY_NAME[value]
     if isinstance(value, type) and value in _BY_PYTHON:
         return _BY_PYTHON[value]
+    if isinstance(value, int) and value in _BY_NUMBER:
+        return _BY_NUMBER[value]
+    if value is None:
+        raise DTypeError("expected a dtype, got None")
     try:
         return of_numpy(np.dtype(value))
     except TypeError:

@@ -302,6 +302,12 @@ class TensorShape:
             raise InvalidArgumentError(f"expected rank {rank} at least, got {self}")
         return self
 
+    def with_rank_at_most(self, rank: int) -> TensorShape:
+        """Returns this shape; raises ValueError if its rank is higher than `rank`."""
+        if self._dims is not None and len(self._dims) > rank:
+            raise InvalidArgumentError(f"expected rank {rank} at most, got {self}")
+        return self
+
     def assert_is_compatible_with(self, other: Any) -> None:
         """Raises ValueError unless one array can have both shapes."""
         if not self.is_compatible_with(other):

@@ -129,10 +129,11 @@ class GatherNd(Op):
         return scatter_nd(indices, g, shape_of(x)), None
 
     def kernel(self, xp: ArrayModule, x: Array, indices: Array) -> Array:
-        return x[_positions(indices, x.shape)]
+        return x[positions(indices, x.shape)]
 
 
-def _positions(indices: Array, shape: Any) -> tuple[Array, ...]:
+def positions(indices: Array, shape: Any) -> tuple[Array, ...]:
+    """Returns the index arrays, one per axis, that the last axis of `indices` spells out."""
     k = indices.shape[-1]
     if k > len(shape):
         raise InvalidArgumentError(f"expected at most {len(shape)} numbers per position, got {k}")
@@ -169,7 +170,7 @@ class ScatterNd(Op):
 
     def kernel(self, xp: ArrayModule, indices: Array, updates: Array, shape: Array) -> Array:
         out = xp.zeros(as_sizes(shape), updates.dtype)
-        xp.add.at(out, _positions(indices, out.shape), updates)
+        xp.add.at(out, positions(indices, out.shape), updates)
         return out
 
 

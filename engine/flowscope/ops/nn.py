@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
@@ -424,9 +424,14 @@ class TopK(Op):
         return xp.take_along_axis(x, places, axis=-1), places.astype(xp.int32)
 
 
-def top_k(
-    input: Any, k: int = 1, sorted: bool = True, name: str | None = None
-) -> tuple[Tensor, Tensor]:
+class TopKValues(NamedTuple):
+    """What `top_k` returns."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def top_k(input: Any, k: int = 1, sorted: bool = True, name: str | None = None) -> TopKValues:
     """Returns the k largest along the last axis and their positions.
 
     Args:
@@ -435,5 +440,4 @@ def top_k(
         sorted: Not used: they always come in falling order.
         name: Name of the operation.
     """
-    values, indices = apply_many(TopK(int(k)), convert_to_tensor(input), name=name or "TopKV2")
-    return values, indices
+    return TopKValues(*apply_many(TopK(int(k)), convert_to_tensor(input), name=name or "TopKV2"))

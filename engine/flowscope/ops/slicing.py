@@ -188,11 +188,16 @@ def _complaint(shape: Any, index: Any) -> str:
 def getitem(x: Any, key: Any, name: str = "strided_slice") -> Tensor:
     """Returns `x[key]`: integers, slices, `fs.newaxis`, `...`, and scalar tensors as indices.
 
+    A bool tensor or array alone is a mask, see `fs.boolean_mask`.
+
     Raises:
         InvalidArgumentError: if an index is out of range, or there are too many.
-        DTypeError: if an index is something else; a bool tensor needs `fs.boolean_mask`, a vector
-            `fs.gather`.
+        DTypeError: if an index is something else; a vector needs `fs.gather`.
     """
+    if getattr(key, "dtype", None) == "bool":
+        from flowscope.ops.selection import boolean_mask
+
+        return boolean_mask(x, key)
     x = convert_to_tensor(x)
     parts: list[Part] = []
     inputs: list[Tensor] = []

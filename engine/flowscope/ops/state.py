@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError, OutOfRangeError
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
+from flowscope.ops.gathering import check_range, positions
 
 
 def variable_spec(handle: Spec) -> Spec:
@@ -155,6 +156,112 @@ class AssignSubVariable(_Update):
 
     def kernel(self, xp: ArrayModule, state: Any, value: Array) -> Array:
         return state.update(lambda old: old - value, lambda old: xp.subtract(old, value, out=old))
+
+
+@dataclass(frozen=True)
+class CountUpTo(Write):
+    """Adds one to an integer scalar below a limit; the output is the value before.
+
+    Raises: OutOfRangeError if the value has reached the limit.
+    """
+
+    limit: int
+    reads_state: ClassVar[bool] = True
+
+    def infer(self, handle: Spec) -> Spec:
+        variable = variable_spec(handle)
+        if variable.dtype.kind not in "iu" or variable.shape not in ((), None):
+            raise DTypeError(f"expected an integer scalar to count with, got {variable}")
+        return variable.like()
+
+    def kernel(self, xp: ArrayModule, state: Any) -> Array:
+        before = []
+
+        def counted(old: Array) -> Array:
+            if old >= self.limit:
+                raise OutOfRangeError(f"the count has reached its limit {self.limit}")
+            before.append(old + 0)
+            return old + type(old)(1)
+
+        state.update(counted, lambda old: xp.copyto(old, counted(old)))
+        return before[0]
+
+
+#: What is done to the slices that a scatter names: NumPy's functions, for floats and for integers.
+_SCATTERS = {
+    "add": ("add", "add"),
+    "sub": ("subtract", "subtract"),
+    "mul": ("multiply", "multiply"),
+    "div": ("divide", "floor_divide"),
+    "min": ("minimum", "minimum"),
+    "max": ("maximum", "maximum"),
+}
+
+
+@dataclass(frozen=True)
+class ScatterVariable(Write):
+    """Changes slices of a variable, atomically: those that indices into its first axis name.
+
+    Attributes:
+        how: "update" sets the slices, "add", "sub", "mul", "div", "min" and "max" change them, once
+            for each time that they are named.
+        nd: Whether the indices' last axis spells out positions in several axes.
+
+    Shapes: variable [n] + s, indices i, updates i + s or a scalar
+        (nd: indices i + [k], updates i + variable's shape[k:])
+    Raises: InvalidArgumentError if an index is out of range.
+    """
+
+    how: str
+    nd: bool = False
+    reads_state: ClassVar[bool] = True
+
+    def infer(self, handle: Spec, indices: Spec, updates: Spec) -> Spec:
+        variable = variable_spec(handle)
+        if indices.dtype.kind not in "iu":
+            raise DTypeError(f"expected integer indices, got {indices.dtype}")
+        if updates.dtype is not variable.dtype:
+            raise DTypeError(
+                f"expected updates of dtype {variable.dtype}, the variable's, got {updates.dtype}"
+            )
+        expected = self._updates_shape(variable.shape, indices.shape)
+        if updates.shape != () and not compatible(updates.shape, expected):
+            raise InvalidArgumentError(
+                f"expected updates of shape {text(expected)}, got {text(updates.shape)}"
+            )
+        return variable.like()
+
+    def _updates_shape(self, variable: Dims, indices: Dims) -> Dims:
+        if variable is None or indices is None:
+            return None
+        k = indices[-1] if self.nd and indices else 1
+        if k is None:
+            return None
+        if k > len(variable) or (self.nd and not indices):
+            raise InvalidArgumentError(
+                f"indices of shape {text(indices)} do not fit a variable of shape {text(variable)}"
+            )
+        return (*(indices[:-1] if self.nd else indices), *variable[k:])
+
+    def kernel(self, xp: ArrayModule, state: Any, indices: Array, updates: Array) -> Array:
+        def in_place(old: Array) -> None:
+            if self.nd:
+                where: Any = positions(indices, old.shape)
+            else:
+                check_range(indices, old.shape[0])
+                where = indices
+            if self.how == "update":
+                old[where] = updates
+            else:
+                name = _SCATTERS[self.how][old.dtype.kind in "iu"]
+                getattr(xp, name).at(old, where, updates)
+
+        def fresh(old: Array) -> Array:
+            new = old.copy()
+            in_place(new)
+            return new
+
+        return state.update(fresh, in_place)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from flowscope.graph.shapes import Dims, TensorShape, as_dims, compatible, is_kn
 from flowscope.ops import state
 from flowscope.ops.build import apply
 from flowscope.ops.flow import group
+from flowscope.ops.gathering import gather, gather_nd
 
 __all__ = [
     "GraphKeys",
@@ -26,6 +27,7 @@ __all__ = [
     "assign",
     "assign_add",
     "assign_sub",
+    "count_up_to",
     "global_variables",
     "global_variables_initializer",
     "initialize_all_variables",
@@ -36,6 +38,16 @@ __all__ = [
     "local_variables_initializer",
     "model_variables",
     "report_uninitialized_variables",
+    "scatter_add",
+    "scatter_div",
+    "scatter_max",
+    "scatter_min",
+    "scatter_mul",
+    "scatter_nd_add",
+    "scatter_nd_sub",
+    "scatter_nd_update",
+    "scatter_sub",
+    "scatter_update",
     "trainable_variables",
     "variables_initializer",
 ]
@@ -54,8 +66,18 @@ class GraphKeys:
     UPDATE_OPS = "update_ops"
     TRAIN_OP = "train_op"
     GLOBAL_STEP = "global_step"
+    EVAL_STEP = "eval_step"
+    WEIGHTS = "weights"
+    BIASES = "biases"
+    ACTIVATIONS = "activations"
+    METRIC_VARIABLES = "metric_variables"
     INIT_OP = "init_op"
+    LOCAL_INIT_OP = "local_init_op"
+    READY_OP = "ready_op"
+    READY_FOR_LOCAL_INIT_OP = "ready_for_local_init_op"
     SUMMARIES = "summaries"
+    SUMMARY_OP = "summary_op"
+    ASSET_FILEPATHS = "asset_filepaths"
     SAVERS = "savers"
     QUEUE_RUNNERS = "queue_runners"
     TABLE_INITIALIZERS = "table_initializer"
@@ -230,6 +252,14 @@ class Variable(Convertible):
     def _as_graph_element(self) -> Tensor:
         return self._snapshot
 
+    def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
+        """Returns the slices along the first axis that `indices` name."""
+        return gather(self.value(), indices, name=name)
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
+        """Returns the elements or slices at positions, see `fs.gather_nd`."""
+        return gather_nd(self.value(), indices, name=name)
+
     # -- writing --------------------------------------------------------------------------------
 
     def assign(
@@ -262,6 +292,22 @@ class Variable(Convertible):
     def _write(self, op: Any, value: Any, name: str, read_value: bool) -> Any:
         out = apply(op, self.handle, convert_to_tensor(value, self.dtype), name=name)
         return out if read_value else out.op
+
+    def count_up_to(self, limit: int) -> Tensor:
+        """Returns the value, and adds one; OutOfRangeError once it has reached `limit`."""
+        return apply(state.CountUpTo(limit), self.handle)
+
+    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+        """See `fs.scatter_nd_add`."""
+        return scatter_nd_add(self, indices, updates, name=name)
+
+    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+        """See `fs.scatter_nd_sub`."""
+        return scatter_nd_sub(self, indices, updates, name=name)
+
+    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+        """See `fs.scatter_nd_update`."""
+        return scatter_nd_update(self, indices, updates, name=name)
 
     def load(self, value: Any, session: Any = None) -> None:
         """Sets the value in `session` (by default the default session) at once."""
@@ -321,6 +367,58 @@ def assign_sub(
     return ref.assign_sub(value, name=name)  # type: ignore[no-any-return]
 
 
+def count_up_to(ref: Variable, limit: int, name: str | None = None) -> Tensor:
+    """Returns the value of `ref`, and adds one; OutOfRangeError once it has reached `limit`."""
+    return apply(state.CountUpTo(limit), ref.handle, name=name)
+
+
+def _scatter(how: str, what: str, nd: bool = False) -> Callable[..., Tensor]:
+    kind = f"nd_{how}" if nd else how
+
+    def scatter(
+        ref: Variable,
+        indices: Any,
+        updates: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+    ) -> Tensor:
+        return apply(
+            state.ScatterVariable(how, nd),
+            ref.handle,
+            convert_to_tensor(indices),
+            convert_to_tensor(updates, ref.dtype),
+            name=name or "Scatter" + "".join(part.title() for part in kind.split("_")),
+        )
+
+    scatter.__name__ = scatter.__qualname__ = f"scatter_{kind}"
+    places = "positions, spelled out by the last axis" if nd else "places along the first axis"
+    scatter.__doc__ = f"""Returns the new value of `ref`; running it {what}, atomically.
+
+    Args:
+        ref: A variable.
+        indices: Integers: {places}.
+        updates: A value for each of them, of `ref`'s dtype.
+        use_locking: Writes are always atomic.
+        name: Name of the operation.
+
+    Raises:
+        InvalidArgumentError: if an index is out of range.
+    """
+    return scatter
+
+
+scatter_update = _scatter("update", "sets slices of it")
+scatter_add = _scatter("add", "adds to slices of it, once for each time that they are named")
+scatter_sub = _scatter("sub", "subtracts from slices of it")
+scatter_mul = _scatter("mul", "multiplies slices of it")
+scatter_div = _scatter("div", "divides slices of it")
+scatter_min = _scatter("min", "lowers slices of it to at most the updates")
+scatter_max = _scatter("max", "raises slices of it to at least the updates")
+scatter_nd_update = _scatter("update", "sets elements or slices of it", nd=True)
+scatter_nd_add = _scatter("add", "adds to elements or slices of it", nd=True)
+scatter_nd_sub = _scatter("sub", "subtracts from elements or slices of it", nd=True)
+
+
 def _collected(key: str, scope: str | None) -> list[Any]:
     return get_default_graph().get_collection(key, scope)
 
@@ -369,9 +467,9 @@ def report_uninitialized_variables(
     var_list: Sequence[Variable] | None = None, name: str = "report_uninitialized_variables"
 ) -> Tensor:
     """Returns a string vector: names of the variables (all by default) that have no value."""
+    from flowscope.graph.constant import constant
     from flowscope.ops.arrays import boolean_mask, stack
     from flowscope.ops.elementwise import logical_not
-    from flowscope.graph.constant import constant
 
     wanted = [*global_variables(), *local_variables()] if var_list is None else list(var_list)
     with get_default_graph().name_scope(name):
