@@ -264,3 +264,41 @@ def test_top_k_has_named_parts(sess):
     top = fs.nn.top_k([1.0, 5.0, 3.0], 2)
     assert sess.run(top.values).tolist() == [5.0, 3.0]
     assert sess.run(top).indices.tolist() == [1, 2]
+
+
+def test_dimensions_and_shapes_are_numbers(sess):
+    x = fs.placeholder(fs.float32, [None, 7])
+    assert sess.run(fs.cast(x.shape[1], fs.float32)) == 7.0
+    assert sess.run(fs.constant(3) * x.shape[1]) == 21
+    assert sess.run(fs.constant([x.shape[1], 2])).tolist() == [7, 2]
+    assert sess.run(fs.convert_to_tensor(x.shape[1:])).tolist() == [7]
+    assert fs.convert_to_tensor(fs.TensorShape([2, 3])).dtype == fs.int32
+    with pytest.raises(TypeError, match="fs.shape"):
+        fs.cast(x.shape[0], fs.float32)
+    with pytest.raises(ValueError, match="3 and 4"):
+        fs.Dimension(3).assert_is_compatible_with(4)
+    for bad in ("a", 1.5):
+        with pytest.raises(TypeError, match="expected a"):
+            fs.TensorShape([bad])
+
+
+def test_what_a_placeholder_takes(sess):
+    i, f = fs.placeholder(fs.int32), fs.placeholder(fs.float32, [2])
+    x, y = i * 1, f * 1.0
+    for given in ([1.0, 2.0], (1, 2), np.array([1.0, 2.0]), np.array([1, 2], np.uint8)):
+        assert sess.run(x, {i: given}).tolist() == [1, 2]
+        assert sess.run(y, {f: given}).tolist() == [1.0, 2.0]
+    for given in ([True, False], np.array([True, False])):
+        assert sess.run(x, {i: given}).tolist() == [1, 0]
+        assert sess.run(y, {f: given}).tolist() == [1.0, 0.0]
+    assert sess.run(x, {i: True}) == 1
+    for bad in (1.5, [1.0, 2.5], "1", None, [[1], [2, 3]]):
+        with pytest.raises(ValueError, match="cannot feed"):
+            sess.run(x, {i: bad})
+
+
+def test_random_tensors_are_named_like_their_function():
+    assert fs.random_normal([2], name="a").name == "a:0"
+    assert fs.random_normal([2], 1.0, 2.0).name == "random_normal:0"
+    assert fs.random_uniform([2], 1.0, 4.0).name == "random_uniform:0"
+    assert fs.truncated_normal([2], stddev=0.1, name="w").name == "w:0"

@@ -15,7 +15,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import Overloads
-from flowscope.graph.shapes import as_dims, is_known, text
+from flowscope.graph.shapes import Dimension, TensorShape, as_dims, is_known, text
 
 #: Packs a list that holds tensors into one tensor; the op library fills it.
 packer: list[Callable[[Any, DType | None, str | None], Tensor]] = []
@@ -142,6 +142,9 @@ def to_array(value: Any, dtype: DType | None) -> Any:
     if found.dtype.kind in "SU" or (found.dtype.kind == "O" and found.size and _all_text(found)):
         return _strings(found, value, dtype)
     if found.dtype.kind == "O":
+        numbers = _numbers(value)
+        if numbers is not None:
+            return to_array(numbers, dtype)
         raise DTypeError(f"expected numbers, strings or tensors, got {_short(value)}")
     if dtype is None:
         dtype = _default_dtype(found, is_array)
@@ -149,6 +152,18 @@ def to_array(value: Any, dtype: DType | None) -> Any:
         raise DTypeError(f"expected {dtype}, got {_short(value)} of {found.dtype}")
     out = np.array(found, dtype.np_dtype)
     return out if out.ndim else out[()]
+
+
+def _numbers(value: Any) -> Any:
+    """Returns shapes and dimensions, alone or in lists, as integers; None if there are others."""
+    if isinstance(value, TensorShape):
+        return [_numbers(d) for d in value]
+    if isinstance(value, Dimension):
+        return int(value)
+    if isinstance(value, list | tuple):
+        numbers = [_numbers(v) for v in value]
+        return None if any(n is None for n in numbers) else numbers
+    return value if isinstance(value, int | float | np.generic) else None
 
 
 def _all_text(array: Any) -> bool:

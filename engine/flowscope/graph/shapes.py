@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError
 
 Dims = tuple[int | None, ...] | None
 
@@ -28,6 +28,11 @@ class Dimension:
         other = _dim(other)
         return self.value is None or other is None or self.value == other
 
+    def assert_is_compatible_with(self, other: Any) -> None:
+        """Raises ValueError unless both can be the same number."""
+        if not self.is_compatible_with(other):
+            raise InvalidArgumentError(f"dimensions {self} and {_dim(other)} are not compatible")
+
     def merge_with(self, other: Any) -> Dimension:
         """Returns the more exact of both; raises InvalidArgumentError if they contradict."""
         return Dimension(merge_dim(self.value, _dim(other)))
@@ -37,9 +42,7 @@ class Dimension:
 
     def __index__(self) -> int:
         if self.value is None:
-            raise InvalidArgumentError(
-                "this dimension is unknown until the step runs: use fs.shape"
-            )
+            raise DTypeError("this dimension is unknown until the step runs: use fs.shape")
         return self.value
 
     def __hash__(self) -> int:
@@ -114,9 +117,7 @@ def _dim(value: Any) -> int | None:
     try:
         number = operator.index(value)
     except TypeError:
-        raise InvalidArgumentError(
-            f"expected a dimension (an integer or None), got {value!r}"
-        ) from None
+        raise DTypeError(f"expected a dimension (an integer or None), got {value!r}") from None
     if number < 0:
         raise InvalidArgumentError(f"a dimension cannot be negative, got {number}")
     return number
@@ -134,7 +135,7 @@ def as_dims(shape: Any) -> Dims:
     if isinstance(shape, TensorShape):
         return shape._dims
     if isinstance(shape, str):
-        raise InvalidArgumentError(f"expected a shape, got the string {shape!r}")
+        raise DTypeError(f"expected a shape, got the string {shape!r}")
     try:
         return tuple(_dim(d) for d in shape)
     except TypeError:

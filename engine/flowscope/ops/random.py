@@ -193,16 +193,18 @@ def _float(dtype: Any) -> DType:
 
 
 def _scaled(drawn: Any, shape: Any, scale: Any, shift: Any, dtype: DType, name: str) -> Tensor:
-    """Returns drawn * scale + shift in a scope of the function's name."""
+    """Returns drawn * scale + shift in a scope of the function's name, which the last op gets."""
     from flowscope.ops.elementwise import add, multiply
 
     graph = get_default_graph()
-    with graph.name_scope(name):
-        x: Tensor = drawn(as_shape(shape, None))
-        if not (isinstance(scale, int | float) and scale == 1):
-            x = multiply(x, convert_to_tensor(scale, dtype, "scale"), "mul")
-        if not (isinstance(shift, int | float) and shift == 0):
-            x = add(x, convert_to_tensor(shift, dtype, "shift"), "add")
+    scales = not (isinstance(scale, int | float) and scale == 1)
+    shifts = not (isinstance(shift, int | float) and shift == 0)
+    with graph.name_scope(name) as scope:
+        x: Tensor = drawn(as_shape(shape, None), None if scales or shifts else scope)
+        if scales:
+            x = multiply(x, convert_to_tensor(scale, dtype, "scale"), "mul" if shifts else scope)
+        if shifts:
+            x = add(x, convert_to_tensor(shift, dtype, "shift"), scope)
         return x
 
 
@@ -238,7 +240,7 @@ def random_uniform(
     else:
         scale = maxval - minval
     real = RandomUniform(_seed(seed, name), _float(dtype))
-    return _scaled(lambda s: apply(real, s), shape, scale, minval, found, name)
+    return _scaled(lambda s, n: apply(real, s, name=n), shape, scale, minval, found, name)
 
 
 def random_normal(
@@ -261,7 +263,7 @@ def random_normal(
     """
     name, found = name or "random_normal", _float(dtype)
     op = RandomNormal(_seed(seed, name), found)
-    return _scaled(lambda s: apply(op, s), shape, stddev, mean, found, name)
+    return _scaled(lambda s, n: apply(op, s, name=n), shape, stddev, mean, found, name)
 
 
 def truncated_normal(
@@ -275,7 +277,7 @@ def truncated_normal(
     """Returns normal numbers none of which lies more than two standard deviations from the mean."""
     name, found = name or "truncated_normal", _float(dtype)
     op = TruncatedNormal(_seed(seed, name), found)
-    return _scaled(lambda s: apply(op, s), shape, stddev, mean, found, name)
+    return _scaled(lambda s, n: apply(op, s, name=n), shape, stddev, mean, found, name)
 
 
 def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:

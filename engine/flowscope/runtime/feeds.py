@@ -9,7 +9,7 @@ import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import to_array
-from flowscope.graph.dtypes import resource, string
+from flowscope.graph.dtypes import DType, resource, string
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, is_known, text
@@ -60,6 +60,19 @@ def _static(tensor: Tensor, spec: Spec) -> Converter:
     return convert
 
 
+def _as_numbers(value: Any, dtype: DType) -> Any:
+    """Returns bools as 0 and 1, and whole numbers with a point, fed as integers, as an array."""
+    try:
+        found = np.asarray(value)
+    except ValueError:
+        return value
+    if found.dtype.kind == "b" and dtype.is_numeric:
+        return found.astype(dtype.np_dtype)
+    if found.dtype.kind == "f" and dtype.is_integer and (found == np.trunc(found)).all():
+        return found
+    return value
+
+
 def _checked(tensor: Tensor, spec: Spec, value: Any) -> Any:
     if isinstance(value, Tensor):
         raise DTypeError(
@@ -73,7 +86,7 @@ def _checked(tensor: Tensor, spec: Spec, value: Any) -> Any:
         array: Any = value if value.ndim else value[()]
     else:
         try:
-            array = to_array(value, spec.dtype)
+            array = to_array(_as_numbers(value, spec.dtype), spec.dtype)
         except (DTypeError, InvalidArgumentError) as e:
             raise type(e)(f'cannot feed "{tensor.name}": {e.message}') from None
     shape = np.shape(array)
