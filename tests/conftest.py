@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -54,3 +56,21 @@ def _missing_gpu() -> str | None:
         return None if cupy.cuda.runtime.getDeviceCount() else "needs a GPU: CuPy finds none"
     except cupy.cuda.runtime.CUDARuntimeError as error:
         return f"needs a GPU: {error}"
+
+
+@pytest.fixture
+def graph() -> Iterator[Any]:
+    """A new graph, the default one during the test."""
+    import flowscope as fs
+
+    with fs.Graph().as_default() as g:
+        yield g
+
+
+@pytest.fixture(params=["compiled", "op"])
+def sess(request: pytest.FixtureRequest, graph: Any) -> Iterator[Any]:
+    """A session on `graph`, once for each way to run."""
+    import flowscope as fs
+
+    with fs.Session(graph=graph, config=fs.ConfigProto(mode=request.param)) as s:
+        yield s

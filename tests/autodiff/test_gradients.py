@@ -7,11 +7,7 @@ import pytest
 
 import flowscope as fs
 
-
-@pytest.fixture(autouse=True)
-def graph():
-    with fs.Graph().as_default() as g:
-        yield g
+pytestmark = pytest.mark.usefixtures("graph")
 
 
 def run(fetches, feed=None):

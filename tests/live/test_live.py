@@ -14,11 +14,7 @@ from flowscope.live.state import Meter
 from flowscope.live.typescript import typescript
 from flowscope.live.wire import message_from, to_json
 
-
-@pytest.fixture(autouse=True)
-def graph():
-    with fs.Graph().as_default() as g:
-        yield g
+pytestmark = pytest.mark.usefixtures("graph")
 
 
 @pytest.fixture

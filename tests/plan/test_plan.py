@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 import flowscope as fs
 from flowscope.plan import code as code_module
 
-
-@pytest.fixture(autouse=True)
-def graph():
-    with fs.Graph().as_default() as g:
-        yield g
+pytestmark = pytest.mark.usefixtures("graph")
 
 
 def program(fetches, feeds=()):

@@ -15,10 +15,7 @@ from flowscope.runtime.gate import Gate
 PATIENCE_S = 30
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    with fs.Graph().as_default() as g:
-        yield g
+pytestmark = pytest.mark.usefixtures("graph")
 
 
 class Meeting:
@@ -81,12 +78,6 @@ def big_work(x):
     for _ in range(3):
         x = fs.matmul(x, x) * 1e-3
     return x
-
-
-@pytest.fixture(params=["compiled", "op"])
-def sess(request):
-    with fs.Session(config=fs.ConfigProto(mode=request.param)) as s:
-        yield s
 
 
 def test_stop_ends_a_step_at_its_next_safepoint_and_the_session_stays_usable(sess, meeting):

@@ -9,17 +9,7 @@ import pytest
 
 import flowscope as fs
 
-
-@pytest.fixture(autouse=True)
-def graph():
-    with fs.Graph().as_default() as g:
-        yield g
-
-
-@pytest.fixture(params=["compiled", "op"])
-def sess(request, graph):
-    with fs.Session(config=fs.ConfigProto(mode=request.param)) as s:
-        yield s
+pytestmark = pytest.mark.usefixtures("graph")
 
 
 def test_fetches_keep_their_structure(sess):

@@ -7,11 +7,7 @@ import pytest
 
 import flowscope as fs
 
-
-@pytest.fixture(autouse=True)
-def graph():
-    with fs.Graph().as_default() as g:
-        yield g
+pytestmark = pytest.mark.usefixtures("graph")
 
 
 # -- variable scopes ------------------------------------------------------------------------------
@@ -163,12 +159,6 @@ def test_a_graph_has_one_global_step():
 
 
 # -- variables ------------------------------------------------------------------------------------
-
-
-@pytest.fixture(params=["compiled", "op"])
-def sess(request, graph):
-    with fs.Session(config=fs.ConfigProto(mode=request.param)) as s:
-        yield s
 
 
 def test_a_count_ends_at_its_limit(sess):
