@@ -306,22 +306,26 @@ class ApplyAdam(Write):
                grad: Array) -> Array:  # fmt: skip
         one = type(lr)(1)
         rate = lr * xp.sqrt(one - beta2_power) / (one - beta1_power)
-        first = _decay(xp, m, beta1, grad)
-        second = _decay(xp, v, beta2, grad * grad)
-        step = xp.sqrt(second)
-        step = xp.divide(first * rate, step + epsilon)
+        # In-place on arrays of this kernel alone: a third less memory to go through.
+        first = _decay(xp, m, beta1, grad * (one - beta1))
+        squares = grad * grad
+        squares *= one - beta2
+        second = _decay(xp, v, beta2, squares)
+        root = xp.sqrt(second)
+        root += epsilon
+        step = first * rate
+        step /= root
         return var.update(lambda old: old - step, lambda old: xp.subtract(old, step, out=old))
 
 
-def _decay(xp: ArrayModule, state: Any, beta: Array, value: Array) -> Array:
-    """state = beta * state + (1 - beta) * value."""
-    scaled = (type(beta)(1) - beta) * value
+def _decay(xp: ArrayModule, state: Any, beta: Array, share: Array) -> Array:
+    """state = beta * state + share."""
 
     def in_place(old: Array) -> None:
         xp.multiply(old, beta, out=old)
-        xp.add(old, scaled, out=old)
+        xp.add(old, share, out=old)
 
-    return state.update(lambda old: old * beta + scaled, in_place)
+    return state.update(lambda old: old * beta + share, in_place)
 
 
 def _scalars(handle: Spec, *scalars: Spec) -> None:
