@@ -208,6 +208,7 @@ unary("imag", fs.imag, np.imag, dtypes=C, order=1)
 binary("complex", fs.complex, lambda a, b: (a + 1j * b).astype("c8" if a.itemsize == 4 else "c16"), order=0)
 binary("complex_grad", lambda a, b: fs.real(fs.square(fs.complex(a, b))), lambda a, b: a * a - b * b,
        dtypes=("float64",))
+unary("complex_abs", fs.abs, np.abs, 0.5, 2, dtypes=C, order=1)
 row("bitcast", lambda x: fs.bitcast(x, "int32"), lambda x: x.view("i4"), In(), dtypes=("float32",), order=0)
 row("bitcast_down", lambda x: fs.bitcast(x, "uint8"), lambda x: x.view("u1").reshape(2, 3, 4), In(),
     dtypes=("float32",), order=0)

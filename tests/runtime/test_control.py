@@ -104,8 +104,10 @@ def test_pause_holds_a_step_and_resume_lets_it_go_on(sess, meeting):
     meeting.go.set()
     assert sess.gate.wait_until_held(PATIENCE_S)
     assert sess.gate.state == "paused" and thread.is_alive()
+    before = sess.gate.held_ns
     sess.resume()
     thread.join(PATIENCE_S)
+    assert sess.gate.held_ns > before, "the time of a pause is told apart from the step's"
     np.testing.assert_allclose(box["value"], sess.run(y))
 
 

@@ -211,3 +211,9 @@ def test_random_numbers_come_from_counters(graph):
 def test_overflow_is_not_warned_about(sess):
     x = fs.placeholder(fs.float32, [])
     assert np.isinf(sess.run(x * x, {x: 1e30}))
+
+
+def test_an_unknown_mode_is_refused():
+    with fs.Session(config=fs.ConfigProto(mode="fast")) as sess:
+        with pytest.raises(ValueError, match=r"expected mode to be one of .*compiled.*'fast'"):
+            sess.run(fs.constant(1.0))

@@ -120,6 +120,24 @@ class Imag(Op):
 
 
 @dataclass(frozen=True)
+class ComplexAbs(Op):
+    """The absolute value of complex numbers, element by element."""
+
+    grad_reads: ClassVar[tuple[str, ...]] = ("x",)
+
+    def infer(self, x: Spec) -> Spec:
+        return _complex(x, x.dtype.real_dtype)
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        from flowscope.ops.elementwise import multiply, sign
+
+        return (multiply(cast(g, x.dtype), sign(x)),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return xp.abs(x)
+
+
+@dataclass(frozen=True)
 class Complex(Op):
     """Complex numbers from their real and imaginary parts, which are broadcast together."""
 

@@ -14,7 +14,8 @@ from flowscope.graph.constant import Convertible, constant, convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
-from flowscope.ops.casting import cast, conj
+from flowscope.ops.build import apply
+from flowscope.ops.casting import ComplexAbs, cast, conj
 from flowscope.ops.table import BinaryFunction, UnaryFunction, binary_op, bool_, unary_op
 
 __all__ = [
@@ -193,7 +194,7 @@ xdivy: BinaryFunction = binary_op(
 negative: UnaryFunction = unary_op(
     "negative", "Neg", "-x, element by element.", "-{0}", "fiuc",
     lambda g, y, x: negative(g), folds=True)
-abs: UnaryFunction = unary_op(
+_abs: UnaryFunction = unary_op(
     "abs", "Abs", "The absolute value, element by element.", "xp.abs({0})", "fiu",
     lambda g, y, x: multiply(g, sign(x)), "x", "abs({0})")
 sign: UnaryFunction = unary_op(
@@ -368,6 +369,20 @@ def _filled_like(a: Tensor, value: float) -> Tensor:
 
 
 # -- functions on top of the tables ---------------------------------------------------------------
+
+
+def abs(x: Any, name: str | None = None) -> Tensor:
+    """Returns the absolute value; that of complex numbers is real.
+
+    Args:
+        x: A tensor of numbers.
+        name: Name of the operation.
+    """
+    if isinstance(x, Convertible) or np.iscomplexobj(x):
+        x = convert_to_tensor(x)
+    if isinstance(x, Tensor) and x.spec.dtype.is_complex:
+        return apply(ComplexAbs(), x, name=name)
+    return _abs(x, name=name)
 
 
 def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:

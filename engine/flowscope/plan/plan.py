@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.code import Code, generate, unsafe_positions
@@ -63,6 +64,8 @@ def make_plan(
         generator: `generator(run, op_seed)` makes a random generator.
         read: The op that reads a variable.
     """
+    if mode not in get_args(Mode):
+        raise InvalidArgumentError(f"expected mode to be one of {get_args(Mode)}, got {mode!r}")
     program = place(order(prune(fetches, targets, feeds, read)), devices, soft_placement)
     (region,) = regions(program)
     code = generate(region, xp, generator) if mode == "compiled" else None

@@ -10,6 +10,7 @@ them.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from typing import Any, Literal
 
@@ -42,12 +43,14 @@ class Gate:
 
     Attributes:
         raised: Whether a step that reaches a safepoint has to call `hold`.
+        held_ns: Nanoseconds that steps have waited here.
     """
 
-    __slots__ = ("_changed", "_interrupted", "_requests", "_state", "_waiting", "raised")
+    __slots__ = ("_changed", "_interrupted", "_requests", "_state", "_waiting", "held_ns", "raised")
 
     def __init__(self) -> None:
         self.raised = False
+        self.held_ns = 0
         self._changed = threading.Condition(threading.RLock())
         self._requests: deque[Request] = deque()
         self._state: State = "open"
@@ -90,10 +93,12 @@ class Gate:
             while self._state == "pausing":
                 self._waiting += 1
                 self._changed.notify_all()
+                start = time.perf_counter_ns()
                 try:
                     self._changed.wait(_LOOK_S)
                 finally:
                     self._waiting -= 1
+                    self.held_ns += time.perf_counter_ns() - start
             if self._state == "stopping":
                 interrupted = self._interrupted
                 if interrupted and threading.get_ident() != threading.main_thread().ident:

@@ -92,7 +92,7 @@ class Session:
     Attributes:
         graph: The graph.
         steps: Steps that were finished.
-        busy_ns: Nanoseconds spent in them.
+        busy_ns: Nanoseconds spent in them, without those they were paused.
         gate: Pauses, continues and stops steps.
     """
 
@@ -174,7 +174,7 @@ class Session:
         gate = self.gate
         on_main = interrupt.enter(gate)
         self.running += 1
-        start = time.perf_counter_ns()
+        start = time.perf_counter_ns() - gate.held_ns
         try:
             if gate.raised:
                 gate.hold(-1, ())
@@ -193,7 +193,7 @@ class Session:
             error, cause = located_failure(e, call.plan)
             raise error from cause
         finally:
-            self.busy_ns += time.perf_counter_ns() - start
+            self.busy_ns += time.perf_counter_ns() - gate.held_ns - start
             self.running -= 1
             if on_main:
                 interrupt.leave()
