@@ -378,9 +378,9 @@ def abs(x: Any, name: str | None = None) -> Tensor:
         x: A tensor of numbers.
         name: Name of the operation.
     """
-    if isinstance(x, Convertible) or np.iscomplexobj(x):
-        x = convert_to_tensor(x)
-    if isinstance(x, Tensor) and x.spec.dtype.is_complex:
+    if not isinstance(x, Tensor):
+        x = convert_to_tensor(x, name=f"{name or 'Abs'}/x")
+    if x.spec.dtype.is_complex:
         return apply(ComplexAbs(), x, name=name)
     return _abs(x, name=name)
 
