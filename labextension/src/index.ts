@@ -43,7 +43,7 @@ export function render({ model, el, signal }: RenderContext): () => void {
   const dispose = (): void => {
     if (life.signal.aborted) return;
     model.off("msg:custom", listen);
-    channel.take({ kind: "close" });
+    for (const instruction of channel.take({ kind: "close" })) carryOut(instruction);
     life.abort();
   };
   model.on("msg:custom", listen);

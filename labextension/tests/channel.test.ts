@@ -59,6 +59,11 @@ test("a reply finds its command, and another view's reply comes without a name",
   assert.deepEqual(hear(channel, reply, 140), [{ kind: "answered", name: null, reply, took_ms: 0 }]);
 });
 
+test("a view that closes says so, if it was ever open", () => {
+  assert.deepEqual(kinds(synced().take({ kind: "close" })), ["send disconnect"]);
+  assert.deepEqual(new Channel().take({ kind: "close" }), []);
+});
+
 test("two views of one widget do not take each other's replies", () => {
   const [mine, other] = [new Channel(1000), new Channel(2000)];
   for (const channel of [mine, other]) {

@@ -149,7 +149,7 @@ def test_the_widget_hears_and_answers_while_a_cell_is_busy(kernel):
                 if wanted(content["content"]):
                     return content["content"]
 
-    send(kernel, comm_id, {"kind": "connect"}, subshell)
+    send(kernel, comm_id, {"kind": "connect", "view": 7}, subshell)
     snapshot = wait_for(lambda m: m["kind"] == "snapshot")
     assert snapshot["control"] == "live"
     first = wait_for(lambda m: m["kind"] == "delta" and m["session"]["state"] == "running")
@@ -169,3 +169,6 @@ def test_the_widget_hears_and_answers_while_a_cell_is_busy(kernel):
             break
     assert reply["content"]["status"] == "error" and reply["content"]["ename"] == "CancelledError"
     assert kernel.ask("print(json.dumps(int(sess.run(v))))") > 0
+    assert kernel.ask("print(json.dumps(view._end is not None))")
+    send(kernel, comm_id, {"kind": "disconnect", "view": 7}, None)
+    assert kernel.ask("print(json.dumps(view._end is None))"), "nobody looks: nothing is sent"

@@ -30,7 +30,7 @@ def feed(graph, monkeypatch):
 
 def test_a_snapshot_holds_everything_and_deltas_what_came_since(feed):
     x = fs.placeholder(fs.float32, [None, 2], name="scope/x")
-    feed.receive(Connect())
+    feed.receive(Connect(1))
     snapshot = feed.sent[-1]
     assert isinstance(snapshot, Snapshot) and snapshot.session is None
     (node,) = snapshot.graph.added
@@ -54,7 +54,7 @@ def test_messages_are_json(feed):
     v = fs.Variable([1.0])
     with fs.Session() as sess:
         sess.run(v.initializer)
-        feed.receive(Connect())
+        feed.receive(Connect(1))
     data = json.loads(json.dumps(to_json(feed.sent[-1])))
     assert data["kind"] == "snapshot" and data["graph"]["added"][0]["type"] == "Const"
     assert data == json.loads(json.dumps(dataclasses.asdict(feed.sent[-1])))

@@ -19,7 +19,7 @@ import traitlets
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
 from flowscope.live.bus import Feed
-from flowscope.live.schema import Connect, FromKernel, Snapshot
+from flowscope.live.schema import Command, Connect, Disconnect, FromKernel, Snapshot
 from flowscope.live.wire import message_from, to_json
 from flowscope.runtime.session import Session
 from flowscope_widgets import picture
@@ -58,6 +58,8 @@ class GraphView(anywidget.AnyWidget):
     ) -> None:
         self._feed = feed or Feed(graph or get_default_graph(), session)
         self._end: Any = None
+        #: The views that are open in browsers: without any nothing is looked at or sent.
+        self._views: set[int] = set()
         super().__init__(_esm=_SCRIPT.read_text("utf-8"), _css=_STYLE.read_text("utf-8"))
         listen_while_busy(self.comm)
         self.on_msg(self._on_message)
@@ -68,9 +70,18 @@ class GraphView(anywidget.AnyWidget):
         except ValueError as e:
             warnings.warn(str(e), stacklevel=2)
             return
-        if isinstance(message, Connect) and self._end is None:
-            self._end = self._feed.subscribe(self._tell)
-        self._feed.receive(message)
+        match message:
+            case Disconnect(view):
+                self._views.discard(view)
+                if not self._views:
+                    self._unsubscribe()
+            case Connect(view):
+                self._views.add(view)
+                if self._end is None:
+                    self._end = self._feed.subscribe(self._tell)
+                self._feed.receive(message)
+            case Command():
+                self._feed.receive(message)
 
     def _tell(self, message: FromKernel) -> None:
         if self.comm is None:
@@ -79,10 +90,13 @@ class GraphView(anywidget.AnyWidget):
 
     def close(self) -> None:
         """Ends the view."""
+        self._unsubscribe()
+        super().close()
+
+    def _unsubscribe(self) -> None:
         if self._end is not None:
             self._end()
             self._end = None
-        super().close()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         bundle = super()._repr_mimebundle_(**kwargs)

@@ -145,7 +145,17 @@ class Reply:
 class Connect:
     """A view asks for a snapshot: when it opens, and after a gap."""
 
+    #: Number that the view drew for itself: two views of one widget are told apart by it.
+    view: int
     kind: Literal["connect"] = "connect"
+
+
+@dataclass(frozen=True)
+class Disconnect:
+    """A view has closed: nothing need be sent for its sake."""
+
+    view: int
+    kind: Literal["disconnect"] = "disconnect"
 
 
 @dataclass(frozen=True)
@@ -158,4 +168,4 @@ class Command:
 
 
 FromKernel = Snapshot | Delta | Reply
-FromView = Connect | Command
+FromView = Connect | Disconnect | Command

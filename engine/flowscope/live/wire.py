@@ -6,7 +6,14 @@ import dataclasses
 from typing import Any
 
 from flowscope.live import schema
-from flowscope.live.schema import PROTOCOL, Command, Connect, FromKernel
+from flowscope.live.schema import (
+    PROTOCOL,
+    Command,
+    Connect,
+    Disconnect,
+    FromKernel,
+    FromView,
+)
 
 #: Field names by message class; `dataclasses.asdict` takes five times as long on a large graph.
 _FIELDS: dict[type, tuple[str, ...]] = {
@@ -31,11 +38,13 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def message_from(data: Any) -> Connect | Command:
+def message_from(data: Any) -> FromView:
     """Returns a view's message from its JSON form; raises ValueError if it is none."""
     match data:
-        case {"kind": "connect"}:
-            return Connect()
+        case {"kind": "connect", "view": int(view)}:
+            return Connect(view)
+        case {"kind": "disconnect", "view": int(view)}:
+            return Disconnect(view)
         case {
             "kind": "command",
             "command_id": int(number),

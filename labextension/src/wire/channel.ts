@@ -20,7 +20,7 @@ export type Instruction =
 /** What the table is asked about: a delta is told apart by its number. */
 type Trigger = "open" | "close" | "command" | "snapshot" | "reply" | "next" | "ahead" | "old";
 
-type Action = "connect" | "adopt" | "apply" | "drop" | "ask" | "answer" | "end";
+type Action = "connect" | "adopt" | "apply" | "drop" | "ask" | "answer" | "leave" | "end";
 
 interface Transition {
   readonly action: Action;
@@ -32,23 +32,24 @@ const drop = (next: ChannelState): Transition => ({ action: "drop", next });
 const ask = (next: ChannelState): Transition => ({ action: "ask", next });
 const adopt: Transition = { action: "adopt", next: "synced" };
 const end: Transition = { action: "end", next: "closed" };
+const leave: Transition = { action: "leave", next: "closed" };
 
 /** Every pair that may happen; any other is a mistake of the owner and throws. */
 const TABLE: Readonly<Record<ChannelState, Partial<Record<Trigger, Transition>>>> = {
   new: { open: { action: "connect", next: "connecting" }, close: end },
   connecting: {
-    snapshot: adopt, reply: answer("connecting"), close: end,
+    snapshot: adopt, reply: answer("connecting"), close: leave,
     // Deltas that were on their way before the snapshot say nothing we can use.
     next: drop("connecting"), ahead: drop("connecting"), old: drop("connecting"),
   },
   synced: {
     // A snapshot that another view asked for reaches every view of the widget.
-    snapshot: adopt, reply: answer("synced"), command: ask("synced"), close: end,
+    snapshot: adopt, reply: answer("synced"), command: ask("synced"), close: leave,
     next: { action: "apply", next: "synced" }, old: drop("synced"),
     ahead: { action: "connect", next: "gap" },
   },
   gap: {
-    snapshot: adopt, reply: answer("gap"), command: ask("gap"), close: end,
+    snapshot: adopt, reply: answer("gap"), command: ask("gap"), close: leave,
     next: drop("gap"), ahead: drop("gap"), old: drop("gap"),
   },
   closed: { close: end },
@@ -62,12 +63,14 @@ interface Pending {
 export class Channel {
   #state: ChannelState = "new";
   #seq = -1;
+  readonly #view: number;
   #nextCommand: number;
   readonly #pending = new Map<number, Pending>();
 
-  /** Views of one widget hear each other's replies: each numbers its commands from a place of its own. */
-  constructor(firstCommand = 1) {
-    this.#nextCommand = firstCommand;
+  /** Views of one widget hear each other's replies: each has a number, and counts its commands from it. */
+  constructor(view = 1) {
+    this.#view = view;
+    this.#nextCommand = view;
   }
 
   get state(): ChannelState {
@@ -97,8 +100,8 @@ export class Channel {
   }
 
   #act(action: Action, event: ChannelEvent): readonly Instruction[] {
-    if (action === "connect") return [{ kind: "send", message: { kind: "connect" } }];
-    if (action === "end") this.#pending.clear();
+    if (action === "connect") return [{ kind: "send", message: { kind: "connect", view: this.#view } }];
+    if (action === "leave") return [{ kind: "send", message: { kind: "disconnect", view: this.#view } }];
     if (event.kind === "command" && action === "ask") return [this.#ask(event.name, event.at_ms)];
     if (event.kind !== "message") return [];
     const message = event.message;

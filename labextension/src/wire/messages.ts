@@ -85,7 +85,14 @@ export interface Reply {
 
 /** A view asks for a snapshot: when it opens, and after a gap. */
 export interface Connect {
+  readonly view: number;
   readonly kind: "connect";
+}
+
+/** A view has closed: nothing need be sent for its sake. */
+export interface Disconnect {
+  readonly view: number;
+  readonly kind: "disconnect";
 }
 
 /** A view asks for something to be done at the next safepoint. */
@@ -97,4 +104,4 @@ export interface Command {
 
 export type FromKernel = Snapshot | Delta | Reply;
 
-export type FromView = Connect | Command;
+export type FromView = Connect | Disconnect | Command;
