@@ -221,3 +221,11 @@ def test_integer_division_by_zero_is_an_error() -> None:
             with pytest.raises(fs.errors.InvalidArgumentError, match="integer division by zero"):
                 s.run(y, {zero: 0})
         assert np.isinf(s.run(fs.constant(1.0) / 0.0))
+
+
+def test_a_stack_of_python_numbers_takes_the_dtype_that_fits_all():
+    with fs.Graph().as_default(), fs.Session() as sess:
+        mixed, nested = fs.stack([1, 2.5]), fs.stack([[1, 2], [3, 4]], axis=1)
+        assert (mixed.dtype, nested.dtype) == (fs.float32, fs.int32)
+        assert sess.run(mixed).tolist() == [1.0, 2.5]
+        assert sess.run(nested).tolist() == [[1, 3], [2, 4]]

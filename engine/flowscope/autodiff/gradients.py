@@ -22,8 +22,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.arrays import ones_like, zeros, zeros_like
-from flowscope.ops.flow import add_n
-from flowscope.ops.flow import tuple as gated_tuple
+from flowscope.ops.flow import add_n, tuple as gated_tuple
 
 
 class UnconnectedGradients(enum.Enum):

@@ -244,7 +244,7 @@ def convert_to_tensor(
                 f'expected {dtype}, got {value.spec.dtype} from "{value.name}": use fs.cast',
             )
         return value
-    if isinstance(value, list | tuple) and _holds_tensor(value):
+    if isinstance(value, list | tuple) and holds_tensor(value):
         return packer[0](value, dtype, name)
     if dtype is None and preferred_dtype is not None:
         try:
@@ -254,9 +254,10 @@ def convert_to_tensor(
     return constant(value, dtype, name=name or "Const")
 
 
-def _holds_tensor(value: Any) -> bool:
+def holds_tensor(value: Any) -> bool:
+    """Whether a (nested) list or tuple holds a tensor or what stands for one."""
     return any(
-        isinstance(v, Tensor | Convertible) or (isinstance(v, list | tuple) and _holds_tensor(v))
+        isinstance(v, Tensor | Convertible) or (isinstance(v, list | tuple) and holds_tensor(v))
         for v in value
     )
 

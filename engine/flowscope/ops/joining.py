@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.graph import constant as constants
-from flowscope.graph import dtypes
-from flowscope.graph.constant import convert_to_tensor, get_static_value
+from flowscope.graph import constant as constants, dtypes
+from flowscope.graph.constant import convert_to_tensor, get_static_value, holds_tensor, to_array
 from flowscope.graph.dtypes import DType
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
@@ -311,7 +310,9 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     """
     if isinstance(values, Tensor):
         return values if axis == 0 else stack(unstack(values), axis, name)
-    tensors = _same_dtype(values)
+    if not holds_tensor(values):
+        values = to_array(values, None)
+    tensors = _same_dtype(list(values))
     if not tensors:
         raise InvalidArgumentError("expected one tensor at least, got none")
     return apply(Pack(axis), *tensors, name=name or "stack")
