@@ -31,18 +31,22 @@ lab: $(STAMPS)/lab $(STAMPS)/front-end ## open the tutorials in JupyterLab (LAB_
 
 # ---------------------------------------------------------------- work
 
-.PHONY: check
-check: $(STAMPS)/dev $(STAMPS)/front-end ## ruff, mypy, import contracts, tsc and the quick tests (under a minute)
+.PHONY: lint
+lint: $(STAMPS)/dev $(STAMPS)/front-end ## ruff, mypy, import contracts, tsc
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(PY) hatch_build.py --npm run lint
+
+.PHONY: check
+check: lint ## lint and the quick tests (under a minute)
 	$(PY) -m pytest -q -m "not slow and not browser and not cluster and not gpu" $(PYTEST_ARGS)
 
 .PHONY: test
-test: $(STAMPS)/dev $(STAMPS)/front-end ## all tests: front end, Python, packaging, tutorials, browser
+test: $(STAMPS)/dev $(STAMPS)/front-end ## lint and all tests: front end, Python, packaging, tutorials, browser
 	@failed=0; \
+	$(MAKE) --no-print-directory lint || failed=1; \
 	$(PY) hatch_build.py --npm test || failed=1; \
 	$(PY) -m pytest $(PYTEST_ARGS) || failed=1; \
 	exit $$failed
