@@ -41,7 +41,7 @@ lint: $(STAMPS)/dev $(STAMPS)/front-end ## ruff, mypy, import contracts, tsc
 
 .PHONY: check
 check: lint ## lint and the quick tests (under a minute)
-	$(PY) -m pytest -q -m "not slow and not browser and not cluster and not gpu" $(PYTEST_ARGS)
+	$(PY) -m pytest -q -m "not slow and not browser" $(PYTEST_ARGS)
 
 .PHONY: test
 test: $(STAMPS)/dev $(STAMPS)/front-end ## lint and all tests: front end, Python, packaging, tutorials, browser
@@ -55,10 +55,6 @@ test: $(STAMPS)/dev $(STAMPS)/front-end ## lint and all tests: front end, Python
 test-browser: $(STAMPS)/dev $(STAMPS)/front-end ## the tests in a real browser
 	$(PY) -m pytest -m browser $(PYTEST_ARGS)
 
-.PHONY: test-gpu
-test-gpu: $(STAMPS)/dev $(STAMPS)/front-end ## the tests on a GPU (needs CuPy in .venv)
-	$(PY) -m pytest -m gpu $(PYTEST_ARGS)
-
 .PHONY: bench
 bench: $(STAMPS)/dev ## flowscope beside TensorFlow, in ratios (BENCH_ARGS="--json out.json")
 	$(PY) tests/benchmarks/bench.py --peer-venv $(VENV)-tf $(BENCH_ARGS)
@@ -66,7 +62,7 @@ bench: $(STAMPS)/dev ## flowscope beside TensorFlow, in ratios (BENCH_ARGS="--js
 .PHONY: snap
 snap: $(STAMPS)/dev $(STAMPS)/front-end ## accept what the snapshot tests draw now
 	$(PY) hatch_build.py --npm run snap
-	FS_SNAP=accept $(PY) -m pytest -q -m "not slow and not browser and not cluster and not gpu" $(PYTEST_ARGS)
+	FS_SNAP=accept $(PY) -m pytest -q -m "not slow and not browser" $(PYTEST_ARGS)
 
 .PHONY: format
 format: $(STAMPS)/dev ## let ruff lay out the Python and fix what it can

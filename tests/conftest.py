@@ -1,8 +1,7 @@
-"""What all tests share: hypothesis' settings, and the groups that need something of the machine."""
+"""What all tests share: hypothesis' settings, paths, a graph and sessions on it."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,25 +36,6 @@ def source_env() -> dict[str, str]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the browser tests last: after them, Playwright keeps asyncio's loop to itself."""
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skips tests of the group `gpu` where there is none, and says what is missing."""
-    if item.get_closest_marker("gpu"):
-        missing = _missing_gpu()
-        if missing:
-            pytest.skip(missing)
-
-
-def _missing_gpu() -> str | None:
-    if importlib.util.find_spec("cupy") is None:
-        return "needs CuPy: pip install cupy-cuda12x"
-    import cupy
-
-    try:
-        return None if cupy.cuda.runtime.getDeviceCount() else "needs a GPU: CuPy finds none"
-    except cupy.cuda.runtime.CUDARuntimeError as error:
-        return f"needs a GPU: {error}"
 
 
 @pytest.fixture
