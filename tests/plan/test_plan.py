@@ -182,3 +182,16 @@ def test_plans_are_immutable(graph):
         plan = sess.plan(x)
     with pytest.raises(dataclasses.FrozenInstanceError):
         plan.region = None
+
+
+@pytest.mark.parametrize("shape", [[], None, [1]])
+def test_both_modes_agree_on_signed_zeros_and_nan(shape):
+    x, y = fs.placeholder(fs.float32, shape), fs.placeholder(fs.float32, shape)
+    fetches = [fs.maximum(x, y), fs.minimum(x, y)]
+    special = [0.0, -0.0, np.nan, 1.0]
+    modes = [fs.Session(config=fs.ConfigProto(mode=mode)) for mode in ("compiled", "op")]
+    for a in special:
+        for b in special:
+            feed = {x: np.full(shape or [], a), y: np.full(shape or [], b)}
+            compiled, op = [[v.tobytes() for v in sess.run(fetches, feed)] for sess in modes]
+            assert compiled == op, (a, b)

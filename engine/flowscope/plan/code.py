@@ -128,7 +128,7 @@ class _Writer:
             return
         if kind == "Const":
             name = f"c{index}"
-            self.namespace[name] = kernel_of(node.op, _device_type(node))(self.namespace["xp"])
+            self.namespace[name] = kernel_of(node.op, device_type(node))(self.namespace["xp"])
             self.place[node.outputs[0]] = name
             return
         arguments = tuple([self.place[v] for v in node.inputs])
@@ -145,12 +145,8 @@ class _Writer:
         self._emit(f"    {left}{expression}{tail}", node, arguments)
 
     def _expression(self, index: int, node: Node, arguments: tuple[str, ...]) -> str:
-        op, device = node.op, _device_type(node)
-        template = op.template
-        if op.scalar_template and all(
-            v.spec.shape == () and v.spec.dtype.is_numeric for v in node.inputs
-        ):
-            template = op.scalar_template
+        op, device = node.op, device_type(node)
+        template = scalar_template(node) or op.template
         if template is not None and not is_special(op, device):
             return template.format(*arguments)
         name = f"k{index}"
@@ -185,13 +181,23 @@ class _Writer:
         return f"s{self.slots - 1}"
 
 
+def scalar_template(node: Node) -> str | None:
+    """Returns the template for numbers, where the node's inputs are known to be numbers."""
+    template = node.op.scalar_template
+    if template is None:
+        return None
+    is_scalar = all(v.spec.shape == () and v.spec.dtype.is_numeric for v in node.inputs)
+    return template if is_scalar else None
+
+
 def own(value: Any) -> Any:
     """Returns a value that shares memory with no other: a copy of an array."""
     copy = getattr(value, "copy", None)
     return value if copy is None else copy()
 
 
-def _device_type(node: Node) -> str:
+def device_type(node: Node) -> str:
+    """Returns the type of the device that the node was placed on, e.g. "CPU"."""
     return node.device.rpartition("/device:")[2].partition(":")[0] or "CPU"
 
 

@@ -2,15 +2,17 @@
 
 It calls kernels where generated code inlines templates, allocates alike and gives bit-equal
 results.
+Templates for numbers may differ from the kernel in the sign of a zero, so both modes share them.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
-from flowscope.graph.op import kernel_of
-from flowscope.plan.code import own
+from flowscope.graph.op import is_special, kernel_of
+from flowscope.plan.code import device_type, own, scalar_template
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Value
 
@@ -70,9 +72,12 @@ class Interpreter:
         )
 
     def _invoke(self, node: Node, run: Any, inputs: list[Any]) -> tuple[Any, ...]:
-        kernel = kernel_of(
-            node.op, node.device.rpartition("/device:")[2].partition(":")[0] or "CPU"
-        )
+        device = device_type(node)
+        template = scalar_template(node)
+        if template is not None and not is_special(node.op, device):
+            kernel = _function(template, len(inputs))
+        else:
+            kernel = kernel_of(node.op, device)
         if node.op.is_random:
             result = kernel(self._xp, self._generator(run, node.op.seed), *inputs)  # type: ignore[attr-defined]
         else:
@@ -80,6 +85,14 @@ class Interpreter:
         if len(node.outputs) == 1:
             return (result,)
         return result if node.outputs else ()
+
+
+@functools.cache
+def _function(template: str, count: int) -> Callable[..., Any]:
+    """Returns a template as a function (xp, *inputs)."""
+    names = [f"a{i}" for i in range(count)]
+    function: Callable[..., Any] = eval(f"lambda xp, {', '.join(names)}: {template.format(*names)}")
+    return function
 
 
 class InvocationError(Exception):
