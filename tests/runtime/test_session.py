@@ -217,3 +217,16 @@ def test_an_unknown_mode_is_refused():
     with fs.Session(config=fs.ConfigProto(mode="fast")) as sess:
         with pytest.raises(ValueError, match=r"expected mode to be one of .*compiled.*'fast'"):
             sess.run(fs.constant(1.0))
+
+
+def test_a_control_input_added_later_is_obeyed_by_runs_that_were_planned_before(sess):
+    v = fs.Variable(0)
+    up = v.assign_add(1)
+    x = fs.identity(fs.constant(1.0))
+    sess.run(v.initializer)
+    sess.run(x)
+    before = sess.plan(x)
+    x.op._add_control_input(up.op)
+    sess.run(x)
+    assert sess.run(v) == 1
+    assert sess.plan(x) is not before

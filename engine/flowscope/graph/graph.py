@@ -49,6 +49,7 @@ class Graph:
     Attributes:
         seed: Seed of the random ops (see `fs.set_random_seed`), None if it was not set.
         version: Grows with every change.
+        edits: Grows with every change of an operation that was there: plans made before are stale.
         root: The block of all operations that stand in no other.
     """
 
@@ -56,6 +57,7 @@ class Graph:
         self.seed: int | None = None
         self.root = Block()
         self.version = 0
+        self.edits = 0
         self._operations: list[Operation] = []
         self._by_name: dict[str, Operation] = {}
         self._names: dict[str, int] = {}
@@ -152,6 +154,7 @@ class Graph:
                 op=op.name, op_type=op.type, **where(op)
             )
         op.control_inputs = (*op.control_inputs, before)
+        self.edits += 1
         self.touch()
 
     def depends(self, op: Operation, on: Operation) -> bool:

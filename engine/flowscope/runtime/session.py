@@ -153,7 +153,8 @@ class Session:
         try:
             fetch_key = fetches if type(fetches) in _ATOMS else structure_key(fetches)
             mode = self.config.mode if options is None else options.mode or self.config.mode
-            key = (fetch_key, tuple(feed_dict), mode) if feed_dict else (fetch_key, (), mode)
+            feed_key = tuple(feed_dict) if feed_dict else ()
+            key = (fetch_key, feed_key, mode, self.graph.edits)
             call = self._calls.get(key)
         except TypeError:
             raise _bad_key(fetches, feed_dict) from None
@@ -308,7 +309,7 @@ class Session:
     def plan(self, fetches: Any, feeds: Any = ()) -> Plan:
         """Returns the plan of `run(fetches, ...)` with these feeds, without running it."""
         fetch_key = structure_key(fetches)
-        key = (fetch_key, tuple(feeds), self.config.mode)
+        key = (fetch_key, tuple(feeds), self.config.mode, self.graph.edits)
         call = self._calls.get(key) or self._plan(
             key, fetches, dict.fromkeys(feeds), self.config.mode
         )
