@@ -59,6 +59,7 @@ from flowscope.graph.dtypes import (
     uint64 as uint64,
 )
 from flowscope.graph.graph import Graph as Graph
+from flowscope.graph.indexed_slices import *
 from flowscope.graph.op import (
     Op as Op,
     Spec as Spec,

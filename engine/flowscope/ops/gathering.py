@@ -11,6 +11,7 @@ import numpy as np
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.indexed_slices import densifier
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
@@ -172,6 +173,13 @@ class ScatterNd(Op):
         out = xp.zeros(as_sizes(shape), updates.dtype)
         xp.add.at(out, positions(indices, out.shape), updates)
         return out
+
+
+def _dense(values: Tensor, indices: Tensor, dense_shape: Tensor) -> Tensor:
+    return apply(GatherGrad(0), values, dense_shape, indices, name="IndexedSlicesToTensor")
+
+
+densifier.append(_dense)
 
 
 def gather(
