@@ -6,7 +6,7 @@ from typing import Any
 
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops import state
+from flowscope.ops import state, training
 from flowscope.ops.build import apply
 from flowscope.ops.variables import Variable
 from flowscope.train.optimizer import Optimizer, as_dtype_of, hyperparameter
@@ -63,7 +63,7 @@ class AdamOptimizer(Optimizer):
     def _apply_dense(self, grad: Tensor, var: Variable, together: str) -> Operation:
         m, v = self._slots["m"][var], self._slots["v"][var]
         numbers = [as_dtype_of(t, var) for t in (*self._power_values, *self._hyper)]
-        op = state.ApplyAdam(group=together)
+        op = training.ApplyAdam(group=together)
         return apply(op, var.handle, m.handle, v.handle, *numbers, grad).op
 
     def _finish(self, updates: list[Operation], together: str) -> list[Operation]:

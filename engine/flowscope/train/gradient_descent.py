@@ -6,7 +6,7 @@ from typing import Any
 
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops import state
+from flowscope.ops import training
 from flowscope.ops.build import apply
 from flowscope.ops.variables import Variable
 from flowscope.train.optimizer import Optimizer, as_dtype_of, hyperparameter
@@ -32,4 +32,4 @@ class GradientDescentOptimizer(Optimizer):
 
     def _apply_dense(self, grad: Tensor, var: Variable, together: str) -> Operation:
         rate = as_dtype_of(self._rate, var)
-        return apply(state.ApplyGradientDescent(group=together), var.handle, rate, grad).op
+        return apply(training.ApplyGradientDescent(group=together), var.handle, rate, grad).op
