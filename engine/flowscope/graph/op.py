@@ -133,6 +133,9 @@ class Op:
         reads_state, writes_state: What a stateful op does to the resources whose handles it takes.
         accepts_empty: Whether it can read a variable that has no value.
         views: Inputs of which an output may share memory.
+        memory_order: "K" for an element-wise op whose arrays are new and in C order where its inputs
+            are; "C" for one whose arrays are new and, up to rank 2, in C order; None where neither
+            is promised.
         grad_reads: Names of `grad`'s parameters whose *values* the gradient uses ("y" is the
             output; shapes alone do not count).
         devices: Device types with a kernel.
@@ -140,6 +143,7 @@ class Op:
 
     template: ClassVar[str | None] = None
     scalar_template: ClassVar[str | None] = None
+    memory_order: ClassVar[str | None] = None
     is_stateful: ClassVar[bool] = False
     is_random: ClassVar[bool] = False
     is_blocking: ClassVar[bool] = False
@@ -201,6 +205,15 @@ class Op:
     def kernel(self, xp: ArrayModule, *inputs: Array) -> Any:
         """Returns the output's value, or a tuple of values, or None for an op without outputs."""
         raise NotImplementedError
+
+    def forwards(self, inputs: tuple[Spec, ...], output: Spec) -> int | None:
+        """Returns which input the output equals, bit by bit, whatever its value; None for none."""
+        return 0 if self.template == "{0}" and len(inputs) == 1 else None
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether its outputs follow from its inputs alone: it may be merged, folded or left out."""
+        return not (self.is_stateful or self.is_random or self.is_blocking)
 
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
         """Returns what placement and safepoints estimate: by default one flop per element."""

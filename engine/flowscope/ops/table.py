@@ -72,6 +72,7 @@ class Unary(Op, abstract=True):
     """Base of element-wise ops of one input."""
 
     kinds: ClassVar[str] = "fc"
+    memory_order: ClassVar[str | None] = "K"
     out: ClassVar[DType | None] = None
     folds: ClassVar[bool] = False
 
@@ -87,6 +88,7 @@ class Binary(Op, abstract=True):
     """Base of element-wise ops of two inputs of one dtype, which are broadcast together."""
 
     kinds: ClassVar[str] = "fiuc"
+    memory_order: ClassVar[str | None] = "K"
     out: ClassVar[DType | None] = None
     folds: ClassVar[bool] = False
 

@@ -20,6 +20,7 @@ from typing import Any
 from flowscope.graph.op import is_special, kernel_of
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Value
+from flowscope.plan.reuse import Reuse, reuse
 
 #: Estimated seconds of work between two safepoints.
 STRETCH_S = 200e-6
@@ -28,6 +29,9 @@ _PER_OP_S = 1e-6
 _PER_SCALAR_OP_S = 0.05e-6
 _BYTES_PER_S = 10e9
 _FLOPS_PER_S = 20e9
+
+#: Op types that nothing is written for: their order is all they do.
+_SILENT = frozenset({"VarHandle", "NoOp"})
 
 _numbers = itertools.count()
 
@@ -87,6 +91,7 @@ class _Writer:
         self.free: list[str] = []
         self.slots = 0
         self.last_use = _last_uses(region)
+        self.reuse = reuse(region)
         self.unsafe = unsafe_positions(region.nodes)
 
     def code(self) -> Code:
@@ -124,7 +129,7 @@ class _Writer:
 
     def _node(self, index: int, node: Node) -> None:
         kind = node.op.type
-        if kind == "VarHandle":
+        if kind in _SILENT:
             return
         if kind == "Const":
             name = f"c{index}"
@@ -146,6 +151,8 @@ class _Writer:
 
     def _expression(self, index: int, node: Node, arguments: tuple[str, ...]) -> str:
         op, device = node.op, device_type(node)
+        if node in self.reuse and not is_special(op, device):
+            return _in_place(self.reuse[node], arguments)
         template = scalar_template(node) or op.template
         if template is not None and not is_special(op, device):
             return template.format(*arguments)
@@ -179,6 +186,14 @@ class _Writer:
             return self.free.pop()
         self.slots += 1
         return f"s{self.slots - 1}"
+
+
+def _in_place(how: Reuse, arguments: tuple[str, ...]) -> str:
+    out = arguments[how.index]
+    if how.same:
+        tests = " == ".join(f"{arguments[j]}.shape" for j in (how.index, *how.same))
+        out = f"{out} if {tests} else None"
+    return how.template.format(*arguments, out=out)
 
 
 def scalar_template(node: Node) -> str | None:

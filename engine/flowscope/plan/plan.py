@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -11,20 +11,64 @@ from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.code import Code, generate, unsafe_positions
 from flowscope.plan.interpret import Interpreter
+from flowscope.plan.passes.inline import inline
 from flowscope.plan.passes.order import order
 from flowscope.plan.passes.place import place
 from flowscope.plan.passes.prune import prune
 from flowscope.plan.passes.regions import Region, regions
+from flowscope.plan.passes.simplify import simplify
 from flowscope.plan.program import Node, Program
 
-#: "compiled": generated code; "op": one operation at a time.
+#: "compiled": generated code; "op": one operation at a time, nothing simplified.
 Mode = Literal["compiled", "op"]
+#: The passes by name, in their order, and the code.
+Stage = Literal["prune", "inline", "order", "simplify", "place", "program", "code"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a plan is made of.
+
+    Attributes:
+        fetches: Tensors whose values are wanted.
+        targets: Operations that must run.
+        feeds: Tensors whose values will be given.
+        mode: How regions are run.
+        devices: Full names of the devices, best first.
+        soft_placement: Whether impossible device wishes are passed over.
+        read: The op that reads a variable.
+    """
+
+    fetches: Sequence[Tensor]
+    targets: Sequence[Operation]
+    feeds: Sequence[Tensor]
+    mode: Mode
+    devices: Sequence[DeviceSpec]
+    soft_placement: bool
+    read: type
+
+    def stages(self) -> Iterator[tuple[Stage, Program]]:
+        """Yields the program after each pass, by the pass's name.
+
+        A pass may change the nodes of the program before it: look at each as it comes.
+        """
+        program = prune(self.fetches, self.targets, self.feeds, self.read)
+        yield "prune", program
+        program = inline(program)
+        yield "inline", program
+        program = order(program)
+        yield "order", program
+        if self.mode == "compiled":
+            program = simplify(program)
+            yield "simplify", program
+        yield "place", place(program, self.devices, self.soft_placement)
 
 
 @dataclass(frozen=True)
 class Plan:
     """How one (fetches, feeds, mode) is run. Immutable, independent of any session's state."""
 
+    request: Request
     program: Program
     region: Region
     #: Runs the region: (gate, run, feeds, resources) -> the fetched values.
@@ -35,38 +79,44 @@ class Plan:
     required: tuple[Node, ...]
     is_random: bool
 
-    def text(self, stage: Literal["program", "code"] = "program") -> str:
-        """Returns the placed program, or the generated code, as text."""
+    def text(self, stage: Stage = "program") -> str:
+        """Returns the program as text after a pass, or the generated code.
+
+        Args:
+            stage: "prune", "inline", "order", "simplify", "place": the program after this pass,
+                planned again from the graph as it is now; "program": the program that is run;
+                "code": the generated code.
+
+        Raises:
+            InvalidArgumentError: if there is no such stage.
+        """
         if stage == "program":
             return self.program.text()
-        return self.code.source if self.code is not None else "op mode: no code"
+        if stage == "code":
+            return self.code.source if self.code is not None else "op mode: no code"
+        for name, program in self.request.stages():
+            if name == stage:
+                return program.text()
+        if stage in get_args(Stage):
+            return "op mode: nothing is simplified"
+        raise InvalidArgumentError(
+            f"expected a stage among {', '.join(get_args(Stage))}, got {stage!r}"
+        )
 
 
-def make_plan(
-    fetches: Sequence[Tensor],
-    targets: Sequence[Operation],
-    feeds: Sequence[Tensor],
-    *,
-    mode: Mode,
-    devices: Sequence[DeviceSpec],
-    soft_placement: bool,
-    xp: Any,
-    generator: Callable[[Any, int], Any],
-    read: type,
-) -> Plan:
-    """Returns the plan that computes `fetches` and runs `targets` when `feeds` are given.
+def make_plan(request: Request, xp: Any, generator: Callable[[Any, int], Any]) -> Plan:
+    """Returns the plan of a request.
 
     Args:
-        mode: How regions are run.
-        devices: Full names of the devices, best first.
-        soft_placement: Whether impossible device wishes are passed over.
+        request: Fetches, feeds, mode, devices.
         xp: The devices' array module.
         generator: `generator(run, op_seed)` makes a random generator.
-        read: The op that reads a variable.
     """
+    mode = request.mode
     if mode not in get_args(Mode):
         raise InvalidArgumentError(f"expected mode to be one of {get_args(Mode)}, got {mode!r}")
-    program = place(order(prune(fetches, targets, feeds, read)), devices, soft_placement)
+    for _, last in request.stages():
+        program = last
     (region,) = regions(program)
     code = generate(region, xp, generator) if mode == "compiled" else None
     function = (
@@ -75,6 +125,7 @@ def make_plan(
         else Interpreter(region, xp, generator, unsafe_positions(region.nodes))
     )
     return Plan(
+        request=request,
         program=program,
         region=region,
         function=function,

@@ -1,13 +1,15 @@
 """The planner's own form of a graph: what one (fetches, feeds) needs, and nothing else.
 
 A `Program` is made from Operations by `passes.prune`; every later pass takes one and returns one.
-Nodes remember the operations they came from (`origins`), also where a pass merges several into one.
+Nodes belong to the planner: a pass may change the nodes of the program that it was given. Nodes
+remember the operations they came from (`origins`), also where a pass merges several into one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from flowscope.graph.dtypes import resource
 from flowscope.graph.op import Op, Spec
@@ -41,10 +43,13 @@ class Node:
         order: Place in program order, by which side effects are ordered.
         inputs, outputs: Values.
         control: Nodes that must be finished before.
+        versions: Per handle among the inputs: how many writes of this step it comes after. The
+            hidden token that orders effects; set by `passes.order`.
         requested: The device that the user asked for.
         device: The device that it was placed on, "" before `passes.place`.
         reason: Why it was placed there.
         origins: The operations it came from.
+        path: The function calls that it stands in, from the outermost; empty for most.
     """
 
     __slots__ = (
@@ -56,19 +61,22 @@ class Node:
         "order",
         "origins",
         "outputs",
+        "path",
         "reason",
         "requested",
+        "versions",
     )
 
     def __init__(
         self,
         op: Op,
         name: str,
-        order: int,
+        order: Any,
         inputs: tuple[Value, ...],
         specs: Sequence[Spec],
         requested: str,
         origins: tuple[Operation, ...],
+        path: tuple[str, ...] = (),
     ) -> None:
         self.op = op
         self.name = name
@@ -76,10 +84,12 @@ class Node:
         self.inputs = inputs
         self.outputs = tuple([Value(self, i, s) for i, s in enumerate(specs)])
         self.control: tuple[Node, ...] = ()
+        self.versions: tuple[int, ...] = ()
         self.requested = requested
         self.device = ""
         self.reason = ""
         self.origins = origins
+        self.path = path
 
     @property
     def update_group(self) -> str:
@@ -106,11 +116,21 @@ class Program:
     feeds: tuple[Value, ...]
     #: One per fetched tensor, in the order of the fetches.
     fetches: tuple[Value, ...]
+    #: Nodes that must run though nothing of theirs is fetched.
+    targets: tuple[Node, ...] = ()
     #: What the passes want to tell the user, e.g. an op that soft placement moved.
     notes: tuple[str, ...] = field(default=())
 
+    @property
+    def has_true_specs(self) -> bool:
+        """Whether what was inferred of shapes and constants holds: no known value is fed anew."""
+        return all(v.spec.constant is None and v.spec.dims is None for v in self.feeds)
+
     def text(self) -> str:
-        """Returns one line per node: name, op, inputs, dtype and shape, control inputs, device."""
+        """Returns one line per node: name, op, inputs, dtype and shape, control inputs, device.
+
+        `v@2` is the handle of a variable after two writes of this step.
+        """
         lines = [f"{v.label} = feed   {v.spec}" for v in self.feeds]
         lines += [_line(n) for n in self.nodes]
         lines.append(
@@ -119,9 +139,30 @@ class Program:
         return "\n".join(lines)
 
 
+def needed(program: Program) -> set[Node]:
+    """Returns the nodes that fetches, targets and nodes with effects need."""
+    roots = [v.node for v in program.fetches if v.node is not None]
+    stack = [*roots, *program.targets, *(n for n in program.nodes if not n.op.is_pure)]
+    found = set(stack)
+    while stack:
+        node = stack.pop()
+        for before in (*(v.node for v in node.inputs), *node.control):
+            if before is not None and before not in found:
+                found.add(before)
+                stack.append(before)
+    return found
+
+
 def _line(node: Node) -> str:
-    inputs = ", ".join(v.label for v in node.inputs)
+    inputs = ", ".join(_input(v, node) for v in node.inputs)
     specs = ", ".join(str(v.spec) for v in node.outputs) or "()"
     control = " after " + ", ".join(c.name for c in node.control) if node.control else ""
     device = f" on {node.device}" if node.device else ""
     return f"{node.name} = {node.op.type}({inputs})   {specs}{control}{device}"
+
+
+def _input(value: Value, node: Node) -> str:
+    if not node.versions or value.spec.dtype is not resource or value.node is None:
+        return value.label
+    version = node.versions[node.handles.index(value.node)]
+    return f"{value.label}@{version}" if version else value.label

@@ -23,7 +23,7 @@ from flowscope.graph import default
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, runner
 from flowscope.ops.state import ReadVariable
-from flowscope.plan.plan import Mode, Plan, make_plan
+from flowscope.plan.plan import Mode, Plan, Request, make_plan
 from flowscope.runtime import interrupt
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions
 from flowscope.runtime.devices import Device, local_devices
@@ -214,17 +214,16 @@ class Session:
         if len(set(fed)) < len(fed):
             raise InvalidArgumentError("a tensor is fed twice")
         with self._planning:
-            plan = make_plan(
+            request = Request(
                 flat.tensors,
                 flat.targets,
                 fed,
                 mode=mode,
                 devices=[d.spec for d in self.devices],
                 soft_placement=self.config.allow_soft_placement,
-                xp=self.devices[0].xp,
-                generator=generator,
                 read=ReadVariable,
             )
+            plan = make_plan(request, self.devices[0].xp, generator)
             placed = {op.id: n.device for n in plan.program.nodes for op in n.origins}
             self.placements.update(placed)
         if self.config.log_device_placement:

@@ -26,7 +26,20 @@ def order(program: Program) -> Program:
         for i, n in enumerate(nodes)
     ):
         nodes = _sorted(nodes, position)
+    _count_versions(nodes)
     return dataclasses.replace(program, nodes=tuple(nodes))
+
+
+def _count_versions(nodes: list[Node]) -> None:
+    """Notes on every node that touches state which write of each variable it comes after."""
+    writes: dict[Node, int] = {}
+    for node in nodes:
+        handles = node.handles
+        if not handles:
+            continue
+        node.versions = tuple([writes.get(h, 0) for h in handles])
+        if node.op.writes_state:
+            writes.update((h, writes.get(h, 0) + 1) for h in handles)
 
 
 def _sorted(nodes: list[Node], position: dict[Node, int]) -> list[Node]:

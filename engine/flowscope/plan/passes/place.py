@@ -1,4 +1,9 @@
-"""Place: a device for every node. So far the first device that the wish and the kernels allow."""
+"""Place: a device for every node. So far the first device that wishes and kernels allow.
+
+Nodes that must share a device - those that were built in a `colocate_with` block, and all that
+touch one variable - form a component (union-find); a component's devices are those that all its
+members allow (SPEC W14).
+"""
 
 from __future__ import annotations
 
@@ -21,38 +26,110 @@ def place(program: Program, devices: Sequence[DeviceSpec], soft: bool) -> Progra
         soft: Whether a wish that cannot be fulfilled is passed over, with a note.
 
     Raises:
-        InvalidArgumentError: if a wish cannot be fulfilled and `soft` is not set.
+        InvalidArgumentError: if a wish cannot be fulfilled, or the wishes of nodes that must share
+            a device contradict each other, and `soft` is not set.
     """
-    memo: dict[tuple[str, type], tuple[str, str, bool]] = {}
-    notes: list[str] = []
-    for node in program.nodes:
-        key = (node.requested, type(node.op))
-        if key not in memo:
-            memo[key] = _choose(node, devices, soft)
-        node.device, node.reason, moved = memo[key]
-        if moved:
-            notes.append(f'"{node.name}": {node.reason}')
-    return dataclasses.replace(program, notes=(*program.notes, *notes))
+    placer = _Placer(devices, soft)
+    for component in _components(program.nodes):
+        placer.place(component)
+    return dataclasses.replace(program, notes=(*program.notes, *placer.notes))
 
 
-def _choose(node: Node, devices: Sequence[DeviceSpec], soft: bool) -> tuple[str, str, bool]:
-    able = [d for d in devices if has_kernel(node.op, d.device_type or "")]
-    wish = DeviceSpec.from_string(node.requested)
-    allowed = [d for d in able if wish.allows(d)]
-    if allowed:
-        reason = (
-            f"asked for {node.requested}" if node.requested else "the first device with a kernel"
-        )
-        return str(allowed[0]), reason, False
-    if able and soft:
-        return str(able[0]), f"asked for {node.requested}, which is not there; moved", True
-    names = ", ".join(str(d) for d in devices)
-    what = (
-        f"no device fits {node.requested!r}"
-        if able
-        else f"no device has a kernel for {node.op.type}"
-    )
-    hint = "; ConfigProto(allow_soft_placement=True) would move it" if able else ""
-    error = InvalidArgumentError(f"{what}; this session has {names}{hint}")
-    facts = where(node.origins[0]) if node.origins else {}
-    raise error.located(op=node.name, op_type=node.op.type, **facts)
+def _components(nodes: Sequence[Node]) -> list[list[Node]]:
+    """Returns the nodes grouped by whom they must share a device with, in order."""
+    parent: dict[Node, Node] = {}
+
+    def root(node: Node) -> Node:
+        while (above := parent.get(node, node)) is not node:
+            parent[node] = parent.get(above, above)
+            node = above
+        return node
+
+    by_name: dict[str, Node] | None = None
+    for node in nodes:
+        partners = list(node.handles)
+        names = [name for o in node.origins for name in o.colocation]
+        if names:
+            by_name = by_name or {n.name: n for n in nodes}
+            partners += [by_name[name] for name in names if name in by_name]
+        for partner in partners:
+            parent[root(node)] = root(partner)
+    groups: dict[Node, list[Node]] = {}
+    for node in nodes:
+        groups.setdefault(root(node) if parent else node, []).append(node)
+    return list(groups.values())
+
+
+class _Placer:
+    """Places components; remembers what it found for equal wishes."""
+
+    def __init__(self, devices: Sequence[DeviceSpec], soft: bool) -> None:
+        self._devices = devices
+        self._soft = soft
+        self._allowed: dict[tuple[str, type], tuple[list[DeviceSpec], list[DeviceSpec]]] = {}
+        self.notes: list[str] = []
+
+    def place(self, component: list[Node]) -> None:
+        able, allowed = self._choices(component[0])
+        for node in component[1:]:
+            also_able, also_allowed = self._choices(node)
+            able = [d for d in able if d in also_able]
+            allowed = [d for d in allowed if d in also_allowed]
+        if not able or not (allowed or self._soft):
+            raise self._impossible(component, able)
+        chosen = str((allowed or able)[0])
+        asked = next((n for n in component if _wish(n)), None)
+        for node in component:
+            node.device = chosen
+            node.reason = _reason(node, asked, bool(allowed))
+            if not allowed and _wish(node):
+                self.notes.append(f'"{node.name}": {node.reason}')
+
+    def _choices(self, node: Node) -> tuple[list[DeviceSpec], list[DeviceSpec]]:
+        """Returns the devices that have a kernel, and those among them that the wish allows."""
+        wished = _wish(node)
+        key = (wished, type(node.op))
+        found = self._allowed.get(key)
+        if found is None:
+            able = [d for d in self._devices if has_kernel(node.op, d.device_type or "")]
+            wish = DeviceSpec.from_string(wished)
+            found = self._allowed[key] = able, [d for d in able if wish.allows(d)]
+        return found
+
+    def _impossible(self, component: list[Node], able: list[DeviceSpec]) -> InvalidArgumentError:
+        bad = next((n for n in component if not self._choices(n)[bool(able)]), None)
+        names = ", ".join(str(d) for d in self._devices)
+        hint = "; ConfigProto(allow_soft_placement=True) would move it" if able else ""
+        if bad is None:
+            node = component[0]
+            what = "nodes that must share a device ask for different ones: " + _wishes(component)
+        else:
+            node = bad
+            what = (
+                f"no device fits {_wish(node)!r}"
+                if able
+                else f"no device has a kernel for {node.op.type}"
+            )
+        facts = where(node.origins[0]) if node.origins else {}
+        error = InvalidArgumentError(f"{what}; this session has {names}{hint}")
+        return error.located(op=node.name, op_type=node.op.type, **facts)  # type: ignore[return-value]
+
+
+def _wish(node: Node) -> str:
+    """Returns the device that the user asked for: what touches a variable goes where that is."""
+    return "" if node.handles else node.requested
+
+
+def _wishes(component: list[Node]) -> str:
+    asked = [n for n in component if _wish(n)] or component
+    return ", ".join(f'"{n.name}" for {_wish(n) or "any"}' for n in asked[:6])
+
+
+def _reason(node: Node, asked: Node | None, is_fulfilled: bool) -> str:
+    wish = _wish(node)
+    if wish:
+        moved = "" if is_fulfilled else ", which is not there; moved"
+        return f"asked for {wish}{moved}"
+    if asked is not None and is_fulfilled:
+        return f'shares a device with "{asked.name}", which asked for {asked.requested}'
+    return "the first device with a kernel"

@@ -39,7 +39,12 @@ def prune(
     _connect(nodes, values)
     extra: list[Node] = []
     wanted = tuple(_fetched(t, values, read, extra) for t in fetches)
-    return Program((*nodes.values(), *extra), tuple(fed.values()), wanted)
+    return Program(
+        (*nodes.values(), *extra),
+        tuple(fed.values()),
+        wanted,
+        tuple([nodes[op] for op in targets if op in nodes]),
+    )
 
 
 def _node(op: Operation, values: dict[Tensor, Value]) -> Node:

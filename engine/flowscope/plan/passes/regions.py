@@ -33,12 +33,12 @@ class Region:
 def regions(program: Program) -> tuple[Region, ...]:
     """Returns the regions of an ordered program."""
     handles = tuple(n for n in program.nodes if n.op.type == "VarHandle")
-    shared = tuple(_is_shared(v) for v in program.fetches)
+    shared = tuple([_is_shared(v, program.fetches[:i]) for i, v in enumerate(program.fetches)])
     return (Region(program.nodes, program.feeds, program.fetches, shared, handles),)
 
 
-def _is_shared(value: Value) -> bool:
-    if value.node is None:
+def _is_shared(value: Value, before: tuple[Value, ...]) -> bool:
+    if value.node is None or value in before:
         return True
     op = value.node.op
     return bool(op.views or op.reads_state or op.writes_state or op.type == "Const")

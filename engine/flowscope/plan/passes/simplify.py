@@ -1,0 +1,168 @@
+"""Simplify: each value is computed once, and not at all where planning can (SPEC W33, O20).
+
+Three rules, tried on every node whose outputs follow from its inputs alone:
+
+- *forward*: an output that equals an input bit by bit (`Op.forwards`) is that input;
+- *fold*: a node of constants alone becomes a constant, computed by its own kernel;
+- *merge*: two nodes with the same op, inputs, control inputs, device wish and colocation are one.
+
+Nodes that nothing needs any more are left out. Nothing here changes a bit of any result, and
+stateful, random and blocking ops are left alone. A node that stays remembers the operations of all
+that were merged into it.
+
+Source: value numbering, Click 1995, "Global code motion, global value numbering".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from flowscope.graph.constant import Const, Literal
+from flowscope.graph.dtypes import resource, string
+from flowscope.graph.op import Spec, has_kernel, kernel_of
+from flowscope.plan.program import Node, Program, Value, needed
+
+#: A folded constant has at most so many bytes: more is quicker made again than kept and read.
+FOLD_BYTES = 1 << 16
+
+
+def simplify(program: Program) -> Program:
+    """Returns the ordered program with fewer nodes, to the same results."""
+    return _Simplifier(program).run()
+
+
+class _Simplifier:
+    """One walk through the nodes in order; `same` maps what was replaced to what stands for it."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._same: dict[Value, Value] = {}
+        #: None where a feed took a node's place.
+        self._instead: dict[Node, Node | None] = {}
+        self._known: dict[Value, Any] = {}
+        self._seen: dict[Hashable, Node] = {}
+        self._changed = False
+        self._trusts = program.has_true_specs
+
+    def run(self) -> Program:
+        nodes = [self._visit(n) for n in self._program.nodes]
+        if not self._changed:
+            return self._program
+        program = dataclasses.replace(
+            self._program,
+            nodes=tuple(dict.fromkeys(n for n in nodes if n is not None)),
+            fetches=tuple([self._same.get(v, v) for v in self._program.fetches]),
+            targets=self._standing(self._program.targets),
+        )
+        alive = needed(program)
+        kept = tuple([n for n in program.nodes if n in alive or n.op.type == "Placeholder"])
+        return dataclasses.replace(program, nodes=kept)
+
+    def _visit(self, node: Node) -> Node | None:
+        """Returns the node that stands for `node` from now on; None where only a value does."""
+        if self._same:
+            node.inputs = tuple([self._same.get(v, v) for v in node.inputs])
+        if self._instead and node.control:
+            node.control = self._standing(node.control)
+        if not node.op.is_pure or not node.outputs or node.op.type == "Placeholder":
+            return node
+        if self._forwarded(node):
+            return None
+        stands = self._merged(self._folded(node))
+        if stands is not node:
+            self._replace(node, stands, stands.outputs)
+        return stands
+
+    def _standing(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        found = dict.fromkeys(self._instead.get(n, n) for n in nodes)
+        return tuple([n for n in found if n is not None])
+
+    def _forwarded(self, node: Node) -> bool:
+        if len(node.outputs) != 1 or node.control or node in self._program.targets:
+            return False
+        output = node.outputs[0]
+        if not (self._trusts or node.op.template == "{0}"):
+            return False
+        index = node.op.forwards(tuple([v.spec for v in node.inputs]), output.spec)
+        if index is None:
+            return False
+        source = node.inputs[index]
+        if source.spec.dtype is resource:
+            return False
+        self._replace(node, source.node, (source,))
+        return True
+
+    def _replace(self, node: Node, by: Node | None, values: tuple[Value, ...]) -> None:
+        self._changed = True
+        self._instead[node] = by
+        self._same.update(zip(node.outputs, values, strict=True))
+        if by is not None:
+            by.origins = tuple(dict.fromkeys((*by.origins, *node.origins)))
+
+    def _folded(self, node: Node) -> Node:
+        if isinstance(node.op, Const):
+            self._known[node.outputs[0]] = node.op.value.array
+            return node
+        if len(node.outputs) != 1 or node.control:
+            return node
+        value = self._value(node)
+        if value is None:
+            return node
+        spec = node.outputs[0].spec
+        op = Const(Literal(value), spec.dtype)
+        known = Spec(spec.dtype, np.shape(value), value)
+        constant = Node(op, node.name, node.order, (), [known], node.requested, node.origins)
+        constant.origins = tuple(
+            dict.fromkeys(o for v in (*node.inputs, node.outputs[0]) if v.node
+                          for o in v.node.origins)
+        )  # fmt: skip
+        self._known[constant.outputs[0]] = value
+        return constant
+
+    def _value(self, node: Node) -> Any:
+        spec = node.outputs[0].spec
+        if spec.dtype in (resource, string):
+            return None
+        if spec.constant is not None and self._trusts:
+            return spec.constant
+        values = [self._known.get(v) for v in node.inputs]
+        if not values or any(v is None for v in values) or (spec.nbytes or 0) > FOLD_BYTES:
+            return None
+        if not has_kernel(node.op, "CPU"):
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                value = kernel_of(node.op, "CPU")(np, *values)
+        except Exception:
+            return None  # it will fail, or not, when it runs
+        return value if value.nbytes <= FOLD_BYTES else None
+
+    def _merged(self, node: Node) -> Node:
+        key = _key(node)
+        return node if key is None else self._seen.setdefault(key, node)
+
+
+def _key(node: Node) -> Hashable | None:
+    """Returns what two nodes have in common that compute the same; None if that cannot be said."""
+    op: Hashable = node.op
+    if isinstance(node.op, Const):
+        array = node.op.value.array
+        if not isinstance(array, np.ndarray | np.generic) or array.nbytes > FOLD_BYTES:
+            return None
+        if array.dtype == object:
+            return None
+        op = (node.op.dtype, array.shape, array.tobytes())
+    colocation = node.origins[0].colocation if node.origins else ()
+    key = (type(node.op), op, node.inputs, frozenset(node.control), node.requested, colocation)
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+__all__ = ["FOLD_BYTES", "simplify"]
