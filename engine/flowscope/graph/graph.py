@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from flowscope.errors import GraphError, InvalidArgumentError, NotFoundError, OpError
+from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError, OpError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor, where
@@ -49,7 +50,7 @@ class Graph:
     Attributes:
         seed: Seed of the random ops (see `fs.set_random_seed`), None if it was not set.
         version: Grows with every change.
-        edits: Grows with every change of an operation that was there: plans made before are stale.
+        edits: How many changes of operations that were there have been noted: see `edited`.
         root: The block of all operations that stand in no other.
     """
 
@@ -58,6 +59,7 @@ class Graph:
         self.root = Block()
         self.version = 0
         self.edits = 0
+        self._edited: list[weakref.ref[Operation]] = []
         self._operations: list[Operation] = []
         self._by_name: dict[str, Operation] = {}
         self._names: dict[str, int] = {}
@@ -71,6 +73,8 @@ class Graph:
         self._device_functions: tuple[Callable[[Operation], Any], ...] = ()
         self._colocation: tuple[str, ...] = ()
         self._block = self.root
+        self._forward: Operation | None = None
+        self._gradients: dict[str, str] = {}
         #: State of builders above the graph (variable scopes, ...), by name.
         self.extras: dict[str, Any] = {}
 
@@ -117,6 +121,9 @@ class Graph:
             self._block,
             self._colocation,
         )
+        op.forward = self._forward
+        if self._gradients:
+            op.gradient = self._gradients.get(definition.type, "")
         for fn in self._device_functions:
             wish = fn(op)
             if wish:
@@ -154,8 +161,7 @@ class Graph:
                 op=op.name, op_type=op.type, **where(op)
             )
         op.control_inputs = (*op.control_inputs, before)
-        self.edits += 1
-        self.touch()
+        self.edited(op)
 
     def depends(self, op: Operation, on: Operation) -> bool:
         """Whether `op` is `on` or waits for it, directly or not."""
@@ -177,6 +183,20 @@ class Graph:
     def touch(self) -> None:
         """Notes that something changed."""
         self.version += 1
+
+    def edited(self, op: Operation) -> None:
+        """Notes that an operation which was there is another one now: plans that use it are stale.
+
+        Call it after a change of its definition, inputs, control inputs, device or presence. Plans
+        that do not use it stay, and adding operations makes no plan stale.
+        """
+        self._edited.append(weakref.ref(op))
+        self.edits = len(self._edited)
+        self.touch()
+
+    def edited_since(self, count: int) -> list[Operation]:
+        """Returns the operations that were edited after the first `count` edits."""
+        return [op for ref in self._edited[count:] if (op := ref()) is not None]
 
     def finalize(self) -> None:
         """Makes the graph read-only."""
@@ -303,6 +323,36 @@ class Graph:
         finally:
             self._block, self._control = before
 
+    @contextmanager
+    def gradient_of(self, op: Operation) -> Iterator[None]:
+        """Notes of the operations of the block that they are made for the gradient of `op`."""
+        before = self._forward
+        self._forward = op
+        try:
+            yield
+        finally:
+            self._forward = before
+
+    @contextmanager
+    def gradient_override_map(self, op_type_map: dict[str, str]) -> Iterator[None]:
+        """Gives operations of the block other gradients than their op's own.
+
+        Args:
+            op_type_map: Name of a gradient (see `fs.RegisterGradient`) by op type.
+        """
+        if not isinstance(op_type_map, dict) or not all(
+            isinstance(name, str) for pair in op_type_map.items() for name in pair
+        ):
+            raise DTypeError(
+                f"expected names of gradients by op type, a dict of strings, got {op_type_map!r}"
+            )
+        before = self._gradients
+        self._gradients = before | op_type_map
+        try:
+            yield
+        finally:
+            self._gradients = before
+
     def building_context(self) -> tuple[Any, ...]:
         """Returns what tells two places of building apart: block, control inputs, device."""
         return self._block, self._control, self._device, self._colocation
@@ -350,8 +400,6 @@ class Graph:
             if isinstance(obj, Operation) and allow_operation:
                 return obj
         wanted = " or ".join(["a tensor"] * allow_tensor + ["an operation"] * allow_operation)
-        from flowscope.errors import DTypeError
-
         raise DTypeError(f"expected {wanted} of the graph or its name, got {obj!r}")
 
     def _named(self, name: str, allow_tensor: bool, allow_operation: bool) -> Any:

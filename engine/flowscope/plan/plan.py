@@ -78,6 +78,8 @@ class Plan:
     #: Handles of variables that are read before the step writes them.
     required: tuple[Node, ...]
     is_random: bool
+    #: All operations that it was made from: an edit of one makes it stale.
+    operations: frozenset[Operation]
 
     def text(self, stage: Stage = "program") -> str:
         """Returns the program as text after a pass, or the generated code.
@@ -115,8 +117,9 @@ def make_plan(request: Request, xp: Any, generator: Callable[[Any, int], Any]) -
     mode = request.mode
     if mode not in get_args(Mode):
         raise InvalidArgumentError(f"expected mode to be one of {get_args(Mode)}, got {mode!r}")
-    for _, last in request.stages():
-        program = last
+    used: set[Operation] = {t.op for t in (*request.fetches, *request.feeds)}
+    for _, program in request.stages():
+        used.update(o for n in program.nodes for o in n.origins)
     (region,) = regions(program)
     code = generate(region, xp, generator) if mode == "compiled" else None
     function = (
@@ -132,6 +135,7 @@ def make_plan(request: Request, xp: Any, generator: Callable[[Any, int], Any]) -
         code=code,
         required=_required(program),
         is_random=any(n.op.is_random for n in program.nodes),
+        operations=frozenset(used),
     )
 
 

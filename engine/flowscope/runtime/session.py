@@ -47,6 +47,7 @@ class Call:
 
     __slots__ = (
         "converters",
+        "edits",
         "function",
         "is_checked",
         "names",
@@ -60,6 +61,7 @@ class Call:
     def __init__(
         self,
         plan: Plan,
+        edits: int,
         converters: tuple[Converter, ...],
         rebuild: Rebuild,
         single: bool,
@@ -67,6 +69,8 @@ class Call:
         required: tuple[VariableState, ...],
     ) -> None:
         self.plan = plan
+        #: How many edits of the graph it has seen: none of them concerns the plan.
+        self.edits = edits
         self.function = plan.function
         self.converters = converters
         self.rebuild = rebuild
@@ -76,6 +80,15 @@ class Call:
         self.required = required
         #: Whether the required variables were seen initialised: they stay so.
         self.is_checked = not required
+
+    def is_current(self, graph: Graph) -> bool:
+        """Whether the plan is not stale: no operation of it was edited since it was made."""
+        edits = graph.edits
+        if self.edits != edits:
+            if not self.plan.operations.isdisjoint(graph.edited_since(self.edits)):
+                return False
+            self.edits = edits
+        return True
 
 
 class Session:
@@ -154,11 +167,11 @@ class Session:
             fetch_key = fetches if type(fetches) in _ATOMS else structure_key(fetches)
             mode = self.config.mode if options is None else options.mode or self.config.mode
             feed_key = tuple(feed_dict) if feed_dict else ()
-            key = (fetch_key, feed_key, mode, self.graph.edits)
+            key = (fetch_key, feed_key, mode)
             call = self._calls.get(key)
         except TypeError:
             raise _bad_key(fetches, feed_dict) from None
-        if call is None:
+        if call is None or (call.edits != self.graph.edits and not call.is_current(self.graph)):
             call = self._plan(key, fetches, feed_dict or {}, mode)
         if feed_dict:
             feeds = tuple([c(v) for c, v in zip(call.converters, feed_dict.values(), strict=True)])
@@ -209,6 +222,7 @@ class Session:
             raise _bad_key(fetches, feed_dict)
         if not len(self.graph):
             raise GraphError("the session's graph is empty: add operations to it, then run them")
+        edits = self.graph.edits
         flat = Flattened(self.graph, fetches)
         fed = [self._fed(k) for k in feed_dict]
         if len(set(fed)) < len(fed):
@@ -232,6 +246,7 @@ class Session:
         states = {h: self._state(h.op) for h in (*plan.region.handles, *plan.required)}
         call = Call(
             plan,
+            edits,
             tuple(converter(t) for t in fed),
             flat.rebuild,
             not isinstance(fetches, list | tuple | Mapping) and len(flat.tensors) == 1,
@@ -289,16 +304,18 @@ class Session:
             accept_options: Whether it takes `options` and `run_metadata` by keyword.
         """
         feed_list = list(feed_list or ())
-        key = object()
-        call = self._plan(key, fetches, dict.fromkeys(feed_list), self.config.mode)
-        rebuild, converters = call.rebuild, call.converters
+        call = self._call(fetches, feed_list)
 
         def run(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
+            nonlocal call
             del options
+            if call.edits != self.graph.edits and not call.is_current(self.graph):
+                call = self._call(fetches, feed_list)
+            converters = call.converters
             if len(values) != len(converters):
                 raise InvalidArgumentError(f"expected {len(converters)} values, got {len(values)}")
             feeds = tuple([c(v) for c, v in zip(converters, values, strict=True)])
-            out = rebuild(self._step(call, feeds))
+            out = call.rebuild(self._step(call, feeds))
             if accept_options and run_metadata is not None:
                 run_metadata.plan = call.plan
             return out
@@ -307,12 +324,14 @@ class Session:
 
     def plan(self, fetches: Any, feeds: Any = ()) -> Plan:
         """Returns the plan of `run(fetches, ...)` with these feeds, without running it."""
-        fetch_key = structure_key(fetches)
-        key = (fetch_key, tuple(feeds), self.config.mode, self.graph.edits)
-        call = self._calls.get(key) or self._plan(
-            key, fetches, dict.fromkeys(feeds), self.config.mode
-        )
-        return call.plan
+        return self._call(fetches, feeds).plan
+
+    def _call(self, fetches: Any, feeds: Any) -> Call:
+        key = (structure_key(fetches), tuple(feeds), self.config.mode)
+        call = self._calls.get(key)
+        if call is None or not call.is_current(self.graph):
+            call = self._plan(key, fetches, dict.fromkeys(feeds), self.config.mode)
+        return call
 
     # -- control --------------------------------------------------------------------------------
 

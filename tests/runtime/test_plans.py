@@ -1,0 +1,64 @@
+"""Cached plans: what makes one stale, and what does not."""
+
+import pytest
+
+import flowscope as fs
+
+pytestmark = pytest.mark.usefixtures("graph")
+
+
+def test_an_edit_makes_stale_only_the_plans_that_use_the_operation(sess, graph):
+    x, y = fs.identity(fs.constant(1.0)), fs.identity(fs.constant(2.0))
+    of_x, of_y = sess.plan(x), sess.plan(y)
+    graph.edited(x.op)
+    assert sess.plan(y) is of_y
+    assert sess.plan(x) is not of_x
+    assert sess.plan(x) is sess.plan(x)
+
+
+def test_an_edit_of_what_planning_left_out_makes_a_plan_stale_too(sess, graph):
+    """Folded, merged and forwarded operations, and what only control inputs need."""
+    x = fs.placeholder(fs.float32, [])
+    with fs.control_dependencies([fs.no_op(name="first")]):
+        inner = fs.identity(fs.constant(3.0, name="three") * 2.0, name="inner")
+    y = fs.identity(fs.negative(x, name="n1") + fs.negative(x, name="n2") + inner)
+    for name in ("three", "inner", "n1", "n2", "first", x.op.name, y.op.name):
+        before = sess.plan(y, [x])
+        graph.edited(graph.get_operation_by_name(name))
+        assert sess.plan(y, [x]) is not before, name
+
+
+def test_adding_operations_makes_no_plan_stale(sess):
+    x = fs.constant(1.0)
+    before = sess.plan(x)
+    fs.add(x, x)
+    assert sess.plan(x) is before
+
+
+def test_a_callable_plans_again_after_an_edit(sess):
+    v = fs.Variable(0)
+    up = v.assign_add(1)
+    x = fs.placeholder(fs.float32, [])
+    y = fs.identity(x)
+    sess.run(v.initializer)
+    call = sess.make_callable(y, [x])
+    assert call(2.0) == 2.0
+    y.op._add_control_input(up.op)
+    assert call(3.0) == 3.0
+    assert sess.run(v) == 1
+
+
+def test_the_log_of_edits_keeps_no_operation_alive():
+    graph = fs.Graph()
+    with graph.as_default():
+        kept, other = fs.constant(1.0), fs.Graph()
+    with other.as_default():
+        gone = fs.constant(1.0)
+    graph.edited(gone.op)
+    graph.edited(kept.op)
+    del gone, other
+    import gc
+
+    gc.collect()
+    assert graph.edits == 2
+    assert graph.edited_since(0) == [kept.op]
