@@ -24,6 +24,8 @@ class OpError(Exception):
         origin: Where the user made the operation, e.g. "cell 4, line 7".
         source: The text of that line.
         device: Device on which the operation ran.
+        forward: Name of the operation whose gradient this one is part of.
+        forward_origin, forward_source: Where the user made that one.
     """
 
     #: The status code that TensorFlow gives this error.
@@ -38,6 +40,9 @@ class OpError(Exception):
         origin: str | None = None,
         source: str | None = None,
         device: str | None = None,
+        forward: str | None = None,
+        forward_origin: str | None = None,
+        forward_source: str | None = None,
     ) -> None:
         if len(arguments) not in (1, 3, 4):
             raise TypeError(
@@ -52,6 +57,9 @@ class OpError(Exception):
         self.origin = origin
         self.source = source
         self.device = device
+        self.forward = forward
+        self.forward_origin = forward_origin
+        self.forward_source = forward_source
 
     @property
     def error_code(self) -> int:
@@ -81,21 +89,29 @@ class OpError(Exception):
             "origin": self.origin,
             "source": self.source,
             "device": self.device,
+            "forward": self.forward,
+            "forward_origin": self.forward_origin,
+            "forward_source": self.forward_source,
         }
 
     def __str__(self) -> str:
         lines = [f"{self.op_type}: {self.message}" if self.op_type else self.message]
         lines += [f"  {line}" for line in self.inputs]
         if self.op is not None:
-            where = f", on {self.device}" if self.device else ""
-            made = f", made in {self.origin}" if self.origin else ""
-            lines.append(f'node "{self.op}"{where}{made}')
-            if self.source:
-                lines.append(f"  {self.source}")
+            on = f", on {self.device}" if self.device else ""
+            lines += _placed(f'node "{self.op}"{on}', self.origin, self.source)
+        if self.forward is not None:
+            of = f'gradient of "{self.forward}"'
+            lines += _placed(of, self.forward_origin, self.forward_source)
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, self._facts())
+
+
+def _placed(what: str, origin: str | None, source: str | None) -> list[str]:
+    made = f", made in {origin}" if origin else ""
+    return [what + made, *([f"  {source}"] if source else [])]
 
 
 def _rebuild(cls: type[OpError], message: str, facts: dict[str, Any]) -> OpError:

@@ -131,9 +131,17 @@ def _misuse(tensor: Tensor, message: str) -> InvalidArgumentError:
 
 
 def where(op: Operation) -> dict[str, str | None]:
-    """Returns an error's `origin` and `source` for an operation."""
+    """Returns an error's `origin` and `source` for an operation, and what it is the gradient of."""
     place = op.origin.place
-    return {"origin": str(place) if place else None, "source": place.text if place else None}
+    facts = {"origin": str(place) if place else None, "source": place.text if place else None}
+    return facts if op.forward is None else facts | forward_facts(op.forward)
+
+
+def forward_facts(op: Operation) -> dict[str, str | None]:
+    """Returns an error's facts about the operation whose gradient (of any order) failed."""
+    while op.forward is not None:
+        op = op.forward
+    return {"forward": op.name, **{f"forward_{k}": v for k, v in where(op).items()}}
 
 
 class Operation:
@@ -150,6 +158,8 @@ class Operation:
         device: The device that was asked for, "" for none.
         origin: The user's lines that made it.
         block: The block that it stands in.
+        forward: The operation whose gradient it was made for, None for most.
+        gradient: Name of the registered gradient that takes the place of its op's own, or "".
     """
 
     __slots__ = (
@@ -159,6 +169,8 @@ class Operation:
         "control_inputs",
         "definition",
         "device",
+        "forward",
+        "gradient",
         "graph",
         "id",
         "inputs",
@@ -191,6 +203,8 @@ class Operation:
         self.origin = origin
         self.block = block
         self.colocation = colocation
+        self.forward: Operation | None = None
+        self.gradient = ""
         if type(specs) is tuple:
             self.outputs = tuple([Tensor(self, i, s) for i, s in enumerate(specs)])
         else:
@@ -228,6 +242,8 @@ class Operation:
     def get_attr(self, name: str) -> Any:
         """Returns an attribute; raises ValueError if there is none of this name."""
         attributes = self.definition.attributes()
+        if name == "_gradient_op_type" and self.gradient:
+            return self.gradient
         if name not in attributes:
             known = ", ".join(attributes) or "none"
             raise InvalidArgumentError(f"{self.type} has no attribute {name!r}; it has {known}")
