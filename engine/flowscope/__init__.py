@@ -90,6 +90,7 @@ from flowscope.ops.linalg import *
 from flowscope.ops.logical import *
 from flowscope.ops.random import *
 from flowscope.ops.reductions import *
+from flowscope.ops.scatters import *
 from flowscope.ops.variable_scope import *
 from flowscope.ops.variables import *
 from flowscope.runtime.config import *

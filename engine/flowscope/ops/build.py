@@ -44,7 +44,7 @@ def binary(op: Op, x: Any, y: Any, name: str | None = None) -> Tensor:
     if type(x) is not Tensor:
         if isinstance(x, Convertible):
             x = x._as_tensor()
-        elif type(y) is Tensor or isinstance(y, Convertible):
+        elif isinstance(y, Tensor | Convertible):
             y = convert_to_tensor(y)
             x = _argument(x, "x", name or op.type, y.spec.dtype)
         else:

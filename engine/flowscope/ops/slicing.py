@@ -51,9 +51,10 @@ class StridedSlice(Op):
     @functools.cached_property
     def _fixed(self) -> Any:
         """The index, if nothing in it comes from inputs."""
-        return None if any("?" in part for part in self.key) else self._index(())
+        return None if any("?" in part for part in self.key) else self.index(())
 
-    def _index(self, values: Any) -> tuple[Any, ...]:
+    def index(self, values: Any) -> tuple[Any, ...]:
+        """Returns the Python index, its "?" taken from `values`."""
         rest = iter([int(v) for v in values])
         return tuple([_python(part, rest) for part in self.key])
 
@@ -77,11 +78,7 @@ class StridedSlice(Op):
         return (whole, *[None] * len(given))
 
     def kernel(self, xp: ArrayModule, x: Array, *given: Array) -> Array:
-        index = self._fixed if not given else self._index(given)
-        try:
-            return x[index]
-        except IndexError:
-            raise InvalidArgumentError(_complaint(np.shape(x), index)) from None
+        return part_of(x, self._fixed if not given else self.index(given))
 
 
 @dataclass(frozen=True)
@@ -101,8 +98,16 @@ class StridedSliceGrad(Op):
 
     def kernel(self, xp: ArrayModule, g: Array, shape: Array, *given: Array) -> Array:
         out = xp.zeros(as_sizes(shape), g.dtype)
-        out[StridedSlice(self.key)._index(given)] = g
+        out[StridedSlice(self.key).index(given)] = g
         return out[()]
+
+
+def part_of(x: Array, index: Any) -> Array:
+    """Returns `x[index]`; raises InvalidArgumentError where the index does not fit."""
+    try:
+        return x[index]
+    except IndexError:
+        raise InvalidArgumentError(_complaint(np.shape(x), index)) from None
 
 
 def _python(part: Part, given: Any) -> Any:

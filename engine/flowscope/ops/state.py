@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.gathering import check_range, positions
+from flowscope.ops.slicing import Part, StridedSlice, part_of
 
 
 def variable_spec(handle: Spec) -> Spec:
@@ -246,6 +248,7 @@ class ScatterVariable(Write):
 
     def kernel(self, xp: ArrayModule, state: Any, indices: Array, updates: Array) -> Array:
         def in_place(old: Array) -> None:
+            self._check(old.shape, indices.shape, updates.shape)
             if self.nd:
                 where: Any = positions(indices, old.shape)
             else:
@@ -257,9 +260,61 @@ class ScatterVariable(Write):
                 name = _SCATTERS[self.how][old.dtype.kind in "iu"]
                 getattr(xp, name).at(old, where, updates)
 
-        def fresh(old: Array) -> Array:
-            new = old.copy()
-            in_place(new)
-            return new
+        return _changed(xp, state, in_place)
 
-        return state.update(fresh, in_place)
+    def _check(self, variable: Dims, indices: Dims, updates: Dims) -> None:
+        expected = self._updates_shape(variable, indices)
+        if updates not in ((), expected):
+            raise InvalidArgumentError(
+                f"expected updates of shape {text(expected)}, got {text(updates)}"
+            )
+
+
+@dataclass(frozen=True)
+class AssignStridedSlice(Write):
+    """Sets a part of a variable, by integers, slices and an ellipsis as in `StridedSlice`.
+
+    Shapes: variable s, value: the shape of variable[key], or a scalar
+    Raises: InvalidArgumentError if an index is out of range.
+    """
+
+    key: tuple[Part, ...]
+    reads_state: ClassVar[bool] = True
+
+    def infer(self, handle: Spec, value: Spec, *given: Spec) -> Spec:
+        variable = variable_spec(handle)
+        part = StridedSlice(self.key).infer(variable.like(), *given)
+        if value.dtype is not variable.dtype:
+            raise DTypeError(
+                f"expected a value of dtype {variable.dtype}, the variable's, got {value.dtype}"
+            )
+        if value.shape != () and not compatible(part.shape, value.shape):
+            raise InvalidArgumentError(
+                f"expected a value of shape {text(part.shape)}, the part's, got {text(value.shape)}"
+            )
+        return variable.like()
+
+    def kernel(self, xp: ArrayModule, state: Any, value: Array, *given: Array) -> Array:
+        index = StridedSlice(self.key).index(given)
+
+        def in_place(old: Array) -> None:
+            part = part_of(old, index)
+            if value.shape not in ((), part.shape):
+                raise InvalidArgumentError(
+                    f"expected a value of shape {text(part.shape)}, the part's, "
+                    f"got {text(value.shape)}"
+                )
+            old[index] = value
+
+        return _changed(xp, state, in_place)
+
+
+def _changed(xp: ArrayModule, state: Any, in_place: Callable[[Array], None]) -> Array:
+    """Changes a variable's buffer, or a copy of it where somebody reads the buffer."""
+
+    def fresh(old: Array) -> Array:
+        new = xp.array(old)
+        in_place(new)
+        return new if new.ndim else new[()]
+
+    return state.update(fresh, in_place)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph, get_default_session
 from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.graph import Graph
+from flowscope.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
+from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, TensorShape, as_dims, compatible, is_known, text
-from flowscope.ops import state
+from flowscope.ops import scatters, state
 from flowscope.ops.build import apply
 from flowscope.ops.flow import group
 from flowscope.ops.gathering import gather, gather_nd
@@ -24,6 +27,7 @@ __all__ = [
     "VariableAggregation",
     "VariableSynchronization",
     "all_variables",
+    "assert_variables_initialized",
     "assign",
     "assign_add",
     "assign_sub",
@@ -38,16 +42,6 @@ __all__ = [
     "local_variables_initializer",
     "model_variables",
     "report_uninitialized_variables",
-    "scatter_add",
-    "scatter_div",
-    "scatter_max",
-    "scatter_min",
-    "scatter_mul",
-    "scatter_nd_add",
-    "scatter_nd_sub",
-    "scatter_nd_update",
-    "scatter_sub",
-    "scatter_update",
     "trainable_variables",
     "variables_initializer",
 ]
@@ -101,6 +95,44 @@ class VariableAggregation(enum.Enum):
     ONLY_FIRST_REPLICA = 3
 
 
+@dataclass(frozen=True)
+class SaveSliceInfo:
+    """Which part of a larger tensor a variable is.
+
+    Attributes:
+        full_name: Name of the whole.
+        full_shape: Its shape.
+        var_offset: First position of the part, per axis.
+        var_shape: The part's shape.
+    """
+
+    full_name: str
+    full_shape: Sequence[int]
+    var_offset: Sequence[int]
+    var_shape: Sequence[int]
+
+    @property
+    def spec(self) -> str:
+        """As text: the whole's shape, then per axis the part's first position and its length."""
+        whole = " ".join(str(d) for d in self.full_shape)
+        parts = zip(self.var_offset, self.var_shape, strict=True)
+        return f"{whole} {':'.join(f'{start},{n}' for start, n in parts)}"
+
+    @classmethod
+    def from_spec(cls, spec: str, full_name: str = "") -> SaveSliceInfo:
+        """Returns what `spec` says as an object; raises InvalidArgumentError if it cannot."""
+        try:
+            *whole, parts = spec.split()
+            pairs = [part.split(",") for part in parts.split(":")]
+            starts, sizes = [int(p[0]) for p in pairs], [int(p[1]) for p in pairs]
+            shape = [int(d) for d in whole]
+        except (ValueError, IndexError):
+            shape, starts, sizes = [], [0], []
+        if not len(shape) == len(starts) == len(sizes):
+            raise InvalidArgumentError(f'expected text like "4 3 0,2:0,3", got {spec!r}')
+        return cls(full_name, shape, starts, sizes)
+
+
 class Variable(Convertible):
     """A tensor that keeps its value between steps; every op takes it as it takes a tensor.
 
@@ -122,6 +154,10 @@ class Variable(Convertible):
         initializer: The operation that sets the initial value.
         initial_value: The tensor of it.
     """
+
+    SaveSliceInfo = SaveSliceInfo
+    #: Which part of a larger tensor it is, for savers; None: a whole one.
+    _save_slice_info: SaveSliceInfo | None = None
 
     def __init__(
         self,
@@ -214,6 +250,12 @@ class Variable(Convertible):
         kind = "" if self.trainable else ", not trainable"
         return f"<fs.Variable '{self.name}' {self.dtype}{text(dims)}{kind}{made}>"
 
+    def _get_save_slice_info(self) -> SaveSliceInfo | None:
+        return self._save_slice_info
+
+    def _set_save_slice_info(self, info: SaveSliceInfo | None) -> None:
+        self._save_slice_info = info
+
     # -- reading --------------------------------------------------------------------------------
 
     def value(self) -> Tensor:
@@ -297,17 +339,85 @@ class Variable(Convertible):
         """Returns the value, and adds one; OutOfRangeError once it has reached `limit`."""
         return apply(state.CountUpTo(limit), self.handle)
 
+    # -- parts ----------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Any:
+        """Returns a part of the value; `v[key].assign(x)` sets it."""
+        return scatters.part_of_variable(super().__getitem__(key))
+
+    def scatter_update(self, sparse_delta: IndexedSlices, use_locking: bool = False,
+                       name: str | None = None) -> Tensor:  # fmt: skip
+        """Returns the new value; running it sets the slices, see `fs.scatter_update`."""
+        return self._scattered(scatters.scatter_update, sparse_delta, name)
+
+    def scatter_add(self, sparse_delta: IndexedSlices, use_locking: bool = False,
+                    name: str | None = None) -> Tensor:  # fmt: skip
+        """Returns the new value; running it adds the slices, see `fs.scatter_add`."""
+        return self._scattered(scatters.scatter_add, sparse_delta, name)
+
+    def scatter_sub(self, sparse_delta: IndexedSlices, use_locking: bool = False,
+                    name: str | None = None) -> Tensor:  # fmt: skip
+        """Returns the new value; running it subtracts the slices, see `fs.scatter_sub`."""
+        return self._scattered(scatters.scatter_sub, sparse_delta, name)
+
+    def scatter_mul(self, sparse_delta: IndexedSlices, use_locking: bool = False,
+                    name: str | None = None) -> Tensor:  # fmt: skip
+        """Returns the new value; running it multiplies by the slices, see `fs.scatter_mul`."""
+        return self._scattered(scatters.scatter_mul, sparse_delta, name)
+
+    def scatter_div(self, sparse_delta: IndexedSlices, use_locking: bool = False,
+                    name: str | None = None) -> Tensor:  # fmt: skip
+        """Returns the new value; running it divides by the slices, see `fs.scatter_div`."""
+        return self._scattered(scatters.scatter_div, sparse_delta, name)
+
+    def scatter_min(self, sparse_delta: IndexedSlices, use_locking: bool = False,
+                    name: str | None = None) -> Tensor:  # fmt: skip
+        """Returns the new value; running it takes the lower numbers, see `fs.scatter_min`."""
+        return self._scattered(scatters.scatter_min, sparse_delta, name)
+
+    def scatter_max(self, sparse_delta: IndexedSlices, use_locking: bool = False,
+                    name: str | None = None) -> Tensor:  # fmt: skip
+        """Returns the new value; running it takes the higher numbers, see `fs.scatter_max`."""
+        return self._scattered(scatters.scatter_max, sparse_delta, name)
+
+    def batch_scatter_update(self, sparse_delta: IndexedSlices | IndexedSlicesValue,
+                             use_locking: bool = False,
+                             name: str | None = None) -> Tensor:  # fmt: skip
+        """Returns the new value; running it sets slices, see `fs.batch_scatter_update`.
+
+        Indices of rank 2 or more come in an `fs.IndexedSlicesValue`.
+        """
+        return self._scattered(scatters.batch_scatter_update, sparse_delta, name)
+
+    def _scattered(self, scatter: Any, delta: Any, name: str | None) -> Tensor:
+        if not isinstance(delta, IndexedSlices | IndexedSlicesValue):
+            raise DTypeError(
+                f"expected fs.IndexedSlices(values, indices), got {delta!r}: "
+                "fs.scatter_add and its kin take indices and updates apart"
+            )
+        return scatter(self, delta.indices, delta.values, name=name)  # type: ignore[no-any-return]
+
     def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
         """See `fs.scatter_nd_add`."""
-        return scatter_nd_add(self, indices, updates, name=name)
+        return scatters.scatter_nd_add(self, indices, updates, name=name)
 
     def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
         """See `fs.scatter_nd_sub`."""
-        return scatter_nd_sub(self, indices, updates, name=name)
+        return scatters.scatter_nd_sub(self, indices, updates, name=name)
 
     def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
         """See `fs.scatter_nd_update`."""
-        return scatter_nd_update(self, indices, updates, name=name)
+        return scatters.scatter_nd_update(self, indices, updates, name=name)
+
+    def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+        """Returns the new value; running it lowers parts to at most the updates."""
+        return scatters.scatter_nd_min(self, indices, updates, name=name)
+
+    def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+        """Returns the new value; running it raises parts to at least the updates."""
+        return scatters.scatter_nd_max(self, indices, updates, name=name)
+
+    # -- the rest -------------------------------------------------------------------------------
 
     def load(self, value: Any, session: Any = None) -> None:
         """Sets the value in `session` (by default the default session) at once."""
@@ -317,8 +427,10 @@ class Variable(Convertible):
         session.run(self.initializer, {self.initial_value: value})
 
     def set_shape(self, shape: Any) -> None:
-        """Adds what is known of the value's shape."""
+        """Adds what is known of the value's shape; raises ValueError if it contradicts."""
         self._snapshot.set_shape(shape)
+        known = Spec(self.dtype, self._snapshot.spec.shape)
+        self.handle.spec = Spec(self.handle.spec.dtype, (), variable=known)
 
     def __iter__(self) -> Any:
         return iter(self.value())
@@ -372,53 +484,6 @@ def count_up_to(ref: Variable, limit: int, name: str | None = None) -> Tensor:
     return apply(state.CountUpTo(limit), ref.handle, name=name)
 
 
-def _scatter(how: str, what: str, nd: bool = False) -> Callable[..., Tensor]:
-    kind = f"nd_{how}" if nd else how
-
-    def scatter(
-        ref: Variable,
-        indices: Any,
-        updates: Any,
-        use_locking: bool = False,
-        name: str | None = None,
-    ) -> Tensor:
-        return apply(
-            state.ScatterVariable(how, nd),
-            ref.handle,
-            convert_to_tensor(indices),
-            convert_to_tensor(updates, ref.dtype),
-            name=name or "Scatter" + "".join(part.title() for part in kind.split("_")),
-        )
-
-    scatter.__name__ = scatter.__qualname__ = f"scatter_{kind}"
-    places = "positions, spelled out by the last axis" if nd else "places along the first axis"
-    scatter.__doc__ = f"""Returns the new value of `ref`; running it {what}, atomically.
-
-    Args:
-        ref: A variable.
-        indices: Integers: {places}.
-        updates: A value for each of them, of `ref`'s dtype.
-        use_locking: Writes are always atomic.
-        name: Name of the operation.
-
-    Raises:
-        InvalidArgumentError: if an index is out of range.
-    """
-    return scatter
-
-
-scatter_update = _scatter("update", "sets slices of it")
-scatter_add = _scatter("add", "adds to slices of it, once for each time that they are named")
-scatter_sub = _scatter("sub", "subtracts from slices of it")
-scatter_mul = _scatter("mul", "multiplies slices of it")
-scatter_div = _scatter("div", "divides slices of it")
-scatter_min = _scatter("min", "lowers slices of it to at most the updates")
-scatter_max = _scatter("max", "raises slices of it to at least the updates")
-scatter_nd_update = _scatter("update", "sets elements or slices of it", nd=True)
-scatter_nd_add = _scatter("add", "adds to elements or slices of it", nd=True)
-scatter_nd_sub = _scatter("sub", "subtracts from elements or slices of it", nd=True)
-
-
 def _collected(key: str, scope: str | None) -> list[Any]:
     return get_default_graph().get_collection(key, scope)
 
@@ -461,6 +526,20 @@ def local_variables_initializer() -> Operation:
 def is_variable_initialized(variable: Variable) -> Tensor:
     """Returns a bool scalar: whether the variable has a value."""
     return variable.is_initialized()
+
+
+def assert_variables_initialized(
+    var_list: Sequence[Variable] | None = None,
+) -> Operation | None:
+    """Returns an operation that fails unless all variables (by default: all) have values.
+
+    Raises:
+        FailedPreconditionError: when it runs, naming all variables without a value.
+    """
+    wanted = [*global_variables(), *local_variables()] if var_list is None else list(var_list)
+    if not wanted:
+        return None
+    return group(*[v.read_value() for v in wanted], name="assert_variables_initialized")
 
 
 def report_uninitialized_variables(

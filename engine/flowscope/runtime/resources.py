@@ -65,10 +65,7 @@ class VariableState:
         Raises:
             InvalidArgumentError: if the value does not have the variable's shape.
         """
-        if not compatible(self.dims, value.shape):
-            raise InvalidArgumentError(
-                f"expected a value of shape {text(self.dims)}, got {text(value.shape)}"
-            )
+        self._check(value)
         with self._lock:
             buffer, self.value = self.value, None
             self._working = buffer is not None
@@ -89,6 +86,29 @@ class VariableState:
                 self._working = False
             self.writes += 1
         return buffer
+
+    def adopt(self, value: Any) -> Any:
+        """Sets the value to the array itself, without a copy; returns the new value.
+
+        The caller vouches that nobody else holds the array or will change it. One that is a view,
+        is read-only or does not lie row by row in memory is copied all the same.
+
+        Raises:
+            InvalidArgumentError: if the value does not have the variable's shape.
+        """
+        if not _is_whole(value):
+            return self.assign(value)
+        self._check(value)
+        with self._lock:
+            self.value = value
+            self.writes += 1
+        return value
+
+    def _check(self, value: Any) -> None:
+        if not compatible(self.dims, value.shape):
+            raise InvalidArgumentError(
+                f"expected a value of shape {text(self.dims)}, got {text(value.shape)}"
+            )
 
     def update(self, fresh: Callable[[Any], Any], in_place: Callable[[Any], None]) -> Any:
         """Changes the value atomically; returns the new one.
@@ -115,6 +135,14 @@ class VariableState:
                 self._working = False
             self.writes += 1
         return buffer
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether it is a scalar, or an array that owns its memory, in order, and may be changed."""
+    if not isinstance(value, np.ndarray):
+        return isinstance(value, np.generic)
+    flags = value.flags
+    return bool(flags.owndata and flags.writeable and flags.c_contiguous)
 
 
 def _count_of_sole_owner() -> int:
