@@ -138,6 +138,9 @@ class Op:
             is promised.
         grad_reads: Names of `grad`'s parameters whose *values* the gradient uses ("y" is the
             output; shapes alone do not count).
+        passes_slices: Whether `grad` hands on an `IndexedSlices` as it is; others get it dense.
+        kernel_inputs: How many inputs the kernel takes, None for all: those behind them matter to
+            gradients only and do not run.
         devices: Device types with a kernel.
     """
 
@@ -152,6 +155,8 @@ class Op:
     accepts_empty: ClassVar[bool] = False
     views: ClassVar[tuple[int, ...]] = ()
     grad_reads: ClassVar[tuple[str, ...]] = ()
+    passes_slices: ClassVar[bool] = False
+    kernel_inputs: ClassVar[int | None] = None
     devices: ClassVar[tuple[str, ...]] = ("CPU", "GPU")
     is_differentiable: ClassVar[bool] = True
 

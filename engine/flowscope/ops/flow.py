@@ -10,7 +10,8 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, as_dims, compatible, merge_dims, text
 from flowscope.ops.build import apply, apply_none, unary
@@ -58,6 +59,7 @@ class PlaceholderWithDefault(Op):
     shape: Dims
     views: ClassVar[Any] = (0,)
     template: ClassVar[str | None] = "{0}"
+    passes_slices: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         if not compatible(x.shape, self.shape):
@@ -79,6 +81,7 @@ class Identity(Op):
 
     views: ClassVar[Any] = (0,)
     template: ClassVar[str | None] = "{0}"
+    passes_slices: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         return x
@@ -117,7 +120,7 @@ class PreventGradient(Op):
         return x
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
-        raise LookupError(f"no gradient is allowed here: {self.message}")
+        raise UnsupportedGradientError(f"no gradient is allowed here: {self.message}")
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         return x
@@ -255,14 +258,14 @@ def tuple(tensors: Any, name: str | None = None, control_inputs: Any = None) -> 
     """Returns the tensors' values, each of them only once all have been computed.
 
     Args:
-        tensors: Tensors, or None (which stays None).
+        tensors: Tensors, slices, or None (which stays None).
         name: Name scope of the operations.
         control_inputs: Further operations to wait for.
 
     Raises:
         InvalidArgumentError: if there is nothing to wait for.
     """
-    given = [None if t is None else convert_to_tensor(t) for t in tensors]
+    given = [None if t is None else convert_to_tensor_or_indexed_slices(t) for t in tensors]
     known = [t for t in given if t is not None]
     if not known:
         raise InvalidArgumentError(f"expected at least one tensor, got {tensors!r}")
@@ -270,7 +273,13 @@ def tuple(tensors: Any, name: str | None = None, control_inputs: Any = None) -> 
     with graph.name_scope(name or "tuple"):
         gate = group(*known, *(control_inputs or ()))
         with graph.control_dependencies([gate]):
-            return [t if t is None else identity(t, "control_dependency") for t in given]
+            return [None if t is None else _gated(t) for t in given]
+
+
+def _gated(t: Any) -> Any:
+    if isinstance(t, IndexedSlices):
+        return IndexedSlices(_gated(t.values), t.indices, t.dense_shape)
+    return identity(t, "control_dependency")
 
 
 def add_n(inputs: Any, name: str | None = None) -> Tensor:

@@ -62,6 +62,7 @@ class ReadVariable(_Read):
     """A variable's value as it is at this place in program order."""
 
     template: ClassVar[str | None] = "{0}.read()"
+    passes_slices: ClassVar[bool] = True
 
     def infer(self, handle: Spec) -> Spec:
         return variable_spec(handle).like()
@@ -93,6 +94,7 @@ class InitializedValue(_Read):
     """A variable's value if it has one, else the value given."""
 
     accepts_empty: ClassVar[bool] = True
+    passes_slices: ClassVar[bool] = True
 
     def infer(self, handle: Spec, otherwise: Spec) -> Spec:
         return like_variable(handle, otherwise, "a value")

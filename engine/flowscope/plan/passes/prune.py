@@ -56,7 +56,8 @@ def _node(op: Operation, values: dict[Tensor, Value]) -> Node:
 def _connect(nodes: dict[Operation, Node], values: dict[Tensor, Value]) -> None:
     for op, node in nodes.items():
         if op.inputs:
-            node.inputs = tuple([values[t] for t in op.inputs])
+            taken = op.inputs[: op.definition.kernel_inputs]
+            node.inputs = tuple([values[t] for t in taken])
             written = node.inputs[0]
             if node.op.writes_state and written.node is None:
                 raise InvalidArgumentError(
@@ -79,7 +80,7 @@ def _closure(
         op = stack.pop()
         if handles and type(op.definition) is read and op.inputs[0] in handles:
             continue
-        for t in op.inputs:
+        for t in op.inputs[: op.definition.kernel_inputs]:
             if t not in fed and t.op not in needed:
                 needed.add(t.op)
                 stack.append(t.op)
