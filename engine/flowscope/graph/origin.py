@@ -67,6 +67,11 @@ class Origin:
         self._frames = frames
 
     @property
+    def key(self) -> tuple[int, ...]:
+        """What two origins of the same lines share while both live."""
+        return tuple([f if type(f) is int else id(f) for f in self._frames])
+
+    @property
     def places(self) -> tuple[Place, ...]:
         """The user's lines, innermost first; empty if there was none."""
         pairs = zip(self._frames[::2], self._frames[1::2], strict=True)

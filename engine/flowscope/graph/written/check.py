@@ -1,0 +1,251 @@
+"""Whether a `GraphDef` is sound, before anything is made of it.
+
+Names are unique, inputs exist, nothing waits for itself, op types and their attributes are known,
+and dtypes and shapes come out as they are written: they are inferred again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, OpError
+from flowscope.graph.op import Op, Spec, all_ops
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import compatible
+from flowscope.graph.written.definition import GraphDef, NodeDef, split_input
+from flowscope.graph.written.values import field_types, fits
+
+#: An output by node and index, or a tensor that takes its place.
+Source = tuple[int, int] | Tensor
+
+
+@dataclasses.dataclass
+class Checked:
+    """A node that is sound.
+
+    Attributes:
+        node: The node.
+        position: Its place in the GraphDef.
+        definition: The op with its attributes.
+        inputs: Where its inputs come from.
+        control: Positions of the nodes that must finish first.
+        specs: What is known of its outputs.
+    """
+
+    node: NodeDef
+    position: int
+    definition: Op
+    inputs: list[Source]
+    control: list[int]
+    specs: tuple[Spec, ...] = ()
+
+
+def check(graph_def: GraphDef, mapped: Mapping[str, Tensor]) -> list[Checked]:
+    """Returns the nodes in an order in which they can be made: as written wherever possible.
+
+    Args:
+        graph_def: The graph.
+        mapped: Tensors that take the place of outputs, by "name:index".
+
+    Raises:
+        NotFoundError: if an op type or an input does not exist.
+        InvalidArgumentError: if anything else is wrong.
+    """
+    index = _index(graph_def.node)
+    definitions = _definitions(graph_def.node)
+    found = []
+    for i, (node, definition) in enumerate(zip(graph_def.node, definitions, strict=True)):
+        inputs = [_source(node, text, index, mapped) for text in node.data_inputs]
+        control = [_position(node, name, index) for name in node.control_inputs]
+        found.append(Checked(node, i, definition, inputs, control))
+    order = _order([[s[0] for s in c.inputs if isinstance(s, tuple)] for c in found])
+    _refuse_cycles(found)
+    _infer(found, order)
+    return [found[i] for i in order]
+
+
+def _error(kind: type[OpError], node: NodeDef, message: str) -> OpError:
+    origin = None if node.line is None else f"line {node.line} of the text"
+    return kind(message).located(op=node.name, op_type=node.op, origin=origin)
+
+
+# -- names and references -------------------------------------------------------------------------
+
+
+def _index(nodes: Sequence[NodeDef]) -> dict[str, int]:
+    index: dict[str, int] = {}
+    for i, node in enumerate(nodes):
+        if not node.name or node.name.startswith("^") or node.name.endswith("/"):
+            raise _error(InvalidArgumentError, node, f"{node.name!r} cannot name an operation")
+        if index.setdefault(node.name, i) != i:
+            raise _error(AlreadyExistsError, node, "there are two operations of this name")
+    return index
+
+
+def _position(node: NodeDef, name: str, index: dict[str, int]) -> int:
+    if name in index:
+        return index[name]
+    raise _error(NotFoundError, node, f"no operation is named {name!r} in the graph to read")
+
+
+def _source(
+    node: NodeDef, text: str, index: dict[str, int], mapped: Mapping[str, Tensor]
+) -> Source:
+    name, output = split_input(text)
+    tensor = mapped.get(f"{name}:{output}")
+    return (_position(node, name, index), output) if tensor is None else tensor
+
+
+def _order(needs: list[list[int]]) -> list[int]:
+    """Returns the positions so that each stands behind those it needs; the rest at the end."""
+    if all(all(n < i for n in needed) for i, needed in enumerate(needs)):
+        return list(range(len(needs)))
+    waiting = [len(set(needed)) for needed in needs]
+    users: list[list[int]] = [[] for _ in needs]
+    for i, needed in enumerate(needs):
+        for n in set(needed):
+            users[n].append(i)
+    ready = [i for i, count in enumerate(waiting) if not count]
+    order = []
+    while ready:
+        i = heapq.heappop(ready)
+        order.append(i)
+        for user in users[i]:
+            waiting[user] -= 1
+            if not waiting[user]:
+                heapq.heappush(ready, user)
+    return order
+
+
+def _refuse_cycles(nodes: list[Checked]) -> None:
+    needs = [[*[s[0] for s in c.inputs if isinstance(s, tuple)], *c.control] for c in nodes]
+    left = set(range(len(nodes))) - set(_order(needs))
+    if left:
+        names = ", ".join(repr(nodes[i].node.name) for i in sorted(left)[:5])
+        raise InvalidArgumentError(f"operations wait for themselves: {names} and what needs them")
+
+
+# -- op types and attributes ----------------------------------------------------------------------
+
+
+def _definitions(nodes: Sequence[NodeDef]) -> list[Op]:
+    known = all_ops()
+    missing = sorted({n.op for n in nodes} - set(known))
+    if missing:
+        raise NotFoundError(
+            f"no op types are named {', '.join(missing)}: import the modules that define them"
+        )
+    return [_definition(n, known[n.op]) for n in nodes]
+
+
+def _definition(node: NodeDef, op: type[Op]) -> Op:
+    fields = {f.name: f for f in dataclasses.fields(op) if f.init}  # type: ignore[arg-type]
+    unknown = sorted(set(node.attr) - set(fields))
+    if unknown:
+        raise _error(
+            InvalidArgumentError,
+            node,
+            f"there are no attributes {', '.join(unknown)}; there are {', '.join(fields) or 'none'}",
+        )
+    missing = [n for n, f in fields.items() if n not in node.attr and _is_needed(f)]
+    if missing:
+        raise _error(InvalidArgumentError, node, f"attributes are missing: {', '.join(missing)}")
+    types = field_types(op)
+    for name, value in node.attr.items():
+        if name in types and not fits(value, types[name]):
+            message = f"expected the attribute {name!r} to be {types[name]}, got {value!r}"
+            raise _error(InvalidArgumentError, node, message)
+    try:
+        return op(**node.attr)
+    except Exception as e:  # a user's op may refuse its attributes in any way
+        raise _error(InvalidArgumentError, node, f"the attributes do not fit: {e}") from e
+
+
+def _is_needed(field: dataclasses.Field[Any]) -> bool:
+    missing = dataclasses.MISSING
+    return field.default is missing and field.default_factory is missing
+
+
+# -- dtypes and shapes ----------------------------------------------------------------------------
+
+
+def _infer(nodes: list[Checked], order: list[int]) -> None:
+    changed: set[int] = set()
+    for i in order:
+        at = nodes[i]
+        specs = [_spec(at.node, source, nodes) for source in at.inputs]
+        if any(isinstance(s, Tensor) or s[0] in changed for s in at.inputs):
+            changed.add(i)
+        at.specs = tuple(_written(at, _inferred(at, specs), i in changed))
+
+
+def _spec(node: NodeDef, source: Source, nodes: list[Checked]) -> Spec:
+    if isinstance(source, Tensor):
+        return source.spec
+    position, output = source
+    made = nodes[position]
+    if 0 <= output < len(made.specs):
+        return made.specs[output]
+    raise _error(
+        NotFoundError,
+        node,
+        f'"{made.node.name}" has {len(made.specs)} outputs, there is no '
+        f'"{made.node.name}:{output}"',
+    )
+
+
+def _inferred(at: Checked, specs: list[Spec]) -> tuple[Spec, ...]:
+    try:
+        found: Any = at.definition.infer(*specs)
+    except OpError as e:
+        error = _error(type(e), at.node, e.message)
+    except Exception as e:  # rules are written for what op functions pass, not for any file
+        error = _error(InvalidArgumentError, at.node, f"the inputs do not fit the op: {e}")
+    else:
+        return found if type(found) is tuple else (found,)
+    lines = [f'input {i}: {s}   from "{n}"' for i, (s, n) in enumerate(_named(at, specs))]
+    raise error.located(inputs=lines)
+
+
+def _named(at: Checked, specs: list[Spec]) -> Iterator[tuple[Spec, str]]:
+    return zip(specs, at.node.data_inputs, strict=True)
+
+
+def _written(at: Checked, specs: tuple[Spec, ...], is_changed: bool) -> Iterator[Spec]:
+    """Yields the outputs' Specs, with the shapes that are written where they still hold."""
+    written = at.node.outputs
+    if written is not None and len(written) != len(specs):
+        raise _error(
+            InvalidArgumentError,
+            at.node,
+            f"expected {len(specs)} outputs, got {len(written)} in what is written",
+        )
+    for i, spec in enumerate(specs):
+        _check_constant(at.node, spec)
+        if written is None:
+            yield spec
+            continue
+        dtype, shape = written[i]
+        if dtype is not spec.dtype or not compatible(shape, spec.shape):
+            raise _error(
+                InvalidArgumentError,
+                at.node,
+                f"expected output {i} to be {spec}, by the op's rule, and {Spec(dtype, shape)} "
+                "is written",
+            )
+        shown = spec.shape if is_changed else shape
+        yield Spec(dtype, shown, spec.constant, spec.dims, spec.variable)
+
+
+def _check_constant(node: NodeDef, spec: Spec) -> None:
+    value = spec.constant
+    if value is None or (
+        value.dtype == spec.dtype.np_dtype and compatible(np.shape(value), spec.shape)
+    ):
+        return
+    raise _error(InvalidArgumentError, node, f"expected a value of {spec}, got {value.dtype}")

@@ -1,0 +1,219 @@
+"""A graph as plain data: what the text form, the JSON form and imports share."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from flowscope.errors import DTypeError
+from flowscope.graph.dtypes import DType
+from flowscope.graph.origin import Origin, Place
+from flowscope.graph.shapes import Dims
+
+#: Dtype and static shape of an output.
+Output = tuple[DType, Dims]
+
+
+@dataclass(frozen=True)
+class WrittenPlace(Place):
+    """A line of code as a file tells it: the code itself is not at hand."""
+
+    @property
+    def text(self) -> str:
+        """Nothing: a file of that name here may hold other code."""
+        return ""
+
+
+class WrittenOrigin(Origin):
+    """An origin that was read from a file."""
+
+    __slots__ = ("_places",)
+
+    def __init__(self, places: tuple[Place, ...]) -> None:
+        super().__init__(())
+        self._places = places
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """What two origins of the same lines share while both live."""
+        return (id(self._places),)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The user's lines, innermost first; empty if there was none."""
+        return self._places
+
+
+@dataclass
+class NodeDef:
+    """One operation.
+
+    Attributes:
+        name: Its name.
+        op: The op type, e.g. "MatMul".
+        input: What it takes: "a" (which is "a:0"), "a:1", and "^c" for a control input.
+        device: The device that was asked for, "" for none.
+        attr: Attributes by name.
+        colocation: Names of operations that it shares a device with.
+        outputs: Dtype and shape of each output; None where nobody said.
+        gradient: Name of the registered gradient that takes the op's place, "" for none.
+        origin: The user's lines that made it, if they are known.
+        line: In which line of a text it stands, if it was read from one.
+    """
+
+    name: str = ""
+    op: str = ""
+    input: list[str] = field(default_factory=list)
+    device: str = ""
+    attr: dict[str, Any] = field(default_factory=dict)
+    colocation: list[str] = field(default_factory=list)
+    outputs: list[Output] | None = None
+    gradient: str = ""
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+    line: int | None = field(default=None, compare=False, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NodeDef):
+            return NotImplemented
+        return _facts(self) == _facts(other) and same_value(
+            sorted(self.attr.items()), sorted(other.attr.items())
+        )
+
+    @property
+    def data_inputs(self) -> list[str]:
+        """The inputs that hand over a value."""
+        return [i for i in self.input if not i.startswith("^")]
+
+    @property
+    def control_inputs(self) -> list[str]:
+        """Names of the operations that must finish first."""
+        return [i[1:] for i in self.input if i.startswith("^")]
+
+    def CopyFrom(self, other: NodeDef) -> None:  # noqa: N802
+        """Takes all facts from `other`."""
+        for key, value in vars(other).items():
+            copied = value.copy() if isinstance(value, list | dict) else value
+            setattr(self, key, copied)
+
+
+def _facts(node: NodeDef) -> tuple[Any, ...]:
+    return (
+        node.name, node.op, node.input, node.device, node.colocation, node.outputs, node.gradient
+    )  # fmt: skip
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """Whether two attributes are the same to the last bit (so nan is nan, and -0.0 is not 0.0)."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, tuple | list):
+        return len(a) == len(b) and all(same_value(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, float | complex):
+        return repr(a) == repr(b)
+    return bool(a == b)
+
+
+@dataclass
+class GraphDef:
+    """A graph as data: `node` is a list that may be read, changed, written and imported.
+
+    Attributes:
+        node: The operations, in the order in which they were made.
+        seed: The graph's random seed, None if it was not set.
+        names: How often names were asked for, where the operations' names do not tell.
+    """
+
+    node: list[NodeDef] = field(default_factory=list)
+    seed: int | None = None
+    names: dict[str, int] = field(default_factory=dict, compare=False)
+
+    def text(self, exact: bool = True) -> str:
+        """Returns the text form, see `Graph.text`."""
+        from flowscope.graph.written.text_form import text_of
+
+        return text_of(self, exact)
+
+    @staticmethod
+    def from_text(text: str) -> GraphDef:
+        """Returns what a text form says; raises InvalidArgumentError if it cannot be read."""
+        from flowscope.graph.written.text_reader import read_text
+
+        return read_text(text)
+
+    def to_json(self) -> str:
+        """Returns the JSON form, see `Graph.to_json`."""
+        from flowscope.graph.written.json_form import json_of
+
+        return json_of(self)
+
+    @staticmethod
+    def from_json(text: str | bytes) -> GraphDef:
+        """Returns what a JSON form says.
+
+        Raises:
+            DataLossError: if it is not JSON.
+            InvalidArgumentError: if it is no graph, or of a version that is not known here.
+        """
+        from flowscope.graph.written.json_form import read_json
+
+        return read_json(text)
+
+    def SerializeToString(self) -> bytes:  # noqa: N802
+        """Returns the JSON form as bytes."""
+        return self.to_json().encode()
+
+    def ParseFromString(self, serialized: bytes) -> int:  # noqa: N802
+        """Takes all facts from a JSON form; returns how many bytes were read."""
+        self._take(GraphDef.from_json(serialized))
+        return len(serialized)
+
+    @staticmethod
+    def FromString(serialized: bytes) -> GraphDef:  # noqa: N802
+        """Returns what a JSON form says."""
+        return GraphDef.from_json(serialized)
+
+    def CopyFrom(self, other: GraphDef) -> None:  # noqa: N802
+        """Takes copies of all facts from `other`."""
+        copies = GraphDef([], other.seed, dict(other.names))
+        for node in other.node:
+            copies.node.append(NodeDef())
+            copies.node[-1].CopyFrom(node)
+        self._take(copies)
+
+    def _take(self, other: GraphDef) -> None:
+        self.node, self.seed, self.names = other.node, other.seed, other.names
+
+    def __repr__(self) -> str:
+        types = len({n.op for n in self.node})
+        return f"<fs.GraphDef: {len(self.node)} operations of {types} types>"
+
+
+def as_graph_def(value: Any) -> GraphDef:
+    """Returns `value` if it is a GraphDef; raises DTypeError if not."""
+    if isinstance(value, GraphDef):
+        return value
+    raise DTypeError(
+        f"expected a GraphDef, got {type(value).__name__}: graph.as_graph_def() makes one, "
+        "fs.io.read_graph reads one from a file"
+    )
+
+
+def input_name(op: str, index: int) -> str:
+    """Returns how a NodeDef names an output."""
+    return f"{op}:{index}" if index else op
+
+
+def split_input(text: str) -> tuple[str, int]:
+    """Returns (operation, output index) of "a", "a:1" or "^a" (which has the index -1)."""
+    if text.startswith("^"):
+        return text[1:], -1
+    name, colon, index = text.rpartition(":")
+    if colon and index.isdigit():
+        return name, int(index)
+    return text, 0
+
+
+def short_file(filename: str) -> str:
+    """Returns a file's name without its folder: a written graph tells nothing of the disk."""
+    return os.path.basename(filename)
