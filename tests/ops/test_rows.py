@@ -150,11 +150,16 @@ def weighted(case: Case, seed: int = 3) -> Any:
         return fs.add_n(parts)
 
 
+def dense(g: Any) -> Any:
+    """A gradient as a tensor, also where it is slices."""
+    return fs.convert_to_tensor(g)
+
+
 def gradients(case: Case, y: Any) -> list[Any]:
     """The tensors of the gradient for each input, None for those that have none."""
     with case.graph.as_default():
         smooth = [x for x in case.xs if x.dtype.is_differentiable]
-        found = iter(fs.gradients(y, smooth))
+        found = iter([g if g is None else dense(g) for g in fs.gradients(y, smooth)])
         return [next(found) if x.dtype.is_differentiable else None for x in case.xs]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.indexed_slices import densifier
+from flowscope.graph.indexed_slices import IndexedSlices, densifier
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
@@ -64,12 +64,25 @@ class Gather(Op):
         return Spec(x.dtype, spec.shape, constant, picked)
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, indices: Tensor) -> Any:
+        if self.axis == 0:
+            return _slices(g, shape_of(x), indices), None
         return apply(GatherGrad(self.axis), g, shape_of(x), indices), None
 
     def kernel(self, xp: ArrayModule, x: Array, indices: Array) -> Array:
         axis = positive_axis(self.axis, x.ndim)
         check_range(indices, x.shape[axis])
         return xp.take(x, indices, axis=axis)
+
+
+def _slices(g: Tensor, shape: Tensor, indices: Tensor) -> IndexedSlices:
+    """Returns slices of g, one per index, as parts of a tensor of a shape."""
+    from flowscope.ops.joining import concat
+    from flowscope.ops.shaping import reshape
+
+    if indices.spec.rank == 1:
+        return IndexedSlices(g, indices, shape)
+    flat = concat([[-1], shape[1:]], 0)
+    return IndexedSlices(reshape(g, flat), reshape(indices, [-1]), shape)
 
 
 def check_range(indices: Array, n: int) -> None:
@@ -83,22 +96,38 @@ def check_range(indices: Array, n: int) -> None:
 class GatherGrad(Op):
     """Zeros of a shape, to which the slices of g are added where the indices say; repeats add up.
 
-    Shapes: g, shape [n], indices s -> shape
+    Shapes: g [..., s, ...], shape [n], indices s -> shape
+    Raises: InvalidArgumentError if g's shape is another, or an index is out of range.
     """
 
     axis: int
     grad_reads: ClassVar[Any] = ("indices",)
 
     def infer(self, g: Spec, shape: Spec, indices: Spec) -> Spec:
-        return Spec(g.dtype, shape.shape_value())
+        sizes = shape.shape_value()
+        self._check(g.shape, sizes, indices.shape)
+        return Spec(g.dtype, sizes)
+
+    def _check(self, g: Dims, sizes: Dims, indices: Dims) -> None:
+        if sizes is None or indices is None:
+            return
+        axis = positive_axis(self.axis, len(sizes))
+        expected = (*sizes[:axis], *indices, *sizes[axis + 1 :])
+        if not compatible(g, expected):
+            raise InvalidArgumentError(
+                f"expected slices of shape {text(expected)} for a whole of shape {text(sizes)}, "
+                f"got {text(g)}"
+            )
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, shape: Tensor, indices: Tensor) -> Any:
         return apply(Gather(self.axis), g, indices), None, None
 
     def kernel(self, xp: ArrayModule, g: Array, shape: Array, indices: Array) -> Array:
         sizes = as_sizes(shape)
+        self._check(g.shape, sizes, indices.shape)
         out = xp.zeros(sizes, g.dtype)
         axis = positive_axis(self.axis, len(sizes))
+        check_range(indices, sizes[axis])
         xp.add.at(out, (builtins.slice(None),) * axis + (indices,), g)
         return out
 

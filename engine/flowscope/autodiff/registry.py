@@ -1,0 +1,122 @@
+"""Gradients that users register: by op type, by a name that takes another's place, or for one use.
+
+Which function is an operation's gradient: the one held for this very operation, else the one
+registered under the name that `Graph.gradient_override_map` gave it, else the one registered for
+its op type, else its op's own `grad`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from flowscope.errors import AlreadyExistsError, DTypeError
+from flowscope.graph.graph import Graph
+from flowscope.graph.op import Op, UnsupportedGradientError, all_ops
+from flowscope.graph.operation import Operation
+
+#: `(op, *cotangents of its outputs)` -> a cotangent (or None) per input, or the only one.
+GradientFunction = Callable[..., Any]
+_Function = TypeVar("_Function", bound=GradientFunction)
+
+#: By op type or name; None for what is not differentiable.
+_registered: dict[str, GradientFunction | None] = {}
+
+
+class RegistrationError(AlreadyExistsError, KeyError):
+    """A second gradient was registered under one name."""
+
+    __str__ = AlreadyExistsError.__str__
+
+
+class RegisterGradient:
+    """Decorator: registers the gradient of an op type, or one for `gradient_override_map`.
+
+        @fs.RegisterGradient("Straight")
+        def _straight(op, g):
+            return g
+
+    The function gets the operation (`op.inputs`, `op.outputs`, `op.get_attr`) and a cotangent per
+    output, and returns a cotangent or None per input: a list, or a tensor where there is one input.
+
+    Args:
+        op_type: The op type, or another name.
+
+    Raises:
+        RegistrationError: if there is a gradient of this name, or the op type has its own.
+    """
+
+    def __init__(self, op_type: str) -> None:
+        if not isinstance(op_type, str):
+            raise DTypeError(f"expected the name of an op type, got {op_type!r}")
+        self._name = op_type
+
+    def __call__(self, f: _Function) -> _Function:
+        """Registers `f` and returns it."""
+        _register(self._name, f)
+        return f
+
+
+def no_gradient(op_type: str) -> None:
+    """Declares that ops of this type have no gradient: nothing flows through.
+
+    Raises:
+        RegistrationError: if there is a gradient of this name, or the op type has its own.
+    """
+    if not isinstance(op_type, str):
+        raise DTypeError(f"expected the name of an op type, got {op_type!r}")
+    _register(op_type, None)
+
+
+NoGradient = NotDifferentiable = no_gradient
+
+
+def _register(name: str, function: GradientFunction | None) -> None:
+    known = all_ops().get(name)
+    has_own = known is not None and (known.grad is not Op.grad or not known.is_differentiable)
+    if name in _registered or has_own:
+        raise RegistrationError(
+            f"there is a gradient named {name!r} already: register yours under another name and "
+            "use Graph.gradient_override_map"
+        )
+    _registered[name] = function
+
+
+def held(graph: Graph) -> dict[Operation, GradientFunction]:
+    """Returns the graph's gradient functions of single operations."""
+    functions: dict[Operation, GradientFunction] = graph.extras.setdefault("gradients", {})
+    return functions
+
+
+def is_differentiable(op: Operation) -> bool:
+    """Whether cotangents can flow through an operation."""
+    name = op.gradient or op.type
+    if name in _registered:
+        return _registered[name] is not None
+    return bool(op.gradient) or op.definition.is_differentiable
+
+
+def function_of(op: Operation) -> GradientFunction | None:
+    """Returns the function in place of the op's own gradient, None if there is none.
+
+    Raises:
+        UnsupportedGradientError: if the operation asks for a name that is not registered.
+    """
+    own = held(op.graph).get(op)
+    if own is not None:
+        return own
+    if op.gradient and op.gradient not in _registered:
+        raise UnsupportedGradientError(
+            f'no gradient is registered under the name "{op.gradient}": '
+            f'decorate a function with @fs.RegisterGradient("{op.gradient}")'
+        )
+    return _registered.get(op.gradient or op.type)
+
+
+__all__ = [
+    "NoGradient",
+    "NotDifferentiable",
+    "RegisterGradient",
+    "RegistrationError",
+    "no_gradient",
+]

@@ -1,0 +1,210 @@
+"""One backward pass: from cotangents of ys to cotangents of xs.
+
+Operations between xs and ys are visited from the last to the first; each op's gradient turns the
+cotangents of its outputs into cotangents of its inputs, and what several consumers send is summed.
+Creation order is a topological order, so a heap by operation id is all the bookkeeping there is.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from flowscope.autodiff.aggregation import Cotangent, summed
+from flowscope.autodiff.registry import function_of, is_differentiable
+from flowscope.errors import InvalidArgumentError, OpError
+from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.dtypes import resource
+from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
+from flowscope.graph.op import Spec
+from flowscope.graph.operation import Operation, Tensor, forward_facts, where
+from flowscope.graph.shapes import as_dims, compatible, text
+from flowscope.ops.arrays import zeros_like
+from flowscope.ops.flow import tuple as gated_tuple
+
+#: A cotangent per input or output; None where nothing flows.
+Cotangents = Sequence[Cotangent | None]
+
+
+class Sweep:
+    """Pending cotangents per tensor, operations in a heap by descending id.
+
+    Args:
+        xs, ys: Where it ends and begins.
+        stopped: Tensors through which nothing flows.
+        colocate: Whether a gradient shares its operation's device.
+        gate: Whether an operation's cotangents wait for each other.
+    """
+
+    def __init__(
+        self,
+        xs: Sequence[Tensor],
+        ys: Sequence[Tensor],
+        stopped: set[Tensor],
+        colocate: bool,
+        gate: bool,
+    ) -> None:
+        self._between, self._reached = _between(xs, ys, stopped)
+        self._stopped = stopped
+        self._colocate = colocate
+        self._gate = gate
+        self._pending: dict[Tensor, list[Cotangent]] = {}
+        self._heap: list[tuple[int, Operation]] = []
+        self._queued: set[Operation] = set()
+
+    def send(self, tensor: Tensor, cotangent: Cotangent) -> None:
+        """Adds to a tensor's cotangent; its operation will be visited."""
+        self._pending.setdefault(tensor, []).append(cotangent)
+        op = tensor.op
+        if op in self._between and op not in self._queued and tensor not in self._stopped:
+            self._queued.add(op)
+            heapq.heappush(self._heap, (-op.id, op))
+
+    def total(self, tensor: Tensor) -> Cotangent | None:
+        """Returns the sum of what arrived, as one; None where nothing did."""
+        arrived = self._pending.get(tensor)
+        if not arrived:
+            return None
+        if len(arrived) > 1:
+            with self.beside(tensor.op):
+                self._pending[tensor] = arrived = [summed(arrived)]
+        return arrived[0]
+
+    def beside(self, op: Operation) -> AbstractContextManager[None]:
+        """Returns the scope that colocates what is made for an operation, if it shall be."""
+        return op.graph.colocate_with(op, True) if self._colocate else nullcontext()
+
+    def run(self) -> None:
+        """Visits operations until nothing is left to send."""
+        while self._heap:
+            _, op = heapq.heappop(self._heap)
+            gs = tuple([None if t in self._stopped else self.total(t) for t in op.outputs])
+            if any(g is not None for g in gs):
+                self._through(op, gs)
+
+    def _through(self, op: Operation, gs: Cotangents) -> None:
+        graph = op.graph
+        with graph.name_scope(op.name + "_grad"), graph.gradient_of(op), self.beside(op):
+            try:
+                results = self._cotangents(op, gs)
+            except OpError as e:
+                raise _located(e, op) from None
+            if self._gate and sum(g is not None for g in results) > 1:
+                results = gated_tuple(results)
+        for t, g in zip(op.inputs, results, strict=True):
+            if g is not None and (t.spec.dtype.is_differentiable or t.spec.dtype is resource):
+                self.send(t, g)
+
+    def _cotangents(self, op: Operation, gs: Cotangents) -> Cotangents:
+        function = function_of(op)
+        if function is not None:
+            return _checked(op, _converted(op, function(op, *_filled(op, gs))))
+        if not op.definition.passes_slices:
+            gs = tuple([convert_to_tensor(g) if isinstance(g, IndexedSlices) else g for g in gs])
+        ends = (gs, op.outputs) if len(op.outputs) != 1 else (gs[0], op.outputs[0])
+        with self._as_variables(op):
+            return _checked(op, op.definition.grad(*ends, *op.inputs))
+
+    @contextmanager
+    def _as_variables(self, op: Operation) -> Iterator[None]:
+        """Hides the values of constants on the way to an x: an op gives constants no gradient."""
+        specs = [(t, t.spec) for t in op.inputs if t.spec.constant is not None]
+        specs = [(t, spec) for t, spec in specs if t in self._reached]
+        for t, spec in specs:
+            t.spec = spec.like()
+        try:
+            yield
+        finally:
+            for t, spec in specs:
+                t.spec = spec
+
+
+def _located(error: OpError, op: Operation) -> OpError:
+    """Returns the error with the operation, or with the fact that its gradient failed."""
+    if error.is_located:
+        return error.located(**forward_facts(op))
+    return error.located(op=op.name, op_type=op.type, **where(op))
+
+
+def _filled(op: Operation, gs: Cotangents) -> Cotangents:
+    """Returns the cotangents with zeros for outputs that have no influence."""
+    return [
+        zeros_like(t) if g is None and t.spec.dtype.is_differentiable else g
+        for t, g in zip(op.outputs, gs, strict=True)
+    ]
+
+
+def _converted(op: Operation, results: Any) -> Cotangents:
+    """Returns what a user's function gave as cotangents: it may give numbers, or one alone."""
+    results = list(results) if isinstance(results, list | tuple) else [results]
+    _check_number(op, results)
+    return [
+        None if g is None else convert_to_tensor_or_indexed_slices(g, _value_spec(t).dtype)
+        for t, g in zip(op.inputs, results, strict=True)
+    ]
+
+
+def _value_spec(t: Tensor) -> Spec:
+    return t.spec.variable or t.spec
+
+
+def _check_number(op: Operation, results: Sequence[Any]) -> None:
+    if len(results) != len(op.inputs):
+        raise InvalidArgumentError(
+            f"the gradient of {op.type} gave {len(results)} cotangents, "
+            f"it has {len(op.inputs)} inputs"
+        )
+
+
+def _checked(op: Operation, results: Cotangents) -> Cotangents:
+    """Returns cotangents that fit the inputs."""
+    _check_number(op, results)
+    for i, (t, g) in enumerate(zip(op.inputs, results, strict=True)):
+        if g is None or (g.__class__ is Tensor and g.spec.shape == t.spec.shape):
+            continue
+        spec = _value_spec(t)
+        dims = g.spec.shape if isinstance(g, Tensor) else as_dims(g.shape)
+        if not compatible(dims, spec.shape):
+            raise InvalidArgumentError(
+                f"the gradient of {op.type} gave a cotangent of shape {text(dims)} "
+                f"for input {i}, whose shape is {text(spec.shape)}"
+            )
+    return results
+
+
+def _between(
+    xs: Sequence[Tensor], ys: Sequence[Tensor], stopped: set[Tensor]
+) -> tuple[set[Operation], set[Tensor]]:
+    """Returns the operations through which a path leads from an x to a y, and x's and its tensors.
+
+    A path may begin at a stopped x, but none leads through a stopped tensor.
+    """
+    reached: set[Tensor] = set(xs)
+    between: set[Operation] = set()
+    for op in sorted(ancestors(ys), key=lambda o: o.id):
+        outputs = [t for t in op.outputs if t.spec.dtype.is_differentiable]
+        if not outputs or not is_differentiable(op):
+            continue
+        if any(t in reached for t in op.inputs):
+            between.add(op)
+            reached.update(t for t in outputs if t not in stopped)
+    return between, reached
+
+
+def ancestors(
+    ys: Sequence[Tensor], enter: Callable[[Operation], bool] = lambda op: True
+) -> set[Operation]:
+    """Returns the operations that ys follow from, not looking behind those that are not entered."""
+    found = {y.op for y in ys if enter(y.op)}
+    stack = list(found)
+    while stack:
+        for t in stack.pop().inputs:
+            if t.op not in found and enter(t.op):
+                found.add(t.op)
+                stack.append(t.op)
+    return found
+
+
+__all__ = ["Cotangents", "Sweep", "ancestors"]
