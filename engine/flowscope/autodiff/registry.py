@@ -117,6 +117,5 @@ __all__ = [
     "NoGradient",
     "NotDifferentiable",
     "RegisterGradient",
-    "RegistrationError",
     "no_gradient",
 ]
