@@ -18,11 +18,15 @@ from flowscope import (
     random as random,
     train as train,
 )
+from flowscope.autodiff.custom_gradient import *
 from flowscope.autodiff.gradients import (
     AggregationMethod as AggregationMethod,
     UnconnectedGradients as UnconnectedGradients,
     gradients as gradients,
 )
+from flowscope.autodiff.hessians import *
+from flowscope.autodiff.recompute import *
+from flowscope.autodiff.registry import *
 from flowscope.errors import OpError as OpError
 from flowscope.graph.constant import (
     constant as constant,
