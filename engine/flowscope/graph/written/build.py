@@ -21,7 +21,8 @@ __all__ = ["import_graph_def"]
 class Imported:
     """Operations that were made from a GraphDef, found by the names they have in it."""
 
-    def __init__(self, operations: dict[str, Operation]) -> None:
+    def __init__(self, graph: Graph, operations: dict[str, Operation]) -> None:
+        self.graph = graph
         self.operations = operations
 
     def find(self, name: str) -> Any:
@@ -48,7 +49,7 @@ def graph_of(graph_def: GraphDef) -> tuple[Graph, Imported]:
     names = counters(n.name for n in graph_def.node) | graph_def.names
     graph._names.update({k: n for k, n in names.items() if n})
     graph.seed = graph_def.seed
-    return graph, Imported(operations)
+    return graph, Imported(graph, operations)
 
 
 def import_graph_def(
@@ -66,9 +67,9 @@ def import_graph_def(
 
     Args:
         graph_def: What `Graph.as_graph_def` or `fs.io.read_graph` returned.
-        input_map: What takes the place of tensors of the GraphDef: tensors (or values) by names like
-            "x:0" or "x"; and operations or tensors by names like "^x", to be waited for in place of
-            x.
+        input_map: What takes the place of tensors of the GraphDef: tensors (or values) by names
+            like "x:0" or "x"; and operations or tensors by names like "^x", to be waited for in
+            place of x.
         return_elements: Names, in the GraphDef, of operations ("y") and tensors ("y:0") to return.
         name: Name scope of what is added; "import" by default.
         op_dict: Not used.
@@ -100,7 +101,7 @@ def import_nodes(graph_def: GraphDef, mapping: Mapping[str, Any], scope: str) ->
         tensors, waits = _replacements(graph, mapping)
         checked = check(graph_def, tensors)
         full = {n.name: graph.unique_name(n.name) for n in graph_def.node}
-        return Imported(_add(graph, checked, waits, full))
+        return Imported(graph, _add(graph, checked, waits, full))
 
 
 def _names(return_elements: Any) -> list[str] | None:

@@ -150,7 +150,7 @@ def _definition(node: NodeDef, op: type[Op]) -> Op:
         raise _error(
             InvalidArgumentError,
             node,
-            f"there are no attributes {', '.join(unknown)}; there are {', '.join(fields) or 'none'}",
+            f"there are no attributes {', '.join(unknown)}; known: {', '.join(fields) or 'none'}",
         )
     missing = [n for n, f in fields.items() if n not in node.attr and _is_needed(f)]
     if missing:
@@ -158,7 +158,8 @@ def _definition(node: NodeDef, op: type[Op]) -> Op:
     types = field_types(op)
     for name, value in node.attr.items():
         if name in types and not fits(value, types[name]):
-            message = f"expected the attribute {name!r} to be {types[name]}, got {value!r}"
+            kind = getattr(types[name], "__name__", types[name])
+            message = f"expected the attribute {name!r} to be {kind}, got {value!r}"
             raise _error(InvalidArgumentError, node, message)
     try:
         return op(**node.attr)

@@ -90,7 +90,7 @@ class NodeDef:
         """Names of the operations that must finish first."""
         return [i[1:] for i in self.input if i.startswith("^")]
 
-    def CopyFrom(self, other: NodeDef) -> None:  # noqa: N802
+    def CopyFrom(self, other: NodeDef) -> None:
         """Takes all facts from `other`."""
         for key, value in vars(other).items():
             copied = value.copy() if isinstance(value, list | dict) else value
@@ -159,21 +159,21 @@ class GraphDef:
 
         return read_json(text)
 
-    def SerializeToString(self) -> bytes:  # noqa: N802
+    def SerializeToString(self) -> bytes:
         """Returns the JSON form as bytes."""
         return self.to_json().encode()
 
-    def ParseFromString(self, serialized: bytes) -> int:  # noqa: N802
+    def ParseFromString(self, serialized: bytes) -> int:
         """Takes all facts from a JSON form; returns how many bytes were read."""
         self._take(GraphDef.from_json(serialized))
         return len(serialized)
 
     @staticmethod
-    def FromString(serialized: bytes) -> GraphDef:  # noqa: N802
+    def FromString(serialized: bytes) -> GraphDef:
         """Returns what a JSON form says."""
         return GraphDef.from_json(serialized)
 
-    def CopyFrom(self, other: GraphDef) -> None:  # noqa: N802
+    def CopyFrom(self, other: GraphDef) -> None:
         """Takes copies of all facts from `other`."""
         copies = GraphDef([], other.seed, dict(other.names))
         for node in other.node:

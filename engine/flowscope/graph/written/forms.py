@@ -47,7 +47,7 @@ class WrittenForms:
         """Returns the graph that a text describes.
 
         Raises:
-            InvalidArgumentError: if it is no such text; with the line, what was expected, what came.
+            InvalidArgumentError: if it is no such text: in which line, and what was expected.
             NotFoundError: if it uses an op type that is not known.
         """
         from flowscope.graph.written.build import graph_of

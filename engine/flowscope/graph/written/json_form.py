@@ -36,11 +36,13 @@ FORMAT = "flowscope-graph"
 VERSION = 1
 
 _OPERATION_KEYS = frozenset(
-    "name op inputs control device colocated attributes outputs gradient origin".split()
-)
+    ("name", "op", "inputs", "control", "device", "colocated", "attributes", "outputs", "gradient",
+     "origin")
+)  # fmt: skip
 _GRAPH_KEYS = frozenset(
-    "format version seed names places operations objects collections saver".split()
-)
+    ("format", "version", "seed", "names", "places", "operations", "objects", "collections",
+     "saver")
+)  # fmt: skip
 
 
 def json_of(graph_def: GraphDef, **parts: Any) -> str:

@@ -110,22 +110,21 @@ def _number(text: str) -> Any:
     return complex(text) if "j" in text else float(text)
 
 
+#: Types of the values that stand for elements, by the dtype's kind.
+_KINDS: dict[str, tuple[type, ...]] = {
+    "f": (int, float), "c": (int, float, complex), "i": (int,), "u": (int,), "b": (bool,)
+}  # fmt: skip
+
+
 def _numbers(items: list[Any], dtype: DType, shape: tuple[int, ...]) -> Any:
-    wanted = {"f": (int, float), "c": (int, float, complex), "i": int, "u": int, "b": bool}.get(
-        dtype.kind
-    )
-    if wanted is None or any(
-        not isinstance(v, wanted) or (type(v) is bool) is not dtype.is_bool  # type: ignore[arg-type]
-        for v in items
-    ):
+    wanted = _KINDS.get(dtype.kind, ())
+    if any(type(v) not in wanted for v in items):
         raise InvalidArgumentError(f"expected values of {dtype}, got others")
     try:
         with np.errstate(over="ignore"):
             return values.shaped(np.array(items, dtype.np_dtype), shape)
     except OverflowError:
-        raise InvalidArgumentError(
-            f"expected values of {dtype}, got one beyond its range"
-        ) from None
+        raise InvalidArgumentError(f"a value is beyond the range of {dtype}") from None
 
 
 def _from_base64(text: Any, dtype: DType, shape: tuple[int, ...]) -> Any:
@@ -134,6 +133,7 @@ def _from_base64(text: Any, dtype: DType, shape: tuple[int, ...]) -> Any:
 
 # -- reading --------------------------------------------------------------------------------------
 
+_BLANKS = frozenset(" \t")
 _SPACE = re.compile(r"[ \t]*")
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BYTES = re.compile(r"""b'(?:[^'\\]|\\.)*'|b"(?:[^"\\]|\\.)*\"""")
@@ -154,10 +154,10 @@ class Scanner:
     def fail(self, expected: str) -> InvalidArgumentError:
         """Returns the error that says what was expected here, and what came."""
         rest = self.text[self.at :].strip()
-        came = (
-            repr(rest[:20] + ("..." if len(rest) > 20 else "")) if rest else "the end of the line"
+        came = rest if len(rest) <= 20 else rest[:20] + "..."
+        return self.wrong(
+            f"expected {expected}, got {came!r}" if rest else f"{expected} is missing"
         )
-        return self.wrong(f"expected {expected}, got {came}")
 
     def wrong(self, message: str) -> InvalidArgumentError:
         """Returns an error about this line."""
@@ -166,7 +166,8 @@ class Scanner:
 
     def skip(self) -> None:
         """Passes over blanks."""
-        self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
+        if self.text[self.at : self.at + 1] in _BLANKS:
+            self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
 
     def find(self, pattern: re.Pattern[str]) -> str | None:
         """Returns what matches here, behind blanks, and goes on behind it; None if nothing does."""

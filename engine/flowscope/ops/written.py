@@ -1,0 +1,72 @@
+"""How variables are written with a graph, and made again from what is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.written.meta import Kind
+from flowscope.ops.variables import Variable, VariableAggregation, VariableSynchronization
+
+
+def variable_def(variable: Variable) -> dict[str, Any]:
+    """Returns what a variable is besides its operations."""
+    facts: dict[str, Any] = {
+        "handle": variable.handle.name,
+        "initial_value": variable.initial_value.name,
+        "initializer": variable.initializer.name,
+        "snapshot": variable._snapshot.name,
+        "trainable": variable.trainable,
+        "synchronization": variable.synchronization.name,
+        "aggregation": variable.aggregation.name,
+    }
+    if variable.constraint is not None:
+        facts["skipped"] = [f'the constraint of "{variable.op.name}": it is a Python function']
+    return facts
+
+
+def variable_of(facts: dict[str, Any], find: Callable[[str], Any]) -> Variable:
+    """Returns the variable of operations that exist already.
+
+    Args:
+        facts: What `variable_def` returned.
+        find: Returns an operation or tensor by its name in `facts`.
+
+    Raises:
+        InvalidArgumentError: if a fact is missing or of the wrong kind.
+    """
+    variable = Variable.__new__(Variable)
+    variable.handle = _found(facts, "handle", find, Tensor)
+    variable.initial_value = _found(facts, "initial_value", find, Tensor)
+    variable.initializer = _found(facts, "initializer", find, Operation)
+    variable._snapshot = _found(facts, "snapshot", find, Tensor)
+    if variable.handle.spec.variable is None:
+        raise InvalidArgumentError(f"expected a variable's handle, got {facts['handle']!r}")
+    variable._reads = {}
+    variable.trainable = facts.get("trainable") is True
+    variable.constraint = None
+    variable.synchronization = _member(VariableSynchronization, facts, "synchronization")
+    variable.aggregation = _member(VariableAggregation, facts, "aggregation")
+    return variable
+
+
+def _found(facts: dict[str, Any], key: str, find: Callable[[str], Any], kind: type) -> Any:
+    name = facts.get(key)
+    found = find(name) if isinstance(name, str) else None
+    if isinstance(found, kind):
+        return found
+    raise InvalidArgumentError(f"a variable's {key} must name a {kind.__name__}, got {name!r}")
+
+
+def _member(members: Any, facts: dict[str, Any], key: str) -> Any:
+    name = facts.get(key)
+    if name in members.__members__:
+        return members[name]
+    known = ", ".join(members.__members__)
+    raise InvalidArgumentError(f"a variable's {key} is one of {known}, got {name!r}")
+
+
+#: How variables stand in collections that are written.
+VARIABLES = Kind("variable", Variable, variable_def, variable_of)

@@ -1,0 +1,118 @@
+"""Graphs with their variables and collections, in files and out of them."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from flowscope.errors import DTypeError
+from flowscope.graph.default import get_default_graph
+from flowscope.graph.graph import Graph
+from flowscope.graph.written.definition import GraphDef
+from flowscope.graph.written.files import read_file, write_file, write_graph
+from flowscope.graph.written.meta import MetaGraphDef, import_meta, meta_graph_of, register_kind
+from flowscope.ops.written import VARIABLES
+
+__all__ = ["export_meta_graph", "import_meta_graph", "read_meta_graph", "write_graph"]
+
+register_kind(VARIABLES)
+
+
+def export_meta_graph(
+    filename: Any = None,
+    meta_info_def: Any = None,
+    graph_def: GraphDef | None = None,
+    saver_def: dict[str, Any] | None = None,
+    collection_list: Iterable[str] | None = None,
+    as_text: bool = False,
+    graph: Graph | None = None,
+    export_scope: str | None = None,
+    clear_devices: bool = False,
+    clear_extraneous_savers: bool = False,
+    strip_default_attrs: bool = False,
+    save_debug_info: bool = False,
+    **kwargs: Any,
+) -> MetaGraphDef:
+    """Returns a graph with its variables and collections as data, and writes it to a file.
+
+    The values of variables are not part of it: a `Saver` keeps those. What cannot be written
+    (Python functions, objects of other classes) is left out, with a warning that lists it.
+
+    Args:
+        filename: The file; None for none.
+        meta_info_def: Not used.
+        graph_def: The operations; those of `graph` by default.
+        saver_def: What a saver tells about itself.
+        collection_list: Collections to write; all by default.
+        as_text: The file has the JSON form in any case.
+        graph: The graph; the default graph by default.
+        export_scope: Only what lies in this name scope is written, under names without it.
+        clear_devices: Whether the devices that were asked for are left out.
+        clear_extraneous_savers, strip_default_attrs, save_debug_info, kwargs: Not used.
+
+    Raises:
+        DTypeError: if an attribute of an operation cannot be written.
+    """
+    del (
+        meta_info_def,
+        as_text,
+        clear_extraneous_savers,
+        strip_default_attrs,
+        save_debug_info,
+        kwargs,
+    )
+    graph = graph or get_default_graph()
+    meta = meta_graph_of(graph, graph_def, collection_list, export_scope)
+    meta.saver = saver_def
+    if clear_devices:
+        for node in meta.graph_def.node:
+            node.device = ""
+    if filename is not None:
+        write_file(filename, meta.to_json())
+    if meta.skipped:
+        warnings.warn("not written: " + "; ".join(meta.skipped), stacklevel=2)
+    return meta
+
+
+def read_meta_graph(path: Any) -> MetaGraphDef:
+    """Returns what `export_meta_graph` wrote to a file.
+
+    Raises:
+        NotFoundError: if there is no such file.
+        DataLossError: if it is damaged.
+        InvalidArgumentError: if it holds no graph.
+    """
+    return MetaGraphDef.from_json(read_file(path))
+
+
+def import_meta_graph(
+    meta_graph_or_file: Any,
+    clear_devices: bool = False,
+    import_scope: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Adds a written graph to the default graph, with its variables and collections.
+
+    Args:
+        meta_graph_or_file: What `export_meta_graph` returned, or the file that it wrote.
+        clear_devices: Whether the devices that were asked for are forgotten.
+        import_scope: Name scope of what is added; none by default.
+        **kwargs: `input_map`, as in `fs.import_graph_def`.
+
+    Raises:
+        NotFoundError: if the file does not exist, or the graph uses op types that are not known.
+        DataLossError: if the file is damaged.
+        InvalidArgumentError: if it holds no graph, or one that does not hold together.
+    """
+    meta = meta_graph_or_file
+    if isinstance(meta, str | os.PathLike):
+        meta = read_meta_graph(meta)
+    if not isinstance(meta, MetaGraphDef):
+        raise DTypeError(f"expected a MetaGraphDef or a file's path, got {meta!r}")
+    input_map = kwargs.pop("input_map", None)
+    if kwargs:
+        raise DTypeError(f"import_meta_graph has no arguments {', '.join(kwargs)}")
+    import_meta(meta, import_scope or "", clear_devices, input_map)
+    return None
