@@ -12,6 +12,8 @@ Names, arguments and semantics are TensorFlow 1's wherever the concept exists th
 
 from flowscope import (
     errors as errors,
+    graph_util as graph_util,
+    io as io,
     math as math,
     nest as nest,
     nn as nn,
@@ -79,6 +81,9 @@ from flowscope.graph.shapes import (
     TensorShape as TensorShape,
     dimension_value as dimension_value,
 )
+from flowscope.graph.written.build import import_graph_def as import_graph_def
+from flowscope.graph.written.definition import GraphDef as GraphDef, NodeDef as NodeDef
+from flowscope.graph.written.meta import MetaGraphDef as MetaGraphDef
 from flowscope.live.ipython import (
     load_ipython_extension as load_ipython_extension,
     unload_ipython_extension as unload_ipython_extension,

@@ -13,6 +13,7 @@ from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.origin import Origin, capture
+from flowscope.graph.written.forms import WrittenForms
 
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 
@@ -40,7 +41,7 @@ class Block:
         return other is self
 
 
-class Graph:
+class Graph(WrittenForms):
     """A dataflow graph. Operations are added by the op functions while it is the default graph.
 
         with fs.Graph().as_default() as g:

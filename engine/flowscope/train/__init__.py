@@ -5,6 +5,7 @@ In: a loss. Out: an operation that runs one update. Called by users.
 
 from flowscope.train.adam import AdamOptimizer
 from flowscope.train.gradient_descent import GradientDescentOptimizer
+from flowscope.train.meta_graph import *
 from flowscope.train.optimizer import Optimizer
 from flowscope.train.steps import (
     create_global_step,
