@@ -22,6 +22,7 @@ from flowscope.errors import (
 from flowscope.graph import default
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, runner
+from flowscope.graph.written.definition import GraphDef
 from flowscope.ops.state import ReadVariable
 from flowscope.plan.plan import Mode, Plan, Request, make_plan
 from flowscope.runtime import interrupt
@@ -355,9 +356,9 @@ class Session:
         return ""
 
     @property
-    def graph_def(self) -> Graph:
-        """The graph."""
-        return self.graph
+    def graph_def(self) -> GraphDef:
+        """The graph as data."""
+        return self.graph.as_graph_def()
 
     def list_devices(self) -> list[Device]:
         """Returns the devices."""
