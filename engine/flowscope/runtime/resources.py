@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -135,6 +135,60 @@ class VariableState:
                 self._working = False
             self.writes += 1
         return buffer
+
+    def change(self, others: Sequence[VariableState], in_place: Callable[..., None]) -> Any:
+        """Changes this value and those of other variables in one go; returns the new one.
+
+        All their locks are held meanwhile, so two such changes never mix. A buffer that somebody
+        reads is copied, and the copy changed.
+
+        Args:
+            others: Further variables, e.g. an optimizer's slots; each of them once.
+            in_place: Gets one array per variable, this one's first, and changes them. If it finds
+                something wrong it raises before it changes anything.
+
+        Raises:
+            FailedPreconditionError: if variables have no value yet; it names them all.
+        """
+        states = (self, *others)
+        locks = [s._lock for s in sorted(states, key=id)]
+        for lock in locks:
+            lock.acquire()
+        taken: list[tuple[Any, Any]] = []
+        done = False
+        try:
+            missing = [s.name for s in states if s.value is None]
+            if missing:
+                raise uninitialized(missing)
+            for s in states:
+                taken.append(s._take())  # noqa: PERF401 (what was taken so far is given back)
+            in_place(*[array for array, _ in taken])
+            done = True
+        finally:
+            for s, (array, before) in zip(states, taken, strict=False):
+                s._put(array if done else before, before)
+            value = self.value
+            for lock in locks:
+                lock.release()
+        return value
+
+    def _take(self) -> tuple[Any, Any]:
+        """Returns an array to write to, and the value before, which may be the same; locked."""
+        buffer, self.value = self.value, None
+        self._working = True
+        if isinstance(buffer, np.ndarray) and sys.getrefcount(buffer) <= _SOLE:
+            return buffer, buffer
+        try:
+            return np.array(buffer) if isinstance(buffer, np.generic) else buffer.copy(), buffer
+        except BaseException:
+            self._put(buffer, buffer)
+            raise
+
+    def _put(self, array: Any, before: Any) -> None:
+        """Sets the value to what `_take` returned, a number where it was one; locked."""
+        self.value = array[()] if isinstance(before, np.generic) else array
+        self._working = False
+        self.writes += 1
 
 
 def _is_whole(value: Any) -> bool:
