@@ -100,12 +100,11 @@ class ConcatGrad(Op):
         return tuple([Spec(g.dtype, s.shape_value()) for s in shapes])
 
     def grad(self, g: Any, y: Any, x: Tensor, *shapes: Tensor) -> Any:
-        parts = [zeros_of(t) if d is None else d for d, t in zip(g, y)]
-        return (concat(parts, self.axis), *[None] * len(shapes))
+        return (concat(_whole(g, y), self.axis), *[None] * len(shapes))
 
     def kernel(self, xp: ArrayModule, g: Array, *shapes: Array) -> Any:
         ends = np.cumsum([as_sizes(s)[self.axis] for s in shapes])[:-1].tolist()
-        return tuple(xp.split(g, ends, axis=self.axis))
+        return _outputs(xp.split(g, ends, axis=self.axis))
 
 
 @dataclass(frozen=True)
@@ -141,12 +140,11 @@ class Split(Op):
         return [n - known if d < 0 else d for d in self.sizes]
 
     def grad(self, g: Any, y: Any, x: Tensor) -> Any:
-        parts = [zeros_of(t) if d is None else d for d, t in zip(g, y)]
-        return (concat(parts, self.axis),)
+        return (concat(_whole(g, y), self.axis),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Any:
         lengths = self._lengths(x.shape[positive_axis(self.axis, x.ndim)])
-        return tuple(xp.split(x, np.cumsum(lengths)[:-1].tolist(), axis=self.axis))
+        return _outputs(xp.split(x, np.cumsum(lengths)[:-1].tolist(), axis=self.axis))
 
 
 @dataclass(frozen=True)
@@ -179,12 +177,11 @@ class SplitEven(Op):
         return n // self.num
 
     def grad(self, g: Any, y: Any, x: Tensor) -> Any:
-        parts = [zeros_of(t) if d is None else d for d, t in zip(g, y)]
-        return (concat(parts, self.axis),)
+        return (concat(_whole(g, y), self.axis),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Any:
         self._length(x.shape[positive_axis(self.axis, x.ndim)])
-        return tuple(xp.split(x, self.num, axis=self.axis))
+        return _outputs(xp.split(x, self.num, axis=self.axis))
 
 
 @dataclass(frozen=True)
@@ -255,13 +252,24 @@ class Unpack(Op):
             raise InvalidArgumentError(f"expected {self.num} slices at axis {self.axis}, got {n}")
 
     def grad(self, g: Any, y: Any, x: Tensor) -> Any:
-        return (stack([zeros_of(t) if d is None else d for d, t in zip(g, y)], self.axis),)
+        return (stack(_whole(g, y), self.axis),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Any:
         axis = positive_axis(self.axis, x.ndim)
         self._check(x.shape[axis])
         head = (slice(None),) * axis
-        return tuple([x[(*head, i)] for i in range(self.num)])
+        return _outputs([x[(*head, i)] for i in range(self.num)])
+
+
+def _outputs(parts: list[Array]) -> Any:
+    """Returns what a kernel gives: a tuple of outputs, or the only one."""
+    return tuple(parts) if len(parts) != 1 else parts[0]
+
+
+def _whole(g: Any, y: Any) -> list[Tensor]:
+    """Returns the cotangents of all outputs, zeros for those without influence."""
+    gs, ys = (g, y) if isinstance(g, tuple) else ((g,), (y,))
+    return [zeros_of(t) if d is None else d for d, t in zip(gs, ys, strict=True)]
 
 
 def _same_dtype(values: Any, dtype: DType | None = None) -> list[Tensor]:
