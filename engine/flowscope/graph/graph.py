@@ -25,13 +25,21 @@ class Block:
         parent: The enclosing block, None for the graph's own.
         owner: The operation whose body it is, None for the graph's own.
         operations: In order of creation.
+        capture: Returns what stands in the block for a tensor of another; None where that is an
+            error.
     """
 
-    __slots__ = ("operations", "owner", "parent")
+    __slots__ = ("capture", "operations", "owner", "parent")
 
-    def __init__(self, parent: Block | None = None, owner: Operation | None = None) -> None:
+    def __init__(
+        self,
+        parent: Block | None = None,
+        owner: Operation | None = None,
+        capture: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
         self.parent = parent
         self.owner = owner
+        self.capture = capture
         self.operations: list[Operation] = []
 
     def encloses(self, other: Block | None) -> bool:
@@ -78,6 +86,8 @@ class Graph(WrittenForms):
         self._gradients: dict[str, str] = {}
         #: State of builders above the graph (variable scopes, ...), by name.
         self.extras: dict[str, Any] = {}
+        #: Functions by name: see `flowscope.control.calls.Function`.
+        self.functions: dict[str, Any] = {}
 
     # -- adding ---------------------------------------------------------------------------------
 
@@ -98,11 +108,15 @@ class Graph(WrittenForms):
         if self._finalized:
             raise GraphError("the graph is finalized: nothing can be added to it")
         origin = capture()
+        given, block = inputs, self._block
         for t in inputs:
-            if t.op.graph is not self:
-                raise GraphError(f'"{t.name}" belongs to another graph').located(
-                    op=name or definition.type, op_type=definition.type, **_place(origin)
-                )
+            if t.op.block is not block:
+                if t.op.graph is not self:
+                    raise GraphError(f'"{t.name}" belongs to another graph').located(
+                        op=name or definition.type, op_type=definition.type, **_place(origin)
+                    )
+                inputs = self._captured(inputs, origin)
+                break
         try:
             specs = definition.infer(*[t.spec for t in inputs])
         except OpError as e:
@@ -130,13 +144,24 @@ class Graph(WrittenForms):
             if wish:
                 op.device = _merged(str(wish), op.device)
         if definition.writes_state:
-            for t in inputs:
+            for t in given:
                 self._writes[t] = self._writes.get(t, 0) + 1
         self._by_name[full] = op
         self._block.operations.append(op)
         self._operations.append(op)
         self.version += 1
         return op
+
+    def _captured(self, inputs: tuple[Tensor, ...], origin: Origin) -> tuple[Tensor, ...]:
+        """Returns the inputs, with what stands in the current block for those of other blocks."""
+        block = self._block
+        if block.capture is None:
+            outside = next(t for t in inputs if t.op.block is not block)
+            raise GraphError(
+                f'"{outside.name}" stands inside a function and cannot be used outside it: '
+                "return it from the function"
+            ).located(op=None, op_type=None, **_place(origin))
+        return tuple([t if t.op.block is block else block.capture(t) for t in inputs])
 
     def create_op(
         self,

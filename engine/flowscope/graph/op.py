@@ -220,6 +220,12 @@ class Op:
         """Whether its outputs follow from its inputs alone: it may be merged, folded or left out."""
         return not (self.is_stateful or self.is_random or self.is_blocking)
 
+    @property
+    def has_effect(self) -> bool:
+        """Whether running it does something beyond its outputs."""
+        reads_only = self.reads_state and not self.writes_state
+        return self.is_blocking or (self.is_stateful and not reads_only)
+
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
         """Returns what placement and safepoints estimate: by default one flop per element."""
         sizes = [size_of(s.shape) for s in outputs]

@@ -235,6 +235,12 @@ class Operation:
         """The user's lines that made it, innermost first."""
         return self.origin.places
 
+    def add_output(self, spec: Spec) -> Tensor:
+        """Adds an output behind the others and returns it."""
+        self.outputs = (*self.outputs, Tensor(self, len(self.outputs), spec))
+        self.graph.touch()
+        return self.outputs[-1]
+
     def values(self) -> tuple[Tensor, ...]:
         """Returns the outputs."""
         return self.outputs

@@ -73,6 +73,9 @@ class BroadcastTo(Op):
                 )
         return Spec(x.dtype, dims)
 
+    def forwards(self, inputs: tuple[Spec, ...], output: Spec) -> int | None:
+        return 0 if output.is_static and inputs[0].shape == output.shape else None
+
     def grad(self, g: Tensor, y: Tensor, x: Tensor, shape: Tensor) -> Any:
         from flowscope.ops.arrays import shape as shape_of
 
@@ -108,6 +111,9 @@ class SumTo(Op):
 
     def infer(self, x: Spec, shape: Spec) -> Spec:
         return Spec(x.dtype, shape.shape_value())
+
+    def forwards(self, inputs: tuple[Spec, ...], output: Spec) -> int | None:
+        return 0 if output.is_static and inputs[0].shape == output.shape else None
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, shape: Tensor) -> Any:
         from flowscope.ops.arrays import shape as shape_of

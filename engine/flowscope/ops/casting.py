@@ -48,6 +48,9 @@ class Cast(Op):
         dims = x.dims if _is_integer(x.dtype, self.dtype) else None
         return Spec(self.dtype, x.shape, dims=dims)
 
+    def forwards(self, inputs: tuple[Spec, ...], output: Spec) -> int | None:
+        return 0 if inputs[0].dtype is self.dtype else None
+
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         return (cast(g, x.dtype) if x.dtype.is_differentiable else None,)
 

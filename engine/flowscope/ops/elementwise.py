@@ -142,13 +142,13 @@ add: BinaryFunction = binary_op(
     lambda g, y, a, b: (g, g), folds=True)
 subtract: BinaryFunction = binary_op(
     "subtract", "Sub", "x - y, element by element.", "{0} - {1}", "fiuc",
-    lambda g, y, a, b: (g, negative(g)), folds=True)
+    lambda g, y, a, b: (g, negative(g)), folds=True, unit=(0, False))
 multiply: BinaryFunction = binary_op(
     "multiply", "Mul", "x * y, element by element.", "{0} * {1}", "fiuc",
-    lambda g, y, a, b: (_times(g, b), _times(g, a)), "ab", folds=True)
+    lambda g, y, a, b: (_times(g, b), _times(g, a)), "ab", folds=True, unit=(1, True))
 realdiv: BinaryFunction = binary_op(
     "realdiv", "RealDiv", "x / y of floating-point numbers.", "{0} / {1}", "fc",
-    lambda g, y, a, b: (_over(g, b), negative(_times(g, realdiv(y, b)))), "by")
+    lambda g, y, a, b: (_over(g, b), negative(_times(g, realdiv(y, b)))), "by", unit=(1, False))
 _floordiv: BinaryFunction = binary_op(
     "floordiv", "FloorDiv",
     "The largest integer not above x / y; an error where integers are divided by zero.", "",

@@ -76,6 +76,9 @@ class Reshape(Op):
         is_list = x.dims is not None and len(dims) == 1
         return Spec(x.dtype, dims, None, x.dims if is_list else None)
 
+    def forwards(self, inputs: tuple[Spec, ...], output: Spec) -> int | None:
+        return 0 if output.is_static and inputs[0].shape == output.shape else None
+
     def grad(self, g: Tensor, y: Tensor, x: Tensor, shape: Tensor) -> Any:
         return reshape(g, shape_of(x)), None
 
@@ -131,6 +134,11 @@ class Transpose(Op):
         if x.shape is None:
             return Spec(x.dtype, (None,) * len(self.perm))
         return Spec(x.dtype, tuple([x.shape[i] for i in self.perm]))
+
+    def forwards(self, inputs: tuple[Spec, ...], output: Spec) -> int | None:
+        rank = output.rank
+        perm = self.perm or (() if rank is None else tuple(range(rank))[::-1])
+        return 0 if rank is not None and perm == tuple(range(rank)) else None
 
     def _check(self, rank: int | None) -> None:
         assert self.perm is not None

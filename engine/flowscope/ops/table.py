@@ -84,6 +84,13 @@ class Unary(Op, abstract=True):
         return folded(self, spec, x) if self.folds and x.constant is not None else spec
 
 
+def _is_all(constant: Any, number: int) -> bool:
+    """Whether a known value is `number`, and not -0, throughout."""
+    if constant is None or constant.size > FOLD_SIZE:
+        return False
+    return bool((constant == number).all() and not np.signbit(constant).any())
+
+
 class Binary(Op, abstract=True):
     """Base of element-wise ops of two inputs of one dtype, which are broadcast together."""
 
@@ -91,6 +98,18 @@ class Binary(Op, abstract=True):
     memory_order: ClassVar[str | None] = "K"
     out: ClassVar[DType | None] = None
     folds: ClassVar[bool] = False
+    #: The number that leaves the first input as it is, and whether it may come first as well.
+    unit: ClassVar[tuple[int, bool] | None] = None
+
+    def forwards(self, inputs: tuple[Spec, ...], output: Spec) -> int | None:
+        if self.unit is None or output.dtype.kind not in "fiu" or not output.is_static:
+            return None
+        unit, on_both_sides = self.unit
+        for mine, other in ((0, 1), (1, 0))[: 1 + on_both_sides]:
+            is_unit = _is_all(inputs[other].constant, unit)
+            if is_unit and inputs[mine].shape == output.shape:
+                return mine
+        return None
 
     def infer(self, a: Spec, b: Spec) -> Spec:
         dtype = a.dtype
@@ -183,6 +202,7 @@ def binary_op(
     folds: bool = False,
     kernel: Callable[..., Any] | None = None,
     name: str | None = None,
+    unit: tuple[int, bool] | None = None,
 ) -> BinaryFunction:
     """Defines an element-wise op of two inputs and returns its op function.
 
@@ -191,11 +211,14 @@ def binary_op(
         grad: (g, y, a, b) -> a cotangent for each input, before the sum over broadcast axes.
         reads: Letters among "a", "b" and "y".
         kernel: The kernel (self, xp, a, b) in place of one from the template.
+        unit: The number that as y leaves x as it is, bit by bit, and whether x and y may change
+            places.
     """
     namespace: dict[str, Any] = {
         "kinds": kinds,
         "out": out,
         "folds": folds,
+        "unit": unit,
         "kernel": kernel or _compiled(template, "a, b"),
     }
     if grad is not None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -158,7 +159,9 @@ class _Writer:
             return template.format(*arguments)
         name = f"k{index}"
         self.namespace[name] = kernel_of(op, device)
-        leading = ["xp", f"generator(run, {op.seed})"] if op.is_random else ["xp"]  # type: ignore[attr-defined]
+        leading = ["xp"]
+        if op.is_random:
+            leading.append(f"generator(run, {', '.join(map(str, counter(node)))})")
         return f"{name}({', '.join([*leading, *arguments])})"
 
     def _safepoint(self, index: int) -> None:
@@ -203,6 +206,12 @@ def scalar_template(node: Node) -> str | None:
         return None
     is_scalar = all(v.spec.shape == () and v.spec.dtype.is_numeric for v in node.inputs)
     return template if is_scalar else None
+
+
+def counter(node: Node) -> tuple[int, ...]:
+    """Returns what tells a random node's draws from others': op seed, and its path of calls."""
+    seed: int = node.op.seed  # type: ignore[attr-defined]
+    return (seed, zlib.crc32("/".join(node.path).encode())) if node.path else (seed,)
 
 
 def own(value: Any) -> Any:

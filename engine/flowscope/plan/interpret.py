@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flowscope.graph.op import is_special, kernel_of
-from flowscope.plan.code import device_type, own, scalar_template
+from flowscope.plan.code import counter, device_type, own, scalar_template
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Value
 
@@ -79,7 +79,7 @@ class Interpreter:
         else:
             kernel = kernel_of(node.op, device)
         if node.op.is_random:
-            result = kernel(self._xp, self._generator(run, node.op.seed), *inputs)  # type: ignore[attr-defined]
+            result = kernel(self._xp, self._generator(run, *counter(node)), *inputs)
         else:
             result = kernel(self._xp, *inputs)
         if len(node.outputs) == 1:

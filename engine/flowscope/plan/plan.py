@@ -54,7 +54,7 @@ class Request:
         """
         program = prune(self.fetches, self.targets, self.feeds, self.read)
         yield "prune", program
-        program = inline(program)
+        program = inline(program, self.read)
         yield "inline", program
         program = order(program)
         yield "order", program

@@ -142,7 +142,7 @@ class Program:
 def needed(program: Program) -> set[Node]:
     """Returns the nodes that fetches, targets and nodes with effects need."""
     roots = [v.node for v in program.fetches if v.node is not None]
-    stack = [*roots, *program.targets, *(n for n in program.nodes if not n.op.is_pure)]
+    stack = [*roots, *program.targets, *(n for n in program.nodes if n.op.has_effect)]
     found = set(stack)
     while stack:
         node = stack.pop()

@@ -39,7 +39,7 @@ class Reuse:
     """How one node uses the buffer of a dying input.
 
     Attributes:
-        template: The node's expression with a last argument {out}.
+        template: The node's expression with {out} for the output.
         index: Which input's buffer takes the output.
         same: Inputs whose shapes must equal its own for that, to be tested when it runs.
     """
@@ -182,7 +182,7 @@ def _must_equal(node: Node, index: int, buffers: _Buffers) -> tuple[int, ...] | 
 
 @functools.cache
 def out_template(template: str) -> str | None:
-    """Returns `template` with {out} as the last argument of its outermost ufunc, None without."""
+    """Returns `template` with {out} as the output of its outermost ufunc, None without."""
     names = {f"{{{i}}}": f"_{i}_" for i in range(3)}
     text = template
     for brace, name in names.items():
@@ -198,7 +198,7 @@ def out_template(template: str) -> str | None:
         return None
     if not isinstance(getattr(np, function, None), np.ufunc):
         return None
-    written = ", ".join([*map(ast.unparse, arguments), "{out}"])
+    written = ", ".join([*map(ast.unparse, arguments), "out={out}"])
     for brace, name in names.items():
         written = written.replace(name, brace)
     return f"xp.{function}({written})"

@@ -9,7 +9,7 @@ import numpy as np
 from flowscope.ops.random import DEFAULT_GRAPH_SEED, NAME_SEEDS
 
 
-def generator(run: tuple[int | None, int, int], op_seed: int) -> Any:
+def generator(run: tuple[int | None, int, int], op_seed: int, path: int = 0) -> Any:
     """Returns the generator of one invocation of a random op.
 
     Where the graph has no seed, an op with a seed of its own draws the same numbers in every
@@ -21,11 +21,12 @@ def generator(run: tuple[int | None, int, int], op_seed: int) -> Any:
     Args:
         run: (graph seed or None, the session's entropy, number of the run in its session).
         op_seed: The op's own seed, or one that follows from its name: see `NAME_SEEDS`.
+        path: Tells the calls of a function apart that the op stands in; 0 outside of functions.
     """
     graph_seed, entropy, number = run
     mask = (1 << 64) - 1
     if graph_seed is None:
         graph_seed = DEFAULT_GRAPH_SEED if op_seed < NAME_SEEDS else entropy
     return np.random.Generator(
-        np.random.Philox(key=[graph_seed & mask, op_seed & mask], counter=[0, 0, 0, number])
+        np.random.Philox(key=[graph_seed & mask, op_seed & mask], counter=[0, 0, path, number])
     )

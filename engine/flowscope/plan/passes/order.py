@@ -6,7 +6,9 @@ import dataclasses
 import heapq
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.plan.program import Node, Program
+from flowscope.graph.dtypes import resource
+from flowscope.graph.operation import where
+from flowscope.plan.program import Node, Program, Value
 
 
 def order(program: Program) -> Program:
@@ -34,12 +36,21 @@ def _count_versions(nodes: list[Node]) -> None:
     """Notes on every node that touches state which write of each variable it comes after."""
     writes: dict[Node, int] = {}
     for node in nodes:
+        if node.op.writes_state and any(_is_fed_handle(v) for v in node.inputs):
+            facts = where(node.origins[0]) if node.origins else {}
+            raise InvalidArgumentError(
+                "a variable that is fed cannot be written in the same step"
+            ).located(op=node.name, op_type=node.op.type, **facts)
         handles = node.handles
         if not handles:
             continue
         node.versions = tuple([writes.get(h, 0) for h in handles])
         if node.op.writes_state:
             writes.update((h, writes.get(h, 0) + 1) for h in handles)
+
+
+def _is_fed_handle(value: Value) -> bool:
+    return value.node is None and value.spec.dtype is resource
 
 
 def _sorted(nodes: list[Node], position: dict[Node, int]) -> list[Node]:

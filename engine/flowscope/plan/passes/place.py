@@ -112,7 +112,7 @@ class _Placer:
             )
         facts = where(node.origins[0]) if node.origins else {}
         error = InvalidArgumentError(f"{what}; this session has {names}{hint}")
-        return error.located(op=node.name, op_type=node.op.type, **facts)  # type: ignore[return-value]
+        return error.located(op=node.name, op_type=node.op.type, **facts)
 
 
 def _wish(node: Node) -> str:

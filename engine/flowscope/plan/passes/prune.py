@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import resource
-from flowscope.graph.operation import Operation, Tensor, where
+from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.program import Node, Program, Value
 
 
@@ -58,11 +57,6 @@ def _connect(nodes: dict[Operation, Node], values: dict[Tensor, Value]) -> None:
         if op.inputs:
             taken = op.inputs[: op.definition.kernel_inputs]
             node.inputs = tuple([values[t] for t in taken])
-            written = node.inputs[0]
-            if node.op.writes_state and written.node is None:
-                raise InvalidArgumentError(
-                    "a variable that is fed cannot be written in the same step"
-                ).located(op=op.name, op_type=op.type, **where(op))
         if op.control_inputs:
             node.control = tuple([nodes[c] for c in op.control_inputs if c in nodes])
 

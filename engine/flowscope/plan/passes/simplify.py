@@ -4,11 +4,12 @@ Three rules, tried on every node whose outputs follow from its inputs alone:
 
 - *forward*: an output that equals an input bit by bit (`Op.forwards`) is that input;
 - *fold*: a node of constants alone becomes a constant, computed by its own kernel;
-- *merge*: two nodes with the same op, inputs, control inputs, device wish and colocation are one.
+- *merge*: two nodes with the same op, inputs, control inputs, device wish and colocation are one;
+  so are two reads of a variable between which the step does not write it.
 
-Nodes that nothing needs any more are left out. Nothing here changes a bit of any result, and
-stateful, random and blocking ops are left alone. A node that stays remembers the operations of all
-that were merged into it.
+Nodes that nothing needs any more are left out. Nothing here changes a bit of any result, and what
+has effects, draws random numbers or may block is left alone. A node that stays remembers the
+operations of all that were merged into it.
 
 Source: value numbering, Click 1995, "Global code motion, global value numbering".
 """
@@ -68,11 +69,17 @@ class _Simplifier:
             node.inputs = tuple([self._same.get(v, v) for v in node.inputs])
         if self._instead and node.control:
             node.control = self._standing(node.control)
+        if node.op.reads_state and not node.op.has_effect:
+            return self._standing_for(node, node)
         if not node.op.is_pure or not node.outputs or node.op.type == "Placeholder":
             return node
         if self._forwarded(node):
             return None
-        stands = self._merged(self._folded(node))
+        return self._standing_for(node, self._folded(node))
+
+    def _standing_for(self, node: Node, candidate: Node) -> Node:
+        key = _key(candidate)
+        stands = candidate if key is None else self._seen.setdefault(key, candidate)
         if stands is not node:
             self._replace(node, stands, stands.outputs)
         return stands
@@ -141,10 +148,6 @@ class _Simplifier:
             return None  # it will fail, or not, when it runs
         return value if value.nbytes <= FOLD_BYTES else None
 
-    def _merged(self, node: Node) -> Node:
-        key = _key(node)
-        return node if key is None else self._seen.setdefault(key, node)
-
 
 def _key(node: Node) -> Hashable | None:
     """Returns what two nodes have in common that compute the same; None if that cannot be said."""
@@ -157,7 +160,8 @@ def _key(node: Node) -> Hashable | None:
             return None
         op = (node.op.dtype, array.shape, array.tobytes())
     colocation = node.origins[0].colocation if node.origins else ()
-    key = (type(node.op), op, node.inputs, frozenset(node.control), node.requested, colocation)
+    context = frozenset(node.control), node.requested, colocation
+    key = (type(node.op), op, node.inputs, node.versions, *context)
     try:
         hash(key)
     except TypeError:

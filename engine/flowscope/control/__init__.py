@@ -1,0 +1,4 @@
+"""Control: operations that own blocks - bodies of functions.
+
+In: Python functions of tensors. Out: operations that own a sub-graph, and call it. Called by users.
+"""
