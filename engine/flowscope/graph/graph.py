@@ -70,6 +70,8 @@ class Graph(WrittenForms):
         self.edits = 0
         self._edited: list[weakref.ref[Operation]] = []
         self._operations: list[Operation] = []
+        self._next_id = 0
+        self._next_order = 0
         self._by_name: dict[str, Operation] = {}
         self._names: dict[str, int] = {}
         self._collections: dict[Any, list[Any]] = {}
@@ -125,7 +127,7 @@ class Graph(WrittenForms):
         full = name[:-1] if name and name[-1] == "/" else self.unique_name(name or definition.type)
         op = Operation(
             self,
-            len(self._operations),
+            self._next_id,
             definition,
             full,
             inputs,
@@ -136,6 +138,9 @@ class Graph(WrittenForms):
             self._block,
             self._colocation,
         )
+        op.order = self._next_order
+        self._next_id += 1
+        self._next_order += 1
         op.forward = self._forward
         if self._gradients:
             op.gradient = self._gradients.get(definition.type, "")

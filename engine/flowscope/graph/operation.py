@@ -81,7 +81,7 @@ class Tensor(Overloads):
 
     def consumers(self) -> list[Operation]:
         """Returns the operations that take it as an input, in order of creation."""
-        return [op for op in self.graph.get_operations()[self.op.id + 1 :] if self in op.inputs]
+        return [op for op in self.graph.get_operations() if self in op.inputs]
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
         """Runs it in `session` (by default the default session) and returns its value."""
@@ -149,7 +149,8 @@ class Operation:
 
     Attributes:
         graph: The graph that owns it.
-        id: Its position in the graph; later operations have higher ones.
+        id: Its number in the graph, in order of creation; never used twice.
+        order: Its place in program order, a number: what runs first where effects meet.
         definition: The `Op` with its attributes.
         name: Unique in the graph.
         inputs: Tensors it takes.
@@ -175,6 +176,7 @@ class Operation:
         "id",
         "inputs",
         "name",
+        "order",
         "origin",
         "outputs",
     )
@@ -195,6 +197,7 @@ class Operation:
     ) -> None:
         self.graph = graph
         self.id = id
+        self.order = id
         self.definition = definition
         self.name = name
         self.inputs = inputs
