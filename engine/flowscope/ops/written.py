@@ -8,7 +8,12 @@ from typing import Any
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.written.meta import Kind
-from flowscope.ops.variables import Variable, VariableAggregation, VariableSynchronization
+from flowscope.ops.variables import (
+    SaveSliceInfo,
+    Variable,
+    VariableAggregation,
+    VariableSynchronization,
+)
 
 
 def variable_def(variable: Variable) -> dict[str, Any]:
@@ -22,6 +27,9 @@ def variable_def(variable: Variable) -> dict[str, Any]:
         "synchronization": variable.synchronization.name,
         "aggregation": variable.aggregation.name,
     }
+    part = variable._save_slice_info
+    if part is not None:
+        facts["part"] = [part.full_name, part.spec]
     if variable.constraint is not None:
         facts["skipped"] = [f'the constraint of "{variable.op.name}": it is a Python function']
     return facts
@@ -49,7 +57,20 @@ def variable_of(facts: dict[str, Any], find: Callable[[str], Any]) -> Variable:
     variable.constraint = None
     variable.synchronization = _member(VariableSynchronization, facts, "synchronization")
     variable.aggregation = _member(VariableAggregation, facts, "aggregation")
+    if "part" in facts:
+        variable._save_slice_info = _part(variable, facts)
     return variable
+
+
+def _part(variable: Variable, facts: dict[str, Any]) -> SaveSliceInfo:
+    """Returns which part of a whole a variable is; the whole's name follows the variable's."""
+    match facts["part"]:
+        case [str(full_name), str(spec)]:
+            prefix = variable.handle.name.removesuffix(facts["handle"])
+            return SaveSliceInfo.from_spec(spec, prefix + full_name)
+    raise InvalidArgumentError(
+        f"expected [name, slice] as a variable's part, got {facts['part']!r}"
+    )
 
 
 def _found(facts: dict[str, Any], key: str, find: Callable[[str], Any], kind: type) -> Any:

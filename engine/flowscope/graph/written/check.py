@@ -143,8 +143,8 @@ def _definitions(nodes: Sequence[NodeDef]) -> list[Op]:
     return [_definition(n, known[n.op]) for n in nodes]
 
 
-def _definition(node: NodeDef, op: type[Op]) -> Op:
-    fields = {f.name: f for f in dataclasses.fields(op) if f.init}  # type: ignore[arg-type]
+def _definition(node: NodeDef, op: Any) -> Op:
+    fields = {f.name: f for f in dataclasses.fields(op) if f.init}
     unknown = sorted(set(node.attr) - set(fields))
     if unknown:
         raise _error(

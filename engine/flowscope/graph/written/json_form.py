@@ -191,14 +191,14 @@ def _read_node(facts: Any, where: str, places: list[Place]) -> NodeDef:
 def _read_attributes(facts: dict[str, Any], where: str) -> dict[str, Any]:
     out = {}
     for name, value in facts.items():
-        out[name] = _at(lambda v=value: decode(v), f"{where}, attribute {name!r}")
+        out[name] = _at(decode, value, f"{where}, attribute {name!r}")
     return out
 
 
 def _read_outputs(facts: dict[str, Any], where: str) -> list[Output] | None:
     if "outputs" not in facts:
         return None
-    return [_at(lambda o=o: _output(o), where) for o in take(facts, "outputs", list, where)]
+    return [_at(_output, o, where) for o in take(facts, "outputs", list, where)]
 
 
 def _output(facts: Any) -> Output:
@@ -242,8 +242,8 @@ def _no_others(facts: Iterable[str], known: frozenset[str], where: str) -> None:
         raise InvalidArgumentError(f"{where} has parts that are not known here: {others}")
 
 
-def _at(read: Callable[[], Any], where: str) -> Any:
+def _at(read: Callable[[Any], Any], value: Any, where: str) -> Any:
     try:
-        return read()
+        return read(value)
     except InvalidArgumentError as e:
         raise InvalidArgumentError(f"{where}: {e.message}") from None

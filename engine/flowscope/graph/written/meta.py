@@ -15,6 +15,7 @@ from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError
 from flowscope.graph.graph import Graph
+from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.written.build import Imported, import_nodes
 from flowscope.graph.written.definition import GraphDef, NodeDef, as_graph_def
@@ -174,9 +175,9 @@ class _Writer:
             return {kind: value.name} if self._has(op.name) else None
         if id(value) in self._numbers:
             return {"object": self._numbers[id(value)]}
-        for kind in kinds.values():
-            if type(value) is kind.cls:
-                return self._object(kind, value)
+        for known in kinds.values():
+            if type(value) is known.cls:
+                return self._object(known, value)
         return {"value": encode(value)}
 
     def _object(self, kind: Kind, value: Any) -> dict[str, Any] | None:
@@ -211,8 +212,9 @@ def _map_references(facts: dict[str, Any], change: Callable[[str], str]) -> dict
 
 #: Facts of objects and entries that are names of operations or tensors.
 _REFERENCES = frozenset(
-    ("tensor", "operation", "handle", "initial_value", "initializer", "snapshot")
-)
+    ("tensor", "operation", "handle", "initial_value", "initializer", "snapshot",
+     "values", "indices", "dense_shape")
+)  # fmt: skip
 
 
 def _stripped(node: NodeDef, scope: str) -> NodeDef:
@@ -279,3 +281,22 @@ def _value(key: str, entry: dict[str, Any], imported: Imported, objects: list[An
         case {"value": value, **others} if not others:
             return decode(value)
     raise InvalidArgumentError(f"collection {key!r}: expected an entry, got {json.dumps(entry)}")
+
+
+# -- slices ---------------------------------------------------------------------------------------
+
+
+def _write_slices(slices: IndexedSlices) -> dict[str, Any]:
+    shape = slices.dense_shape
+    facts = {"values": slices.values.name, "indices": slices.indices.name}
+    return facts if shape is None else facts | {"dense_shape": shape.name}
+
+
+def _read_slices(facts: dict[str, Any], find: Callable[[str], Any]) -> IndexedSlices:
+    parts = [facts.get(k) for k in ("values", "indices", "dense_shape")]
+    if not all(isinstance(p, str | None) for p in parts) or None in parts[:2]:
+        raise InvalidArgumentError(f"expected slices of tensors, got {json.dumps(facts)}")
+    return IndexedSlices(*[None if p is None else find(p) for p in parts])
+
+
+register_kind(Kind("slices", IndexedSlices, _write_slices, _read_slices))

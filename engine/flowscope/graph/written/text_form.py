@@ -76,7 +76,8 @@ def _device(device: str) -> str:
 
 
 def _attributes(node: NodeDef, exact: bool) -> list[str]:
-    usual = defaults(all_ops().get(node.op, Op))
+    known: Any = all_ops().get(node.op, Op)
+    usual = defaults(known)
     out = []
     for name, value in node.attr.items():
         if is_implied(node.op, name, node.attr):
@@ -98,18 +99,19 @@ def is_implied(op_type: str, attribute: str, known: dict[str, Any]) -> bool:
 
 
 @functools.cache
-def defaults(op: type[Op]) -> dict[str, str]:
+def defaults(op: Any) -> dict[str, str]:
     """Returns the texts of the attributes that an op type has by default."""
     return {name: write(value, True) for name, value in _defaults(op).items()}
 
 
 def default_values(op_type: str) -> dict[str, Any]:
     """Returns the attributes that an op type has by default; none for one that is not known."""
-    return _defaults(all_ops().get(op_type, Op))
+    known: Any = all_ops().get(op_type, Op)
+    return _defaults(known)
 
 
 @functools.cache
-def _defaults(op: type[Op]) -> dict[str, Any]:
+def _defaults(op: Any) -> dict[str, Any]:
     if not dataclasses.is_dataclass(op):
         return {}
     return {f.name: f.default for f in dataclasses.fields(op) if _has_default(f)}

@@ -29,7 +29,6 @@ import numpy as np
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Literal
 from flowscope.graph.dtypes import ALL, DType, of_numpy
-from flowscope.graph.op import Op
 
 _DTYPES = {d.name: d for d in ALL}
 _PLAIN = frozenset({type(None), bool, int, str})
@@ -118,7 +117,8 @@ def from_bytes(data: bytes, dtype: DType, shape: tuple[int, ...]) -> Any:
 def from_base64(text: Any) -> bytes:
     """Returns the bytes; raises InvalidArgumentError if `text` is no base64."""
     try:
-        return base64.b64decode(text, validate=True)
+        data: bytes = base64.b64decode(text, validate=True)
+        return data
     except (binascii.Error, TypeError, ValueError):
         raise InvalidArgumentError(f"expected base64, got {_short(text)}") from None
 
@@ -214,7 +214,7 @@ _NUMBERS: dict[Any, tuple[type, ...]] = {
 
 
 @functools.cache
-def field_types(op: type[Op]) -> dict[str, Any]:
+def field_types(op: Any) -> dict[str, Any]:
     """Returns the types of an op's fields by name; empty where they cannot be worked out."""
     try:
         return typing.get_type_hints(op)
