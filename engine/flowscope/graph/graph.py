@@ -13,6 +13,7 @@ from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.origin import Origin, capture
+from flowscope.graph.summary import summary
 from flowscope.graph.written.forms import WrittenForms
 
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
@@ -510,7 +511,8 @@ class Graph(WrittenForms):
         return use_graph(self)
 
     def __repr__(self) -> str:
-        return f"<fs.Graph: {len(self._operations)} operations>"
+        trained = self._collections.get("trainable_variables", ())
+        return f"<fs.Graph: {summary(self._operations, trained)}>"
 
 
 def _merged(outer: str, inner: str) -> str:

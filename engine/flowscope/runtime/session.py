@@ -22,6 +22,7 @@ from flowscope.errors import (
 from flowscope.graph import default
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, runner
+from flowscope.graph.summary import counted
 from flowscope.graph.written.definition import GraphDef
 from flowscope.ops.state import ReadVariable
 from flowscope.plan.plan import Mode, Plan, Request, make_plan
@@ -395,8 +396,16 @@ class Session:
         self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"{self.steps} steps"
-        return f"<fs.{type(self).__name__}: {len(self.graph)} operations, {state}>"
+        devices = ", ".join(d.name.rpartition("/device:")[2] for d in self.devices)
+        parts = [
+            f"graph of {counted(len(self.graph), 'operation')}",
+            f"on {devices}",
+            f"{counted(self.steps, 'step')} done",
+            counted(len(self._calls), "plan"),
+        ]
+        if self._closed or self.gate.state != "open":
+            parts.append("closed" if self._closed else self.gate.state)
+        return f"<fs.{type(self).__name__}: {', '.join(parts)}>"
 
 
 class InteractiveSession(Session):
