@@ -10,6 +10,7 @@ import numpy as np
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import to_array
 from flowscope.graph.dtypes import DType, resource, string
+from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, is_known, text
@@ -32,6 +33,26 @@ def converter(tensor: Tensor) -> Converter:
     if spec.dtype is not string and is_known(spec.shape):
         return _static(tensor, spec)
     return lambda value: _checked(tensor, spec, value)
+
+
+def without_slices(feed_dict: Any) -> dict[Any, Any] | None:
+    """Returns the feeds with those for `IndexedSlices` taken apart; None if there are none."""
+    if not feed_dict or not any(isinstance(key, IndexedSlices) for key in feed_dict):
+        return None
+    out: dict[Any, Any] = {}
+    for key, value in feed_dict.items():
+        if not isinstance(key, IndexedSlices):
+            out[key] = value
+            continue
+        parts = [key.values, key.indices, key.dense_shape]
+        wanted = parts if key.dense_shape is not None else parts[:2]
+        if not isinstance(value, tuple) or not len(wanted) <= len(value) <= 3:
+            raise InvalidArgumentError(
+                f'cannot feed the slices "{key.name}": expected fs.IndexedSlicesValue or a tuple '
+                f"of {len(wanted)} arrays, got {type(value).__name__}"
+            )
+        out.update(zip(wanted, value))
+    return out
 
 
 def _scalar(tensor: Tensor, spec: Spec) -> Converter:

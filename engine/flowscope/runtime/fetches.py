@@ -7,6 +7,7 @@ from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError
 from flowscope.graph.graph import Graph
+from flowscope.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from flowscope.graph.operation import Operation, Tensor
 
 #: Puts a structure together from the values of all fetched tensors.
@@ -44,6 +45,8 @@ class Flattened:
             return self._mapping(fetches)
         if isinstance(fetches, list | tuple):
             return self._sequence(fetches)
+        if isinstance(fetches, IndexedSlices):
+            return self._slices(fetches)
         if fetches is None:
             raise DTypeError(
                 "expected a tensor, an operation, a name or a structure of them to fetch, got None"
@@ -62,6 +65,13 @@ class Flattened:
             return lambda values: None
         i = self._position.setdefault(element, len(self._position))
         return lambda values: values[i]
+
+    def _slices(self, fetches: IndexedSlices) -> Rebuild:
+        values, indices = self._flatten(fetches.values), self._flatten(fetches.indices)
+        if fetches.dense_shape is None:
+            return lambda found: IndexedSlicesValue(values(found), indices(found))
+        shape = self._flatten(fetches.dense_shape)
+        return lambda found: IndexedSlicesValue(values(found), indices(found), shape(found))
 
     def _mapping(self, fetches: Mapping[Any, Any]) -> Rebuild:
         parts = {k: self._flatten(v) for k, v in fetches.items()}

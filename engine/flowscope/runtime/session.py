@@ -30,7 +30,7 @@ from flowscope.runtime import interrupt
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions
 from flowscope.runtime.devices import Device, local_devices
 from flowscope.runtime.failures import located_failure
-from flowscope.runtime.feeds import Converter, converter
+from flowscope.runtime.feeds import Converter, converter, without_slices
 from flowscope.runtime.fetches import Flattened, Rebuild, structure_key
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.generators import generator
@@ -174,6 +174,9 @@ class Session:
         except TypeError:
             raise _bad_key(fetches, feed_dict) from None
         if call is None or (call.edits != self.graph.edits and not call.is_current(self.graph)):
+            apart = without_slices(feed_dict)
+            if apart is not None:
+                return self.run(fetches, apart, options, run_metadata)
             call = self._plan(key, fetches, feed_dict or {}, mode)
         if feed_dict:
             feeds = tuple([c(v) for c, v in zip(call.converters, feed_dict.values(), strict=True)])
