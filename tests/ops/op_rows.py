@@ -342,7 +342,7 @@ row("stack", lambda x, y: fs.stack([x, y]), lambda x, y: np.stack([x, y]), In(),
 row("stack_last", lambda x, y: fs.stack([x, y], -1), lambda x, y: np.stack([x, y], -1), In(), In())
 row("stack_scalars", lambda x, y: fs.stack([x, y, 1.0]), lambda x, y: np.array([x, y, 1], x.dtype), In(()), In(()))
 row("packed_list", lambda x: fs.add(x, [[1.0, x[0, 1], 2.0]]), lambda x: x + np.array([[1, x[0, 1], 2]], x.dtype), In())
-row("unstack_into_one", lambda x: fs.unstack(x), lambda x: [x[0]], In((1, 3)))
+row("unstack_into_one", lambda x: fs.unstack(x, 1), lambda x: [x[0]], In((1, 3)))
 row("split_into_one", lambda x: fs.split(x, 1), lambda x: [x], In())
 row("split_sizes_into_one", lambda x: fs.split(x, [2]), lambda x: [x], In(), static=True)
 row("unstack", lambda x: fs.unstack(x, 2), lambda x: list(x), In())
