@@ -2,7 +2,7 @@
 
 Operations between xs and ys are visited from the last to the first; each op's gradient turns the
 cotangents of its outputs into cotangents of its inputs, and what several consumers send is summed.
-Creation order is a topological order, so a heap by operation id is all the bookkeeping there is.
+Program order puts dependencies first, so a heap by place is all the bookkeeping there is.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from flowscope.graph.dtypes import resource
 from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor, forward_facts, where
+from flowscope.graph.order import in_order
 from flowscope.graph.shapes import as_dims, compatible, text
 from flowscope.ops.arrays import zeros_like
 from flowscope.ops.flow import tuple as gated_tuple
@@ -29,7 +30,7 @@ Cotangents = Sequence[Cotangent | None]
 
 
 class Sweep:
-    """Pending cotangents per tensor, operations in a heap by descending id.
+    """Pending cotangents per tensor, operations in a heap, the last ones first.
 
     Args:
         xs, ys: Where it ends and begins.
@@ -46,7 +47,8 @@ class Sweep:
         colocate: bool,
         gate: bool,
     ) -> None:
-        self._between, self._reached = _between(xs, ys, stopped)
+        between, self._reached = _between(xs, ys, stopped)
+        self._place = {op: i for i, op in enumerate(between)}
         self._stopped = stopped
         self._colocate = colocate
         self._gate = gate
@@ -58,9 +60,9 @@ class Sweep:
         """Adds to a tensor's cotangent; its operation will be visited."""
         self._pending.setdefault(tensor, []).append(cotangent)
         op = tensor.op
-        if op in self._between and op not in self._queued and tensor not in self._stopped:
+        if op in self._place and op not in self._queued and tensor not in self._stopped:
             self._queued.add(op)
-            heapq.heappush(self._heap, (-op.id, op))
+            heapq.heappush(self._heap, (-self._place[op], op))
 
     def total(self, tensor: Tensor) -> Cotangent | None:
         """Returns the sum of what arrived, as one; None where nothing did."""
@@ -176,19 +178,19 @@ def _checked(op: Operation, results: Cotangents) -> Cotangents:
 
 def _between(
     xs: Sequence[Tensor], ys: Sequence[Tensor], stopped: set[Tensor]
-) -> tuple[set[Operation], set[Tensor]]:
-    """Returns the operations through which a path leads from an x to a y, and x's and its tensors.
+) -> tuple[list[Operation], set[Tensor]]:
+    """Returns the operations on paths from an x to a y, in order, and x's and its tensors.
 
     A path may begin at a stopped x, but none leads through a stopped tensor.
     """
     reached: set[Tensor] = set(xs)
-    between: set[Operation] = set()
-    for op in sorted(ancestors(ys), key=lambda o: o.id):
+    between: list[Operation] = []
+    for op in in_order(ancestors(ys)):
         outputs = [t for t in op.outputs if t.spec.dtype.is_differentiable]
         if not outputs or not is_differentiable(op):
             continue
         if any(t in reached for t in op.inputs):
-            between.add(op)
+            between.append(op)
             reached.update(t for t in outputs if t not in stopped)
     return between, reached
 
