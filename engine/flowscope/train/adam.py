@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops import state, training
-from flowscope.ops.build import apply
+from flowscope.ops import training
+from flowscope.ops.flow import group
 from flowscope.ops.variables import Variable
-from flowscope.train.optimizer import Optimizer, as_dtype_of, hyperparameter
+from flowscope.train.rules import RuleOptimizer
+from flowscope.train.slots import as_dtype_of
 
 
-class AdamOptimizer(Optimizer):
+class AdamOptimizer(RuleOptimizer):
     """Adam: steps of the size of the learning rate, scaled by running moments of the gradient.
 
+    A sparse gradient counts as zeros in the rows that it does not have: these move too.
+
     Args:
-        learning_rate: Step size, a number or a scalar tensor.
+        learning_rate: Step size, a number, a scalar tensor, or a function that returns one.
         beta1: Decay of the first moment.
         beta2: Decay of the second moment.
         epsilon: Added to the root of the second moment.
         use_locking: Updates are always atomic per variable.
         name: Name of the update operation and the slots.
+        use_own_namescope_for_non_slot_vars: Whether the powers of the betas are named after the
+            optimizer, "<name>/beta1_power".
 
     Source: Kingma & Ba 2014, "Adam: A Method for Stochastic Optimization".
     """
@@ -34,49 +38,40 @@ class AdamOptimizer(Optimizer):
         epsilon: Any = 1e-8,
         use_locking: bool = False,
         name: str = "Adam",
+        use_own_namescope_for_non_slot_vars: bool = False,
     ) -> None:
-        super().__init__(use_locking, name)
-        self._given = (learning_rate, beta1, beta2, epsilon)
-        self._powers: dict[Graph, tuple[Variable, Variable]] = {}
+        hyper = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon": epsilon}
+        super().__init__(training.ApplyAdam(), {"m": 0.0, "v": 0.0}, hyper, use_locking, name)
+        self._prefix = f"{name}/" if use_own_namescope_for_non_slot_vars else ""
+        self._powers: list[Variable] = []
+        self._power_values: list[Tensor] = []
 
     def _create_slots(self, var_list: list[Variable]) -> None:
         first = min(var_list, key=lambda v: v.name)
-        if first.graph not in self._powers:
-            with first.graph.name_scope(None), first.graph.colocate_with(first.op):
-                self._powers[first.graph] = (
-                    Variable(
-                        self._given[1], trainable=False, name="beta1_power", dtype=first.dtype
-                    ),
-                    Variable(
-                        self._given[2], trainable=False, name="beta2_power", dtype=first.dtype
-                    ),
-                )
-        for v in var_list:
-            self._zeros_slot(v, "m")
-            self._zeros_slot(v, "v")
+        self._powers = [
+            self._create_non_slot_variable(
+                lambda beta=beta: self._call_if_callable(self._hyper[beta]),
+                f"{self._prefix}{beta}_power",
+                first,
+            )
+            for beta in ("beta1", "beta2")
+        ]
+        super()._create_slots(var_list)
 
-    def _prepare(self, graph: Graph) -> None:
-        names = ("learning_rate", "beta1", "beta2", "epsilon")
-        self._hyper = [hyperparameter(v, n) for v, n in zip(self._given, names, strict=True)]
-        self._power_values = [p.value() for p in self._powers[graph]]
+    def _prepare(self) -> None:
+        super()._prepare()
+        self._power_values = [p.value() for p in self._powers]
 
-    def _apply_dense(self, grad: Tensor, var: Variable, together: str) -> Operation:
-        m, v = self._slots["m"][var], self._slots["v"][var]
-        numbers = [as_dtype_of(t, var) for t in (*self._power_values, *self._hyper)]
-        op = training.ApplyAdam(group=together)
-        return apply(op, var.handle, m.handle, v.handle, *numbers, grad).op
+    def _op_numbers(self) -> list[Tensor]:
+        return [*self._power_values, *self._numbers]
 
-    def _finish(self, updates: list[Operation], together: str) -> list[Operation]:
-        graph = updates[0].graph
+    def _finish(self, update_ops: list[Operation], name_scope: str) -> Operation:
         done = []
-        with graph.control_dependencies(updates):
+        with self._powers[0].graph.control_dependencies(update_ops):
             for power, value, beta in zip(
-                self._powers[graph], self._power_values, self._hyper[1:3], strict=True
+                self._powers, self._power_values, self._numbers[1:3], strict=True
             ):
-                product = value * as_dtype_of(beta, power)
-                op = state.AssignVariable(group=together)
-                done.append(apply(op, power.handle, product, name="Assign").op)
-        return done
-
-    def _other_variables(self) -> list[Variable]:
-        return [v for powers in self._powers.values() for v in powers]
+                with power.graph.colocate_with(power.op):
+                    product = value * as_dtype_of(beta, power)
+                    done.append(power.assign(product, read_value=False))
+        return group(*update_ops, *done, name=name_scope)

@@ -1,22 +1,18 @@
-"""Plain gradient descent."""
+"""Plain gradient descent, and its proximal form."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph.graph import Graph
-from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops import training
-from flowscope.ops.build import apply
-from flowscope.ops.variables import Variable
-from flowscope.train.optimizer import Optimizer, as_dtype_of, hyperparameter
+from flowscope.train.rules import RuleOptimizer, check_sign
 
 
-class GradientDescentOptimizer(Optimizer):
+class GradientDescentOptimizer(RuleOptimizer):
     """var -= learning_rate * gradient.
 
     Args:
-        learning_rate: A number or a scalar tensor.
+        learning_rate: A number, a scalar tensor, or a function that returns one.
         use_locking: Updates are always atomic.
         name: Name of the update operation.
     """
@@ -24,12 +20,40 @@ class GradientDescentOptimizer(Optimizer):
     def __init__(
         self, learning_rate: Any, use_locking: bool = False, name: str = "GradientDescent"
     ) -> None:
-        super().__init__(use_locking, name)
-        self._learning_rate = learning_rate
+        hyper = {"learning_rate": learning_rate}
+        super().__init__(training.ApplyGradientDescent(), {}, hyper, use_locking, name)
 
-    def _prepare(self, graph: Graph) -> None:
-        self._rate = hyperparameter(self._learning_rate, "learning_rate")
 
-    def _apply_dense(self, grad: Tensor, var: Variable, together: str) -> Operation:
-        rate = as_dtype_of(self._rate, var)
-        return apply(training.ApplyGradientDescent(group=together), var.handle, rate, grad).op
+class ProximalGradientDescentOptimizer(RuleOptimizer):
+    """Gradient descent, then a step that minimizes the penalties: many weights become exactly 0.
+
+    Args:
+        learning_rate: A number, a scalar tensor, or a function that returns one.
+        l1_regularization_strength: Weight of the sum of absolute values; >= 0.
+        l2_regularization_strength: Weight of half the sum of squares; >= 0.
+        use_locking: Updates are always atomic.
+        name: Name of the update operation.
+
+    Raises:
+        InvalidArgumentError: if a strength is negative.
+
+    Source: Duchi & Singer 2009, "Efficient online and batch learning using forward backward
+        splitting".
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        l1_regularization_strength: Any = 0.0,
+        l2_regularization_strength: Any = 0.0,
+        use_locking: bool = False,
+        name: str = "ProximalGradientDescent",
+    ) -> None:
+        hyper = {
+            "learning_rate": learning_rate,
+            "l1_regularization_strength": l1_regularization_strength,
+            "l2_regularization_strength": l2_regularization_strength,
+        }
+        check_sign("l1_regularization_strength", l1_regularization_strength, 0)
+        check_sign("l2_regularization_strength", l2_regularization_strength, 0)
+        super().__init__(training.ApplyProximalGradientDescent(), {}, hyper, use_locking, name)

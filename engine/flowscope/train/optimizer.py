@@ -9,23 +9,30 @@ from flowscope.autodiff.gradients import gradients
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.graph import Graph
+from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops import state
-from flowscope.ops.arrays import zeros
-from flowscope.ops.build import apply
-from flowscope.ops.flow import group
+from flowscope.ops.flow import group, tuple as gated
 from flowscope.ops.variables import GraphKeys, Variable, trainable_variables
+from flowscope.train.groups import join_group
+from flowscope.train.slots import Slots
+
+#: What a gradient may be.
+Gradient = Tensor | IndexedSlices
 
 
-class Optimizer:
+class Optimizer(Slots):
     """Base class: a subclass says which slots a variable needs and which op applies an update.
 
-    All writes of one `apply_gradients` form a group: a step that is stopped has done all of them or
-    none.
+    A subclass defines `_create_slots`, `_prepare`, `_apply_dense`, perhaps `_apply_sparse` and
+    `_finish`. All writes of one `apply_gradients`, whoever adds them, form a group: a step that is
+    stopped has done all of them or none.
 
     Args:
         use_locking: Updates are always atomic per variable.
         name: Name of the update operation and of the slots.
+
+    Raises:
+        InvalidArgumentError: if the name is empty.
     """
 
     GATE_NONE = 0
@@ -33,11 +40,10 @@ class Optimizer:
     GATE_GRAPH = 2
 
     def __init__(self, use_locking: bool = False, name: str = "Optimizer") -> None:
-        del use_locking
         if not name:
             raise InvalidArgumentError("an optimizer needs a name")
-        self._name = name
-        self._slots: dict[str, dict[Variable, Variable]] = {}
+        super().__init__(name)
+        self._use_locking = use_locking
 
     def get_name(self) -> str:
         """Returns the name."""
@@ -45,7 +51,7 @@ class Optimizer:
 
     def minimize(
         self,
-        loss: Tensor,
+        loss: Any,
         global_step: Variable | None = None,
         var_list: Sequence[Variable] | None = None,
         gate_gradients: int = GATE_OP,
@@ -57,10 +63,11 @@ class Optimizer:
         """Returns an operation that updates the variables once so that `loss` falls.
 
         Args:
-            loss: A scalar, usually.
+            loss: A scalar, usually; or a function without arguments that returns one.
             global_step: Variable to which each update adds one.
             var_list: Variables to train; all trainable ones by default.
-            gate_gradients: `GATE_GRAPH` computes all gradients before any is used.
+            gate_gradients: `GATE_GRAPH` computes all gradients before any is used. Reads are
+                snapshots here, so `GATE_OP` and `GATE_NONE` are the same.
             aggregation_method: See `fs.AggregationMethod`.
             colocate_gradients_with_ops: See `fs.gradients`.
             name: Name of the operation.
@@ -84,40 +91,43 @@ class Optimizer:
 
     def compute_gradients(
         self,
-        loss: Tensor,
+        loss: Any,
         var_list: Sequence[Variable] | None = None,
         gate_gradients: int = GATE_OP,
         aggregation_method: int | None = None,
         colocate_gradients_with_ops: bool = False,
         grad_loss: Any = None,
-    ) -> list[tuple[Tensor | None, Variable]]:
-        """Returns (gradient, variable) pairs; None for a variable without influence."""
-        if callable(loss):
-            loss = loss()
-        loss = convert_to_tensor(loss)
-        variables = list(trainable_variables() if var_list is None else var_list)
+    ) -> list[tuple[Gradient | None, Variable]]:
+        """Returns (gradient, variable) pairs; None for a variable without influence.
+
+        Raises:
+            InvalidArgumentError: if there is nothing to train, or for an unknown gate.
+            DTypeError: if what is to be trained is no variable, or has whole numbers.
+        """
+        if gate_gradients not in (Optimizer.GATE_NONE, Optimizer.GATE_OP, Optimizer.GATE_GRAPH):
+            raise InvalidArgumentError(
+                "expected gate_gradients to be Optimizer.GATE_NONE, GATE_OP or GATE_GRAPH, "
+                f"got {gate_gradients!r}"
+            )
+        loss = convert_to_tensor(loss() if callable(loss) else loss)
+        variables = _flat(trainable_variables() if var_list is None else var_list)
         if not variables:
             raise InvalidArgumentError("there are no variables to train")
-        for v in variables:
-            if not isinstance(v, Variable):
-                raise DTypeError(f"expected variables to train, got {v!r}")
-        dtypes = {loss.name: loss.dtype} | {v.name: v.dtype for v in variables}
-        for name, dtype in dtypes.items():
-            if not dtype.is_differentiable:
-                raise DTypeError(f'expected a floating-point or complex "{name}", got {dtype}')
+        _check_differentiable(loss, variables)
         grads = gradients(
             loss,
             variables,
             grad_ys=grad_loss,
-            gate_gradients=gate_gradients == Optimizer.GATE_GRAPH,
             aggregation_method=aggregation_method,
             colocate_gradients_with_ops=colocate_gradients_with_ops,
         )
+        if gate_gradients == Optimizer.GATE_GRAPH and any(g is not None for g in grads):
+            grads = _all_before_any(grads)
         return list(zip(grads, variables, strict=True))
 
     def apply_gradients(
         self,
-        grads_and_vars: Iterable[tuple[Tensor | None, Variable]],
+        grads_and_vars: Iterable[tuple[Any, Variable]],
         global_step: Variable | None = None,
         name: str | None = None,
     ) -> Operation:
@@ -131,90 +141,102 @@ class Optimizer:
         Raises:
             InvalidArgumentError: if there is no gradient at all.
         """
-        pairs = [(g, v) for g, v in grads_and_vars]
-        used = [(convert_to_tensor(g, v.dtype), v) for g, v in pairs if g is not None]
-        if not used:
-            names = ", ".join(v.name for _, v in pairs) or "none"
-            raise InvalidArgumentError(f"no gradients were given for any variable: {names}")
+        used = _used(list(grads_and_vars))
         graph = used[0][1].graph
         with graph.control_dependencies(None):
             self._create_slots([v for _, v in used])
+        before = len(graph)
         with graph.name_scope(name or self._name) as scope:
-            together = scope.rstrip("/")
-            self._prepare(graph)
-            updates = [self._update(g, v, together) for g, v in used]
-            finish = self._finish(updates, together)
-            if global_step is not None:
-                with graph.control_dependencies(finish):
-                    one = convert_to_tensor(1, global_step.dtype, name="value")
-                    op = state.AssignAddVariable(group=together)
-                    finish = [apply(op, global_step.handle, one, name="global_step_update").op]
-        train_op = group(*updates, *finish, name=scope)
+            self._prepare()
+            updates = self._apply_all(used)
+            if global_step is None:
+                train_op = self._finish(updates, scope)
+            else:
+                finish = self._finish(updates, "update")
+                with graph.control_dependencies([finish]), graph.colocate_with(global_step.op):
+                    count = global_step.assign_add(1, name="global_step_update", read_value=False)
+                train_op = group(finish, count, name=scope)
+        join_group(graph.operations_since(before), scope.rstrip("/"))
         _collect_train_op(graph, train_op)
         return train_op
 
-    def _update(self, grad: Tensor, var: Variable, together: str) -> Operation:
-        with var.graph.name_scope(f"update_{var.op.name}"):
-            update = self._apply_dense(grad, var, together)
+    def _apply_all(self, grads_and_vars: list[tuple[Gradient, Variable]]) -> list[Operation]:
+        """Returns the operations that update all variables."""
+        return [self._update(g, v) for g, v in grads_and_vars]
+
+    def _update(self, grad: Gradient, var: Variable) -> Operation:
+        graph = var.graph
+        with graph.name_scope(f"update_{var.op.name}"), graph.colocate_with(var.op):
+            if isinstance(grad, IndexedSlices):
+                update = self._apply_sparse(grad, var)
+            else:
+                update = self._apply_dense(grad, var)
             if var.constraint is None:
                 return update
-            with var.graph.control_dependencies([update]):
-                return var._write(  # type: ignore[no-any-return]
-                    state.AssignVariable(group=together),
-                    var.constraint(var.read_value()),
-                    "constraint",
-                    False,
-                )
-
-    # -- slots ----------------------------------------------------------------------------------
-
-    def get_slot(self, var: Variable, name: str) -> Variable | None:
-        """Returns the slot `name` of `var`, None if there is none."""
-        return self._slots.get(name, {}).get(var)
-
-    def get_slot_names(self) -> list[str]:
-        """Returns the names of the slots, sorted."""
-        return sorted(self._slots)
-
-    def variables(self) -> list[Variable]:
-        """Returns all variables that the optimizer made."""
-        slots = [v for by_var in self._slots.values() for v in by_var.values()]
-        return sorted([*slots, *self._other_variables()], key=lambda v: v.name)
-
-    def _zeros_slot(self, var: Variable, slot_name: str) -> Variable:
-        slots = self._slots.setdefault(slot_name, {})
-        if var not in slots:
-            with var.graph.name_scope(None), var.graph.colocate_with(var.op):
-                suffix = "" if slot_name in _FIRST_SLOTS else "_1"
-                name = f"{var.op.name}/{self._name}{suffix}"
-                slots[var] = Variable(
-                    lambda: zeros(var.shape, var.dtype), trainable=False, name=name
-                )
-        return slots[var]
+            with graph.control_dependencies([update]):
+                allowed = var.constraint(var.read_value())
+                return var.assign(allowed, read_value=False)  # type: ignore[no-any-return]
 
     # -- for subclasses -------------------------------------------------------------------------
 
     def _create_slots(self, var_list: list[Variable]) -> None:
         """Makes the slots of the variables; called once per `apply_gradients`."""
 
-    def _prepare(self, graph: Graph) -> None:
+    def _prepare(self) -> None:
         """Makes the tensors that all updates share, such as the learning rate."""
 
-    def _apply_dense(self, grad: Tensor, var: Variable, together: str) -> Operation:
-        """Returns the operation that updates `var`; its writes carry the group `together`."""
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
+        """Returns the operation that updates `var`."""
         raise NotImplementedError
 
-    def _finish(self, updates: list[Operation], together: str) -> list[Operation]:
-        """Returns what must run after all updates: by default the updates themselves."""
-        del together
-        return updates
+    def _apply_sparse(self, grad: IndexedSlices, var: Variable) -> Operation:
+        """Returns the operation that updates `var`; by default the gradient is made dense."""
+        whole = IndexedSlices(grad.values, grad.indices, var.shape.as_list())
+        return self._apply_dense(convert_to_tensor(whole), var)
 
-    def _other_variables(self) -> list[Variable]:
-        return []
+    def _finish(self, update_ops: list[Operation], name_scope: str) -> Operation:
+        """Returns the operation `name_scope`, which is done when all updates are."""
+        return group(*update_ops, name=name_scope)
+
+    def _call_if_callable(self, param: Any) -> Any:
+        return param() if callable(param) else param
 
 
-#: Slots that carry the optimizer's bare name, as in TensorFlow: "w/Adam" is m, "w/Adam_1" is v.
-_FIRST_SLOTS = frozenset({"m", "momentum", "accumulator"})
+def _flat(var_list: Any) -> list[Any]:
+    """Returns variables; those that come in parts as their parts."""
+    if isinstance(var_list, Variable | Tensor) or not isinstance(var_list, Iterable):
+        return [var_list]
+    return [v for part in var_list for v in _flat(part)]
+
+
+def _check_differentiable(loss: Tensor, variables: list[Any]) -> None:
+    for v in variables:
+        if not isinstance(v, Variable):
+            raise DTypeError(f"expected variables to train, got {v!r}")
+    dtypes = {loss.name: loss.dtype} | {v.name: v.dtype for v in variables}
+    for name, dtype in dtypes.items():
+        if not dtype.is_differentiable:
+            raise DTypeError(f'expected a floating-point or complex "{name}", got {dtype}')
+
+
+def _all_before_any(grads: list[Any]) -> list[Any]:
+    """Returns gradients none of which can be had before all of them are."""
+    values = gated([g.values if isinstance(g, IndexedSlices) else g for g in grads])
+    return [
+        IndexedSlices(v, g.indices, g.dense_shape) if isinstance(g, IndexedSlices) else v
+        for g, v in zip(grads, values, strict=True)
+    ]
+
+
+def _used(pairs: list[tuple[Any, Variable]]) -> list[tuple[Gradient, Variable]]:
+    for _, v in pairs:
+        if not isinstance(v, Variable):
+            raise DTypeError(f"expected (gradient, variable) pairs, got {v!r} as a variable")
+    used = [(convert_to_tensor_or_indexed_slices(g, v.dtype), v) for g, v in pairs if g is not None]
+    if not used:
+        names = ", ".join(v.name for _, v in pairs) or "none"
+        raise InvalidArgumentError(f"no gradients were given for any variable: {names}")
+    return used
 
 
 def _collect_train_op(graph: Graph, op: Operation) -> None:
@@ -222,16 +244,4 @@ def _collect_train_op(graph: Graph, op: Operation) -> None:
         graph.add_to_collection(GraphKeys.TRAIN_OP, op)
 
 
-def hyperparameter(value: Any, name: str) -> Tensor:
-    """Returns a number, tensor or function (called now) as a tensor in the current name scope."""
-    return convert_to_tensor(value() if callable(value) else value, name=name)
-
-
-def as_dtype_of(value: Tensor, var: Variable) -> Tensor:
-    """Returns a hyperparameter in the variable's dtype."""
-    from flowscope.ops.elementwise import cast
-
-    return value if value.dtype is var.dtype else cast(value, var.dtype)
-
-
-__all__ = ["Optimizer", "as_dtype_of", "hyperparameter"]
+__all__ = ["Gradient", "Optimizer"]

@@ -1,0 +1,102 @@
+"""Slots: variables that accompany others, such as an optimizer's running averages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowscope.graph.constant import Convertible, convert_to_tensor
+from flowscope.graph.graph import Graph
+from flowscope.graph.operation import Tensor
+from flowscope.ops.arrays import fill
+from flowscope.ops.casting import cast
+from flowscope.ops.shaping import shape_of
+from flowscope.ops.variables import Variable
+
+
+class Slots:
+    """The variables that an optimizer keeps: slots, one per variable and name, and others.
+
+    Args:
+        name: What slots are called: "w/<name>", "w/<name>_1" and so on.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._slots: dict[str, dict[Variable, Variable]] = {}
+        self._non_slots: dict[tuple[str, Graph], Variable] = {}
+
+    def get_slot(self, var: Variable, name: str) -> Variable | None:
+        """Returns the slot `name` of `var`, None if there is none."""
+        return self._slots.get(name, {}).get(var)
+
+    def get_slot_names(self) -> list[str]:
+        """Returns the names of the slots, sorted."""
+        return sorted(self._slots)
+
+    def variables(self) -> list[Variable]:
+        """Returns all variables that were made, sorted by name."""
+        slots = [v for by_var in self._slots.values() for v in by_var.values()]
+        return sorted([*slots, *self._non_slots.values()], key=lambda v: v.name)
+
+    # -- for subclasses -------------------------------------------------------------------------
+
+    def _zeros_slot(self, var: Variable, slot_name: str, op_name: str) -> Variable:
+        """Returns the slot, made of zeros on first use; `op_name` follows the variable's name."""
+        return self._constant_slot(var, 0.0, slot_name, op_name)
+
+    def _get_or_make_slot(self, var: Variable, val: Any, slot_name: str, op_name: str) -> Variable:
+        """Returns the slot, made with the initial value `val` (or a function's) on first use."""
+        slots = self._slots.setdefault(slot_name, {})
+        if var not in slots:
+            slots[var] = make_slot(var, val, op_name)
+        return slots[var]
+
+    def _constant_slot(self, var: Variable, number: Any, slot_name: str, op_name: str) -> Variable:
+        return self._get_or_make_slot(var, lambda: filled_like(var, number), slot_name, op_name)
+
+    def _create_non_slot_variable(
+        self, initial_value: Any, name: str, colocate_with: Variable
+    ) -> Variable:
+        """Returns the variable `name` of the graph, made beside another on first use."""
+        key = (name, colocate_with.graph)
+        if key not in self._non_slots:
+            graph = colocate_with.graph
+            with graph.name_scope(None), graph.colocate_with(colocate_with.op):
+                self._non_slots[key] = Variable(initial_value, trainable=False, name=name)
+        return self._non_slots[key]
+
+    def _get_non_slot_variable(self, name: str, graph: Graph) -> Variable:
+        return self._non_slots[name, graph]
+
+
+def make_slot(var: Variable, initial_value: Any, name: str) -> Variable:
+    """Returns a new variable "<var's name>/<name>" on the device of `var`."""
+    with var.graph.name_scope(None), var.graph.colocate_with(var.op):
+        return Variable(
+            initial_value,
+            trainable=False,
+            name=f"{var.op.name}/{name}",
+            validate_shape=var.shape.is_fully_defined(),
+        )
+
+
+def filled_like(var: Variable, number: Any) -> Tensor:
+    """Returns a tensor of a variable's shape and dtype, every element `number`."""
+    is_tensor = isinstance(number, Tensor | Convertible)
+    value = as_dtype_of(convert_to_tensor(number, None if is_tensor else var.dtype), var)
+    if var.shape.is_fully_defined():
+        return fill(var.shape.as_list(), value)
+    return fill(shape_of(var.initialized_value()), value)
+
+
+def hyperparameter(value: Any, name: str) -> Tensor:
+    """Returns a number, tensor or function (called now) as a tensor in the current name scope."""
+    return convert_to_tensor(value() if callable(value) else value, name=name)
+
+
+def as_dtype_of(value: Tensor, var: Variable) -> Tensor:
+    """Returns a hyperparameter in the variable's dtype."""
+    return value if value.dtype is var.dtype else cast(value, var.dtype)
+
+
+__all__ = ["Slots", "as_dtype_of", "filled_like", "hyperparameter", "make_slot"]
