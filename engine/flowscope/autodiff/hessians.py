@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from flowscope.autodiff.aggregation import UnconnectedGradients
 from flowscope.autodiff.gradients import as_list, gradients, source
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.operation import Tensor, where
 from flowscope.graph.shapes import is_known, text
-from flowscope.ops.arrays import reshape, stack, unstack, zeros
+from flowscope.ops.arrays import reshape, stack, zeros
 
 __all__ = ["hessians"]
 
@@ -62,9 +64,8 @@ def _known_shape(x: Tensor) -> tuple[int, ...]:
 
 
 def _hessian(g: Tensor, x: Any, size: tuple[int, ...], options: dict[str, Any]) -> Tensor:
-    flat = reshape(g, [-1])
-    rows = unstack(flat, int(flat.shape[0]))
-    if not rows:
+    basis = np.eye(int(np.prod(size)), dtype=g.dtype.np_dtype)
+    if not len(basis):
         return zeros((*size, *size), g.dtype)
-    second = [convert_to_tensor(gradients(row, x, **options)[0]) for row in rows]
-    return reshape(stack(second), (*size, *size))
+    rows = [gradients(g, x, grad_ys=e.reshape(size), **options)[0] for e in basis]
+    return reshape(stack([convert_to_tensor(row) for row in rows]), (*size, *size))
