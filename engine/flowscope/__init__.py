@@ -18,6 +18,7 @@ from flowscope import (
     nest as nest,
     nn as nn,
     random as random,
+    test as test,
     train as train,
 )
 from flowscope.autodiff.custom_gradient import *
