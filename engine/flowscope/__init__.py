@@ -98,9 +98,12 @@ from flowscope.ops.flow import *
 from flowscope.ops.initializers import *
 from flowscope.ops.linalg import *
 from flowscope.ops.logical import *
+from flowscope.ops.partitioned import *
 from flowscope.ops.random import *
 from flowscope.ops.reductions import *
 from flowscope.ops.scatters import *
+from flowscope.ops.stitching import *
+from flowscope.ops.template import *
 from flowscope.ops.variable_scope import *
 from flowscope.ops.variables import *
 from flowscope.runtime.config import *

@@ -398,6 +398,10 @@ row("gather", fs.gather, lambda x, i: x[i], In((4, 2)), In(value=[[0, 3], [3, 3]
 row("gather_axis", lambda x, i: fs.gather(x, i, axis=-1), lambda x, i: x[:, i], In(), In(value=[2, 2, 0, 1], dtype="int64"))
 row("gather_scalar", fs.gather, lambda x, i: x[i], In((4,)), In(value=2, dtype="int32"))
 row("gather_none", fs.gather, lambda x, i: x[i], In((4, 2)), In((0,), dtype="int32"))
+row("dynamic_partition", lambda x, p: fs.dynamic_partition(x, p, 4), lambda x, p: [x[p == i] for i in range(4)], In((4, 2)), In(value=[2, 0, 2, 1], dtype="int32"), dynamic=True)
+row("dynamic_partition_matrix", lambda x, p: fs.dynamic_partition(x, p, 2), lambda x, p: [x[p == i] for i in range(2)], In((2, 3)), In(value=[[1, 0, 1], [0, 0, 1]], dtype="int32"), dtypes=(*F, "int32", "bool"), dynamic=True)
+row("dynamic_stitch", lambda a, b: fs.dynamic_stitch([[0, 3], [[2], [1]]], [a, b]), lambda a, b: np.stack([a[0], b[1, 0], b[0, 0], a[1]]), In((2, 2)), In((2, 1, 2)), rank=True)
+row("dynamic_stitch_fed", lambda a, i: fs.dynamic_stitch([i], [a]), lambda a, i: np.stack([0 * a[0], a[1], 0 * a[0], a[0]]), In((2, 2)), In(value=[3, 1], dtype="int32"), dynamic=True)
 row("gather_nd", fs.gather_nd, lambda x, i: x[i[:, 0], i[:, 1]], In((2, 3, 2)), In(value=[[0, 1], [1, 2], [0, 1]], dtype="int32"))
 row("gather_nd_one", fs.gather_nd, lambda x, i: x[1, 2], In((2, 3)), In(value=[1, 2], dtype="int32"))
 row("scatter_nd", lambda i, u: fs.scatter_nd(i, u, [4]), lambda i, u: np.array([0, u[0] + u[2], 0, u[1]], u.dtype),

@@ -285,10 +285,13 @@ def _values_read(op: Any) -> set[str]:
         definition.grad(*ends, *op.inputs)
         new = graph.operations_since(before)
     parameters = inspect.signature(definition.grad).parameters
-    names = [n for n, p in parameters.items() if p.kind is not p.VAR_POSITIONAL]
+    names = list(parameters)[2:]
+    *_, last = parameters.values()
+    if last.kind is last.VAR_POSITIONAL:
+        names += [last.name] * len(op.inputs)
     used = {t for o in new if o.type not in SHAPE_ONLY for t in o.inputs}
     found = {"y"} if used & set(op.outputs) else set()
-    return found | {n for n, t in zip(names[2:], op.inputs) if t in used}
+    return found | {n for n, t in zip(names, op.inputs) if t in used}
 
 
 #: Ops that the table cannot hold, and where they are tested.

@@ -355,6 +355,14 @@ def test_a_part_is_assigned_a_scalar_at_a_place_that_is_fed(sess):
     assert sess.run(v)[2].tolist() == [8, 0, 10, 11]
 
 
+def test_a_value_broadcasts_to_a_part(sess):
+    v = table()
+    row, column = v[1:].assign([1.0, 2.0, 3.0, 4.0]), v[:2, :2].assign([[5.0], [6.0]])
+    sess.run(v.initializer)
+    assert sess.run(row).tolist() == [[0, 1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4]]
+    assert sess.run(column).tolist() == [[5, 5, 2, 3], [6, 6, 3, 4], [1, 2, 3, 4]]
+
+
 def test_a_scalar_variable_is_assigned_as_a_whole_part(sess):
     v = fs.Variable(1.0)
     write = v[...].assign(5.0)
@@ -377,9 +385,9 @@ def test_a_part_that_does_not_fit_when_it_runs_changes_nothing(sess):
     write = v[1:].assign(x)
     sess.run(v.initializer)
     with pytest.raises(
-        ValueError, match=r"expected a value of shape \[2,4\], the part's, got \[4\]"
+        ValueError, match=r"expected a value of shape \[2,4\], the part's, got \[3\]"
     ):
-        sess.run(write.op, {x: np.ones(4)})
+        sess.run(write.op, {x: np.ones(3)})
     np.testing.assert_array_equal(sess.run(v), np.arange(12).reshape(3, 4))
 
 

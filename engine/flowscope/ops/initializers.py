@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import constant
 from flowscope.graph.dtypes import as_dtype, float32
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import as_dims, is_known, text
 from flowscope.ops.random import random_normal, random_uniform, truncated_normal
+from flowscope.ops.slicing import slice as slice_of
 
 __all__ = [
     "Constant",
@@ -48,21 +51,28 @@ class Initializer:
         Args:
             shape: Fully known shape.
             dtype: Element type; the initializer's own by default.
-            partition_info: Not used.
+            partition_info: For one part of a variable: `full_shape` and `var_offset` in the whole.
 
         Raises:
             InvalidArgumentError: if the shape is not fully known.
         """
-        del partition_info
         dims = as_dims(shape)
         if not is_known(dims):
             raise InvalidArgumentError(
                 f"an initial value needs a fully known shape, got {text(dims)}"
             )
-        return self._make(list(dims or ()), self.dtype if dtype is None else as_dtype(dtype))
+        dtype = self.dtype if dtype is None else as_dtype(dtype)
+        if partition_info is None:
+            return self._make(list(dims or ()), dtype)
+        return self._make_part(list(dims or ()), dtype, partition_info)
 
     def _make(self, shape: list[Any], dtype: Any) -> Tensor:
         raise NotImplementedError
+
+    def _make_part(self, shape: list[Any], dtype: Any, part: Any) -> Tensor:
+        """Returns one part of a variable's first value: by default as if it were a whole."""
+        del part
+        return self._make(shape, dtype)
 
 
 class Constant(Initializer):
@@ -81,6 +91,11 @@ class Constant(Initializer):
 
     def _make(self, shape: list[Any], dtype: Any) -> Tensor:
         return constant(self.value, dtype, shape, verify_shape=self.verify_shape)
+
+    def _make_part(self, shape: list[Any], dtype: Any, part: Any) -> Tensor:
+        if np.ndim(self.value) == 0:
+            return self._make(shape, dtype)
+        return slice_of(self._make(part.full_shape, dtype), part.var_offset, shape)
 
 
 class Zeros(Constant):
@@ -161,7 +176,13 @@ class VarianceScaling(Initializer):
         self.scale, self.mode, self.distribution, self.seed = scale, mode, distribution, seed
 
     def _make(self, shape: list[Any], dtype: Any) -> Tensor:
-        fan_in, fan_out = _fans(shape)
+        return self._scaled(shape, dtype, shape)
+
+    def _make_part(self, shape: list[Any], dtype: Any, part: Any) -> Tensor:
+        return self._scaled(shape, dtype, part.full_shape)
+
+    def _scaled(self, shape: list[Any], dtype: Any, whole: list[Any]) -> Tensor:
+        fan_in, fan_out = _fans(whole)
         fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[self.mode]
         variance = self.scale / max(1.0, fan)
         if self.distribution == "uniform":

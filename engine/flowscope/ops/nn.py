@@ -50,7 +50,6 @@ __all__ = [
     "bias_add",
     "dropout",
     "elu",
-    "embedding_lookup",
     "in_top_k",
     "l2_loss",
     "l2_normalize",
@@ -318,35 +317,6 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     x = convert_to_tensor(value)
     with x.graph.name_scope(name or "zero_fraction"):
         return reduce_mean(cast(equal(x, 0), dtypes.float32))
-
-
-def embedding_lookup(
-    params: Any,
-    ids: Any,
-    partition_strategy: str = "mod",
-    name: str | None = None,
-    validate_indices: bool = True,
-    max_norm: Any = None,
-) -> Tensor:
-    """Returns the rows of `params` that `ids` name.
-
-    Args:
-        params: A tensor or variable, or a list with one.
-        ids: Integers.
-        partition_strategy: Not used: there is one part.
-        name: Name of the operation.
-        validate_indices: Not used: they are always checked.
-        max_norm: Rows are scaled down to this norm at most.
-    """
-    from flowscope.ops.gathering import gather
-    from flowscope.ops.selection import clip_by_norm
-
-    if isinstance(params, list | tuple):
-        if len(params) != 1:
-            raise InvalidArgumentError(f"expected one table, got {len(params)}")
-        params = params[0]
-    rows = gather(params, ids, name=name or "embedding_lookup")
-    return rows if max_norm is None else clip_by_norm(rows, max_norm, [-1])
 
 
 @dataclass(frozen=True)

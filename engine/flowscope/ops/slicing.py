@@ -47,6 +47,7 @@ class StridedSlice(Op):
 
     key: tuple[Part, ...]
     views: ClassVar[Any] = (0,)
+    grad_reads: ClassVar[Any] = ("given",)
 
     @functools.cached_property
     def _fixed(self) -> Any:
@@ -89,6 +90,7 @@ class StridedSliceGrad(Op):
     """
 
     key: tuple[Part, ...]
+    grad_reads: ClassVar[Any] = ("given",)
 
     def infer(self, g: Spec, shape: Spec, *given: Spec) -> Spec:
         return Spec(g.dtype, shape.shape_value())

@@ -276,7 +276,7 @@ class ScatterVariable(Write):
 class AssignStridedSlice(Write):
     """Sets a part of a variable, by integers, slices and an ellipsis as in `StridedSlice`.
 
-    Shapes: variable s, value: the shape of variable[key], or a scalar
+    Shapes: variable s, value: what broadcasts to the shape of variable[key]
     Raises: InvalidArgumentError if an index is out of range.
     """
 
@@ -290,25 +290,30 @@ class AssignStridedSlice(Write):
             raise DTypeError(
                 f"expected a value of dtype {variable.dtype}, the variable's, got {value.dtype}"
             )
-        if value.shape != () and not compatible(part.shape, value.shape):
-            raise InvalidArgumentError(
-                f"expected a value of shape {text(part.shape)}, the part's, got {text(value.shape)}"
-            )
+        _check_fills(part.shape, value.shape)
         return variable.like()
 
     def kernel(self, xp: ArrayModule, state: Any, value: Array, *given: Array) -> Array:
         index = StridedSlice(self.key).index(given)
 
         def in_place(old: Array) -> None:
-            part = part_of(old, index)
-            if value.shape not in ((), part.shape):
-                raise InvalidArgumentError(
-                    f"expected a value of shape {text(part.shape)}, the part's, "
-                    f"got {text(value.shape)}"
-                )
+            _check_fills(part_of(old, index).shape, value.shape)
             old[index] = value
 
         return _changed(xp, state, in_place)
+
+
+def _check_fills(part: Dims, value: Dims) -> None:
+    """Raises InvalidArgumentError unless a value broadcasts to the part's shape."""
+    if part is None or value is None:
+        return
+    if len(value) > len(part) or not all(
+        v in (1, None) or p is None or v == p
+        for v, p in zip(reversed(value), reversed(part), strict=False)
+    ):
+        raise InvalidArgumentError(
+            f"expected a value of shape {text(part)}, the part's, got {text(value)}"
+        )
 
 
 def _changed(xp: ArrayModule, state: Any, in_place: Callable[[Array], None]) -> Array:

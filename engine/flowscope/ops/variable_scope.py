@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,8 +13,7 @@ from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import as_dtype, float32
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, as_dims, compatible, is_known, text
-from flowscope.ops.initializers import GlorotUniform, Zeros
+from flowscope.ops.variable_store import get
 from flowscope.ops.variables import (
     GraphKeys,
     Variable,
@@ -24,6 +24,7 @@ from flowscope.ops.variables import (
 __all__ = [
     "AUTO_REUSE",
     "VariableScope",
+    "create_partitioned_variables",
     "get_local_variable",
     "get_variable",
     "get_variable_scope",
@@ -59,9 +60,11 @@ class VariableScope:
         initializer: Any = None,
         regularizer: Any = None,
         caching_device: Any = None,
-        dtype: Any = float32,
-        name_scope: str = "",
+        partitioner: Any = None,
         custom_getter: Any = None,
+        name_scope: str = "",
+        dtype: Any = float32,
+        use_resource: Any = None,
         constraint: Any = None,
     ) -> None:
         self.reuse = reuse
@@ -69,7 +72,9 @@ class VariableScope:
         self.initializer = initializer
         self.regularizer = regularizer
         self.caching_device = caching_device
+        self.partitioner = partitioner
         self.dtype = as_dtype(dtype)
+        self.use_resource = use_resource
         self.original_name_scope = name_scope
         self.custom_getter = custom_getter
         self.constraint = constraint
@@ -86,6 +91,18 @@ class VariableScope:
         """Sets the default regularizer."""
         self.regularizer = regularizer
 
+    def set_partitioner(self, partitioner: Any) -> None:
+        """Sets the default partitioner, see `fs.variable_scope`."""
+        self.partitioner = partitioner
+
+    def set_dtype(self, dtype: Any) -> None:
+        """Sets the default element type."""
+        self.dtype = as_dtype(dtype)
+
+    def set_use_resource(self, use_resource: bool) -> None:
+        """Kept for programs that call it; there is one kind of variable."""
+        self.use_resource = use_resource
+
     def set_custom_getter(self, custom_getter: Any) -> None:
         """Sets the function that `get_variable` calls, see `fs.variable_scope`."""
         self.custom_getter = custom_getter
@@ -94,23 +111,24 @@ class VariableScope:
         """Kept for programs that call it; reads are never cached on another device."""
         self.caching_device = caching_device
 
+    def get_collection(self, name: Any) -> list[Any]:
+        """Returns the entries of a collection that lie in the scope."""
+        pattern = f"{re.escape(self.name)}/" if self.name else ""
+        return get_default_graph().get_collection(name, pattern)
+
     def global_variables(self) -> list[Variable]:
         """Returns the global variables in the scope."""
-        return get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES, self._pattern)
+        return self.get_collection(GraphKeys.GLOBAL_VARIABLES)
 
     def local_variables(self) -> list[Variable]:
         """Returns the local variables in the scope."""
-        return get_default_graph().get_collection(GraphKeys.LOCAL_VARIABLES, self._pattern)
+        return self.get_collection(GraphKeys.LOCAL_VARIABLES)
 
     def trainable_variables(self) -> list[Variable]:
         """Returns the trainable variables in the scope."""
-        return get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES, self._pattern)
+        return self.get_collection(GraphKeys.TRAINABLE_VARIABLES)
 
-    @property
-    def _pattern(self) -> str:
-        return f"{self.name}/" if self.name else ""
-
-    def get_variable(self, name: str, *args: Any, **kwargs: Any) -> Variable:
+    def get_variable(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Returns a variable of the scope, see `fs.get_variable`."""
         with variable_scope(self, auxiliary_name_scope=False):
             return get_variable(name, *args, **kwargs)
@@ -151,7 +169,8 @@ def variable_scope(
         initializer: Default initializer.
         regularizer: Default regularizer: a function of the variable that returns a loss.
         caching_device: Not used.
-        partitioner: Not supported yet.
+        partitioner: Default partitioner: a function of shape and dtype that says how many parts a
+            variable has along each axis, such as `fs.fixed_size_partitioner(2)`.
         custom_getter: Function called in place of `get_variable`, with the function that makes the
             variable (`getter`) and its arguments, by keyword; what it returns is returned. Those of
             outer scopes stand behind it.
@@ -162,10 +181,11 @@ def variable_scope(
         auxiliary_name_scope: Whether the name scope is opened too.
 
     Raises:
-        InvalidArgumentError: if there is no name, or for an option that is not supported.
+        InvalidArgumentError: if there is no name, or `reuse` is set without one.
     """
-    del values, use_resource
-    _check_partitioner(partitioner)
+    del values
+    if name_or_scope is None and reuse:
+        raise InvalidArgumentError("reuse needs the name of a scope, got only default_name")
     graph = get_default_graph()
     before = _scope(graph)
     if isinstance(name_or_scope, VariableScope):
@@ -182,25 +202,24 @@ def variable_scope(
         parent.initializer if initializer is None else initializer,
         regularizer or parent.regularizer,
         caching_device or parent.caching_device,
-        dtype or parent.dtype,
-        custom_getter=_chained(custom_getter, parent.custom_getter),
+        partitioner or parent.partitioner,
+        _chained(custom_getter, parent.custom_getter),
+        dtype=dtype or parent.dtype,
+        use_resource=parent.use_resource if use_resource is None else use_resource,
         constraint=constraint or parent.constraint,
     )
     graph.extras["variable_scope"] = scope
     try:
         if auxiliary_name_scope and short:
             with graph.name_scope(short) as name_scope:
-                scope.original_name_scope = name_scope
+                scope.original_name_scope = (
+                    parent.original_name_scope if parent is name_or_scope else name_scope
+                )
                 yield scope
         else:
             yield scope
     finally:
         graph.extras["variable_scope"] = before
-
-
-def _check_partitioner(partitioner: Any) -> None:
-    if partitioner is not None:
-        raise InvalidArgumentError("partitioner is not supported yet")
 
 
 def _chained(inner: Any, outer: Any) -> Any:
@@ -248,8 +267,10 @@ def get_variable(
     constraint: Callable[[Tensor], Tensor] | None = None,
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
-) -> Variable:
+) -> Any:
     """Returns the variable `name` of the current variable scope, made or shared as `reuse` says.
+
+    With a partitioner it is a `fs.PartitionedVariable`, whose parts are variables.
 
     Args:
         name: Name inside the scope.
@@ -261,7 +282,7 @@ def get_variable(
         trainable: Whether it is trained (by default yes).
         collections: Collections to list it in; the global variables by default.
         caching_device: Not used.
-        partitioner: Not supported yet.
+        partitioner: See `fs.variable_scope`; scalars are never cut.
         validate_shape: Whether the shape is fixed.
         use_resource: Not used: there is one kind of variable.
         custom_getter: See `fs.variable_scope`.
@@ -273,8 +294,6 @@ def get_variable(
         InvalidArgumentError: if it exists and may not be shared, does not exist and must, or exists
             with another shape or dtype.
     """
-    del use_resource
-    _check_partitioner(partitioner)
     scope = get_variable_scope()
     arguments: dict[str, Any] = {
         "name": f"{scope.name}/{name}" if scope.name else name,
@@ -286,111 +305,61 @@ def get_variable(
         "trainable": trainable,
         "collections": collections,
         "caching_device": caching_device,
+        "partitioner": partitioner or scope.partitioner,
         "validate_shape": validate_shape,
+        "use_resource": scope.use_resource if use_resource is None else use_resource,
         "constraint": constraint or scope.constraint,
         "synchronization": synchronization,
         "aggregation": aggregation,
     }
     getter = _chained(custom_getter, scope.custom_getter)
-    return _get(**arguments) if getter is None else getter(_get, **arguments)
+    return get(**arguments) if getter is None else getter(get, **arguments)
 
 
-def _get(
-    name: str,
-    shape: Any = None,
-    dtype: Any = None,
-    initializer: Any = None,
-    regularizer: Any = None,
-    reuse: Any = None,
-    trainable: bool | None = None,
+def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
+    """Returns a local variable, which is neither trained nor saved, see `get_variable`."""
+    others = kwargs.pop("collections", None) or []
+    kwargs["collections"] = [*others, GraphKeys.LOCAL_VARIABLES]
+    return get_variable(name, *args, **{**kwargs, "trainable": False})
+
+
+def create_partitioned_variables(
+    shape: Any,
+    slicing: Sequence[int],
+    initializer: Any,
+    dtype: Any = float32,
+    trainable: bool = True,
     collections: Sequence[str] | None = None,
-    validate_shape: bool = True,
-    constraint: Any = None,
-    synchronization: VariableSynchronization = VariableSynchronization.AUTO,
-    aggregation: VariableAggregation = VariableAggregation.NONE,
-    **_: Any,
-) -> Variable:
-    """Returns the variable of the full name, made or shared: what a custom getter gets."""
-    graph = get_default_graph()
-    store: dict[str, Variable] = graph.extras.setdefault("variables", {})
-    wished = None if dtype is None else as_dtype(dtype)
-    found = store.get(name)
-    if found is not None:
-        return _shared(found, reuse, as_dims(shape), wished)
-    if reuse is True:
-        raise InvalidArgumentError(
-            f"variable {name} does not exist: reuse=True shares what get_variable made before; "
-            "reuse=fs.AUTO_REUSE makes it where it is missing"
-        )
-    initial, kind = _initial(initializer, as_dims(shape), wished, _scope(graph))
-    with graph.name_scope(None), graph.control_dependencies(None):
-        variable = Variable(
-            initial,
+    name: str | None = None,
+    reuse: bool | None = None,
+) -> list[Variable]:
+    """Returns the parts of a variable, made (or shared) in a variable scope of their own.
+
+    Args:
+        shape: Shape of the whole.
+        slicing: How many parts along each axis; one axis may have several.
+        initializer: As for `get_variable`.
+        dtype: Element type.
+        trainable: Whether the parts are trained.
+        collections: Collections to list them in.
+        name: Name of the scope; "PartitionedVariable" by default.
+        reuse: See `fs.variable_scope`.
+
+    Raises:
+        InvalidArgumentError: if `slicing` does not fit the shape.
+    """
+    with variable_scope(name, "PartitionedVariable", reuse=reuse) as scope:
+        whole = get(
+            scope.name,
+            shape,
+            as_dtype(dtype),
+            initializer,
+            reuse=scope.reuse,
             trainable=trainable,
             collections=collections,
-            validate_shape=validate_shape,
-            name=name,
-            dtype=kind,
-            constraint=constraint,
-            synchronization=synchronization,
-            aggregation=aggregation,
+            partitioner=lambda **_: list(slicing),
         )
-    store[name] = variable
-    _regularize(graph, variable, regularizer)
-    return variable
-
-
-def _shared(found: Variable, reuse: Any, dims: Dims, dtype: Any) -> Variable:
-    if not reuse:
-        made = f", made in {found.op.origin.place}" if found.op.origin.place else ""
-        raise InvalidArgumentError(
-            f"variable {found.op.name} already exists{made}: reuse=True or reuse=fs.AUTO_REUSE in "
-            "variable_scope shares it"
-        )
-    if dims is not None and not compatible(dims, found.shape._dims):
-        raise InvalidArgumentError(
-            f"variable {found.op.name} has shape {text(found.shape._dims)}, asked for {text(dims)}"
-        )
-    if dtype is not None and dtype is not found.dtype:
-        raise InvalidArgumentError(
-            f"variable {found.op.name} has dtype {found.dtype}, asked for {dtype}"
-        )
-    return found
-
-
-def _initial(initializer: Any, dims: Dims, wished: Any, scope: VariableScope) -> tuple[Any, Any]:
-    """Returns (initial value or function that makes it, dtype)."""
-    dtype = wished or scope.dtype
-    if initializer is None:
-        initializer = GlorotUniform() if dtype.is_floating else Zeros()
-    if isinstance(initializer, type):
-        initializer = initializer()
-    if not callable(initializer):
-        if dims is not None:
-            raise InvalidArgumentError(
-                "the shape of a new variable follows from an initializer that is a value: "
-                "pass no shape"
-            )
-        return initializer, wished
-    if not is_known(dims):
-        raise InvalidArgumentError(f"a new variable needs a fully known shape, got {text(dims)}")
-    make = initializer
-    return (lambda: make(list(dims or ()), dtype=dtype)), dtype
-
-
-def _regularize(graph: Graph, variable: Variable, regularizer: Any) -> None:
-    if regularizer is None:
-        return
-    with graph.name_scope(f"{variable.op.name}/Regularizer/"):
-        loss = regularizer(variable)
-    if loss is not None:
-        graph.add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
-
-
-def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Variable:
-    """Returns a local variable, which is not trained, see `get_variable`."""
-    kwargs.setdefault("collections", [GraphKeys.LOCAL_VARIABLES])
-    return get_variable(name, *args, **{**kwargs, "trainable": False})
+    return list(whole)
 
 
 def no_regularizer(_: Any) -> None:
