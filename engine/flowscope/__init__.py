@@ -30,6 +30,7 @@ from flowscope.autodiff.gradients import (
 from flowscope.autodiff.hessians import *
 from flowscope.autodiff.recompute import *
 from flowscope.autodiff.registry import *
+from flowscope.control.function import *
 from flowscope.errors import OpError as OpError
 from flowscope.graph.constant import (
     constant as constant,
@@ -93,6 +94,7 @@ from flowscope.live.progress import progress as progress
 from flowscope.live.show import show as show
 from flowscope.ops.arrays import *
 from flowscope.ops.casting import *
+from flowscope.ops.clipping import *
 from flowscope.ops.elementwise import *
 from flowscope.ops.flow import *
 from flowscope.ops.initializers import *

@@ -11,6 +11,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import TensorShape
 from flowscope.ops.arrays import range as range_of, rank, shape, size
 from flowscope.ops.casting import cast
+from flowscope.ops.clipping import clip_by_norm
 from flowscope.ops.elementwise import floordiv, maximum, mod
 from flowscope.ops.gathering import gather
 from flowscope.ops.joining import concat

@@ -20,12 +20,8 @@ from flowscope.ops.table import check_same
 
 __all__ = [
     "boolean_mask",
-    "clip_by_global_norm",
-    "clip_by_norm",
-    "clip_by_value",
     "diag",
     "eye",
-    "global_norm",
     "one_hot",
     "select",
     "sequence_mask",
@@ -227,7 +223,7 @@ class DiagPart(Op):
         return xp.diagonal(x, axis1=-2, axis2=-1).copy()
 
 
-_SELECT, _WHERE, _CLIP = Select(), Where(), ClipByValue()
+_SELECT, _WHERE = Select(), Where()
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
@@ -258,81 +254,6 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 
 
 select = where
-
-
-def clip_by_value(
-    t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None
-) -> Tensor:
-    """Returns `t` cut to [clip_value_min, clip_value_max].
-
-    Args:
-        t: A tensor of real numbers.
-        clip_value_min: Lowest value; it is broadcast to t's shape.
-        clip_value_max: Highest value.
-        name: Name of the operation.
-    """
-    t = convert_to_tensor(t)
-    low, high = (
-        v
-        if isinstance(v, Tensor)
-        else convert_to_tensor(v, None if isinstance(v, Convertible) else t.dtype)
-        for v in (clip_value_min, clip_value_max)
-    )
-    return apply(_CLIP, t, low, high, name=name or "clip_by_value")
-
-
-def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Tensor:
-    """Returns `t` scaled down so that its Euclidean norm (along `axes`) is at most `clip_norm`."""
-    from flowscope.ops.elementwise import maximum, multiply, realdiv, sqrt
-    from flowscope.ops.reductions import reduce_sum
-
-    t = convert_to_tensor(t)
-    with t.graph.name_scope(name or "clip_by_norm"):
-        squares = reduce_sum(multiply(t, t), axes, keepdims=True)
-        # The root's slope at 0 is infinite; there the norm is not used.
-        some = squares > 0
-        norm = where(some, sqrt(where(some, squares, _ones(squares))), squares)
-        return realdiv(multiply(t, clip_norm), maximum(norm, clip_norm))
-
-
-def _ones(t: Tensor) -> Tensor:
-    from flowscope.ops.arrays import ones_like
-
-    return ones_like(t)
-
-
-def global_norm(t_list: Any, name: str | None = None) -> Tensor:
-    """Returns the Euclidean norm of all tensors of the list together; None counts as nothing."""
-    from flowscope.ops.elementwise import sqrt, square
-    from flowscope.ops.flow import add_n
-    from flowscope.ops.reductions import reduce_sum
-
-    tensors = [convert_to_tensor(t) for t in t_list if t is not None]
-    if not tensors:
-        raise InvalidArgumentError("expected one tensor at least, got none")
-    with tensors[0].graph.name_scope(name or "global_norm"):
-        return sqrt(add_n([reduce_sum(square(t)) for t in tensors]), "global_norm")
-
-
-def clip_by_global_norm(
-    t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
-) -> tuple[list[Tensor | None], Tensor]:
-    """Returns the tensors scaled down to a norm together of at most `clip_norm`, and the norm.
-
-    Args:
-        t_list: A list of tensors, or None (which stays None).
-        clip_norm: The highest norm.
-        use_norm: The norm, if it is known already.
-        name: Name scope of the operations.
-    """
-    from flowscope.ops.elementwise import maximum, multiply, realdiv
-
-    tensors = [None if t is None else convert_to_tensor(t) for t in t_list]
-    norm = global_norm(tensors) if use_norm is None else convert_to_tensor(use_norm)
-    with norm.graph.name_scope(name or "clip_by_global_norm"):
-        limit = convert_to_tensor(clip_norm, norm.dtype)
-        scale = realdiv(limit, maximum(norm, limit))
-        return [None if t is None else multiply(t, scale) for t in tensors], norm
 
 
 def one_hot(
