@@ -15,6 +15,12 @@ from flowscope.train.gradient_descent import (
     GradientDescentOptimizer,
     ProximalGradientDescentOptimizer,
 )
+from flowscope.train.meta_graph import (
+    export_meta_graph,
+    import_meta_graph,
+    read_meta_graph,
+    write_graph,
+)
 from flowscope.train.momentum import MomentumOptimizer
 from flowscope.train.optimizer import Optimizer
 from flowscope.train.rmsprop import RMSPropOptimizer
@@ -38,7 +44,11 @@ __all__ = [
     "ProximalGradientDescentOptimizer",
     "RMSPropOptimizer",
     "create_global_step",
+    "export_meta_graph",
     "get_global_step",
     "get_or_create_global_step",
     "global_step",
+    "import_meta_graph",
+    "read_meta_graph",
+    "write_graph",
 ]
