@@ -18,7 +18,7 @@ from flowscope.graph.op import Op, Spec, all_ops
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible
 from flowscope.graph.written.definition import GraphDef, NodeDef, split_input
-from flowscope.graph.written.values import field_types, fits
+from flowscope.graph.written.values import dtype_of, field_types, fits
 
 #: An output by node and index, or a tensor that takes its place.
 Source = tuple[int, int] | Tensor
@@ -162,7 +162,8 @@ def _definition(node: NodeDef, op: Any) -> Op:
             message = f"expected the attribute {name!r} to be {kind}, got {value!r}"
             raise _error(InvalidArgumentError, node, message)
     try:
-        return op(**node.attr)
+        made: Op = op(**node.attr)
+        return made
     except Exception as e:  # a user's op may refuse its attributes in any way
         raise _error(InvalidArgumentError, node, f"the attributes do not fit: {e}") from e
 
@@ -245,8 +246,8 @@ def _written(at: Checked, specs: tuple[Spec, ...], is_changed: bool) -> Iterator
 
 def _check_constant(node: NodeDef, spec: Spec) -> None:
     value = spec.constant
-    if value is None or (
-        value.dtype == spec.dtype.np_dtype and compatible(np.shape(value), spec.shape)
-    ):
+    if value is None:
         return
-    raise _error(InvalidArgumentError, node, f"expected a value of {spec}, got {value.dtype}")
+    dtype = dtype_of(value)
+    if dtype is not spec.dtype or not compatible(np.shape(value), spec.shape):
+        raise _error(InvalidArgumentError, node, f"expected a value of {spec}, got {dtype}")

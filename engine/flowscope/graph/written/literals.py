@@ -138,7 +138,7 @@ _SPACE = re.compile(r"[ \t]*")
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BYTES = re.compile(r"""b'(?:[^'\\]|\\.)*'|b"(?:[^"\\]|\\.)*\"""")
 _NUMBER = re.compile(
-    r"-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf\b|nan\b)(?![\w.])|\(?[-+.\w]*j\)?(?!\w)", re.ASCII
+    r"-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf\b|nan\b)(?![\w.])|\([-+.\w]*j\)|[-+.\w]*j(?!\w)", re.ASCII
 )
 _WORD = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 
@@ -155,9 +155,9 @@ class Scanner:
         """Returns the error that says what was expected here, and what came."""
         rest = self.text[self.at :].strip()
         came = rest if len(rest) <= 20 else rest[:20] + "..."
-        return self.wrong(
-            f"expected {expected}, got {came!r}" if rest else f"{expected} is missing"
-        )
+        if not rest:
+            return self.wrong(f"expected {expected}, got the end of the line")
+        return self.wrong(f"expected {expected}, got {came!r}")
 
     def wrong(self, message: str) -> InvalidArgumentError:
         """Returns an error about this line."""

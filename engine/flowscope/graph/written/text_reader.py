@@ -7,10 +7,11 @@ import re
 from typing import Any
 
 from flowscope.graph.constant import Literal
-from flowscope.graph.dtypes import ALL, of_numpy
+from flowscope.graph.dtypes import ALL
 from flowscope.graph.written.definition import GraphDef, NodeDef, Output, input_name
 from flowscope.graph.written.literals import STRING, Scanner
 from flowscope.graph.written.text_form import DEVICE, NAME, default_values, is_implied
+from flowscope.graph.written.values import dtype_of
 
 _TYPE = re.compile(r"[^\W\d]\w*")
 _ATTRIBUTE = re.compile(r"([^\W\d]\w*)[ \t]*=")
@@ -50,7 +51,7 @@ def _node(scan: Scanner) -> NodeDef:
         _arguments(scan, node)
     value = node.attr.get("value")
     if is_implied(node.op, "dtype", node.attr) and isinstance(value, Literal):
-        node.attr.setdefault("dtype", of_numpy(value.array.dtype))
+        node.attr.setdefault("dtype", dtype_of(value.array))
     for name, usual in default_values(node.op).items():
         node.attr.setdefault(name, usual)
     node.outputs = _outputs(scan)

@@ -28,7 +28,7 @@ import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Literal
-from flowscope.graph.dtypes import ALL, DType, of_numpy
+from flowscope.graph.dtypes import ALL, DType, of_numpy, string
 
 _DTYPES = {d.name: d for d in ALL}
 _PLAIN = frozenset({type(None), bool, int, str})
@@ -87,6 +87,11 @@ def read_sizes(value: Any) -> tuple[int, ...]:
     raise InvalidArgumentError(f"expected a list of sizes, got {_short(value)}")
 
 
+def dtype_of(array: Any) -> DType:
+    """Returns the dtype of an array or scalar; a single string is a bytes object."""
+    return string if isinstance(array, bytes) else of_numpy(array.dtype)
+
+
 def shaped(array: np.ndarray[Any, Any], shape: tuple[int, ...]) -> Any:
     """Returns a read-only array of this shape, a NumPy scalar for rank 0."""
     out = array.reshape(shape)
@@ -96,7 +101,8 @@ def shaped(array: np.ndarray[Any, Any], shape: tuple[int, ...]) -> Any:
 def little_endian(array: Any) -> bytes:
     """Returns the array's bytes, row by row."""
     array = np.asarray(array)
-    return (array.byteswap() if sys.byteorder == "big" else array).tobytes()
+    data: bytes = (array.byteswap() if sys.byteorder == "big" else array).tobytes()
+    return data
 
 
 def from_bytes(data: bytes, dtype: DType, shape: tuple[int, ...]) -> Any:
