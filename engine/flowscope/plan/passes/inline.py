@@ -89,7 +89,7 @@ class _Inliner:
 def _copy(op: Operation, call: Node, values: dict[Tensor, Value]) -> Node:
     name = f"{call.name}/{op.name.rpartition('/')[2]}"
     specs = [t.spec for t in op.outputs]
-    inputs = tuple([values[t] for t in op.inputs])
+    inputs = tuple([values[t] for t in op.inputs[: op.definition.kernel_inputs]])
     origins = (op, *call.origins)
     path = (*call.path, call.name)
     return Node(op.definition, name, (), inputs, specs, op.device or call.requested, origins, path)
