@@ -141,8 +141,8 @@ class Comparison:
 
 
 COMPARISONS = (
-    Comparison("step", {"length": 1}, [Row("step1.value", "step of 1 op", bar=0.1)]),
-    Comparison("step", {"length": 1000}, [Row("step1000.value", "step of 1000 ops", bar=0.4)]),
+    Comparison("step", {"length": 1}, [Row("step1.value", "step of 1 op", bar=1 / 12)]),
+    Comparison("step", {"length": 1000}, [Row("step1000.value", "step of 1000 ops", bar=0.3)]),
     Comparison(
         "build",
         {"length": 10_000},
@@ -151,6 +151,22 @@ COMPARISONS = (
             Row("chain.first_run", "first run of 10 000 ops", bar=1 / 2),
         ],
         rounds=5,
+    ),
+    Comparison(
+        "gradients",
+        {"length": 1000},
+        [Row("gradients.value", "gradients of 1000 products", bar=1 / 3)],
+        rounds=5,
+    ),
+    Comparison(
+        "train",
+        {"optimizer": "GradientDescentOptimizer"},
+        [Row("sgd.value", "MLP step, SGD", bar=1.0)],
+    ),
+    Comparison(
+        "train",
+        {"optimizer": "AdamOptimizer"},
+        [Row("adam.value", "MLP step, Adam", bar=1.0)],
     ),
 )
 

@@ -104,6 +104,81 @@ class Build:
         return {"build": built - start, "first_run": done - opened}
 
 
+class Train:
+    """A training step of a perceptron, 784-256-256-10 with batches of 128; fetches nothing."""
+
+    def __init__(self, fs: Any, optimizer: str) -> None:
+        """Builds the graph and warms up."""
+        import numpy as np
+
+        rng = np.random.default_rng(0)
+        graph = fs.Graph()
+        with graph.as_default():
+            x = fs.placeholder(fs.float32, [128, 784])
+            labels = fs.placeholder(fs.int32, [128])
+            loss = fs.reduce_mean(
+                fs.nn.sparse_softmax_cross_entropy_with_logits(
+                    labels=labels, logits=self.logits(fs, x)
+                )
+            )
+            self.train = getattr(fs.train, optimizer)(0.01).minimize(loss)
+            init = fs.global_variables_initializer()
+        self.feed = {
+            x: rng.random((128, 784), np.float32),
+            labels: rng.integers(0, 10, 128).astype(np.int32),
+        }
+        self.session = fs.Session(graph=graph)
+        self.session.run(init)
+        self.count = max(1, int(3 * BATCH_S / self.seconds(warm_up(self.run))))
+
+    @staticmethod
+    def logits(fs: Any, x: Any) -> Any:
+        """Returns the last layer's outputs."""
+        sizes = [784, 256, 256, 10]
+        for i, (rows, columns) in enumerate(zip(sizes, sizes[1:])):
+            if i:
+                x = fs.nn.relu(x)
+            start = fs.random_normal_initializer(stddev=rows**-0.5, seed=1)
+            w = fs.get_variable(f"w{i}", [rows, columns], initializer=start, use_resource=True)
+            b = fs.get_variable(
+                f"b{i}", [columns], initializer=fs.zeros_initializer(), use_resource=True
+            )
+            x = fs.matmul(x, w) + b
+        return x
+
+    def run(self) -> None:
+        """Runs the step."""
+        self.session.run(self.train, self.feed)
+
+    seconds = Step.seconds
+
+    def measure(self) -> dict[str, float]:
+        """Returns the mean time of a step over one batch of steps."""
+        return {"value": self.seconds(self.count)}
+
+
+class Gradients:
+    """`gradients` of a chain of multiplications by one tensor."""
+
+    def __init__(self, fs: Any, length: int) -> None:
+        """Does it once, untimed."""
+        self.fs, self.length = fs, length
+        self.measure()
+
+    def measure(self) -> dict[str, float]:
+        """Returns the seconds that adding the gradient's operations takes."""
+        fs = self.fs
+        gc.collect()
+        with fs.Graph().as_default():
+            x = fs.placeholder(fs.float32, [])
+            y = x
+            for _ in range(self.length):
+                y = y * x
+            start = time.perf_counter()
+            fs.gradients(y, x)
+            return {"value": time.perf_counter() - start}
+
+
 class Watched:
     """A loop of steps, without a subscriber to the live bus and with one, in turns."""
 
@@ -143,7 +218,13 @@ class Watched:
             unsubscribe()
 
 
-WORK: dict[str, Callable[..., Any]] = {"step": Step, "build": Build, "watched": Watched}
+WORK: dict[str, Callable[..., Any]] = {
+    "step": Step,
+    "build": Build,
+    "train": Train,
+    "gradients": Gradients,
+    "watched": Watched,
+}
 
 
 def warm_up(run: Callable[[], None]) -> int:

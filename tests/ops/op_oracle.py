@@ -9,6 +9,7 @@ import numpy as np
 from flowscope.graph.op import kernel_of
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import compatible
+from flowscope.plan.reuse import out_template
 
 
 def evaluate(fetches: list[Tensor], feeds: dict[Tensor, Any]) -> list[Any]:
@@ -47,7 +48,40 @@ def _invoke(op: Operation, values: dict[Tensor, Any]) -> None:
         check_promise(t, v)
         if not definition.views:
             assert not any(np.shares_memory(v, i) for i in inputs), f"{op.type} shares memory"
+        _check_memory_order(op, inputs, v)
         values[t] = v
+    _check_forwards(op, inputs, outputs)
+
+
+def _check_memory_order(op: Operation, inputs: list[Any], value: Any) -> None:
+    order = op.definition.memory_order
+    arrays = [i for i in inputs if np.ndim(i)]
+    if order is None or not np.ndim(value):
+        return
+    if order == "C" or all(a.flags.c_contiguous for a in arrays):
+        assert np.ndim(value) > 2 or value.flags.c_contiguous, f"{op.type} is not in C order"
+    if order == "K":
+        _check_reuse(op, inputs, value)
+
+
+def _check_reuse(op: Operation, inputs: list[Any], value: Any) -> None:
+    """Asserts that writing into an input's buffer gives what a new array would be."""
+    template = op.definition.template and out_template(op.definition.template)
+    for i, given in enumerate(inputs if template else []):
+        if np.shape(given) == value.shape and given.dtype == value.dtype:
+            names = {f"x{j}": v for j, v in enumerate(inputs)}
+            names[f"x{i}"] = given.copy(order="K")
+            text = template.format(*names, out=f"x{i}")
+            made = eval(text, {"xp": np, **names})  # noqa: S307
+            assert same_bits(made, value), f"{op.type} differs in a reused buffer"
+
+
+def _check_forwards(op: Operation, inputs: list[Any], outputs: Any) -> None:
+    if len(op.outputs) != 1:
+        return
+    index = op.definition.forwards(tuple(t.spec for t in op.inputs), op.outputs[0].spec)
+    if index is not None:
+        assert same_bits(outputs[0], inputs[index]), f"{op.type} is not its input {index}"
 
 
 def _check_templates(op: Operation, inputs: list[Any], result: Any) -> None:

@@ -39,10 +39,11 @@ __all__ = [
 ]
 
 
-def _stable(xp: ArrayModule, x: Array, axis: int) -> tuple[Array, Array]:
-    """Returns x minus its largest along the axis, and the sum of their exponentials."""
+def _stable(xp: ArrayModule, x: Array, axis: int) -> tuple[Array, Array, Array]:
+    """Returns x minus its largest along the axis, their exponentials (new), and those's sum."""
     shifted = x - x.max(axis=axis, keepdims=True) if x.size else x
-    return shifted, xp.exp(shifted).sum(axis=axis, keepdims=True, dtype=x.dtype)
+    powers = xp.exp(shifted)
+    return shifted, powers, powers.sum(axis=axis, keepdims=True, dtype=x.dtype)
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,9 @@ class Softmax(Op):
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         positive_axis(self.axis, x.ndim)
-        shifted, total = _stable(xp, x, self.axis)
-        return xp.exp(shifted) / total
+        _, powers, total = _stable(xp, x, self.axis)
+        powers /= total
+        return powers
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class LogSoftmax(Op):
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         positive_axis(self.axis, x.ndim)
-        shifted, total = _stable(xp, x, self.axis)
+        shifted, _, total = _stable(xp, x, self.axis)
         return shifted - xp.log(total)
 
 
@@ -142,11 +144,14 @@ class SoftmaxCrossEntropyWithLogits(Op):
                 "expected logits and labels of one shape, got "
                 f"{text(logits.shape)} and {text(labels.shape)}"
             )
-        shifted, total = _stable(xp, logits, 1)
+        shifted, powers, total = _stable(xp, logits, 1)
         loss = (labels * (xp.log(total) - shifted)).sum(axis=1, dtype=logits.dtype)
         # The labels of a row need not add up to 1: a row of zeros, for example, masks it.
         mass = labels.sum(axis=1, keepdims=True, dtype=labels.dtype)
-        return loss, xp.exp(shifted) / total * mass - labels
+        powers /= total
+        powers *= mass
+        powers -= labels
+        return loss, powers
 
 
 @dataclass(frozen=True)
@@ -199,12 +204,12 @@ class SparseSoftmaxCrossEntropyWithLogits(Op):
                 f"expected labels of shape {text(logits.shape[:1])}, got {text(labels.shape)}"
             )
         check_range(labels, logits.shape[1])
-        shifted, total = _stable(xp, logits, 1)
+        shifted, powers, total = _stable(xp, logits, 1)
         rows = xp.arange(labels.size)
         loss = xp.log(total[:, 0]) - shifted[rows, labels]
-        backprop = xp.exp(shifted) / total
-        backprop[rows, labels] -= 1
-        return loss, backprop
+        powers /= total
+        powers[rows, labels] -= 1
+        return loss, powers
 
 
 _SOFTMAX_LOSS, _SPARSE_LOSS = SoftmaxCrossEntropyWithLogits(), SparseSoftmaxCrossEntropyWithLogits()
