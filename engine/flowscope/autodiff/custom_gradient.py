@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 from flowscope import nest
 from flowscope.autodiff.registry import held, is_differentiable
 from flowscope.autodiff.sweep import ancestors
-from flowscope.errors import DTypeError, InvalidArgumentError, OpError
+from flowscope.control.calls import Parameter
+from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor, holds_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, resource
@@ -46,6 +47,7 @@ class GradientHub(Op):
     function: str
     dtypes: tuple[DType, ...]
     shapes: tuple[Dims, ...]
+    kernel_inputs: ClassVar[int | None] = 0
 
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
         return tuple([Spec(d, s) for d, s in zip(self.dtypes, self.shapes, strict=True)])
@@ -56,11 +58,8 @@ class GradientHub(Op):
             "hold: build this part of the graph anew"
         )
 
-    def kernel(self, xp: ArrayModule, *inputs: Array) -> Any:
-        raise InvalidArgumentError(
-            f"this operation only stands for the gradient of {self.function} and has no value: "
-            "fetch the function's result"
-        )
+    def kernel(self, xp: ArrayModule) -> Any:
+        return None if len(self.dtypes) == 1 else (None,) * len(self.dtypes)
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ def attach(
 ) -> list[Tensor]:
     """Returns `ys` with the gradient `grad_fn` with respect to `inputs` and to their variables."""
     graph = ys[0].graph if ys else get_default_graph()
-    handles = _handles(ys, inputs)
+    handles = handles_behind(ys, inputs)
     variables = _variables(graph, handles)
     if variables and not _takes_variables(grad_fn):
         names = ", ".join(v.name for v in variables)
@@ -231,7 +230,7 @@ def _takes_variables(grad_fn: Callable[..., Any]) -> bool:
     return any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
-def _handles(ys: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
+def handles_behind(ys: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
     """Returns the handles of the variables on which ys depend, by other ways than the inputs."""
     ends = {t.op for t in inputs}
     found = ancestors(ys, lambda op: op not in ends and is_differentiable(op))
@@ -247,14 +246,20 @@ def _is_smooth(handle: Tensor) -> bool:
 def _variables(graph: Graph, handles: Sequence[Tensor]) -> list[Variable]:
     listed = [v for key in graph.get_all_collection_keys() for v in graph.get_collection(key)]
     by_handle = {v.handle: v for v in listed if isinstance(v, Variable)}
-    missing = [h.op.name for h in handles if h not in by_handle]
+    own = [_outside(h) for h in handles]
+    missing = [h.op.name for h in own if h not in by_handle]
     if missing:
-        raise _unlisted(missing)
-    return [by_handle[h] for h in handles]
+        raise InvalidArgumentError(
+            "a function with a gradient of its own uses variables that are in no collection: "
+            + ", ".join(missing)
+        )
+    return [by_handle[h] for h in own]
 
 
-def _unlisted(names: Sequence[str]) -> OpError:
-    return InvalidArgumentError(
-        f"a function with a gradient of its own uses variables that are in no collection: "
-        f"{', '.join(names)}"
-    )
+def _outside(handle: Tensor) -> Tensor:
+    """Returns a variable's own handle for what stands for it in a function's block."""
+    while isinstance(handle.op.definition, Parameter):
+        functions = handle.graph.functions.values()
+        owner = next(f for f in functions if f.block is handle.op.block)
+        handle = owner.captures[handle.op.definition.index - len(owner.inputs)]
+    return handle

@@ -14,10 +14,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flowscope import nest
-from flowscope.autodiff.custom_gradient import HubGradient, custom_gradient
+from flowscope.autodiff.aggregation import Cotangent, summed
+from flowscope.autodiff.custom_gradient import HubGradient, custom_gradient, handles_behind
 from flowscope.autodiff.gradients import gradients
 from flowscope.autodiff.registry import held
 from flowscope.autodiff.sweep import ancestors
+from flowscope.control.calls import Call, Parameter
 from flowscope.graph.constant import Const, convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Operation, Tensor
@@ -63,14 +65,38 @@ class _Recompute:
     def __call__(self, *dys: Tensor, variables: Sequence[Any] = ()) -> Any:
         graph = self._ys[0].graph
         with graph.name_scope("recompute"):
-            with graph.control_dependencies(dys):
+            with graph.control_dependencies([g for g in dys if g is not None]):
                 same = {x: identity(x) for x in self._xs}
-                _copy(self._needed(), same)
-            ys = [same.get(y, y) for y in self._ys]
-            xs = [same[x] for x in self._xs]
-            found = gradients(ys, [*xs, *variables], list(dys))
-        mine, theirs = found[: len(xs)], found[len(xs) :]
+                kept = self._copy(same)
+            found = self._cotangents(same, kept, list(dys))
+        mine, theirs = found[: len(self._xs)], found[len(self._xs) :]
         return (mine, theirs) if variables else mine
+
+    def _cotangents(
+        self, same: dict[Tensor, Tensor], kept: Sequence[Tensor], dys: list[Any]
+    ) -> list[Cotangent | None]:
+        """Returns those of the arguments and variables: through the copies, then what was kept."""
+        ends = [*self._xs, *handles_behind(self._ys, self._xs)]
+        ys = [same.get(y, y) for y in self._ys]
+        found = gradients(ys, [same[t] for t in (*self._xs, *kept)], dys)
+        parts = [[g] for g in found[: len(self._xs)]] + [[] for _ in ends[len(self._xs) :]]
+        sent = [(t, g) for t, g in zip(kept, found[len(self._xs) :], strict=True) if g is not None]
+        rest = gradients([t for t, _ in sent], ends, [g for _, g in sent])
+        for part, g in zip(parts, rest, strict=True):
+            part.append(g)
+        return [_sum(part) for part in parts]
+
+    def _copy(self, same: dict[Tensor, Tensor]) -> list[Tensor]:
+        """Adds the copies, and stands-in for tensors that are kept; returns the kept ones."""
+        needed = ancestors(self._ys, lambda op: op in self._made)
+        ops = sorted([op for op in needed if _is_copied(op)], key=lambda op: op.id)
+        made = {t for op in ops for t in op.outputs}
+        read = dict.fromkeys([*(t for op in ops for t in op.inputs), *self._ys])
+        kept = [t for t in read if t not in made and t not in same and _is_smooth(t)]
+        same.update((t, identity(t)) for t in kept)
+        for op in ops:
+            _copy(op, same)
+        return kept
 
     def copied(self, same: dict[Tensor, Tensor]) -> _Recompute:
         """Returns the function for a copy: `same` maps tensors to their copies."""
@@ -79,28 +105,41 @@ class _Recompute:
         xs, ys = ([same.get(t, t) for t in ts] for ts in (self._xs, self._ys))
         return _Recompute(made, xs, ys)
 
-    def _needed(self) -> list[Operation]:
-        """Returns what is copied, in order: all that the results need but constants and state."""
-        needed = ancestors(self._ys, lambda op: op in self._made)
-        return sorted([op for op in needed if _is_copied(op)], key=lambda op: op.id)
-
 
 def _is_copied(op: Operation) -> bool:
-    return not (op.definition.is_stateful or isinstance(op.definition, Const))
+    """Whether an operation is run again: it must give the same, and there must be work in it."""
+    if isinstance(op.definition, Call):
+        return all(_is_simple(o) for o in op.definition.function.block.operations)
+    return bool(op.inputs) and (op.definition.is_pure or op.definition.is_random)
 
 
-def _copy(ops: Sequence[Operation], same: dict[Tensor, Tensor]) -> None:
-    """Adds copies of operations, in order, and notes their outputs in `same`."""
-    for op in ops:
-        graph = op.graph
-        inputs = tuple([same.get(t, t) for t in op.inputs])
-        with graph.gradient_of(op), graph.device(None), graph.device(op.device):
-            copy = graph.add(op.definition, inputs, op.type)
-        copy.gradient = op.gradient
-        own = held(graph).get(op)
-        if own is not None:
-            held(graph)[copy] = _copied(own, same)
-        same.update(zip(op.outputs, copy.outputs, strict=True))
+def _is_simple(op: Operation) -> bool:
+    """Whether an operation of a body gives the same in each call."""
+    if isinstance(op.definition, Call):
+        return _is_copied(op)
+    return op.definition.is_pure or isinstance(op.definition, Parameter)
+
+
+def _is_smooth(t: Tensor) -> bool:
+    return t.spec.dtype.is_differentiable and not isinstance(t.op.definition, Const)
+
+
+def _sum(parts: Sequence[Cotangent | None]) -> Cotangent | None:
+    known = [g for g in parts if g is not None]
+    return summed(known) if known else None
+
+
+def _copy(op: Operation, same: dict[Tensor, Tensor]) -> None:
+    """Adds a copy of an operation and notes its outputs in `same`."""
+    graph = op.graph
+    inputs = tuple([same.get(t, t) for t in op.inputs])
+    with graph.gradient_of(op), graph.device(None), graph.device(op.device):
+        copy = graph.add(op.definition, inputs, op.type)
+    copy.gradient = op.gradient
+    own = held(graph).get(op)
+    if own is not None:
+        held(graph)[copy] = _copied(own, same)
+    same.update(zip(op.outputs, copy.outputs, strict=True))
 
 
 def _copied(own: Any, same: dict[Tensor, Tensor]) -> Any:
