@@ -219,6 +219,7 @@ class ScatterVariable(Write):
 
     how: str
     nd: bool = False
+    group: str = ""
     reads_state: ClassVar[bool] = True
 
     def infer(self, handle: Spec, indices: Spec, updates: Spec) -> Spec:
@@ -281,6 +282,7 @@ class AssignStridedSlice(Write):
     """
 
     key: tuple[Part, ...]
+    group: str = ""
     reads_state: ClassVar[bool] = True
 
     def infer(self, handle: Spec, value: Spec, *given: Spec) -> Spec:
