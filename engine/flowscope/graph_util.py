@@ -8,7 +8,14 @@ from typing import Any
 from flowscope.errors import DTypeError, FailedPreconditionError, NotFoundError
 from flowscope.graph.constant import Literal
 from flowscope.graph.dtypes import of_numpy
-from flowscope.graph.written.definition import GraphDef, NodeDef, as_graph_def, split_input
+from flowscope.graph.written.definition import (
+    GraphDef,
+    NodeDef,
+    as_graph_def,
+    callees,
+    copied,
+    split_input,
+)
 
 __all__ = ["convert_variables_to_constants", "extract_sub_graph", "remove_training_nodes"]
 
@@ -32,7 +39,7 @@ def extract_sub_graph(graph_def: GraphDef, dest_nodes: Iterable[str]) -> GraphDe
             if name not in needed:
                 needed.add(name)
                 wanted.append(name)
-    return _with_nodes(graph_def, [_copy(n) for n in graph_def.node if n.name in needed])
+    return _with_nodes(graph_def, [copied(n) for n in graph_def.node if n.name in needed])
 
 
 def remove_training_nodes(
@@ -55,7 +62,7 @@ def remove_training_nodes(
         for n in nodes.values()
         if n.op in _ONLY_FOR_TRAINING and n.name not in kept and len(n.input) == 1
     }
-    out = [_copy(n) for n in input_graph.node if n.name not in instead]
+    out = [copied(n) for n in input_graph.node if n.name not in instead]
     for node in out:
         node.input = [_past(i, instead) for i in node.input]
         node.colocation = [n for n in node.colocation if n not in instead]
@@ -143,11 +150,18 @@ def _names(names: Any, known: Any, argument: str) -> list[str]:
     return found
 
 
-def _copy(node: NodeDef) -> NodeDef:
-    out = NodeDef()
-    out.CopyFrom(node)
-    return out
-
-
 def _with_nodes(graph_def: GraphDef, nodes: list[NodeDef]) -> GraphDef:
-    return GraphDef(nodes, graph_def.seed)
+    """Returns a graph of these nodes, with the functions that they call."""
+    functions = {f.name: f for f in graph_def.functions}
+    homes = {n.name: f.name for f in graph_def.functions for n in f.node}
+    wanted, needed = callees(nodes), set()
+    while wanted:
+        name = wanted.pop()
+        if name not in needed and name in functions:
+            needed.add(name)
+            wanted += functions[name].callees
+            captured = [split_input(c)[0] for c in functions[name].captures]
+            wanted += [homes[c] for c in captured if c in homes]
+    out = GraphDef(nodes, graph_def.seed)
+    out.functions = [f for f in graph_def.functions if f.name in needed]
+    return out

@@ -67,7 +67,7 @@ def export_meta_graph(
     meta = meta_graph_of(graph, graph_def, collection_list, export_scope)
     meta.saver = saver_def
     if clear_devices:
-        for node in meta.graph_def.node:
+        for node in meta.graph_def.all_nodes():
             node.device = ""
     if filename is not None:
         write_file(filename, meta.to_json())

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.graph import Graph
+from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.written.check import Checked, check
-from flowscope.graph.written.definition import GraphDef, as_graph_def, split_input
-from flowscope.graph.written.export import counters
+from flowscope.graph.written.check import Body, Checked, Sound, attributes_with, check
+from flowscope.graph.written.definition import GraphDef, as_graph_def, callees, split_input
+from flowscope.graph.written.export import counters, names_of
 
 __all__ = ["import_graph_def"]
+
+
+class FunctionMaker(Protocol):
+    """Makes functions: the floor that has them fills `function_makers`."""
+
+    def make(self, graph: Graph, name: str) -> Any:
+        """Returns a new function of this name, with an empty `block`."""
+
+    def fill(
+        self, function: Any, parameters: list[Tensor], results: list[Tensor], kept: list[Tensor]
+    ) -> None:
+        """Gives it the tensors of its block that matter to callers."""
+
+    def close(self, function: Any, captures: list[Tensor]) -> None:
+        """Gives it the tensors outside that its last parameters stand for."""
+
+
+function_makers: list[FunctionMaker] = []
 
 
 class Imported:
@@ -45,11 +64,13 @@ class Imported:
 def graph_of(graph_def: GraphDef) -> tuple[Graph, Imported]:
     """Returns a new graph that is as the GraphDef says, name by name."""
     graph = Graph()
-    operations = _add(graph, check(graph_def, {}), {}, {n.name: n.name for n in graph_def.node})
-    names = counters(n.name for n in graph_def.node) | graph_def.names
-    graph._names.update({k: n for k, n in names.items() if n})
+    names = names_of(graph_def)
+    builder = _Builder(graph, {n: n for n in names})
+    imported = builder.build(check(graph_def, {}))
+    used = counters(names) | graph_def.names
+    graph._names.update({k: n for k, n in used.items() if n})
     graph.seed = graph_def.seed
-    return graph, Imported(graph, operations)
+    return graph, imported
 
 
 def import_graph_def(
@@ -99,9 +120,9 @@ def import_nodes(graph_def: GraphDef, mapping: Mapping[str, Any], scope: str) ->
     _check_keys(graph_def, mapping)
     with graph.name_scope(scope):
         tensors, waits = _replacements(graph, mapping)
-        checked = check(graph_def, tensors)
-        full = {n.name: graph.unique_name(n.name) for n in graph_def.node}
-        return Imported(graph, _add(graph, checked, waits, full))
+        sound = check(graph_def, tensors)
+        full = {n: graph.unique_name(n) for n in names_of(graph_def)}
+        return _Builder(graph, full, tensors, waits).build(sound)
 
 
 def _names(return_elements: Any) -> list[str] | None:
@@ -149,47 +170,83 @@ def _replacements(
     return tensors, waits
 
 
-def _add(
-    graph: Graph, nodes: list[Checked], waits: Mapping[str, Operation], names: dict[str, str]
-) -> dict[str, Operation]:
-    """Adds sound nodes under their full names; returns the operations by their own names."""
-    made: dict[int, Operation] = {}
-    for at in nodes:
-        made[at.position] = _add_one(graph, at, made, names)
-    by_name = {at.node.name: made[at.position] for at in nodes}
-    for at in nodes:
-        op = made[at.position]
-        control = [waits.get(n) or by_name[n] for n in at.node.control_inputs]
-        op.control_inputs = tuple(dict.fromkeys((*control, *op.control_inputs)))
-    return by_name
+class _Builder:
+    """Adds sound nodes and functions to a graph, under the full names that they are given."""
 
+    def __init__(
+        self,
+        graph: Graph,
+        names: Mapping[str, str],
+        tensors: Mapping[str, Tensor] | None = None,
+        waits: Mapping[str, Operation] | None = None,
+    ) -> None:
+        self._graph = graph
+        self._names = names
+        self._tensors = tensors or {}
+        self._waits = waits or {}
+        self._operations: dict[str, Operation] = {}
+        self._functions: dict[str, Any] = {}
 
-def _add_one(
-    graph: Graph, at: Checked, made: dict[int, Operation], names: dict[str, str]
-) -> Operation:
-    node = at.node
-    full = names[node.name]
-    inputs = [s if isinstance(s, Tensor) else made[s[0]].outputs[s[1]] for s in at.inputs]
-    op = graph.add(_renamed(at, full), tuple(inputs), full + "/")
-    if node.device:
-        outer, inner = DeviceSpec.from_string(op.device), DeviceSpec.from_string(node.device)
-        op.device = outer.merged(inner).to_string()
-    if node.colocation:
-        own = [names.get(n, n) for n in node.colocation]
-        op.colocation = tuple(dict.fromkeys((*own, *op.colocation)))
-    op.gradient = node.gradient or op.gradient
-    op.origin = node.origin or op.origin
-    for tensor, spec in zip(op.outputs, at.specs, strict=True):
-        tensor.spec = spec
-    return op
+    def build(self, sound: Sound) -> Imported:
+        """Adds everything; returns the operations by their own names."""
+        for body in sound.functions:
+            self._add_function(body)
+        self._add_nodes(sound.nodes)
+        for body in sound.functions:
+            captures = [self._find(n) for n in body.function.captures]
+            function_makers[0].close(self._functions[body.function.name], captures)
+        return Imported(self._graph, self._operations)
 
+    def _add_function(self, body: Body) -> None:
+        written = body.function
+        maker = function_makers[0]
+        function = maker.make(self._graph, self._names[written.name])
+        self._functions[written.name] = function
+        with self._graph.enter_block(function.block):
+            self._add_nodes(body.nodes)
+        lists = [[n.name for n in written.parameters], written.results, written.kept]
+        maker.fill(function, *[[self._find(n) for n in names] for names in lists])
 
-def _renamed(at: Checked, full: str) -> Any:
-    """Returns the op; state that was named after its operation follows the new name."""
-    definition = at.definition
-    if full != at.node.name and at.node.attr.get("shared_name") == at.node.name:
-        return type(definition)(**at.node.attr | {"shared_name": full})
-    return definition
+    def _find(self, name: str) -> Tensor:
+        op, output = split_input(name)
+        tensor = self._tensors.get(f"{op}:{output}")
+        return self._operations[op].outputs[output] if tensor is None else tensor
+
+    def _add_nodes(self, nodes: list[Checked]) -> None:
+        made: dict[int, Operation] = {}
+        for at in nodes:
+            made[at.position] = self._operations[at.node.name] = self._add(at, made)
+        for at in nodes:
+            op = made[at.position]
+            known = [self._waits.get(n) or self._operations[n] for n in at.node.control_inputs]
+            op.control_inputs = tuple(dict.fromkeys((*known, *op.control_inputs)))
+
+    def _add(self, at: Checked, made: dict[int, Operation]) -> Operation:
+        node = at.node
+        full = self._names[node.name]
+        inputs = [s if isinstance(s, Tensor) else made[s[0]].outputs[s[1]] for s in at.inputs]
+        op = self._graph.add(self._definition(at, full), tuple(inputs), full + "/")
+        if node.device:
+            outer, inner = DeviceSpec.from_string(op.device), DeviceSpec.from_string(node.device)
+            op.device = outer.merged(inner).to_string()
+        if node.colocation:
+            own = [self._names.get(n, n) for n in node.colocation]
+            op.colocation = tuple(dict.fromkeys((*own, *op.colocation)))
+        op.gradient = node.gradient or op.gradient
+        op.origin = node.origin or op.origin
+        op.outputs = op.outputs[: len(at.specs)]
+        for tensor, spec in zip(op.outputs, at.specs, strict=True):
+            tensor.spec = spec
+        return op
+
+    def _definition(self, at: Checked, full: str) -> Op:
+        """Returns the op, with functions; state named after its operation follows the new name."""
+        node = at.node
+        renamed = full != node.name and node.attr.get("shared_name") == node.name
+        if not renamed and not callees([node]):
+            return at.definition
+        attributes = attributes_with(node, self._functions)
+        return type(at.definition)(**attributes | ({"shared_name": full} if renamed else {}))
 
 
 def read_graph_def(text: str | bytes) -> GraphDef:

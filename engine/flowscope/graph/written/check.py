@@ -17,7 +17,15 @@ from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundE
 from flowscope.graph.op import Op, Spec, all_ops
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible
-from flowscope.graph.written.definition import GraphDef, NodeDef, split_input
+from flowscope.graph.written.definition import (
+    FunctionDef,
+    FunctionName,
+    GraphDef,
+    NodeDef,
+    callees,
+    callees_first,
+    split_input,
+)
 from flowscope.graph.written.values import dtype_of, field_types, fits
 
 #: An output by node and index, or a tensor that takes its place.
@@ -45,21 +53,98 @@ class Checked:
     specs: tuple[Spec, ...] = ()
 
 
-def check(graph_def: GraphDef, mapped: Mapping[str, Tensor]) -> list[Checked]:
-    """Returns the nodes in an order in which they can be made: as written wherever possible.
+@dataclasses.dataclass
+class Body:
+    """A function that is sound.
+
+    Attributes:
+        function: The function.
+        nodes: Its operations.
+    """
+
+    function: FunctionDef
+    nodes: list[Checked]
+
+    def find(self, name: str) -> Any:
+        """Returns what holds a `spec` for one of its tensors; raises NotFoundError if none does."""
+        op, output = split_input(name)
+        for at in self.nodes:
+            if at.node.name == op and 0 <= output < len(at.specs):
+                return Known(at.specs[output])
+        raise NotFoundError(f"the function {self.function.name!r} has no tensor {name!r}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """What is known of a tensor of a function."""
+
+    spec: Spec
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """What a call has to know of a function, before there is one."""
+
+    name: str
+    parameters: list[Known]
+    outputs: list[Known]
+    writes_state: bool
+
+
+@dataclasses.dataclass
+class Sound:
+    """A GraphDef that is sound: functions, each behind those that it calls, and operations."""
+
+    functions: list[Body]
+    nodes: list[Checked]
+
+
+def check(graph_def: GraphDef, mapped: Mapping[str, Tensor]) -> Sound:
+    """Returns functions and nodes in an order in which they can be made: as written if possible.
 
     Args:
         graph_def: The graph.
         mapped: Tensors that take the place of outputs, by "name:index".
 
     Raises:
-        NotFoundError: if an op type or an input does not exist.
+        NotFoundError: if an op type, a function or an input does not exist.
         InvalidArgumentError: if anything else is wrong.
     """
-    index = _index(graph_def.node)
-    definitions = _definitions(graph_def.node)
+    everything = _index(graph_def.all_nodes())
+    signatures: dict[str, Signature] = {}
+    bodies = []
+    for function in callees_first(graph_def.functions):
+        if function.name in signatures:
+            raise AlreadyExistsError(f"there are two functions named {function.name!r}")
+        body = Body(function, _check_nodes(function.node, {}, signatures))
+        signatures[function.name] = _signature(body)
+        bodies.append(body)
+        for name in function.captures:
+            op, output = split_input(name)
+            if op not in everything and f"{op}:{output}" not in mapped:
+                raise NotFoundError(f"{function.name!r} captures {name!r}, which does not exist")
+    return Sound(bodies, _check_nodes(graph_def.node, mapped, signatures))
+
+
+def _signature(body: Body) -> Signature:
+    function = body.function
+    if len(function.captures) > len(function.parameters):
+        raise InvalidArgumentError(f"{function.name!r} captures more than it has parameters")
+    return Signature(
+        function.name,
+        [body.find(n.name) for n in function.parameters],
+        [body.find(n) for n in (*function.results, *function.kept)],
+        any(at.definition.writes_state for at in body.nodes),
+    )
+
+
+def _check_nodes(
+    nodes: Sequence[NodeDef], mapped: Mapping[str, Tensor], signatures: Mapping[str, Signature]
+) -> list[Checked]:
+    index = _index(nodes)
+    definitions = _definitions(nodes, signatures)
     found = []
-    for i, (node, definition) in enumerate(zip(graph_def.node, definitions, strict=True)):
+    for i, (node, definition) in enumerate(zip(nodes, definitions, strict=True)):
         inputs = [_source(node, text, index, mapped) for text in node.data_inputs]
         control = [_position(node, name, index) for name in node.control_inputs]
         found.append(Checked(node, i, definition, inputs, control))
@@ -133,17 +218,17 @@ def _refuse_cycles(nodes: list[Checked]) -> None:
 # -- op types and attributes ----------------------------------------------------------------------
 
 
-def _definitions(nodes: Sequence[NodeDef]) -> list[Op]:
+def _definitions(nodes: Sequence[NodeDef], signatures: Mapping[str, Signature]) -> list[Op]:
     known = all_ops()
     missing = sorted({n.op for n in nodes} - set(known))
     if missing:
         raise NotFoundError(
             f"no op types are named {', '.join(missing)}: import the modules that define them"
         )
-    return [_definition(n, known[n.op]) for n in nodes]
+    return [_definition(n, known[n.op], signatures) for n in nodes]
 
 
-def _definition(node: NodeDef, op: Any) -> Op:
+def _definition(node: NodeDef, op: Any, signatures: Mapping[str, Signature]) -> Op:
     fields = {f.name: f for f in dataclasses.fields(op) if f.init}
     unknown = sorted(set(node.attr) - set(fields))
     if unknown:
@@ -161,11 +246,22 @@ def _definition(node: NodeDef, op: Any) -> Op:
             kind = getattr(types[name], "__name__", types[name])
             message = f"expected the attribute {name!r} to be {kind}, got {value!r}"
             raise _error(InvalidArgumentError, node, message)
+    missing = [n for n in callees([node]) if n not in signatures]
+    if missing:
+        message = f"the function {missing[0]!r} does not exist, or calls itself"
+        raise _error(NotFoundError, node, message)
     try:
-        made: Op = op(**node.attr)
+        made: Op = op(**attributes_with(node, signatures))
         return made
     except Exception as e:  # a user's op may refuse its attributes in any way
         raise _error(InvalidArgumentError, node, f"the attributes do not fit: {e}") from e
+
+
+def attributes_with(node: NodeDef, functions: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a node's attributes, with functions in the place of their names."""
+    return {
+        k: functions[v.name] if isinstance(v, FunctionName) else v for k, v in node.attr.items()
+    }
 
 
 def _is_needed(field: dataclasses.Field[Any]) -> bool:
@@ -221,6 +317,8 @@ def _named(at: Checked, specs: list[Spec]) -> Iterator[tuple[Spec, str]]:
 def _written(at: Checked, specs: tuple[Spec, ...], is_changed: bool) -> Iterator[Spec]:
     """Yields the outputs' Specs, with the shapes that are written where they still hold."""
     written = at.node.outputs
+    if written is not None and callees([at.node]):
+        specs = specs[: len(written)]  # gradients add outputs to functions after they were called
     if written is not None and len(written) != len(specs):
         raise _error(
             InvalidArgumentError,

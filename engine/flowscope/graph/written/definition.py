@@ -8,6 +8,7 @@ from typing import Any
 
 from flowscope.errors import DTypeError
 from flowscope.graph.dtypes import DType
+from flowscope.graph.op import Spec
 from flowscope.graph.origin import Origin, Place
 from flowscope.graph.shapes import Dims
 
@@ -103,6 +104,72 @@ def _facts(node: NodeDef) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class FunctionName:
+    """Stands for a function of the graph in attributes."""
+
+    name: str
+
+
+@dataclass
+class FunctionDef:
+    """A function: operations that calls run with other inputs each time.
+
+    Attributes:
+        name: Its name.
+        node: Its operations, of which the `Parameter`s are its inputs. They use each other only.
+        captures: Tensors outside, which calls pass for the last parameters.
+        results: Tensors that calls return.
+        kept: Further tensors that calls have outputs for, behind the results.
+    """
+
+    name: str = ""
+    node: list[NodeDef] = field(default_factory=list)
+    captures: list[str] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+
+    @property
+    def parameters(self) -> list[NodeDef]:
+        """Its inputs, in order."""
+        found = [n for n in self.node if n.op == "Parameter"]
+        return sorted(found, key=lambda n: _index(n))
+
+    @property
+    def callees(self) -> list[str]:
+        """Names of the functions that it calls."""
+        return callees(self.node)
+
+
+def _index(node: NodeDef) -> int:
+    index = node.attr.get("index")
+    return index if isinstance(index, int) else 0
+
+
+def callees(nodes: list[NodeDef]) -> list[str]:
+    """Returns the names of the functions that operations call."""
+    return [v.name for n in nodes for v in n.attr.values() if isinstance(v, FunctionName)]
+
+
+def callees_first(functions: list[FunctionDef]) -> list[FunctionDef]:
+    """Returns the functions so that each stands behind those it calls, where that is possible."""
+    known = {f.name: f for f in functions}
+    done: dict[str, FunctionDef] = {}
+    for function in functions:
+        stack = [(function, iter(function.callees))]
+        entered = {function.name}
+        while stack:
+            at, left = stack[-1]
+            name = next(left, None)
+            if name is None:
+                done.setdefault(at.name, at)
+                stack.pop()
+            elif name in known and name not in done and name not in entered:
+                entered.add(name)
+                stack.append((known[name], iter(known[name].callees)))
+    return list(done.values())
+
+
 def same_value(a: Any, b: Any) -> bool:
     """Whether two attributes are the same to the last bit (so nan is nan, and -0.0 is not 0.0)."""
     if type(a) is not type(b):
@@ -111,6 +178,8 @@ def same_value(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(same_value(x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, float | complex):
         return repr(a) == repr(b)
+    if isinstance(a, Spec):
+        return (a.dtype, a.shape) == (b.dtype, b.shape) and same_value(a.variable, b.variable)
     return bool(a == b)
 
 
@@ -122,11 +191,17 @@ class GraphDef:
         node: The operations, in the order in which they were made.
         seed: The graph's random seed, None if it was not set.
         names: How often names were asked for, where the operations' names do not tell.
+        functions: Functions that operations call, each behind those that it calls itself.
     """
 
     node: list[NodeDef] = field(default_factory=list)
     seed: int | None = None
     names: dict[str, int] = field(default_factory=dict, compare=False)
+    functions: list[FunctionDef] = field(default_factory=list)
+
+    def all_nodes(self) -> list[NodeDef]:
+        """Returns the operations, those of functions too."""
+        return [*[n for f in self.functions for n in f.node], *self.node]
 
     def text(self, exact: bool = True) -> str:
         """Returns the text form, see `Graph.text`."""
@@ -175,18 +250,28 @@ class GraphDef:
 
     def CopyFrom(self, other: GraphDef) -> None:
         """Takes copies of all facts from `other`."""
-        copies = GraphDef([], other.seed, dict(other.names))
-        for node in other.node:
-            copies.node.append(NodeDef())
-            copies.node[-1].CopyFrom(node)
-        self._take(copies)
+        self._take(GraphDef(_copies(other.node), other.seed, dict(other.names)))
+        for f in other.functions:
+            parts = list(f.captures), list(f.results), list(f.kept)
+            self.functions.append(FunctionDef(f.name, _copies(f.node), *parts))
 
     def _take(self, other: GraphDef) -> None:
-        self.node, self.seed, self.names = other.node, other.seed, other.names
+        vars(self).update(vars(other))
 
     def __repr__(self) -> str:
         types = len({n.op for n in self.node})
         return f"<fs.GraphDef: {len(self.node)} operations of {types} types>"
+
+
+def _copies(nodes: list[NodeDef]) -> list[NodeDef]:
+    return [copied(n) for n in nodes]
+
+
+def copied(node: NodeDef) -> NodeDef:
+    """Returns a copy, whose lists and attributes can be changed."""
+    out = NodeDef()
+    out.CopyFrom(node)
+    return out
 
 
 def as_graph_def(value: Any) -> GraphDef:

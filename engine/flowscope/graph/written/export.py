@@ -3,26 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from flowscope.graph.graph import Graph
-from flowscope.graph.operation import Operation
-from flowscope.graph.written.definition import GraphDef, NodeDef, input_name
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.written.definition import (
+    FunctionDef,
+    FunctionName,
+    GraphDef,
+    NodeDef,
+    callees_first,
+    input_name,
+)
 
 
 def graph_def_of(graph: Graph) -> GraphDef:
-    """Returns the graph as data: operations, seed and what is known of used names."""
-    operations = graph.get_operations()
-    return GraphDef([node_of(op) for op in operations], graph.seed, _names(graph, operations))
+    """Returns the graph as data: operations, functions, seed and what is known of used names."""
+    nodes = [node_of(op) for op in graph.root.operations]
+    functions = [_function(graph, f) for f in graph.functions.values()]
+    graph_def = GraphDef(nodes, graph.seed, {}, functions)
+    if functions:
+        for node in graph_def.all_nodes():
+            node.attr = {k: _named(graph, v) for k, v in node.attr.items()}
+        graph_def.functions = callees_first(functions)
+    graph_def.names = _names(graph, graph_def)
+    return graph_def
+
+
+def _function(graph: Graph, function: Any) -> FunctionDef:
+    return FunctionDef(
+        function.name,
+        [node_of(op) for op in function.block.operations],
+        [_tensor(t) for t in function.captures],
+        [_tensor(t) for t in function.results],
+        [_tensor(t) for t in function.kept],
+    )
+
+
+def _tensor(tensor: Tensor) -> str:
+    return input_name(tensor.op.name, tensor.value_index)
+
+
+def _named(graph: Graph, value: Any) -> Any:
+    """Returns what stands for an attribute: its name for a function."""
+    name = getattr(value, "name", None)
+    is_function = isinstance(name, str) and graph.functions.get(name) is value
+    return FunctionName(name) if is_function else value  # type: ignore[arg-type]
 
 
 def node_of(op: Operation) -> NodeDef:
     """Returns one operation as data."""
-    inputs = [input_name(t.op.name, t.value_index) for t in op.inputs]
-    inputs += [f"^{c.name}" for c in op.control_inputs]
     return NodeDef(
         name=op.name,
         op=op.type,
-        input=inputs,
+        input=[*[_tensor(t) for t in op.inputs], *[f"^{c.name}" for c in op.control_inputs]],
         device=op.device,
         attr=op.definition.attributes(),
         colocation=list(op.colocation),
@@ -32,12 +66,18 @@ def node_of(op: Operation) -> NodeDef:
     )
 
 
-def _names(graph: Graph, operations: list[Operation]) -> dict[str, int]:
+def _names(graph: Graph, graph_def: GraphDef) -> dict[str, int]:
     """Returns the counters that do not follow from the operations' names (0: not used at all)."""
-    expected = counters(op.name for op in operations)
+    expected = counters(names_of(graph_def))
     known = graph._names
     odd = {k: n for k, n in known.items() if expected.get(k) != n}
-    return odd | {k: 0 for k in expected if k not in known}
+    odd |= {k: 0 for k in expected if k not in known}
+    return dict(sorted(odd.items()))
+
+
+def names_of(graph_def: GraphDef) -> list[str]:
+    """Returns all names of operations and functions."""
+    return [n.name for n in graph_def.all_nodes()] + [f.name for f in graph_def.functions]
 
 
 def counters(names: Iterable[str]) -> dict[str, int]:

@@ -10,7 +10,8 @@
 An input is an operation's name, with ":1" behind it for another output than the first. A shape is
 a list with null for an unknown dimension, or null. Attributes are written by `values`. `names`
 counts how often names were asked for, where operations do not tell. A place is [file, cell, line];
-an origin lists places, innermost first. What is empty is left out. `meta` adds collections.
+an origin lists places, innermost first. What is empty is left out. `functions` are objects of a
+name, operations, and names of tensors: captures, results, kept. `meta` adds collections.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 from flowscope.errors import DataLossError, DTypeError, InvalidArgumentError
 from flowscope.graph.origin import Origin, Place
 from flowscope.graph.written.definition import (
+    FunctionDef,
     GraphDef,
     NodeDef,
     Output,
@@ -29,7 +31,7 @@ from flowscope.graph.written.definition import (
     WrittenPlace,
     short_file,
 )
-from flowscope.graph.written.values import decode, encode, read_dtype, read_sizes
+from flowscope.graph.written.values import decode, encode, read_dims, read_dtype
 
 FORMAT = "flowscope-graph"
 #: The version that is written, and the highest that can be read.
@@ -39,9 +41,10 @@ _OPERATION_KEYS = frozenset(
     ("name", "op", "inputs", "control", "device", "colocated", "attributes", "outputs", "gradient",
      "origin")
 )  # fmt: skip
+_FUNCTION_KEYS = frozenset(("name", "operations", "captures", "results", "kept"))
 _GRAPH_KEYS = frozenset(
     ("format", "version", "seed", "names", "places", "operations", "objects", "collections",
-     "saver")
+     "saver", "functions")
 )  # fmt: skip
 
 
@@ -56,7 +59,8 @@ def document_of(graph_def: GraphDef) -> dict[str, Any]:
     """Returns the JSON form as dicts and lists."""
     places = _Places()
     operations = [_write_node(n, places) for n in graph_def.node]
-    return {
+    functions = [_write_function(f, places) for f in graph_def.functions]
+    document = {
         "format": FORMAT,
         "version": VERSION,
         "seed": graph_def.seed,
@@ -64,6 +68,12 @@ def document_of(graph_def: GraphDef) -> dict[str, Any]:
         "places": [[short_file(p.filename), p.cell, p.line] for p in places.known],
         "operations": operations,
     }
+    return document | {"functions": functions} if functions else document
+
+
+def _write_function(function: FunctionDef, places: _Places) -> dict[str, Any]:
+    facts = {k: getattr(function, k) for k in ("name", "captures", "results", "kept")}
+    return facts | {"operations": [_write_node(n, places) for n in function.node]}
 
 
 class _Places:
@@ -148,9 +158,10 @@ def parse_json(text: str | bytes) -> dict[str, Any]:
 def read_document(document: dict[str, Any]) -> GraphDef:
     """Returns what the top object says about the graph itself."""
     places = [_read_place(p) for p in take(document, "places", list, "the graph")]
-    node = [
-        _read_node(facts, f"operation {i}", places)
-        for i, facts in enumerate(take(document, "operations", list, "the graph"))
+    node = _read_nodes(document, "the graph", places)
+    functions = [
+        _read_function(facts, f"function {i}", places)
+        for i, facts in enumerate(take(document, "functions", list, "the graph"))
     ]
     seed = document.get("seed")
     if seed is not None and type(seed) is not int:
@@ -158,7 +169,21 @@ def read_document(document: dict[str, Any]) -> GraphDef:
     names = take(document, "names", dict, "the graph")
     if not all(type(n) is int and n >= 0 for n in names.values()):
         raise InvalidArgumentError("expected counts of names in the graph's names")
-    return GraphDef(node, seed, names)
+    return GraphDef(node, seed, names, functions)
+
+
+def _read_nodes(facts: dict[str, Any], where: str, places: list[Place]) -> list[NodeDef]:
+    operations = take(facts, "operations", list, where)
+    return [_read_node(f, f"{where}, operation {i}", places) for i, f in enumerate(operations)]
+
+
+def _read_function(facts: Any, where: str, places: list[Place]) -> FunctionDef:
+    if type(facts) is not dict or type(facts.get("name")) is not str:
+        raise InvalidArgumentError(f"{where} has no name")
+    where = f"function {facts['name']!r}"
+    _no_others(facts, _FUNCTION_KEYS, where)
+    lists = [_texts(facts, key, where) for key in ("captures", "results", "kept")]
+    return FunctionDef(facts["name"], _read_nodes(facts, where, places), *lists)
 
 
 def _read_place(facts: Any) -> Place:
@@ -203,11 +228,8 @@ def _read_outputs(facts: dict[str, Any], where: str) -> list[Output] | None:
 
 def _output(facts: Any) -> Output:
     match facts:
-        case [name, None]:
-            return read_dtype(name), None
-        case [name, list(sizes)]:
-            known = iter(read_sizes([d for d in sizes if d is not None]))
-            return read_dtype(name), tuple([None if d is None else next(known) for d in sizes])
+        case [name, shape]:
+            return read_dtype(name), read_dims(shape)
     raise InvalidArgumentError(f"expected an output [dtype, shape], got {facts!r}")
 
 

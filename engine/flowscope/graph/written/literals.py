@@ -4,7 +4,8 @@ None, True, False, numbers, strings in double quotes, bytes (b'...') and dtypes 
 themselves. A tuple is [1, 2], with ? for None in it: a shape reads [?,2]. An array is its dtype and
 its values, float32([[1.0], [2.0]]); where decimals do not give the bits, and where it is large,
 float32(base64="...", shape=[2,1]), or in a shortened text float32(..., shape=[2,1]). A NumPy scalar
-is np.float32(1.0).
+is np.float32(1.0). What is known of a tensor is dtype and shape, float32[?,2]; for a handle "of"
+and the same of its variable follow. @f is the function f.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ import numpy as np
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Literal
 from flowscope.graph.dtypes import ALL, DType, of_numpy
+from flowscope.graph.op import Spec
 from flowscope.graph.written import values
+from flowscope.graph.written.definition import FunctionName
 
+NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*", re.ASCII)
 #: Arrays of more elements are shortened, or written as base64.
 INLINE_SIZE = 32
 
@@ -52,6 +56,10 @@ def write(value: Any, exact: bool) -> str:
         return _array(value.array, exact)
     if isinstance(value, np.number | np.bool_):
         return f"np.{_array(value, exact)}"
+    if isinstance(value, Spec):
+        return f"{value} of {write(value.variable, exact)}" if value.variable else str(value)
+    if isinstance(value, FunctionName):
+        return f"@{name_text(value.name)}"
     values.encode(value)  # says what cannot be written
     raise DTypeError(f"a value of type {kind.__name__} cannot be written as text")
 
@@ -59,6 +67,11 @@ def write(value: Any, exact: bool) -> str:
 def _parts(value: tuple[Any, ...], exact: bool) -> str:
     comma = "," if all(v is None or type(v) is int for v in value) else ", "
     return comma.join("?" if v is None else write(v, exact) for v in value)
+
+
+def name_text(name: str) -> str:
+    """Returns a name of an operation, in double quotes if it has unusual characters."""
+    return name if NAME.fullmatch(name) else quoted(name)
 
 
 def quoted(text: str) -> str:
@@ -140,6 +153,7 @@ _BYTES = re.compile(r"""b'(?:[^'\\]|\\.)*'|b"(?:[^"\\]|\\.)*\"""")
 _NUMBER = re.compile(
     r"-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf\b|nan\b)(?![\w.])|\([-+.\w]*j\)|[-+.\w]*j(?!\w)", re.ASCII
 )
+_SHAPE = re.compile(r"\[(?:\.\.\.|[\d?, ]*)\]", re.ASCII)
 _WORD = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 
 
@@ -196,12 +210,19 @@ class Scanner:
         self.skip()
         return self.at == len(self.text)
 
+    def end(self) -> None:
+        """Checks that nothing is left."""
+        if not self.is_done():
+            raise self.fail("the end of the line")
+
     # -- values ---------------------------------------------------------------------------------
 
     def value(self) -> Any:
         """Reads a value."""
         if self.has("["):
             return tuple(self._items())
+        if self.has("@"):
+            return FunctionName(self.name("a function's name"))
         for pattern, read in _TOKENS:
             token = self.find(pattern)
             if token is not None:
@@ -212,6 +233,30 @@ class Scanner:
         if word in _WORDS:
             return _WORDS[word]
         return self._typed(word)
+
+    def name(self, expected: str) -> str:
+        """Reads a name, in double quotes or without; `expected` says of what."""
+        text = self.find(STRING)
+        if text is not None:
+            found: str = self._checked(json.loads, text)
+            return found
+        return self.token(NAME, expected)
+
+    def token(self, pattern: re.Pattern[str], expected: str) -> str:
+        """Reads what must match here."""
+        found = self.find(pattern)
+        if found is None:
+            raise self.fail(expected)
+        return found
+
+    def spec(self, dtype: DType) -> Spec:
+        """Reads a shape behind a dtype, and the variable's Spec of a handle."""
+        inner = self.token(_SHAPE, "a shape like [?,2]")[1:-1].strip()
+        sizes = [d.strip() for d in inner.split(",")] if inner else []
+        if inner != "..." and not all(d == "?" or d.isdigit() for d in sizes):
+            raise self.wrong(f"expected a shape like [?,2], got [{inner}]")
+        dims = None if inner == "..." else tuple([None if d == "?" else int(d) for d in sizes])
+        return Spec(dtype, dims)
 
     def _checked(self, read: Any, *arguments: Any) -> Any:
         try:
@@ -237,6 +282,11 @@ class Scanner:
         dtype = _DTYPES.get(word.removeprefix("np."))
         if dtype is None:
             raise self.wrong(f"expected a value or a dtype, got {word!r}")
+        if not is_scalar and self.text.startswith("[", self.at):
+            spec = self.spec(dtype)
+            if not self.has("of "):
+                return spec
+            return Spec(dtype, spec.shape, variable=self._variable())
         if not is_scalar and not self.has("("):
             return dtype
         if is_scalar:
@@ -246,6 +296,12 @@ class Scanner:
         if is_scalar and not isinstance(array, np.generic):
             raise self.wrong("expected one number")
         return array if is_scalar else Literal(array)
+
+    def _variable(self) -> Spec:
+        found = self.value()
+        if isinstance(found, Spec):
+            return found
+        raise self.wrong("expected a dtype with a shape, like float32[?,2], behind 'of'")
 
     def _array(self, dtype: DType) -> Any:
         if self.has("..."):

@@ -18,7 +18,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.written.build import Imported, import_nodes
-from flowscope.graph.written.definition import GraphDef, NodeDef, as_graph_def
+from flowscope.graph.written.definition import GraphDef, NodeDef, as_graph_def, callees, copied
 from flowscope.graph.written.json_form import json_of, parse_json, read_document, take
 from flowscope.graph.written.values import decode, encode
 
@@ -132,6 +132,11 @@ def meta_graph_of(
     if scope:
         scope = scope.rstrip("/")
         inside = [n for n in nodes.node if _is_in(n.name, scope)]
+        called = callees(inside)
+        if called:
+            raise InvalidArgumentError(
+                f"the scope {scope!r} cannot be written alone: it calls the function {called[0]!r}"
+            )
         nodes = GraphDef([_stripped(n, scope) for n in inside], nodes.seed)
         writer.strip(scope)
     return MetaGraphDef(nodes, writer.collections, writer.objects, skipped=writer.skipped)
@@ -218,8 +223,7 @@ _REFERENCES = frozenset(
 
 
 def _stripped(node: NodeDef, scope: str) -> NodeDef:
-    out = NodeDef()
-    out.CopyFrom(node)
+    out = copied(node)
     out.name = node.name[len(scope) + 1 :]
     outside = [i for i in node.input if not _is_in(i.lstrip("^"), scope)]
     if outside:
@@ -258,7 +262,7 @@ def import_meta(
     if clear_devices:
         graph_def = GraphDef()
         graph_def.CopyFrom(meta.graph_def)
-        for node in graph_def.node:
+        for node in graph_def.all_nodes():
             node.device = ""
     imported = import_nodes(graph_def, dict(input_map or {}), scope)
     objects = [kinds[f["kind"]].read(f, imported.find) for f in meta.objects]

@@ -10,6 +10,18 @@ op type has them by default, dtypes and shapes of the outputs (`()` for none), a
 is of: operations that must finish first, the device that was asked for, operations to share a
 device with, and the registered gradient that takes the op's place. Lines that begin with "#" are
 remarks, and `@seed 3` gives the graph's seed. Names of unusual characters stand in double quotes.
+
+Functions come first, each behind those that it calls: their operations, the tensors outside that
+stand for their last parameters, and what they return. `keeps` lists tensors that gradients read.
+
+    function f {
+      f/x = Parameter(spec=float32[2], index=0)   float32[2]
+      f/c = Parameter(spec=float32[], index=1)   float32[]
+      f/Mul = Mul(f/x, f/c)   float32[2]
+      captures c
+      returns f/Mul
+    }
+    y = Call(x, c, function=@f)   float32[2]
 """
 
 from __future__ import annotations
@@ -22,10 +34,9 @@ from typing import Any
 from flowscope.errors import DTypeError
 from flowscope.graph.op import Op, all_ops
 from flowscope.graph.shapes import text as shape_text
-from flowscope.graph.written.definition import GraphDef, NodeDef, split_input
-from flowscope.graph.written.literals import quoted, write
+from flowscope.graph.written.definition import FunctionDef, GraphDef, NodeDef, split_input
+from flowscope.graph.written.literals import name_text, quoted, write
 
-NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*", re.ASCII)
 DEVICE = re.compile(r"[\w/:*.-]+", re.ASCII)
 
 
@@ -37,7 +48,19 @@ def text_of(graph_def: GraphDef, exact: bool = True) -> str:
         exact: Whether large arrays are written in full; a text without them cannot be read back.
     """
     lines = [] if graph_def.seed is None else [f"@seed {graph_def.seed}"]
-    return "".join(f"{line}\n" for line in [*lines, *[line_of(n, exact) for n in graph_def.node]])
+    for function in graph_def.functions:
+        lines += _function(function, exact)
+    lines += [line_of(n, exact) for n in graph_def.node]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _function(function: FunctionDef, exact: bool) -> list[str]:
+    tails = {
+        "captures": function.captures, "returns": function.results, "keeps": function.kept
+    }  # fmt: skip
+    inside = [line_of(n, exact) for n in function.node]
+    inside += [f"{word} {', '.join(map(_input, names))}" for word, names in tails.items() if names]
+    return [f"function {name_text(function.name)} {{", *[f"  {line}" for line in inside], "}"]
 
 
 def line_of(node: NodeDef, exact: bool = True) -> str:
@@ -48,7 +71,7 @@ def line_of(node: NodeDef, exact: bool = True) -> str:
     if node.outputs is not None:
         specs = ", ".join(f"{d}{shape_text(s)}" for d, s in node.outputs) or "()"
     return (
-        f"{_name(node.name)} = {node.op}({arguments})   {specs}"
+        f"{name_text(node.name)} = {node.op}({arguments})   {specs}"
         f"{_names(' after ', node.control_inputs)}"
         f"{_device(node.device)}"
         f"{_names(' with ', node.colocation)}"
@@ -56,17 +79,13 @@ def line_of(node: NodeDef, exact: bool = True) -> str:
     ).rstrip()
 
 
-def _name(name: str) -> str:
-    return name if NAME.fullmatch(name) else quoted(name)
-
-
 def _input(text: str) -> str:
     name, index = split_input(text)
-    return f"{_name(name)}:{index}" if index else _name(name)
+    return f"{name_text(name)}:{index}" if index else name_text(name)
 
 
 def _names(word: str, names: list[str]) -> str:
-    return word + ", ".join(map(_name, names)) if names else ""
+    return word + ", ".join(map(name_text, names)) if names else ""
 
 
 def _device(device: str) -> str:

@@ -2,37 +2,68 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 from flowscope.graph.constant import Literal
 from flowscope.graph.dtypes import ALL
-from flowscope.graph.written.definition import GraphDef, NodeDef, Output, input_name
-from flowscope.graph.written.literals import STRING, Scanner
-from flowscope.graph.written.text_form import DEVICE, NAME, default_values, is_implied
+from flowscope.graph.written.definition import FunctionDef, GraphDef, NodeDef, Output, input_name
+from flowscope.graph.written.literals import Scanner
+from flowscope.graph.written.text_form import DEVICE, default_values, is_implied
 from flowscope.graph.written.values import dtype_of
 
 _TYPE = re.compile(r"[^\W\d]\w*")
 _ATTRIBUTE = re.compile(r"([^\W\d]\w*)[ \t]*=")
 _INDEX = re.compile(r":\d+", re.ASCII)
 _SEED = re.compile(r"@seed[ \t]+(-?\d+)[ \t]*", re.ASCII)
-_SPEC = re.compile(r"([a-z]+\d*)\[(\.\.\.|[\d?, ]*)\]", re.ASCII)
+_DTYPE = re.compile(r"[a-z]+\d*(?=\[)", re.ASCII)
+_FUNCTION = re.compile(r"function(?=[ \t]+[^ \t=])")
+_LISTS = re.compile(r"(?:captures|returns|keeps)(?=[ \t]+[^ \t=])")
 _DTYPES = {d.name: d for d in ALL}
 
 
 def read_text(text: str) -> GraphDef:
     """Returns what the text says; raises InvalidArgumentError with the line where it is wrong."""
     graph_def = GraphDef()
-    for i, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
+    inside: FunctionDef | None = None
+    number = 0
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
+        scan = Scanner(line, number)
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
             continue
-        if stripped.startswith("@"):
-            graph_def.seed = _seed(stripped, i)
+        if inside is not None:
+            inside = _in_function(scan, inside)
+        elif scan.find(_FUNCTION) is not None:
+            inside = FunctionDef(scan.name("a function's name"))
+            graph_def.functions.append(inside)
+            scan.need("{")
+            scan.end()
+        elif stripped.startswith("@"):
+            graph_def.seed = _seed(stripped, number)
         else:
-            graph_def.node.append(_node(Scanner(line, i)))
+            graph_def.node.append(_node(scan))
+    if inside is not None:
+        raise Scanner("", number).fail(f"'}}' behind the operations of {inside.name!r}")
     return graph_def
+
+
+def _in_function(scan: Scanner, function: FunctionDef) -> FunctionDef | None:
+    """Reads a line of a function; returns the function, None behind its end."""
+    if scan.has("}"):
+        scan.end()
+        return None
+    word = scan.find(_LISTS)
+    if word is None:
+        function.node.append(_node(scan))
+        return function
+    names = [_input(scan)]
+    while scan.has(","):
+        names.append(_input(scan))
+    scan.end()
+    lists = {"captures": function.captures, "returns": function.results, "keeps": function.kept}
+    lists[word] += names
+    return function
 
 
 def _seed(line: str, number: int) -> int:
@@ -43,9 +74,9 @@ def _seed(line: str, number: int) -> int:
 
 
 def _node(scan: Scanner) -> NodeDef:
-    node = NodeDef(name=_name(scan, "an operation's name"), line=scan.number)
+    node = NodeDef(name=scan.name("an operation's name"), line=scan.number)
     scan.need("=")
-    node.op = _need(scan, _TYPE, "an op type")
+    node.op = scan.token(_TYPE, "an op type")
     scan.need("(")
     if not scan.has(")"):
         _arguments(scan, node)
@@ -79,55 +110,28 @@ def _arguments(scan: Scanner, node: NodeDef) -> None:
 
 
 def _input(scan: Scanner) -> str:
-    name = _name(scan, "an input or an attribute")
+    name = scan.name("an input or an attribute")
     index = scan.find(_INDEX)
     return input_name(name, int(index[1:]) if index else 0)
-
-
-def _name(scan: Scanner, expected: str) -> str:
-    text = scan.find(STRING)
-    if text is None:
-        return _need(scan, NAME, expected)
-    return _unquoted(scan, text)
-
-
-def _unquoted(scan: Scanner, text: str) -> str:
-    try:
-        found: str = json.loads(text)
-    except ValueError:
-        raise scan.wrong(f"expected a name in double quotes, got {text}") from None
-    return found
-
-
-def _need(scan: Scanner, pattern: re.Pattern[str], expected: str) -> str:
-    found = scan.find(pattern)
-    if found is None:
-        raise scan.fail(expected)
-    return found
 
 
 def _outputs(scan: Scanner) -> list[Output] | None:
     if scan.has("()"):
         return []
-    first = scan.find(_SPEC)
+    first = scan.find(_DTYPE)
     if first is None:
         return None
-    outputs = [_spec(scan, first)]
+    outputs = [_output(scan, first)]
     while scan.has(","):
-        outputs.append(_spec(scan, _need(scan, _SPEC, "a dtype with a shape, like float32[?,2]")))
+        outputs.append(_output(scan, scan.token(_DTYPE, "a dtype and a shape")))
     return outputs
 
 
-def _spec(scan: Scanner, text: str) -> Output:
-    name, inner = _SPEC.fullmatch(text).groups()  # type: ignore[union-attr]
+def _output(scan: Scanner, name: str) -> Output:
     if name not in _DTYPES:
         raise scan.wrong(f"expected a dtype, got {name!r}")
-    if inner == "...":
-        return _DTYPES[name], None
-    sizes = [d.strip() for d in inner.split(",")] if inner.strip() else []
-    if not all(d == "?" or d.isdigit() for d in sizes):
-        raise scan.wrong(f"expected a shape like [?,2], got [{inner}]")
-    return _DTYPES[name], tuple([None if d == "?" else int(d) for d in sizes])
+    spec = scan.spec(_DTYPES[name])
+    return spec.dtype, spec.shape
 
 
 def _tail(scan: Scanner, node: NodeDef) -> None:
@@ -145,14 +149,13 @@ def _tail(scan: Scanner, node: NodeDef) -> None:
 
 
 def _list(scan: Scanner) -> list[str]:
-    names = [_name(scan, "an operation's name")]
+    names = [scan.name("an operation's name")]
     while scan.has(","):
-        names.append(_name(scan, "an operation's name"))
+        names.append(scan.name("an operation's name"))
     return names
 
 
 def _device(scan: Scanner) -> str:
-    text = scan.find(STRING)
-    if text is None:
-        return _need(scan, DEVICE, "a device's name")
-    return _unquoted(scan, text)
+    if scan.text.startswith('"', scan.at):
+        return scan.name("a device's name")
+    return scan.token(DEVICE, "a device's name")

@@ -10,6 +10,8 @@ object of one key that says what it is:
     {"float": "nan"}        or "inf", "-inf"
     {"complex": [1.0, {"float": "nan"}]}
     {"bytes": "<base64>"}
+    {"function": "f"}       a function of the graph, by its name
+    {"spec": ["resource", [], ["float32", [null, 2], null]]}    dtype, shape; of a handle: behind it
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ import numpy as np
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Literal
 from flowscope.graph.dtypes import ALL, DType, of_numpy, string
+from flowscope.graph.op import Spec
+from flowscope.graph.shapes import Dims
+from flowscope.graph.written.definition import FunctionName
 
 _DTYPES = {d.name: d for d in ALL}
 _PLAIN = frozenset({type(None), bool, int, str})
@@ -85,6 +90,15 @@ def read_sizes(value: Any) -> tuple[int, ...]:
     if type(value) is list and all(type(d) is int and d >= 0 for d in value):
         return tuple(value)
     raise InvalidArgumentError(f"expected a list of sizes, got {_short(value)}")
+
+
+def read_dims(value: Any) -> Dims:
+    """Returns a shape with null for unknown dimensions, or null; raises as `read_sizes` does."""
+    if value is None:
+        return None
+    sizes = value if type(value) is list else [value]
+    known = iter(read_sizes([d for d in sizes if d is not None]))
+    return tuple([None if d is None else next(known) for d in sizes])
 
 
 def dtype_of(array: Any) -> DType:
@@ -186,6 +200,25 @@ def _read_complex(parts: Any) -> complex:
     raise InvalidArgumentError(f"expected a complex number, got {_short(parts)}")
 
 
+def _write_spec(spec: Spec) -> list[Any]:
+    shape = None if spec.shape is None else list(spec.shape)
+    return [spec.dtype.name, shape, spec.variable and _write_spec(spec.variable)]
+
+
+def _read_spec(facts: Any) -> Spec:
+    match facts:
+        case [name, shape, variable]:
+            inner = None if variable is None else _read_spec(variable)
+            return Spec(read_dtype(name), read_dims(shape), variable=inner)
+    raise InvalidArgumentError(f"expected [dtype, shape, variable], got {_short(facts)}")
+
+
+def _read_function(name: Any) -> FunctionName:
+    if isinstance(name, str):
+        return FunctionName(name)
+    raise InvalidArgumentError(f"expected a function's name, got {_short(name)}")
+
+
 def _short(value: Any) -> str:
     shown = " ".join(repr(value).split())
     return shown if len(shown) <= 60 else shown[:57] + "..."
@@ -195,6 +228,8 @@ _WRITERS: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
     (DType, "dtype", lambda d: d.name),
     (Literal, "array", lambda a: _write_array(a.array)),
     (bytes, "bytes", to_base64),
+    (FunctionName, "function", lambda f: f.name),
+    (Spec, "spec", _write_spec),
     (np.number, "scalar", _write_array),
     (np.bool_, "scalar", _write_array),
     (complex, "complex", lambda c: [encode(c.real), encode(c.imag)]),
@@ -206,6 +241,8 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "float": _read_float,
     "complex": _read_complex,
     "bytes": from_base64,
+    "function": _read_function,
+    "spec": _read_spec,
 }
 
 
@@ -228,8 +265,13 @@ def field_types(op: Any) -> dict[str, Any]:
         return {}
 
 
+#: What stands for objects of a class in attributes of a NodeDef; higher floors fill it.
+stand_ins: dict[Any, type] = {}
+
+
 def fits(value: Any, kind: Any) -> bool:
     """Whether `value` may stand in a field that is declared as `kind`."""
+    kind = stand_ins.get(kind, kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any or kind is None:
         return kind is Any or value is None
