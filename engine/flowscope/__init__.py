@@ -31,7 +31,11 @@ from flowscope.autodiff.hessians import *
 from flowscope.autodiff.recompute import *
 from flowscope.autodiff.registry import *
 from flowscope.control.function import *
-from flowscope.errors import OpError as OpError
+from flowscope.errors import (
+    DeviceWarning as DeviceWarning,
+    GraphGrowthWarning as GraphGrowthWarning,
+    OpError as OpError,
+)
 from flowscope.graph.constant import (
     constant as constant,
     convert_to_tensor as convert_to_tensor,

@@ -144,6 +144,10 @@ class GraphError(InvalidArgumentError, RuntimeError):
     """The graph cannot take this: finalized, another graph's tensor, no default session."""
 
 
+class StaleError(GraphError):
+    """What was used follows from operations that a re-run of a notebook cell has changed."""
+
+
 class DeadlineExceededError(OpError):
     """A step or a wait took longer than it was given."""
 
@@ -222,6 +226,14 @@ class UnauthenticatedError(OpError):
     """A peer did not prove who it is."""
 
     code = 16
+
+
+class GraphGrowthWarning(UserWarning):
+    """A line of the program adds operations to the graph between runs, again and again."""
+
+
+class DeviceWarning(UserWarning):
+    """A device that was asked for is not there."""
 
 
 #: TensorFlow's status codes.

@@ -219,7 +219,7 @@ def test_a_safepoint_gives_the_live_values_and_takes_them_back(monkeypatch):
 def test_the_gates_table_is_complete():
     from flowscope.runtime.gate import _TRANSITIONS
 
-    requests = {"pause", "resume", "stop", "interrupt"}
+    requests = {"pause", "resume", "stop", "interrupt", "close"}
     assert all(set(row) == requests for row in _TRANSITIONS.values())
     assert {s for row in _TRANSITIONS.values() for s in row.values()} == set(_TRANSITIONS)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -106,22 +106,42 @@ class Plan:
         )
 
 
-def make_plan(request: Request, xp: Any, generator: Callable[[Any, int], Any]) -> Plan:
+def make_plan(request: Request, modules: Mapping[str, Any], generator: Callable[..., Any]) -> Plan:
     """Returns the plan of a request.
 
     Args:
         request: Fetches, feeds, mode, devices.
-        xp: The devices' array module.
+        modules: The array module of each device, by name; "" for a program without nodes.
         generator: `generator(run, op_seed)` makes a random generator.
     """
-    mode = request.mode
-    if mode not in get_args(Mode):
-        raise InvalidArgumentError(f"expected mode to be one of {get_args(Mode)}, got {mode!r}")
+    program, used = planned(request)
+    (region,) = regions(program)
+    return built(request, program, region, used, modules, generator)
+
+
+def planned(request: Request) -> tuple[Program, frozenset[Operation]]:
+    """Returns the program of a request, and all operations that it was made from."""
+    if request.mode not in get_args(Mode):
+        raise InvalidArgumentError(
+            f"expected mode to be one of {get_args(Mode)}, got {request.mode!r}"
+        )
     used: set[Operation] = {t.op for t in (*request.fetches, *request.feeds)}
     for _, program in request.stages():
         used.update(o for n in program.nodes for o in n.origins)
-    (region,) = regions(program)
-    code = generate(region, xp, generator) if mode == "compiled" else None
+    return program, frozenset(used)
+
+
+def built(
+    request: Request,
+    program: Program,
+    region: Region,
+    used: frozenset[Operation],
+    modules: Mapping[str, Any],
+    generator: Callable[..., Any],
+) -> Plan:
+    """Returns the plan of a program that is one region; see `make_plan`."""
+    xp = modules[program.device]
+    code = generate(region, xp, generator) if request.mode == "compiled" else None
     function = (
         code.function
         if code
@@ -133,19 +153,20 @@ def make_plan(request: Request, xp: Any, generator: Callable[[Any, int], Any]) -
         region=region,
         function=function,
         code=code,
-        required=_required(program),
+        required=required(program),
         is_random=any(n.op.is_random for n in program.nodes),
-        operations=frozenset(used),
+        operations=used,
     )
 
 
-def _required(program: Program) -> tuple[Node, ...]:
+def required(program: Program) -> tuple[Node, ...]:
+    """Returns the handles of variables that the program reads before it writes them."""
     written: set[Node] = set()
-    required: dict[Node, None] = {}
+    found: dict[Node, None] = {}
     for node in program.nodes:
         for handle in node.handles:
             if node.op.reads_state and handle not in written and not node.op.accepts_empty:
-                required[handle] = None
+                found[handle] = None
             if node.op.writes_state:
                 written.add(handle)
-    return tuple(required)
+    return tuple(found)

@@ -122,6 +122,11 @@ class Program:
     notes: tuple[str, ...] = field(default=())
 
     @property
+    def device(self) -> str:
+        """The device that it runs on, as a whole; "" where there is nothing to run."""
+        return self.nodes[0].device if self.nodes else ""
+
+    @property
     def has_true_specs(self) -> bool:
         """Whether what was inferred of shapes and constants holds: no known value is fed anew."""
         return all(v.spec.constant is None and v.spec.dims is None for v in self.feeds)

@@ -7,12 +7,14 @@ from typing import Any, ClassVar, Literal
 
 __all__ = [
     "ConfigProto",
+    "FeedStats",
     "GPUOptions",
     "GraphOptions",
     "OptimizerOptions",
     "RewriterConfig",
     "RunMetadata",
     "RunOptions",
+    "StepStats",
 ]
 
 
@@ -55,14 +57,18 @@ class ConfigProto:
     """Options of a session.
 
     Attributes:
-        device_count: Devices per type, e.g. {"CPU": 2}; one CPU by default.
+        device_count: At most so many devices per type, e.g. {"CPU": 2}; by default one CPU. GPUs
+            (through CuPy) are used where "GPU" is given.
+        fake_devices: Fake devices per type, e.g. {"GPU": 1}: for tests, without a GPU.
         allow_soft_placement: Whether a device wish that cannot be fulfilled is passed over.
         log_device_placement: Whether each new plan's placement is printed.
-        operation_timeout_in_ms: 0 for none.
+        operation_timeout_in_ms: Timeout of each run that has none of its own; 0 for none.
         mode: "compiled" runs generated code, "op" one operation at a time.
+        plan_cache_size: So many plans are kept; those that were not used for longest go first.
     """
 
     device_count: dict[str, int] = field(default_factory=dict)
+    fake_devices: dict[str, int] = field(default_factory=dict)
     allow_soft_placement: bool = False
     log_device_placement: bool = False
     intra_op_parallelism_threads: int = 0
@@ -71,6 +77,7 @@ class ConfigProto:
     graph_options: GraphOptions = field(default_factory=GraphOptions)
     gpu_options: GPUOptions = field(default_factory=GPUOptions)
     mode: Literal["compiled", "op"] = "compiled"
+    plan_cache_size: int = 4096
 
 
 @dataclass
@@ -79,7 +86,9 @@ class RunOptions:
 
     Attributes:
         trace_level: One of the constants.
-        timeout_in_ms: 0 for none.
+        timeout_in_ms: The run ends with DeadlineExceededError at its first safepoint after so many
+            milliseconds, also while it is paused; 0 for none.
+        output_partition_graphs: Whether `RunMetadata.partition_graphs` is filled.
         mode: Overrides the session's mode for this run.
     """
 
@@ -94,12 +103,55 @@ class RunOptions:
     mode: Literal["compiled", "op"] | None = None
 
 
+@dataclass(frozen=True)
+class FeedStats:
+    """How one feed came into a run.
+
+    Attributes:
+        name: The tensor's name.
+        nbytes: Bytes of the array that was used.
+        copied: Why the value was copied; "" if it was used as it is.
+    """
+
+    name: str
+    nbytes: int
+    copied: str
+
+
+@dataclass(frozen=True)
+class StepStats:
+    """What is known of a run after it.
+
+    Attributes:
+        total_ns: Nanoseconds from the call to the result.
+        step_ns: Of these, those in the step itself, without waiting for its turn while paused.
+        plan_was_cached: Whether the plan was there.
+        feeds: One per feed, in their order.
+        fetched_bytes: Bytes of all fetched values.
+    """
+
+    total_ns: int
+    step_ns: int
+    plan_was_cached: bool
+    feeds: tuple[FeedStats, ...]
+    fetched_bytes: int
+
+    @property
+    def fed_bytes(self) -> int:
+        """Bytes of all fed values."""
+        return sum(f.nbytes for f in self.feeds)
+
+
 @dataclass
 class RunMetadata:
     """What a run can tell about itself.
 
     Attributes:
         plan: The plan that was run; `plan.text()` shows it.
+        partition_graphs: The program of each device as text, where the options ask for it.
+        step_stats: Times, bytes, copies.
     """
 
     plan: Any = None
+    partition_graphs: list[str] = field(default_factory=list)
+    step_stats: StepStats | None = None

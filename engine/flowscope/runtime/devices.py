@@ -1,37 +1,145 @@
-"""Devices of this process: names, kinds and array modules."""
+"""The device contract: what a session asks of a device, whatever it is made of.
+
+A back end is a file beside this one with a subclass of `Device`. Values on a device are arrays of
+its array module `xp`; only `put` and `get` lead from NumPy arrays to them and back. On the CPU, a
+value of rank 0 is a NumPy scalar.
+"""
 
 from __future__ import annotations
 
+import os
+import warnings
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from flowscope.errors import DeviceWarning, InvalidArgumentError, UnavailableError
 from flowscope.graph.devices import DeviceSpec
+
+if TYPE_CHECKING:
+    from flowscope.runtime.config import ConfigProto
+
+_PREFIX = "/job:localhost/replica:0/task:0/device:"
 
 
 @dataclass(frozen=True)
-class Device:
+class Memory:
+    """How full a device's memory is, in bytes."""
+
+    used_bytes: int
+    total_bytes: int
+
+
+class Device(ABC):
     """A device of a session.
 
     Attributes:
         name: Full name, e.g. "/job:localhost/replica:0/task:0/device:CPU:0".
         device_type: "CPU" or "GPU".
+        index: Which one of its type.
+        xp: The array module that its kernels use.
+        memory_limit_bytes: Bytes of memory that it has; 0 where that is not known.
+        incarnation: Tells it from other devices that had the same name.
     """
 
-    name: str
-    device_type: str
-    #: The array module that its kernels use.
+    device_type = "CPU"
     xp: Any
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.name = f"{_PREFIX}{self.device_type}:{index}"
+        self.incarnation = int.from_bytes(os.urandom(8))
 
     @property
     def spec(self) -> DeviceSpec:
         """The parsed name."""
         return DeviceSpec.from_string(self.name)
 
+    @property
+    def memory_limit_bytes(self) -> int:
+        """Bytes of memory that it has; 0 where that is not known."""
+        memory = self.memory()
+        return memory.total_bytes if memory else 0
 
-def local_devices(device_count: dict[str, int]) -> tuple[Device, ...]:
-    """Returns this process's devices: as many CPU devices as asked for, one at least."""
-    count = max(1, device_count.get("CPU", 1))
-    prefix = "/job:localhost/replica:0/task:0/device:CPU:"
-    return tuple(Device(f"{prefix}{i}", "CPU", np) for i in range(count))
+    @abstractmethod
+    def put(self, value: Any) -> Any:
+        """Returns `value`, an array or scalar of NumPy or of another device, on this device.
+
+        What lies on it already is returned as it is.
+        """
+
+    @abstractmethod
+    def get(self, value: Any) -> Any:
+        """Returns a value of this device as a NumPy array (a scalar for rank 0) of its own.
+
+        On the CPU, the value itself.
+        """
+
+    @abstractmethod
+    def holds(self, value: Any) -> bool:
+        """Whether `value` is an array on this device."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Waits until all work that was given to the device is done."""
+
+    @abstractmethod
+    def memory(self) -> Memory | None:
+        """Returns how full its memory is, None where that is not known."""
+
+    @abstractmethod
+    def active(self) -> AbstractContextManager[Any]:
+        """Returns a context in which new arrays of `xp` lie on this device."""
+
+    def __repr__(self) -> str:
+        return f"<fs device {self.name}>"
+
+
+def on_host(value: Any) -> Any:
+    """Returns a value of any device as a NumPy array or scalar."""
+    get = getattr(value, "get", None)
+    value = value if get is None else get()
+    return value[()] if getattr(value, "ndim", 1) == 0 else value
+
+
+def local_devices(config: ConfigProto) -> tuple[Device, ...]:
+    """Returns this process's devices that `config` asks for, the CPU first.
+
+    As in TensorFlow `device_count` is a limit, and there is at least one CPU. GPUs are looked for
+    only where they are asked for; a warning says why there are fewer.
+
+    Raises:
+        InvalidArgumentError: if the counts are not understood.
+    """
+    from flowscope.runtime.cpu import Cpu
+
+    for name, count in {**config.device_count, **config.fake_devices}.items():
+        if name not in ("CPU", "GPU") or not isinstance(count, int) or count < 0:
+            raise InvalidArgumentError(
+                f'expected counts of "CPU" and "GPU", from 0, got {name!r}: {count!r}'
+            )
+    cpus = [Cpu(i) for i in range(max(1, config.device_count.get("CPU", 1)))]
+    return (*cpus, *_gpus(config))
+
+
+def _gpus(config: ConfigProto) -> list[Device]:
+    fake = config.fake_devices.get("GPU", 0)
+    if fake:
+        from flowscope.runtime.fake import FakeGpu
+
+        return [FakeGpu(i) for i in range(fake)]
+    wanted = config.device_count.get("GPU", 0)
+    if not wanted:
+        return []
+    try:
+        from flowscope.runtime.cupy import gpus
+
+        return list(gpus()[:wanted])
+    except UnavailableError as e:
+        warnings.warn(
+            f"the session asked for {wanted} GPU and has none: {e.message}",
+            DeviceWarning,
+            stacklevel=2,
+        )
+        return []

@@ -2,32 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import to_array
-from flowscope.graph.dtypes import DType, resource, string
+from flowscope.graph.dtypes import DType, string
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, is_known, text
+from flowscope.runtime.config import FeedStats
+from flowscope.runtime.devices import Device
 
 Converter = Callable[[Any], Any]
 
 
-def converter(tensor: Tensor) -> Converter:
+def converter(tensor: Tensor, devices: Sequence[Device] = ()) -> Converter:
     """Returns the function that makes a value fed for `tensor` an array of its dtype and shape.
 
-    An array of the right dtype is taken as it is, without a copy; other numbers are converted where
-    that loses nothing but precision.
+    An array of the right dtype is taken as it is, without a copy, whatever its strides and flags;
+    so is what shows one through NumPy's array interface or DLPack. Other numbers are converted
+    where that loses nothing but precision.
+
+    Args:
+        tensor: What is fed.
+        devices: Devices whose arrays are taken as they are, too.
     """
-    spec = tensor.spec
-    if spec.dtype is resource:
-        assert spec.variable is not None
-        spec = spec.variable
+    convert = _host_converter(tensor)
+    if not devices:
+        return convert
+    spec = _spec(tensor)
+
+    def convert_any(value: Any) -> Any:
+        if not any(d.holds(value) for d in devices):
+            return convert(value)
+        if value.dtype != spec.dtype.np_dtype:
+            raise DTypeError(
+                f'cannot feed "{tensor.name}": expected {spec.dtype}, got {value.dtype}, '
+                "on a device"
+            )
+        _check_shape(tensor, spec, tuple(value.shape))
+        return value
+
+    return convert_any
+
+
+def _spec(tensor: Tensor) -> Spec:
+    """Returns what is known of the values that are fed: for a handle, the variable's."""
+    return tensor.spec.variable or tensor.spec
+
+
+def _host_converter(tensor: Tensor) -> Converter:
+    spec = _spec(tensor)
     if spec.dtype is not string and spec.shape == ():
         return _scalar(tensor, spec)
     if spec.dtype is not string and is_known(spec.shape):
@@ -81,38 +110,91 @@ def _static(tensor: Tensor, spec: Spec) -> Converter:
     return convert
 
 
-def _as_numbers(value: Any, dtype: DType) -> Any:
-    """Returns bools as 0 and 1, and whole numbers with a point, fed as integers, as an array."""
-    try:
-        found = np.asarray(value)
-    except ValueError:
-        return value
-    if found.dtype.kind == "b" and dtype.is_numeric:
-        return found.astype(dtype.np_dtype)
-    if found.dtype.kind == "f" and dtype.is_integer and (found == np.trunc(found)).all():
-        return found
-    return value
-
-
 def _checked(tensor: Tensor, spec: Spec, value: Any) -> Any:
     if isinstance(value, Tensor):
         raise DTypeError(
             f'the value fed for "{tensor.name}" is a tensor: run it first and feed its value'
         )
-    if (
-        isinstance(value, np.ndarray)
-        and value.dtype == spec.dtype.np_dtype
-        and spec.dtype is not string
-    ):
-        array: Any = value if value.ndim else value[()]
-    else:
-        try:
-            array = to_array(_as_numbers(value, spec.dtype), spec.dtype)
-        except (DTypeError, InvalidArgumentError) as e:
-            raise type(e)(f'cannot feed "{tensor.name}": {e.message}') from None
-    shape = np.shape(array)
+    try:
+        array = _converted(value, spec.dtype)
+    except (DTypeError, InvalidArgumentError) as e:
+        raise type(e)(f'cannot feed "{tensor.name}": {e.message}') from None
+    _check_shape(tensor, spec, np.shape(array))
+    return array
+
+
+def _converted(value: Any, dtype: DType) -> Any:
+    if not isinstance(value, _PLAIN):
+        value = _shown(value)
+    if isinstance(value, np.ndarray) and value.dtype == dtype.np_dtype and dtype is not string:
+        return value if value.ndim else value[()]
+    try:
+        return to_array(value, dtype)
+    except DTypeError:
+        numbers = _as_numbers(value, dtype)
+        if numbers is None:
+            raise
+        return to_array(numbers, dtype)
+
+
+#: What NumPy converts by itself, at once.
+_PLAIN = (int, float, complex, str, bytes, list, tuple, np.generic)
+
+
+def _shown(value: Any) -> Any:
+    """Returns the plain array that an object shows, without a copy where it can; else the object.
+
+    Subclasses of NumPy's array compute otherwise: their plain array is taken.
+    """
+    if type(value) is np.ndarray:
+        return value
+    try:
+        if hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
+            return np.asarray(value)
+        if hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value)
+    except (TypeError, ValueError, RuntimeError, BufferError) as e:
+        raise DTypeError(f"{type(value).__name__} shows no array: {e}") from None
+    return value
+
+
+def _as_numbers(value: Any, dtype: DType) -> Any:
+    """Returns bools as 0 and 1, and whole numbers with a point, fed as integers, as an array."""
+    try:
+        found = np.asarray(value)
+    except ValueError:
+        return None
+    if found.dtype.kind == "b" and dtype.is_numeric:
+        return found.astype(dtype.np_dtype)
+    if found.dtype.kind == "f" and dtype.is_integer and (found == np.trunc(found)).all():
+        return found
+    return None
+
+
+def _check_shape(tensor: Tensor, spec: Spec, shape: tuple[int, ...]) -> None:
     if not compatible(spec.shape, shape):
         raise InvalidArgumentError(
             f'cannot feed "{tensor.name}": expected shape {text(spec.shape)}, got {text(shape)}'
         )
-    return array
+
+
+def stats(
+    tensors: Sequence[Tensor], given: Sequence[Any], used: Sequence[Any]
+) -> tuple[FeedStats, ...]:
+    """Returns how each feed came into a run: its bytes, and why it was copied."""
+    rows = zip(tensors, given, used, strict=True)
+    return tuple(FeedStats(t.name, u.nbytes, _why_copied(g, u)) for t, g, u in rows)
+
+
+def _why_copied(given: Any, used: Any) -> str:
+    if given is used or not getattr(used, "ndim", 0):
+        return ""  # a number is nothing to copy
+    if isinstance(given, list | tuple | int | float | complex | str | bytes):
+        return f"{type(given).__name__} made an array"
+    shown = _shown(given)
+    if isinstance(shown, np.ndarray) and isinstance(used, np.ndarray):
+        if shown.dtype != used.dtype:
+            return f"{shown.dtype} converted to {used.dtype}"
+        if np.may_share_memory(shown, used):
+            return ""
+    return f"{type(given).__name__} converted to an array"

@@ -12,9 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from flowscope.runtime.gate import Gate
+from flowscope.runtime.gate import MAIN_THREAD, Gate
 
-_main_thread = threading.main_thread().ident
 _previous: Callable[[int, Any], Any] | None = None
 #: Gates of the steps that run on the main thread, innermost last.
 _gates: list[Gate] = []
@@ -31,7 +30,7 @@ def _on_sigint(signum: int, frame: Any) -> None:
 def enter(gate: Gate) -> bool:
     """Notes that a step starts on this thread; returns whether `leave` must be called."""
     global _previous
-    if threading.get_ident() != _main_thread:
+    if threading.get_ident() != MAIN_THREAD:
         return False
     handler = signal.getsignal(signal.SIGINT)
     if handler is not _on_sigint:

@@ -104,6 +104,12 @@ class VariableState:
             self.writes += 1
         return value
 
+    def relocate(self, put: Callable[[Any], Any]) -> None:
+        """Takes the value to another device: `put` returns it there, or as it is."""
+        with self._lock:
+            if self.value is not None:
+                self.value = put(self.value)
+
     def _check(self, value: Any) -> None:
         if not compatible(self.dims, value.shape):
             raise InvalidArgumentError(
@@ -226,11 +232,24 @@ class Container:
         self._variables: dict[str, VariableState] = {}
 
     def variable(self, name: str, dims: Any) -> VariableState:
-        """Returns the variable `name`, made on first use."""
+        """Returns the variable `name`, made on first use.
+
+        Raises:
+            InvalidArgumentError: if it is there, has a value, and that has another shape.
+        """
         with self._lock:
             found = self._variables.get(name)
             if found is None:
                 found = self._variables[name] = VariableState(name, dims)
+            elif found.dims != dims:
+                value = found.value
+                if value is not None and not compatible(dims, value.shape):
+                    raise InvalidArgumentError(
+                        f'the container has a variable "{name}" of shape {text(value.shape)}, '
+                        f"expected {text(dims)}: give one of them another name, or drop the "
+                        "container's values with fs.Session.reset"
+                    )
+                found.dims = dims
             return found
 
     def variables(self) -> dict[str, VariableState]:
@@ -239,8 +258,7 @@ class Container:
             return dict(self._variables)
 
     def clear(self) -> None:
-        """Drops all values."""
+        """Drops all values. Who holds a variable finds it without a value from now on."""
         with self._lock:
             for state in self._variables.values():
                 state.value = None
-            self._variables.clear()

@@ -4,93 +4,38 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from threading import get_ident
 from typing import Any
 
 import numpy as np
 
-from flowscope.errors import (
-    DTypeError,
-    GraphError,
-    InvalidArgumentError,
-    OpError,
-)
+from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, OpError
 from flowscope.graph import default
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, runner
 from flowscope.graph.summary import counted
 from flowscope.graph.written.definition import GraphDef
-from flowscope.ops.state import ReadVariable
-from flowscope.plan.plan import Mode, Plan, Request, make_plan
-from flowscope.runtime import interrupt
-from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions
+from flowscope.plan.plan import Mode, Plan
+from flowscope.runtime import containers, interrupt
+from flowscope.runtime.calls import Call, PlanCacheInfo
+from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
 from flowscope.runtime.devices import Device, local_devices
 from flowscope.runtime.failures import located_failure
-from flowscope.runtime.feeds import Converter, converter, without_slices
-from flowscope.runtime.fetches import Flattened, Rebuild, structure_key
-from flowscope.runtime.gate import Gate
-from flowscope.runtime.generators import generator
-from flowscope.runtime.resources import Container, VariableState, uninitialized
+from flowscope.runtime.feeds import stats, without_slices
+from flowscope.runtime.fetches import structure_key
+from flowscope.runtime.gate import MAIN_THREAD, Gate
+from flowscope.runtime.partial import PartialRun, Pattern
+from flowscope.runtime.planner import Planner
+from flowscope.runtime.resources import Container, VariableState
 
 _ATOMS = frozenset({Tensor, Operation, str})
 #: All sessions that are not closed, for views that look for one.
 open_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 _session_numbers = itertools.count()
-#: Named containers: they belong to the process and outlive sessions.
-_named_containers: dict[str, Container] = {}
-
-
-class Call:
-    """One cached (fetches, feeds, mode): the plan and all that can be worked out before a step."""
-
-    __slots__ = (
-        "converters",
-        "edits",
-        "function",
-        "is_checked",
-        "names",
-        "plan",
-        "rebuild",
-        "required",
-        "resources",
-        "single",
-    )
-
-    def __init__(
-        self,
-        plan: Plan,
-        edits: int,
-        converters: tuple[Converter, ...],
-        rebuild: Rebuild,
-        single: bool,
-        resources: tuple[VariableState, ...],
-        required: tuple[VariableState, ...],
-    ) -> None:
-        self.plan = plan
-        #: How many edits of the graph it has seen: none of them concerns the plan.
-        self.edits = edits
-        self.function = plan.function
-        self.converters = converters
-        self.rebuild = rebuild
-        #: Whether the fetch is one tensor, whose value is the result.
-        self.single = single
-        self.resources = resources
-        self.required = required
-        #: Whether the required variables were seen initialised: they stay so.
-        self.is_checked = not required
-
-    def is_current(self, graph: Graph) -> bool:
-        """Whether the plan is not stale: no operation of it was edited since it was made."""
-        edits = graph.edits
-        if self.edits != edits:
-            if not self.plan.operations.isdisjoint(graph.edited_since(self.edits)):
-                return False
-            self.edits = edits
-        return True
 
 
 class Session:
@@ -98,6 +43,8 @@ class Session:
 
         with fs.Session() as sess:
             print(sess.run(y, {x: [[1.0, 2.0]]}))
+
+    Several threads may run steps of one session at the same time.
 
     Args:
         target: "" for this process.
@@ -117,22 +64,21 @@ class Session:
         _check_arguments(target, graph, config)
         self.graph = graph if graph is not None else default.get_default_graph()
         self.config = config or ConfigProto()
-        self.devices: tuple[Device, ...] = local_devices(self.config.device_count)
+        self.devices: tuple[Device, ...] = local_devices(self.config)
         self.gate = Gate()
         self.steps = 0
         self.busy_ns = 0
-        self.running = 0
-        #: Device of each operation that was planned, by id.
-        self.placements: dict[int, str] = {}
+        self._failed = 0
         self._container = Container()
-        self._calls: dict[Any, Call] = {}
+        self._planner = Planner(self.graph, self.config, self.devices, self._state)
+        self._calls = self._planner.calls
+        self._patterns: dict[Any, Pattern] = {}
         self._closed = False
         #: Sessions are numbered as they are made.
         self.number = next(_session_numbers)
         self._runs = itertools.count()
         #: Stands in for the graph's seed while none is set: two sessions draw different numbers.
         self._entropy = int.from_bytes(os.urandom(8))
-        self._planning = threading.Lock()
         self._contexts: list[AbstractContextManager[Any]] = []
         open_sessions.add(self)
 
@@ -151,7 +97,7 @@ class Session:
             fetches: A tensor, an operation, a variable, a name, or a (nested) list, tuple, named
                 tuple or dict of them.
             feed_dict: Values by tensor (or variable, or tensor's name): they take the place of what
-                the graph would compute.
+                the graph would compute. Arrays that fit are used without a copy.
             options: Options of this run.
             run_metadata: Filled with what the run can tell about itself.
 
@@ -163,45 +109,52 @@ class Session:
             InvalidArgumentError: if a fetch or feed does not fit, or an operation fails.
             FailedPreconditionError: if a variable has no value yet, before anything runs.
             CancelledError: if the step was stopped.
+            DeadlineExceededError: if it has a timeout and takes longer.
         """
         __tracebackhide__ = True
+        config = self.config
+        if options is not None or run_metadata is not None or config.operation_timeout_in_ms:
+            return self._run_observed(fetches, feed_dict, options, run_metadata)
         try:
             fetch_key = fetches if type(fetches) in _ATOMS else structure_key(fetches)
-            mode = self.config.mode if options is None else options.mode or self.config.mode
             feed_key = tuple(feed_dict) if feed_dict else ()
-            key = (fetch_key, feed_key, mode)
-            call = self._calls.get(key)
+            call = self._calls.get((fetch_key, feed_key, config.mode))
         except TypeError:
             raise _bad_key(fetches, feed_dict) from None
         if call is None or (call.edits != self.graph.edits and not call.is_current(self.graph)):
+            if not isinstance(feed_dict, Mapping | None):
+                raise _bad_key(fetches, set(feed_dict))
             apart = without_slices(feed_dict)
             if apart is not None:
-                return self.run(fetches, apart, options, run_metadata)
-            call = self._plan(key, fetches, feed_dict or {}, mode)
+                return self.run(fetches, apart)
+            call = self._call(fetches, feed_dict or {}, config.mode)
         if feed_dict:
             feeds = tuple([c(v) for c, v in zip(call.converters, feed_dict.values(), strict=True)])
             values = self._step(call, feeds)
         else:
             values = self._step(call, ())
-        if run_metadata is not None:
-            run_metadata.plan = call.plan
         return values[0] if call.single else call.rebuild(values)
 
-    def _step(self, call: Call, feeds: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _step(
+        self, call: Call, feeds: tuple[Any, ...], number: int | None = None
+    ) -> tuple[Any, ...]:
         """Runs one step: the hot path. Nothing here that could be done once."""
         __tracebackhide__ = True
         gate = self.gate
-        on_main = interrupt.enter(gate)
-        self.running += 1
-        start = time.perf_counter_ns() - gate.held_ns
+        inside = gate.inside
+        me = get_ident()
+        on_main = me == MAIN_THREAD and interrupt.enter(gate)
+        is_nested = me in inside
+        inside[me] = True
+        start = time.perf_counter_ns()
         try:
             if gate.raised:
+                self._check_open()
                 gate.hold(-1, ())
-            if self._closed:
-                raise GraphError("this session is closed")
             if not call.is_checked:
-                _check_initialized(call)
-            number = next(self._runs)
+                call.check_initialized()
+            if number is None:
+                number = next(self._runs)
             with np.errstate(all="ignore"):
                 values = call.function(
                     gate, (self.graph.seed, self._entropy, number), feeds, call.resources
@@ -209,77 +162,81 @@ class Session:
             if gate.raised:
                 gate.hold(-2, ())
         except Exception as e:
+            self._failed += 1
             error, cause = located_failure(e, call.plan)
             raise error from cause
         finally:
-            self.busy_ns += time.perf_counter_ns() - gate.held_ns - start
-            self.running -= 1
+            # One bytecode reads and adds: several threads count here without a lock.
+            spent_ns = time.perf_counter_ns() - start
+            if gate.waits:
+                spent_ns -= gate.waits.pop(me, 0)
+            self.busy_ns += spent_ns
+            if not is_nested:
+                del inside[me]
             if on_main:
                 interrupt.leave()
         self.steps += 1
         return values
 
-    def _plan(self, key: Any, fetches: Any, feed_dict: Any, mode: Mode) -> Call:
+    def _run_observed(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
+        """Runs with a timeout, or tells about the run."""
         __tracebackhide__ = True
+        start = time.perf_counter_ns()
+        _check_options(options, run_metadata)
+        apart = without_slices(feed_dict)
+        given = feed_dict or {} if apart is None else apart
+        misses = self._calls.misses
+        call = self._call(fetches, given, (options and options.mode) or self.config.mode)
+        was_cached = misses == self._calls.misses
+        return self._observed(call, tuple(given.values()), options, run_metadata, start, was_cached)
+
+    def _observed(
+        self,
+        call: Call,
+        given: tuple[Any, ...],
+        options: RunOptions | None,
+        run_metadata: RunMetadata | None,
+        start: int,
+        was_cached: bool,
+    ) -> Any:
+        __tracebackhide__ = True
+        feeds = tuple([c(v) for c, v in zip(call.converters, given, strict=True)])
+        timeout_ms = self._timeout_ms(options)
+        if timeout_ms:
+            self.gate.limit(timeout_ms)
+        step_start = time.perf_counter_ns()
+        try:
+            values = self._step(call, feeds)
+        finally:
+            step_ns = time.perf_counter_ns() - step_start
+            if timeout_ms:
+                self.gate.limit(None)
+        if run_metadata is not None:
+            run_metadata.plan = call.plan
+            wants_graphs = options is not None and options.output_partition_graphs
+            run_metadata.partition_graphs = [call.plan.program.text()] if wants_graphs else []
+            run_metadata.step_stats = StepStats(
+                total_ns=time.perf_counter_ns() - start,
+                step_ns=step_ns,
+                plan_was_cached=was_cached,
+                feeds=stats(call.plan.request.feeds, given, feeds),
+                fetched_bytes=sum(v.nbytes for v in values),
+            )
+        return values[0] if call.single else call.rebuild(values)
+
+    def _timeout_ms(self, options: RunOptions | None) -> int:
+        own = options.timeout_in_ms if options is not None else 0
+        return own or self.config.operation_timeout_in_ms
+
+    def _call(self, fetches: Any, feeds: Any, mode: Mode) -> Call:
+        __tracebackhide__ = True
+        self._check_open()
+        key = _key(fetches, feeds, mode)
+        return self._planner.call(key, fetches, key[1], mode)
+
+    def _check_open(self) -> None:
         if self._closed:
             raise GraphError("this session is closed")
-        if not isinstance(feed_dict, Mapping):
-            raise _bad_key(fetches, feed_dict)
-        if not len(self.graph):
-            raise GraphError("the session's graph is empty: add operations to it, then run them")
-        edits = self.graph.edits
-        flat = Flattened(self.graph, fetches)
-        fed = [self._fed(k) for k in feed_dict]
-        if len(set(fed)) < len(fed):
-            raise InvalidArgumentError("a tensor is fed twice")
-        with self._planning:
-            request = Request(
-                flat.tensors,
-                flat.targets,
-                fed,
-                mode=mode,
-                devices=[d.spec for d in self.devices],
-                soft_placement=self.config.allow_soft_placement,
-                read=ReadVariable,
-            )
-            plan = make_plan(request, self.devices[0].xp, generator)
-            placed = {op.id: n.device for n in plan.program.nodes for op in n.origins}
-            self.placements.update(placed)
-        if self.config.log_device_placement:
-            for node in plan.program.nodes:
-                print(f"{node.name}: {node.op.type}: {node.device} ({node.reason})")
-        states = {h: self._state(h.op) for h in (*plan.region.handles, *plan.required)}
-        call = Call(
-            plan,
-            edits,
-            tuple(converter(t) for t in fed),
-            flat.rebuild,
-            not isinstance(fetches, list | tuple | Mapping) and len(flat.tensors) == 1,
-            tuple(states[h] for h in plan.region.handles),
-            tuple(states[h] for h in plan.required),
-        )
-        self._calls[key] = call
-        return call
-
-    def _fed(self, key: Any) -> Tensor:
-        handle = getattr(key, "handle", None)
-        try:
-            tensor: Tensor = self.graph.as_graph_element(
-                handle if isinstance(handle, Tensor) else key, allow_operation=False
-            )
-        except OpError as e:
-            raise DTypeError(f"cannot feed {key!r}: {e.message}") from None
-        if not self.graph.is_feedable(tensor):
-            raise InvalidArgumentError(
-                f'"{tensor.name}" stands inside a control-flow body and cannot be fed'
-            )
-        return tensor
-
-    def _state(self, handle: Any) -> VariableState:
-        container = self._container
-        if handle.container:
-            container = _named_containers.setdefault(handle.container, Container())
-        return container.variable(handle.shared_name, handle.shape)
 
     # -- variables ------------------------------------------------------------------------------
 
@@ -287,14 +244,24 @@ class Session:
         """Returns where the value of the variable with this handle is kept."""
         return self._state(handle.op.definition)
 
+    def _state(self, handle: Any) -> VariableState:
+        own = self._container
+        container = containers.named_container(handle.container) if handle.container else own
+        return container.variable(handle.shared_name, handle.shape)
+
     @staticmethod
-    def reset(target: str = "", containers: Any = None, config: Any = None) -> None:
-        """Drops the values in the named containers (all named ones by default)."""
-        del target, config
-        for name in list(_named_containers) if containers is None else containers:
-            container = _named_containers.pop(name, None)
-            if container is not None:
-                container.clear()
+    def reset(
+        target: str = "", containers: Iterable[str] | None = None, config: Any = None
+    ) -> None:
+        """Drops the values in the named containers (all named ones by default).
+
+        Sessions stay open, unlike in TensorFlow: they find these variables without a value.
+        """
+        del config
+        _check_arguments(target, None, None)
+        if isinstance(containers, str):
+            raise DTypeError(f"expected a list of containers' names, got {containers!r}")
+        reset_containers(containers)
 
     # -- more ways to run -----------------------------------------------------------------------
 
@@ -308,40 +275,115 @@ class Session:
             feed_list: Tensors, one per argument.
             accept_options: Whether it takes `options` and `run_metadata` by keyword.
         """
-        feed_list = list(feed_list or ())
-        call = self._call(fetches, feed_list)
+        feed_list = _key(fetches, feed_list or (), self.config.mode)[1]
+        call = self._call(fetches, feed_list, self.config.mode)
 
-        def run(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
+        def current() -> Call:
             nonlocal call
-            del options
             if call.edits != self.graph.edits and not call.is_current(self.graph):
-                call = self._call(fetches, feed_list)
-            converters = call.converters
-            if len(values) != len(converters):
-                raise InvalidArgumentError(f"expected {len(converters)} values, got {len(values)}")
-            feeds = tuple([c(v) for c, v in zip(converters, values, strict=True)])
-            out = call.rebuild(self._step(call, feeds))
-            if accept_options and run_metadata is not None:
-                run_metadata.plan = call.plan
-            return out
+                call = self._call(fetches, feed_list, self.config.mode)
+            return call
 
-        return run
+        def run(*values: Any) -> Any:
+            now = current()
+            if len(values) != len(feed_list):
+                raise InvalidArgumentError(f"expected {len(feed_list)} values, got {len(values)}")
+            if self.config.operation_timeout_in_ms:
+                return self._observed(now, values, None, None, 0, True)
+            feeds = tuple([c(v) for c, v in zip(now.converters, values, strict=True)])
+            return now.rebuild(self._step(now, feeds))
+
+        def run_with_options(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
+            start = time.perf_counter_ns()
+            _check_options(options, run_metadata)
+            if len(values) != len(feed_list):
+                raise InvalidArgumentError(f"expected {len(feed_list)} values, got {len(values)}")
+            misses = self._calls.misses
+            now = current()
+            was_cached = misses == self._calls.misses
+            return self._observed(now, values, options, run_metadata, start, was_cached)
+
+        return run_with_options if accept_options else run
+
+    def partial_run_setup(self, fetches: Any, feeds: Any = None) -> PartialRun:
+        """Returns the handle of a step whose feeds come in several calls of `partial_run`.
+
+        Args:
+            fetches: Everything that will be fetched.
+            feeds: Everything that will be fed.
+        """
+        self._check_open()
+        mode = self.config.mode
+        key = _key(fetches, feeds or (), mode)
+        pattern = self._patterns.get(key)
+        if pattern is None or not pattern.is_current(self.graph):
+            pattern = Pattern(self.graph, self._planner, fetches, key[1], mode)
+            self._patterns[key] = pattern
+        return PartialRun(pattern, next(self._runs))
+
+    def partial_run(self, handle: PartialRun, fetches: Any, feed_dict: Any = None) -> Any:
+        """Goes on with a step: gives it some of its feeds, fetches some of its values.
+
+        All that the feeds given so far allow runs now, each operation once, and is remembered. A
+        call that is refused leaves the step as it is; one that fails while it runs ends it.
+
+        Args:
+            handle: What `partial_run_setup` returned.
+            fetches: As in `run`: some of those that were named there, each once.
+            feed_dict: Values for some of the tensors named there, each once.
+
+        Raises:
+            InvalidArgumentError: if something was not named or comes a second time, or a fetch
+                needs a feed that was not given yet, or one that others must be computed before.
+        """
+        __tracebackhide__ = True
+        self._check_open()
+        if not isinstance(handle, PartialRun):
+            raise InvalidArgumentError(
+                f"expected what partial_run_setup returned as handle, got {handle!r}"
+            )
+        if handle.pattern.planner is not self._planner:
+            raise InvalidArgumentError("the handle belongs to another session")
+        return handle.go_on(fetches, feed_dict or {}, self._stage)
+
+    def _stage(self, call: Call, feeds: tuple[Any, ...], number: int) -> tuple[Any, ...]:
+        __tracebackhide__ = True
+        timeout_ms = self.config.operation_timeout_in_ms
+        if not timeout_ms:
+            return self._step(call, feeds, number)
+        self.gate.limit(timeout_ms)
+        try:
+            return self._step(call, feeds, number)
+        finally:
+            self.gate.limit(None)
 
     def plan(self, fetches: Any, feeds: Any = ()) -> Plan:
         """Returns the plan of `run(fetches, ...)` with these feeds, without running it."""
-        return self._call(fetches, feeds).plan
+        return self._call(fetches, feeds, self.config.mode).plan
 
-    def _call(self, fetches: Any, feeds: Any) -> Call:
-        key = (structure_key(fetches), tuple(feeds), self.config.mode)
-        call = self._calls.get(key)
-        if call is None or not call.is_current(self.graph):
-            call = self._plan(key, fetches, dict.fromkeys(feeds), self.config.mode)
-        return call
+    @property
+    def plan_cache(self) -> PlanCacheInfo:
+        """How the cache of plans does: a program that plans in each step is slow."""
+        calls = self._calls
+        started = self.steps + self._failed
+        return PlanCacheInfo(
+            max(0, started - calls.misses), calls.misses, calls.size, calls.max_size
+        )
 
     # -- control --------------------------------------------------------------------------------
 
+    @property
+    def running(self) -> int:
+        """How many threads have a step on its way."""
+        return len(self.gate.inside)
+
+    @property
+    def placements(self) -> dict[int, str]:
+        """Device of each operation that was planned, by id."""
+        return self._planner.placements
+
     def pause(self) -> None:
-        """Makes the running step wait at its next safepoint, or the next step before it starts."""
+        """Makes running steps wait at their next safepoints, and others before they start."""
         self.gate.request("pause")
 
     def resume(self) -> None:
@@ -349,7 +391,7 @@ class Session:
         self.gate.request("resume")
 
     def stop(self) -> None:
-        """Ends the running step, or the next one, at a safepoint: it raises CancelledError."""
+        """Ends the running steps, or the next one, at a safepoint: they raise CancelledError."""
         self.gate.request("stop")
 
     # -- life -----------------------------------------------------------------------------------
@@ -365,7 +407,7 @@ class Session:
         return self.graph.as_graph_def()
 
     def list_devices(self) -> list[Device]:
-        """Returns the devices."""
+        """Returns the devices, the CPU first."""
         return list(self.devices)
 
     def as_default(self) -> AbstractContextManager[Session]:
@@ -376,10 +418,18 @@ class Session:
         return default.use_session(self)
 
     def close(self) -> None:
-        """Ends the session: its variables' values and plans are dropped."""
+        """Ends the session: its variables' values and plans are dropped.
+
+        Steps that other threads are running raise CancelledError at their next safepoint, or
+        finish; later ones are refused.
+        """
         self._closed = True
-        self._calls.clear()
-        self._container.clear()
+        self.gate.request("close")
+        self._calls.drop()
+        self._patterns.clear()
+        if not self.gate.inside:
+            self._container.clear()  # otherwise a step may still read: it goes when that ends
+        self._container = Container()
         open_sessions.discard(self)
 
     @property
@@ -404,7 +454,7 @@ class Session:
             f"graph of {counted(len(self.graph), 'operation')}",
             f"on {devices}",
             f"{counted(self.steps, 'step')} done",
-            counted(len(self._calls), "plan"),
+            counted(self._calls.size, "plan"),
         ]
         if self._closed or self.gate.state != "open":
             parts.append("closed" if self._closed else self.gate.state)
@@ -423,7 +473,10 @@ class InteractiveSession(Session):
     def close(self) -> None:
         """Ends the session and restores what was the default before it."""
         if not self._closed and default.get_default_session() is self:
-            default.install(*self._before)
+            graph, session = self._before
+            while isinstance(session, InteractiveSession) and session.is_closed:
+                graph, session = session._before
+            default.install(graph, session)
         super().close()
 
     def __exit__(self, *exc: Any) -> None:
@@ -440,19 +493,35 @@ def _check_arguments(target: Any, graph: Any, config: Any) -> None:
             raise DTypeError(f"expected a {wanted.__name__} as {name}, got {value!r}")
     if target:
         raise InvalidArgumentError(f'expected target "" (this process), got {target!r}')
+    if config is not None and config.plan_cache_size < 2:
+        raise InvalidArgumentError(
+            f"expected a plan_cache_size of 2 or more, got {config.plan_cache_size}"
+        )
 
 
-def _check_initialized(call: Call) -> None:
-    missing = [s.name for s in call.required if not s.is_initialized]
-    if missing:
-        raise uninitialized(missing)
-    call.is_checked = True
+def _check_options(options: Any, run_metadata: Any) -> None:
+    if options is not None and not isinstance(options, RunOptions):
+        raise DTypeError(f"expected options to be fs.RunOptions, got {options!r}")
+    if run_metadata is not None and not isinstance(run_metadata, RunMetadata):
+        raise DTypeError(f"expected run_metadata to be fs.RunMetadata, got {run_metadata!r}")
 
 
-def _bad_key(fetches: Any, feed_dict: Any) -> OpError:
-    if feed_dict and not isinstance(feed_dict, Mapping):
+def _key(fetches: Any, feeds: Any, mode: Mode) -> tuple[Hashable, tuple[Any, ...], Mode]:
+    """Returns what runs of the same fetches, feeds and mode have in common."""
+    try:
+        key = (structure_key(fetches), tuple(feeds), mode)
+        hash(key)
+    except TypeError:
+        raise _bad_key(fetches, feeds) from None
+    if isinstance(feeds, str):
+        raise _bad_key(fetches, feeds)
+    return key
+
+
+def _bad_key(fetches: Any, feeds: Any) -> OpError:
+    if feeds and not isinstance(feeds, Mapping | list | tuple):
         return DTypeError(
-            f"expected feed_dict to be a dict of values by tensor, got {type(feed_dict).__name__}"
+            f"expected feed_dict to be a dict of values by tensor, got {type(feeds).__name__}"
         )
     return DTypeError(
         "expected a tensor, an operation, a name or a structure of them to fetch, got "
@@ -470,18 +539,7 @@ def _run_in_default(fetch: Any, feed_dict: Any, session: Any) -> Any:
 
 
 runner.append(_run_in_default)
-
-
-@contextmanager
-def container(name: str) -> Iterator[str]:
-    """Keeps the variables made in the block in the named container, which outlives sessions."""
-    graph = default.get_default_graph()
-    before = graph.extras.get("container", "")
-    graph.extras["container"] = name
-    try:
-        yield name
-    finally:
-        graph.extras["container"] = before
-
+reset_containers = containers.reset
+container = containers.container
 
 __all__ = ["InteractiveSession", "Session", "container", "open_sessions"]

@@ -55,8 +55,8 @@ def _is_fed_handle(value: Value) -> bool:
 
 def _sorted(nodes: list[Node], position: dict[Node, int]) -> list[Node]:
     before = {n: {v.node for v in n.inputs if v.node is not None} | set(n.control) for n in nodes}
-    for n, effects in _effects(nodes).items():
-        before[n] |= effects
+    for n, earlier in effects(nodes).items():
+        before[n] |= earlier
     after: dict[Node, list[Node]] = {n: [] for n in nodes}
     for n, earlier in before.items():
         for p in earlier:
@@ -80,7 +80,7 @@ def _sorted(nodes: list[Node], position: dict[Node, int]) -> list[Node]:
     return done
 
 
-def _effects(nodes: list[Node]) -> dict[Node, set[Node]]:
+def effects(nodes: list[Node]) -> dict[Node, set[Node]]:
     """Returns, per node, the accesses to the same variable that must come before it."""
     edges: dict[Node, set[Node]] = {}
     last_write: dict[Node, Node] = {}

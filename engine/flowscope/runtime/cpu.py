@@ -1,0 +1,43 @@
+"""The CPU as a device: NumPy arrays, in this process's memory."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flowscope.runtime.devices import Device, Memory, on_host
+
+
+class Cpu(Device):
+    """A CPU device. Several of them share the processor and the memory."""
+
+    device_type = "CPU"
+    xp = np
+
+    def put(self, value: Any) -> Any:
+        return on_host(value)
+
+    def get(self, value: Any) -> Any:
+        return value
+
+    def holds(self, value: Any) -> bool:
+        return isinstance(value, np.ndarray | np.generic)
+
+    def synchronize(self) -> None:
+        pass
+
+    def memory(self) -> Memory | None:
+        """Returns what this process uses, and what the machine has; None where that is unknown."""
+        try:
+            page, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
+            used = int(Path("/proc/self/statm").read_text().split()[1]) * page
+        except (OSError, ValueError, AttributeError):
+            return None
+        return Memory(used, page * pages)
+
+    def active(self) -> AbstractContextManager[Any]:
+        return nullcontext()

@@ -1,0 +1,76 @@
+"""Variables as seen from one device, in sessions that have devices of several kinds.
+
+A value lies on the device that wrote it last. A reader on another one gets a copy; a writer takes
+the value over to its own device first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flowscope.runtime.devices import Device
+from flowscope.runtime.resources import VariableState
+
+
+class PlacedVariable:
+    """A variable for kernels of one device; everything else is the state's own."""
+
+    __slots__ = ("device", "state")
+
+    def __init__(self, state: VariableState, device: Device) -> None:
+        self.state = state
+        self.device = device
+
+    def read(self) -> Any:
+        """Returns the value on the device, on lease; see `VariableState.read`."""
+        return self.device.put(self.state.read())
+
+    def assign(self, value: Any) -> Any:
+        """Sets the value, copying it; returns the new one."""
+        return self.state.assign(value)
+
+    def adopt(self, value: Any) -> Any:
+        """Sets the value without a copy, where that can be; returns the new one."""
+        return self.state.adopt(value)
+
+    def update(self, fresh: Callable[[Any], Any], in_place: Callable[[Any], None]) -> Any:
+        """Changes the value atomically, on the device; returns the new one."""
+        self.state.relocate(self.device.put)
+        return self.state.update(fresh, in_place)
+
+    def change(self, others: Sequence[PlacedVariable], in_place: Callable[..., None]) -> Any:
+        """Changes it and others in one go, on the device; returns the new value of this one."""
+        for variable in (self, *others):
+            variable.state.relocate(self.device.put)
+        return self.state.change([v.state for v in others], in_place)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.state, name)
+
+
+def on_device(
+    device: Device, function: Callable[..., tuple[Any, ...]]
+) -> Callable[..., tuple[Any, ...]]:
+    """Returns a plan's function with its feeds put on the device and its results got from it."""
+
+    def run(gate: Any, run: Any, feeds: tuple[Any, ...], resources: Any) -> tuple[Any, ...]:
+        with device.active():
+            fed = tuple([device.put(v) for v in feeds])
+            values = function(gate, run, fed, resources)
+            return tuple([device.get(v) for v in values])
+
+    return run
+
+
+def within(
+    device: Device, function: Callable[..., tuple[Any, ...]]
+) -> Callable[..., tuple[Any, ...]]:
+    """Returns a plan's function that runs on the device and leaves its results there."""
+
+    def run(gate: Any, run: Any, feeds: tuple[Any, ...], resources: Any) -> tuple[Any, ...]:
+        with device.active():
+            fed = tuple([device.put(v) for v in feeds])
+            return function(gate, run, fed, resources)
+
+    return run

@@ -1,0 +1,180 @@
+"""A session's planner: from what the user asks for to a `Call`, once per (fetches, feeds, mode)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, OpError
+from flowscope.graph.graph import Graph
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.ops.state import ReadVariable
+from flowscope.plan.plan import Mode, Plan, Request, make_plan
+from flowscope.plan.program import Node
+from flowscope.plan.stages import Staged, staged
+from flowscope.runtime.calls import Call, Calls
+from flowscope.runtime.config import ConfigProto
+from flowscope.runtime.devices import Device
+from flowscope.runtime.feeds import Converter, converter
+from flowscope.runtime.fetches import Flattened, Rebuild
+from flowscope.runtime.generators import generator
+from flowscope.runtime.growth import Growth
+from flowscope.runtime.placed import PlacedVariable, on_device, within
+from flowscope.runtime.resources import VariableState
+
+_STRUCTURES = (list, tuple, Mapping)
+
+
+class Planner:
+    """Plans for one session, one at a time.
+
+    Attributes:
+        calls: What was planned.
+        state: Returns where the value of the variable with a handle is kept.
+        placements: Device of each operation that was planned, by id.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        config: ConfigProto,
+        devices: Sequence[Device],
+        state: Callable[[Any], VariableState],
+    ) -> None:
+        self.calls = Calls(config.plan_cache_size)
+        self.placements: dict[int, str] = {}
+        self._graph = graph
+        self._config = config
+        self.state = state
+        self._devices = {d.name: d for d in devices}
+        self._first = devices[0].name
+        self._modules = {"": devices[0].xp, **{d.name: d.xp for d in devices}}
+        #: GPUs first: what has a kernel for them runs there.
+        self._specs = [d.spec for d in sorted(devices, key=lambda d: d.device_type != "GPU")]
+        self._has_kinds = any(d.device_type != "CPU" for d in devices)
+        self._growth = Growth()
+        self._lock = threading.RLock()
+
+    def call(self, key: Hashable, fetches: Any, feeds: Any, mode: Mode) -> Call:
+        """Returns the call of `fetches` and the fed things, planned where there is none.
+
+        Args:
+            key: What calls of the same fetches, feeds and mode have in common.
+            fetches: As the user gave them.
+            feeds: What is fed: tensors, variables, names.
+            mode: How it is run.
+        """
+        with self._lock:
+            found = self.calls.find(key)
+            if found is not None and found.is_current(self._graph):
+                return found
+            self._look()
+            edits = self._graph.edits
+            request, rebuild = self.request(fetches, feeds, mode)
+            plan = make_plan(request, self._modules, generator)
+            self._note(plan.program.nodes)
+            single = not isinstance(fetches, _STRUCTURES) and len(request.fetches) == 1
+            call = self._bound(plan, edits, rebuild, single, on_device)
+            self.calls.add(key, call)
+            return call
+
+    def staged(self, fetches: Any, feeds: Any, mode: Mode) -> Staged:
+        """Returns the program of a partial run, before it is cut into stages."""
+        with self._lock:
+            self._look()
+            request, _ = self.request(fetches, feeds, mode)
+            found = staged(request)
+            self._note(found.program.nodes)
+            return found
+
+    def stage(self, program: Staged, before: frozenset[int] | None, now: frozenset[int]) -> Call:
+        """Returns the call of one stage of a partial run; its results stay on the device."""
+        with self._lock:
+            plan = program.stage(before, now, self._modules, generator)
+            return self._bound(plan, self._graph.edits, tuple, False, within, ())
+
+    def request(self, fetches: Any, feeds: Any, mode: Mode) -> tuple[Request, Rebuild]:
+        """Returns what is to be planned, and what puts the results together."""
+        if not len(self._graph):
+            raise GraphError("the session's graph is empty: add operations to it, then run them")
+        flat = Flattened(self._graph, fetches)
+        fed = [self.fed(k) for k in feeds]
+        if len(set(fed)) < len(fed):
+            raise InvalidArgumentError("a tensor is fed twice")
+        request = Request(
+            flat.tensors,
+            flat.targets,
+            fed,
+            mode=mode,
+            devices=self._specs,
+            soft_placement=self._config.allow_soft_placement,
+            read=ReadVariable,
+        )
+        return request, flat.rebuild
+
+    def fed(self, key: Any) -> Tensor:
+        """Returns the tensor that a key of a feed_dict stands for."""
+        handle = getattr(key, "handle", None)
+        try:
+            tensor: Tensor = self._graph.as_graph_element(
+                handle if isinstance(handle, Tensor) else key, allow_operation=False
+            )
+        except OpError as e:
+            raise DTypeError(f"cannot feed {key!r}: {e.message}") from None
+        if not self._graph.is_feedable(tensor):
+            raise InvalidArgumentError(
+                f'"{tensor.name}" stands inside a control-flow body and cannot be fed'
+            )
+        return tensor
+
+    def converter(self, tensor: Tensor) -> Converter:
+        """Returns what makes a value fed for `tensor` an array; arrays on a GPU stay there."""
+        gpus = [d for d in self._devices.values() if d.device_type != "CPU"]
+        return converter(tensor, gpus)
+
+    def device_of(self, plan: Plan) -> Device:
+        """Returns the device that a plan runs on."""
+        return self._devices[plan.program.device or self._first]
+
+    def _bound(
+        self,
+        plan: Plan,
+        edits: int,
+        rebuild: Rebuild,
+        single: bool,
+        wrap: Callable[..., Any],
+        feeds: Sequence[Tensor] | None = None,
+    ) -> Call:
+        device = self.device_of(plan)
+        variables = {h: self._variable(h, device) for h in (*plan.region.handles, *plan.required)}
+        return Call(
+            plan,
+            edits,
+            plan.function if device.device_type == "CPU" else wrap(device, plan.function),
+            tuple(self.converter(t) for t in (plan.request.feeds if feeds is None else feeds)),
+            rebuild,
+            single,
+            tuple(variables[h] for h in plan.region.handles),
+            tuple(variables[h] for h in plan.required),
+        )
+
+    def _variable(self, handle: Node, device: Device) -> Any:
+        state = self.state(handle.op)
+        return PlacedVariable(state, device) if self._has_kinds else state
+
+    def _look(self) -> None:
+        if self._graph.finalized:
+            return
+        self._growth.look(self._graph)
+
+    def _note(self, nodes: Sequence[Node]) -> None:
+        self.placements.update({op.id: n.device for n in nodes for op in n.origins})
+        if self._config.log_device_placement:
+            for node in nodes:
+                print(f"{node.name}: {node.op.type}: {node.device} ({node.reason})")
+
+
+def targets_of(program: Staged, op: Operation) -> list[Node]:
+    """Returns the nodes that stand for an operation which must run."""
+    return [n for n in program.program.nodes if op in n.origins]
