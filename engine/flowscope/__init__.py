@@ -118,5 +118,6 @@ from flowscope.runtime.session import (
     Session as Session,
     container as container,
 )
+from flowscope.train.moving_averages import moving_average_variables as moving_average_variables
 
 __version__ = "0.1.0"

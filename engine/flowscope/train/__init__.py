@@ -10,11 +10,26 @@ from flowscope.train.adagrad import (
     ProximalAdagradOptimizer,
 )
 from flowscope.train.adam import AdamOptimizer
+from flowscope.train.checkpoints import (
+    CheckpointReader,
+    CheckpointState,
+    NewCheckpointReader,
+    checkpoint_exists,
+    get_checkpoint_mtimes,
+    get_checkpoint_state,
+    latest_checkpoint,
+    list_variables,
+    load_checkpoint,
+    load_variable,
+    remove_checkpoint,
+    update_checkpoint_state,
+)
 from flowscope.train.ftrl import FtrlOptimizer
 from flowscope.train.gradient_descent import (
     GradientDescentOptimizer,
     ProximalGradientDescentOptimizer,
 )
+from flowscope.train.lbfgs import LBFGSOptimizer
 from flowscope.train.meta_graph import (
     export_meta_graph,
     import_meta_graph,
@@ -22,8 +37,25 @@ from flowscope.train.meta_graph import (
     write_graph,
 )
 from flowscope.train.momentum import MomentumOptimizer
+from flowscope.train.moving_averages import ExponentialMovingAverage
 from flowscope.train.optimizer import Optimizer
+from flowscope.train.report import ParameterReport, non_finite_variables, parameter_report
+from flowscope.train.restore_report import RestoreReport
 from flowscope.train.rmsprop import RMSPropOptimizer
+from flowscope.train.saver import Saver, restore_report
+from flowscope.train.saver_ops import SaverDef
+from flowscope.train.schedules import (
+    cosine_decay,
+    cosine_decay_restarts,
+    exponential_decay,
+    inverse_time_decay,
+    linear_cosine_decay,
+    natural_exp_decay,
+    noisy_linear_cosine_decay,
+    piecewise_constant,
+    piecewise_constant_decay,
+    polynomial_decay,
+)
 from flowscope.train.steps import (
     create_global_step,
     get_global_step,
@@ -36,19 +68,50 @@ __all__ = [
     "AdagradDAOptimizer",
     "AdagradOptimizer",
     "AdamOptimizer",
+    "CheckpointReader",
+    "CheckpointState",
+    "ExponentialMovingAverage",
     "FtrlOptimizer",
     "GradientDescentOptimizer",
+    "LBFGSOptimizer",
     "MomentumOptimizer",
+    "NewCheckpointReader",
     "Optimizer",
+    "ParameterReport",
     "ProximalAdagradOptimizer",
     "ProximalGradientDescentOptimizer",
     "RMSPropOptimizer",
+    "RestoreReport",
+    "Saver",
+    "SaverDef",
+    "checkpoint_exists",
+    "cosine_decay",
+    "cosine_decay_restarts",
     "create_global_step",
+    "exponential_decay",
     "export_meta_graph",
+    "get_checkpoint_mtimes",
+    "get_checkpoint_state",
     "get_global_step",
     "get_or_create_global_step",
     "global_step",
     "import_meta_graph",
+    "inverse_time_decay",
+    "latest_checkpoint",
+    "linear_cosine_decay",
+    "list_variables",
+    "load_checkpoint",
+    "load_variable",
+    "natural_exp_decay",
+    "noisy_linear_cosine_decay",
+    "non_finite_variables",
+    "parameter_report",
+    "piecewise_constant",
+    "piecewise_constant_decay",
+    "polynomial_decay",
     "read_meta_graph",
+    "remove_checkpoint",
+    "restore_report",
+    "update_checkpoint_state",
     "write_graph",
 ]
