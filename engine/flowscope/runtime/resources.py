@@ -111,9 +111,11 @@ class VariableState:
                 self.value = put(self.value)
 
     def _check(self, value: Any) -> None:
-        if not compatible(self.dims, value.shape):
+        # A string of rank 0 is a bytes object.
+        shape = getattr(value, "shape", ())
+        if not compatible(self.dims, shape):
             raise InvalidArgumentError(
-                f"expected a value of shape {text(self.dims)}, got {text(value.shape)}"
+                f"expected a value of shape {text(self.dims)}, got {text(shape)}"
             )
 
     def update(self, fresh: Callable[[Any], Any], in_place: Callable[[Any], None]) -> Any:
@@ -200,7 +202,7 @@ class VariableState:
 def _is_whole(value: Any) -> bool:
     """Whether it is a scalar, or an array that owns its memory, in order, and may be changed."""
     if not isinstance(value, np.ndarray):
-        return isinstance(value, np.generic)
+        return isinstance(value, np.generic | bytes)
     flags = value.flags
     return bool(flags.owndata and flags.writeable and flags.c_contiguous)
 

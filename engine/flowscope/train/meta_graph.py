@@ -95,6 +95,9 @@ def import_meta_graph(
 ) -> Any:
     """Adds a written graph to the default graph, with its variables and collections.
 
+    Returns the saver that was written with it, or else one of all variables; None if there are no
+    variables.
+
     Args:
         meta_graph_or_file: What `export_meta_graph` returned, or the file that it wrote.
         clear_devices: Whether the devices that were asked for are forgotten.
@@ -114,5 +117,7 @@ def import_meta_graph(
     input_map = kwargs.pop("input_map", None)
     if kwargs:
         raise DTypeError(f"import_meta_graph has no arguments {', '.join(kwargs)}")
-    import_meta(meta, import_scope or "", clear_devices, input_map)
-    return None
+    from flowscope.train.saver import saver_of
+
+    imported = import_meta(meta, import_scope or "", clear_devices, input_map)
+    return saver_of(meta.saver, imported.find)

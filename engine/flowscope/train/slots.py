@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from flowscope.graph.constant import Convertible, convert_to_tensor
@@ -10,7 +11,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.ops.arrays import fill
 from flowscope.ops.casting import cast
 from flowscope.ops.shaping import shape_of
-from flowscope.ops.variables import Variable
+from flowscope.ops.variables import SaveSliceInfo, Variable
 
 
 class Slots:
@@ -72,12 +73,23 @@ class Slots:
 def make_slot(var: Variable, initial_value: Any, name: str) -> Variable:
     """Returns a new variable "<var's name>/<name>" on the device of `var`."""
     with var.graph.name_scope(None), var.graph.colocate_with(var.op):
-        return Variable(
+        slot = Variable(
             initial_value,
             trainable=False,
             name=f"{var.op.name}/{name}",
             validate_shape=var.shape.is_fully_defined(),
         )
+    slot._set_save_slice_info(_part_beside(var, slot))
+    return slot
+
+
+def _part_beside(var: Variable, slot: Variable) -> SaveSliceInfo | None:
+    """Returns which part of a larger slot it is, where `var` is a part of a larger variable."""
+    part = var._get_save_slice_info()
+    if part is None or slot.shape != var.shape:
+        return None
+    name = slot.op.name.removeprefix(var.op.name)
+    return dataclasses.replace(part, full_name=part.full_name + name)
 
 
 def filled_like(var: Variable, number: Any) -> Tensor:

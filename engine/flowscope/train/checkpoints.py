@@ -1,0 +1,190 @@
+"""Checkpoints in a folder: which there are, which is the latest, what is in them (SPEC O15)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from flowscope.errors import DataLossError, InvalidArgumentError, NotFoundError
+from flowscope.ops.checkpoint_file import CheckpointReader, file_of, replaced
+
+_FORMAT, _VERSION = "flowscope-checkpoints", 1
+_LATEST = "checkpoint"
+
+
+@dataclass(frozen=True)
+class CheckpointState:
+    """What the file "checkpoint" of a folder says.
+
+    Attributes:
+        model_checkpoint_path: The latest checkpoint's prefix.
+        all_model_checkpoint_paths: All that are kept, the oldest first.
+        all_model_checkpoint_timestamps: When they were written, in seconds since 1970.
+        last_preserved_timestamp: When the last one was written that is kept for good.
+    """
+
+    model_checkpoint_path: str
+    all_model_checkpoint_paths: list[str] = field(default_factory=list)
+    all_model_checkpoint_timestamps: list[float] = field(default_factory=list)
+    last_preserved_timestamp: float | None = None
+
+
+def update_checkpoint_state(
+    save_dir: str,
+    model_checkpoint_path: str,
+    all_model_checkpoint_paths: Sequence[str] | None = None,
+    latest_filename: str | None = None,
+    all_model_checkpoint_timestamps: Sequence[float] | None = None,
+    last_preserved_timestamp: float | None = None,
+    save_relative_paths: bool = False,
+) -> None:
+    """Writes the file that says which checkpoint of a folder is the latest, whole or not at all.
+
+    Args:
+        save_dir: The folder.
+        model_checkpoint_path: The latest checkpoint's prefix.
+        all_model_checkpoint_paths: All that are kept, the oldest first.
+        latest_filename: Name of the file; "checkpoint" by default.
+        all_model_checkpoint_timestamps: When they were written, in seconds since 1970.
+        last_preserved_timestamp: When the last one was written that is kept for good.
+        save_relative_paths: Whether paths are written relative to the folder, which can then be
+            moved; paths inside a relative `save_dir` always are.
+
+    Raises:
+        InvalidArgumentError: if there are not as many times as paths.
+    """
+    paths = list(all_model_checkpoint_paths or [])
+    times = list(all_model_checkpoint_timestamps or [])
+    if times and len(times) != len(paths):
+        raise InvalidArgumentError(f"expected {len(paths)} times, one per path, got {len(times)}")
+    if model_checkpoint_path not in paths:
+        paths.append(model_checkpoint_path)
+    is_relative = save_relative_paths or not os.path.isabs(save_dir)
+
+    def written(path: str) -> str:
+        return os.path.relpath(path, save_dir) if is_relative else path
+
+    facts = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "model_checkpoint_path": written(model_checkpoint_path),
+        "all_model_checkpoint_paths": [written(p) for p in paths],
+        "all_model_checkpoint_timestamps": times,
+        "last_preserved_timestamp": last_preserved_timestamp,
+    }
+    path = os.path.join(save_dir, latest_filename or _LATEST)
+    with replaced(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        json.dump(facts, file, indent=1)
+
+
+def get_checkpoint_state(
+    checkpoint_dir: str, latest_filename: str | None = None
+) -> CheckpointState | None:
+    """Returns what a folder's file "checkpoint" says, None if there is none.
+
+    Args:
+        checkpoint_dir: The folder.
+        latest_filename: Name of the file; "checkpoint" by default.
+
+    Raises:
+        DataLossError: if the file cannot be understood.
+    """
+    path = os.path.join(checkpoint_dir, latest_filename or _LATEST)
+    try:
+        with open(path, encoding="utf-8") as file:
+            facts = json.load(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError as e:
+        raise DataLossError(f'"{path}" is damaged: {e}') from e
+    return _state(facts, path, checkpoint_dir)
+
+
+def _state(facts: Any, path: str, folder: str) -> CheckpointState:
+    try:
+        if (facts["format"], facts["version"]) != (_FORMAT, _VERSION):
+            raise ValueError(f"version {facts['version']} of {facts['format']}")
+        last = facts["last_preserved_timestamp"]
+        return CheckpointState(
+            os.path.join(folder, facts["model_checkpoint_path"]),
+            [os.path.join(folder, p) for p in facts["all_model_checkpoint_paths"]],
+            [float(t) for t in facts["all_model_checkpoint_timestamps"]],
+            None if last is None else float(last),
+        )
+    except (KeyError, TypeError, ValueError) as e:
+        raise DataLossError(
+            f'"{path}" does not say what flowscope {_VERSION} writes there: {e!r}'
+        ) from e
+
+
+def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -> str | None:
+    """Returns the prefix of a folder's latest checkpoint, None if there is none."""
+    state = get_checkpoint_state(checkpoint_dir, latest_filename)
+    if state is None or not checkpoint_exists(state.model_checkpoint_path):
+        return None
+    return state.model_checkpoint_path
+
+
+def checkpoint_exists(checkpoint_prefix: str) -> bool:
+    """Whether there is a checkpoint of this prefix."""
+    return os.path.isfile(file_of(checkpoint_prefix))
+
+
+def get_checkpoint_mtimes(checkpoint_prefixes: Sequence[str]) -> list[float]:
+    """Returns when the checkpoints that exist were written, in seconds since 1970."""
+    return [os.stat(file_of(p)).st_mtime for p in checkpoint_prefixes if checkpoint_exists(p)]
+
+
+def remove_checkpoint(checkpoint_prefix: str, meta_graph_suffix: str = "meta") -> None:
+    """Deletes a checkpoint and the graph beside it; none is no error."""
+    for path in (file_of(checkpoint_prefix), f"{checkpoint_prefix}.{meta_graph_suffix}"):
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def load_checkpoint(ckpt_dir_or_file: str) -> CheckpointReader:
+    """Returns a reader of a checkpoint: a prefix, or a folder whose latest one is meant.
+
+    Raises:
+        NotFoundError: if there is none.
+    """
+    path = os.fspath(ckpt_dir_or_file)
+    if not os.path.isdir(path):
+        return CheckpointReader(path)
+    latest = latest_checkpoint(path)
+    if latest is None:
+        raise NotFoundError(f'there is no checkpoint in "{path}"')
+    return CheckpointReader(latest)
+
+
+def load_variable(ckpt_dir_or_file: str, name: str) -> Any:
+    """Returns the value of one variable in a checkpoint as an array."""
+    return load_checkpoint(ckpt_dir_or_file).get_tensor(name.removesuffix(":0"))
+
+
+def list_variables(ckpt_dir_or_file: str) -> list[tuple[str, list[int]]]:
+    """Returns name and shape of all variables in a checkpoint, by name."""
+    return list(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())
+
+
+#: TensorFlow's name of the reader.
+NewCheckpointReader = CheckpointReader
+
+__all__ = [
+    "CheckpointReader",
+    "CheckpointState",
+    "NewCheckpointReader",
+    "checkpoint_exists",
+    "get_checkpoint_mtimes",
+    "get_checkpoint_state",
+    "latest_checkpoint",
+    "list_variables",
+    "load_checkpoint",
+    "load_variable",
+    "remove_checkpoint",
+    "update_checkpoint_state",
+]

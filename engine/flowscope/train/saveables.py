@@ -1,0 +1,164 @@
+"""What savers save: variables by name, those in parts as one tensor of the full shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph.dtypes import DType
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.shapes import Dims, is_known
+from flowscope.ops.build import apply
+from flowscope.ops.checkpoint import Part
+from flowscope.ops.flow import group
+from flowscope.ops.joining import concat
+from flowscope.ops.partitioned import PartitionedVariable
+from flowscope.ops.shaping import reshape
+from flowscope.ops.state import AssignVariable
+from flowscope.ops.variables import Variable
+from flowscope.train.restore_report import Wish
+
+
+@dataclass(frozen=True)
+class Saveable:
+    """One tensor of a checkpoint: a variable, or the parts of one.
+
+    Attributes:
+        name: Its name in the checkpoint.
+        parts: The variables, in order along `axis`.
+        axis: The axis along which they are parts.
+        shape: Shape of the whole.
+    """
+
+    name: str
+    parts: tuple[Variable, ...]
+    axis: int
+    shape: Dims
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self.parts[0].dtype
+
+    @property
+    def wish(self) -> Wish:
+        """What it needs from a checkpoint."""
+        return Wish(self.name, self.dtype, self.shape)
+
+    def value(self) -> Tensor:
+        """Returns the whole value."""
+        reads = [v.value() for v in self.parts]
+        return reads[0] if len(reads) == 1 else concat(reads, self.axis)
+
+    def requests(self, reshape: bool) -> list[tuple[str, DType, Dims, Part]]:
+        """Returns (name, dtype, shape, part) of what each part needs from a checkpoint.
+
+        Args:
+            reshape: Whether another shape of the same size will do.
+        """
+        if len(self.parts) == 1:
+            return [(self.name, self.dtype, None if reshape else self.shape, None)]
+        return [(self.name, self.dtype, v.shape._dims, _place(v)) for v in self.parts]
+
+    def restored(self, values: Sequence[Tensor], reshape: bool) -> Operation:
+        """Returns the operation that sets the variables to values from a checkpoint."""
+        fit = reshape and len(self.parts) == 1
+        assigned = [
+            apply(AssignVariable(), v.handle, _fitted(x, v) if fit else x, name="Assign").op
+            for v, x in zip(self.parts, values, strict=True)
+        ]
+        return assigned[0] if len(assigned) == 1 else group(*assigned)
+
+
+def _fitted(value: Tensor, variable: Variable) -> Tensor:
+    dims = variable.shape._dims
+    if dims is None or not is_known(dims):
+        return value
+    return reshape(value, [int(d) for d in dims if d is not None])
+
+
+def _place(variable: Variable) -> Part:
+    info = variable._save_slice_info
+    return None if info is None else (tuple(info.var_offset), tuple(info.var_shape))
+
+
+def saveables(var_list: Any) -> list[Saveable]:
+    """Returns what a saver's `var_list`, a list or a dict by name, stands for, by name.
+
+    Raises:
+        DTypeError: if something in it is no variable.
+        InvalidArgumentError: if two have one name, or a part of a variable lacks the others.
+    """
+    found: dict[str, list[Variable]] = {}
+    if isinstance(var_list, Mapping):
+        for name, value in var_list.items():
+            found[str(name)] = _variables(value)
+    else:
+        for value in var_list:
+            for v in _variables(value):
+                _add(found, v)
+    return [_saveable(name, parts) for name, parts in sorted(found.items())]
+
+
+def _variables(value: Any) -> list[Variable]:
+    if isinstance(value, Variable):
+        return [value]
+    if isinstance(value, PartitionedVariable | list | tuple):
+        parts = list(value)
+        if parts and all(isinstance(v, Variable) for v in parts):
+            return parts
+    raise DTypeError(f"expected variables to save, got {value!r}")
+
+
+def _add(found: dict[str, list[Variable]], variable: Variable) -> None:
+    info = variable._save_slice_info
+    name = variable.op.name if info is None else info.full_name
+    others = found.setdefault(name, [])
+    if variable in others:
+        return
+    if others and (info is None or others[0]._save_slice_info is None):
+        raise InvalidArgumentError(f'two variables would be saved as "{name}"')
+    others.append(variable)
+
+
+def _saveable(name: str, parts: list[Variable]) -> Saveable:
+    infos = [v._save_slice_info for v in parts]
+    if len(parts) == 1 and (infos[0] is None or list(infos[0].full_shape) == list(parts[0].shape)):
+        return Saveable(name, tuple(parts), 0, parts[0].shape._dims)
+    if any(i is None for i in infos):
+        raise InvalidArgumentError(
+            f'several variables would be saved as "{name}" which are no parts of one: '
+            + ", ".join(v.name for v in parts)
+        )
+    return _in_parts(name, parts)
+
+
+def _in_parts(name: str, parts: list[Variable]) -> Saveable:
+    placed = [(v, i) for v in parts if (i := v._save_slice_info) is not None]
+    placed.sort(key=lambda pair: list(pair[1].var_offset))
+    whole = list(placed[0][1].full_shape)
+    cut = [a for a in range(len(whole)) if any(i.var_shape[a] != whole[a] for _, i in placed)]
+    axis = cut[0] if cut else 0
+    at = 0
+    for _, info in placed:
+        if list(info.full_shape) == whole and info.var_offset[axis] == at and len(cut) == 1:
+            at += info.var_shape[axis]
+    if at != whole[axis]:
+        raise InvalidArgumentError(
+            f'the parts of "{name}" do not make up the whole of shape {whole}: '
+            + ", ".join(f"{v.name} ({i.spec})" for v, i in placed)
+        )
+    return Saveable(name, tuple([v for v, _ in placed]), axis, tuple(whole))
+
+
+def graph_of(found: Sequence[Saveable]) -> Any:
+    """Returns the graph of the variables; raises InvalidArgumentError if there are several."""
+    graphs = {v.graph for s in found for v in s.parts}
+    if len(graphs) > 1:
+        raise InvalidArgumentError("expected variables of one graph, got several graphs")
+    return next(iter(graphs), None)
+
+
+__all__ = ["Saveable", "graph_of", "saveables"]

@@ -1,0 +1,196 @@
+"""The operations of a saver: made once, or found again in a graph that was read from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.constant import constant
+from flowscope.graph.dtypes import as_dtype
+from flowscope.graph.graph import Graph
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.ops.checkpoint import Part, restore, save
+from flowscope.ops.flow import group, placeholder_with_default
+from flowscope.train.restore_report import Wish
+from flowscope.train.saveables import Saveable, graph_of
+
+
+@dataclass(frozen=True)
+class SaverDef:
+    """What a saver is besides its operations, by names: as data that JSON can hold.
+
+    Attributes:
+        filename_tensor_name: The prefix, to be fed.
+        save_tensor_name: What runs the saving.
+        restore_op_name: What runs the restoring.
+        entries: Per tensor of a checkpoint: its name, dtype and shape, the operation that restores
+            it, the tensors that come from the checkpoint, and which parts of the whole they are.
+        max_to_keep, keep_checkpoint_every_n_hours, sharded: As of `fs.train.Saver`.
+        version: Version of this form.
+    """
+
+    filename_tensor_name: str
+    save_tensor_name: str
+    restore_op_name: str
+    entries: Sequence[dict[str, Any]] = ()
+    max_to_keep: int | None = 5
+    sharded: bool = False
+    keep_checkpoint_every_n_hours: float = 10000.0
+    version: int = 2
+
+    #: TensorFlow's numbers of versions.
+    LEGACY = 0
+    V1 = 1
+    V2 = 2
+
+    def facts(self) -> dict[str, Any]:
+        """Returns it as a dict of what JSON can hold."""
+        return {**asdict(self), "entries": list(self.entries)}
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> SaverDef:
+        """Returns what `facts` returned as an object; raises InvalidArgumentError if it cannot."""
+        try:
+            return cls(**facts)
+        except TypeError as e:
+            raise InvalidArgumentError(f"expected what a saver wrote about itself: {e}") from None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One tensor of a checkpoint: what is wanted, what restores it, and from which tensors."""
+
+    wish: Wish
+    restore_op: Operation
+    values: tuple[Tensor, ...]
+    parts: tuple[Part, ...]
+
+    def facts(self) -> dict[str, Any]:
+        """Returns it as a dict of what JSON can hold."""
+        shape = self.wish.shape
+        return {
+            "name": self.wish.name,
+            "dtype": str(self.wish.dtype),
+            "shape": None if shape is None else list(shape),
+            "restore_op": self.restore_op.name,
+            "values": [t.name for t in self.values],
+            "parts": [None if p is None else [list(p[0]), list(p[1])] for p in self.parts],
+        }
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any], find: Callable[[str], Any]) -> Entry:
+        """Returns what `facts` returned as an object."""
+        shape = facts["shape"]
+        wish = Wish(
+            facts["name"], as_dtype(facts["dtype"]), None if shape is None else tuple(shape)
+        )
+        parts = [None if p is None else (tuple(p[0]), tuple(p[1])) for p in facts["parts"]]
+        values = tuple([find(n) for n in facts["values"]])
+        return cls(wish, find(facts["restore_op"]), values, tuple(parts))
+
+
+@dataclass(frozen=True)
+class SaverOps:
+    """A saver's operations.
+
+    Attributes:
+        filename: The checkpoint's prefix, to be fed.
+        save_tensor: Running it writes the checkpoint.
+        restore_op: Running it sets all variables.
+        entries: What is in a checkpoint.
+    """
+
+    filename: Tensor
+    save_tensor: Tensor
+    restore_op: Operation
+    entries: tuple[Entry, ...]
+
+    @property
+    def graph(self) -> Graph:
+        """The graph."""
+        return self.filename.graph
+
+    @property
+    def wishes(self) -> list[Wish]:
+        """What is wanted from a checkpoint."""
+        return [e.wish for e in self.entries]
+
+    def definition(self, max_to_keep: int | None, hours: float, sharded: bool) -> SaverDef:
+        """Returns all this by names."""
+        return SaverDef(
+            self.filename.name,
+            self.save_tensor.name,
+            self.restore_op.name,
+            [e.facts() for e in self.entries],
+            max_to_keep,
+            sharded,
+            hours,
+        )
+
+    @classmethod
+    def found(cls, saver_def: SaverDef, find: Callable[[str], Any]) -> SaverOps:
+        """Returns the operations that a saver wrote about.
+
+        Args:
+            saver_def: What it wrote.
+            find: Returns an operation or tensor of the graph by the name that is written.
+
+        Raises:
+            InvalidArgumentError: if what is written is damaged, or the graph lacks one of them.
+        """
+        try:
+            return cls(
+                find(saver_def.filename_tensor_name),
+                find(saver_def.save_tensor_name),
+                find(saver_def.restore_op_name),
+                tuple([Entry.from_facts(e, find) for e in saver_def.entries]),
+            )
+        except (KeyError, TypeError, IndexError) as e:
+            raise InvalidArgumentError(
+                f"what a saver wrote about itself is damaged, or of another graph: {e}"
+            ) from e
+
+
+def build(
+    found: Sequence[Saveable],
+    name: str | None,
+    filename: str | None,
+    reshape: bool,
+    one_by_one: bool,
+) -> SaverOps:
+    """Adds the operations that save and restore to the variables' graph.
+
+    Args:
+        found: What is saved.
+        name: Name scope; "save" by default.
+        filename: Default prefix; "model" by default.
+        reshape: Whether a value of another shape but the same size is restored.
+        one_by_one: Whether a value is read only when the one before has been assigned.
+    """
+    graph = graph_of(found)
+    with graph.as_default(), graph.enter_block(graph.root), graph.name_scope(name or "save"):
+        default = constant(filename or "model", name="filename")
+        prefix = placeholder_with_default(default, [], name="Const")
+        saved = save(prefix, [s.name for s in found], [s.value() for s in found])
+        entries: list[Entry] = []
+        for chunk in [[s] for s in found] if one_by_one else [list(found)]:
+            with graph.control_dependencies([e.restore_op for e in entries[-1:]]):
+                entries += _restored(prefix, chunk, reshape)
+        done = group(*[e.restore_op for e in entries], name="restore_all")
+        return SaverOps(prefix, saved, done, tuple(entries))
+
+
+def _restored(prefix: Tensor, found: Sequence[Saveable], reshape: bool) -> list[Entry]:
+    requests = [s.requests(reshape) for s in found]
+    names, dtypes, shapes, parts = zip(*[r for rs in requests for r in rs], strict=True)
+    values = iter(restore(prefix, names, dtypes, shapes, parts))
+    entries = []
+    for s, rs in zip(found, requests, strict=True):
+        own = [next(values) for _ in rs]
+        entries.append(Entry(s.wish, s.restored(own, reshape), tuple(own), tuple(r[3] for r in rs)))
+    return entries
+
+
+__all__ = ["Entry", "SaverDef", "SaverOps", "build"]
