@@ -123,6 +123,9 @@ class Function:
             found = self._gradients[wanted] = _Gradient(self, wanted)
         return found
 
+    def __str__(self) -> str:
+        return self.name
+
     def __repr__(self) -> str:
         takes = ", ".join(str(t.spec) for t in self.inputs)
         gives = ", ".join(str(t.spec) for t in self.results)
