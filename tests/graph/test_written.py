@@ -149,14 +149,18 @@ def test_large_arrays_are_left_out_unless_all_is_asked_for() -> None:
     with g.as_default():
         fs.constant(np.arange(1000.0), name="c")
     assert g.text() == "c = Const(value=float64(..., shape=[1000]))   float64[1000]\n"
-    with pytest.raises(
-        ValueError, match="line 1, column .*: the values were left out .* exact=True"
-    ):
+    with pytest.raises(ValueError, match="line 1, column .*: the values were left .* exact=True"):
         fs.Graph.from_text(g.text())
     exact = g.text(exact=True)
     again = fs.Graph.from_text(exact)
     np.testing.assert_array_equal(again.get_tensor_by_name("c:0").spec.constant, np.arange(1000.0))
     assert again.text(exact=True) == exact
+
+
+NUMBERS: list[Any] = [
+    1, 1.0, True, -0.0, float("nan"), 1e300, 2 + 3j, 2j, np.float32(0.1), np.int8(3), 2**70, None,
+    "é\n\"'\u2028", b"\xff'\"", fs.int8, -5, float("-inf"),
+]  # fmt: skip
 
 
 @pytest.mark.usefixtures("own_ops")
@@ -172,8 +176,7 @@ def test_users_ops_are_written_by_their_fields() -> None:
         def infer(self) -> Any:
             return fs.Spec(self.kind, ())
 
-    for number in (1, 1.0, True, -0.0, float("nan"), 1e300, 2 + 3j, 2j, np.float32(0.1), np.int8(3),
-                   2**70, None, "é\n\"'\u2028", b"\xff'\"", fs.int8, -5, float("-inf")):  # fmt: skip
+    for number in NUMBERS:
         g = fs.Graph()
         g.add(Mixed(number), (), "m")
         g.add(Mixed(number, (("deep", (number,)),), fs.int32), (), "n")
@@ -239,7 +242,8 @@ def test_registered_gradients_are_kept() -> None:
 BAD_TEXTS = {
     "x": "line 1, column 2: expected '=', got the end of the line",
     "x = NoOp(": "line 1, column 10: expected an input or an attribute, got the end of the line",
-    "a = NoOp()\nx = NoOp() ()\ny = Neg(a b)": "line 3, column 11: expected ',' or '\\)', got 'b\\)'",
+    "a = NoOp()\nx = NoOp() ()\ny = Neg(a b)":
+        "line 3, column 11: expected ',' or '\\)', got 'b\\)'",
     "x = Const(value=float32([1, [2]]))": "line 1, .*: expected rows of one length",
     "x = Const(value=float32(true))": "line 1, .*: expected a value or a dtype, got 'true'",
     "x = Const(value=int8([300]))": "line 1, .*: a value is beyond the range of int8",
@@ -316,7 +320,8 @@ BAD_JSON = {
     "expected an output \\[dtype, shape\\]": changed(outputs=[3]),
     "expected a dtype's name, got 'float33'": changed(outputs=[["float33", []]]),
     "expected a list of sizes, got \\[-1\\]": changed(outputs=[["float32", [-1]]]),
-    "attribute 'value': expected a value, got {'arrays'": changed(attributes={"value": {"arrays": 1}}),
+    "attribute 'value': expected a value, got {'arrays'":
+        changed(attributes={"value": {"arrays": 1}}),
     "attribute 'value': expected an array": changed(attributes=array(more=1)),
     "expected 8 bytes for float32\\[2\\], got 2": changed(attributes=array(data="AAA=")),
     "expected base64, got '#'": changed(attributes=array(data="#")),

@@ -162,7 +162,8 @@ def _replacements(
             found = graph.as_graph_element(value)
             waits[name] = found.op if isinstance(found, Tensor) else found
             continue
-        with graph.name_scope("_inputs"), graph.as_default():
+        scope = "_inputs" if graph.get_name_scope() else "inputs"
+        with graph.name_scope(scope), graph.as_default():
             tensor = convert_to_tensor(value)
         if tensor.graph is not graph:
             raise GraphError(f'input_map: "{tensor.name}" belongs to another graph')

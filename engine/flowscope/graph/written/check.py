@@ -113,9 +113,11 @@ def check(graph_def: GraphDef, mapped: Mapping[str, Tensor]) -> Sound:
     everything = _index(graph_def.all_nodes())
     signatures: dict[str, Signature] = {}
     bodies = []
+    names = [f.name for f in graph_def.functions]
+    twins = sorted({n for n in names if names.count(n) > 1})
+    if twins:
+        raise AlreadyExistsError(f"there are two functions named {twins[0]!r}")
     for function in callees_first(graph_def.functions):
-        if function.name in signatures:
-            raise AlreadyExistsError(f"there are two functions named {function.name!r}")
         body = Body(function, _check_nodes(function.node, {}, signatures))
         signatures[function.name] = _signature(body)
         bodies.append(body)
@@ -331,7 +333,7 @@ def _written(at: Checked, specs: tuple[Spec, ...], is_changed: bool) -> Iterator
             yield spec
             continue
         dtype, shape = written[i]
-        if dtype is not spec.dtype or not compatible(shape, spec.shape):
+        if dtype is not spec.dtype or not (is_changed or compatible(shape, spec.shape)):
             raise _error(
                 InvalidArgumentError,
                 at.node,
