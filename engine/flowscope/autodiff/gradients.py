@@ -14,7 +14,7 @@ from flowscope.autodiff.aggregation import (
     UnconnectedGradients,
     check_method,
 )
-from flowscope.autodiff.sweep import Sweep
+from flowscope.autodiff.sweep import Sweep, ancestors
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.graph import Graph
@@ -68,7 +68,7 @@ def gradients(
         return []
     graph = x_tensors[0].graph
     _check_graph(graph, (*y_tensors, *x_tensors))
-    with graph.name_scope(name):
+    with graph.name_scope(name), graph.cells.derived_from(lambda: ancestors(y_tensors)):
         sweep = Sweep(x_tensors, y_tensors, stopped, colocate_gradients_with_ops, gate_gradients)
         for y, g in zip(y_tensors, _cotangents(y_tensors, grad_ys, sweep), strict=True):
             if g is not None:

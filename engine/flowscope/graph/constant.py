@@ -265,5 +265,6 @@ def holds_tensor(value: Any) -> bool:
 def get_static_value(tensor: Any) -> Any:
     """Returns the tensor's value as an array if it is known while the graph is built, else None."""
     if isinstance(tensor, Tensor):
+        tensor.graph.cells.note_value_read(tensor)
         return tensor.spec.constant
     return to_array(tensor, None)

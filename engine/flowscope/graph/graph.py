@@ -6,9 +6,12 @@ import re
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from operator import attrgetter
 from typing import Any
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError, OpError
+from flowscope.graph.cells import Cells, Run, notebook
+from flowscope.graph.cells.cell import PLACES
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor, where
@@ -69,7 +72,7 @@ class Graph(WrittenForms):
         self.root = Block()
         self.version = 0
         self.edits = 0
-        self._edited: list[weakref.ref[Operation]] = []
+        self._edited: list[weakref.ref[Operation] | None] = []
         self._operations: list[Operation] = []
         self._next_id = 0
         self._next_order = 0
@@ -91,6 +94,10 @@ class Graph(WrittenForms):
         self.extras: dict[str, Any] = {}
         #: Functions by name: see `flowscope.control.calls.Function`.
         self.functions: dict[str, Any] = {}
+        #: Cells of a notebook that have built it, and the run of the one that is building it now.
+        self.cells = Cells(self)
+        self.run: Run | None = None
+        notebook.join(self)
 
     # -- adding ---------------------------------------------------------------------------------
 
@@ -109,15 +116,20 @@ class Graph(WrittenForms):
         """
         __tracebackhide__ = True
         if self._finalized:
-            raise GraphError("the graph is finalized: nothing can be added to it")
+            raise self._refusal(name or definition.type, definition.type, capture())
         origin = capture()
-        given, block = inputs, self._block
+        given, block, run = inputs, self._block, self.run
+        if run is not None and run.is_again:
+            run.uses(definition, (*[t.op for t in inputs], *self._control))
         for t in inputs:
-            if t.op.block is not block:
+            if t.op.block is not block or t.op.stale is not None:
                 if t.op.graph is not self:
                     raise GraphError(f'"{t.name}" belongs to another graph').located(
                         op=name or definition.type, op_type=definition.type, **_place(origin)
                     )
+                if any(t.op.stale is not None for t in inputs):
+                    stale = next(t for t in inputs if t.op.stale is not None)
+                    raise self.cells.refusal(stale)
                 inputs = self._captured(inputs, origin)
                 break
         try:
@@ -152,11 +164,20 @@ class Graph(WrittenForms):
         if definition.writes_state:
             for t in given:
                 self._writes[t] = self._writes.get(t, 0) + 1
+        if run is not None:
+            earlier = run.made(op, self._full(name or definition.type))
+            if earlier is not None:
+                self.version += 1
+                return earlier
         self._by_name[full] = op
         self._block.operations.append(op)
         self._operations.append(op)
         self.version += 1
         return op
+
+    def _refusal(self, name: str, kind: str, origin: Origin) -> GraphError:
+        error = GraphError("the graph is finalized: nothing can be added to it")
+        return error.located(op=self._full(name), op_type=kind, **_place(origin))
 
     def _captured(self, inputs: tuple[Tensor, ...], origin: Origin) -> tuple[Tensor, ...]:
         """Returns the inputs, with what stands in the current block for those of other blocks."""
@@ -228,7 +249,16 @@ class Graph(WrittenForms):
 
     def edited_since(self, count: int) -> list[Operation]:
         """Returns the operations that were edited after the first `count` edits."""
-        return [op for ref in self._edited[count:] if (op := ref()) is not None]
+        refs = [ref for ref in self._edited[count:] if ref is not None]
+        found = [op for ref in refs if (op := ref()) is not None]
+        return found if self.run is None else [op for op in found if self.run.has_changed(op)]
+
+    def forget_edits(self, places: list[int], true: set[Operation]) -> None:
+        """Takes back the edits at these places, but for those of operations in `true`."""
+        for i in places:
+            ref = self._edited[i]
+            if ref is not None and ref() not in true:
+                self._edited[i] = None
 
     def finalize(self) -> None:
         """Makes the graph read-only."""
@@ -386,13 +416,16 @@ class Graph(WrittenForms):
             self._gradients = before
 
     def building_context(self) -> tuple[Any, ...]:
-        """Returns what tells two places of building apart: block, control inputs, device."""
-        return self._block, self._control, self._device, self._colocation
+        """Returns what tells two places of building apart: block, control inputs, device, cell."""
+        cell = self._next_order // PLACES
+        return self._block, self._control, self._device, self._colocation, cell
 
     # -- finding --------------------------------------------------------------------------------
 
     def get_operations(self) -> list[Operation]:
-        """Returns all operations in order of creation."""
+        """Returns all operations in program order: that of creation, unless a cell was re-run."""
+        if self.cells.has_rerun:
+            return sorted(self._operations, key=attrgetter("order"))
         return list(self._operations)
 
     def operations_since(self, count: int) -> list[Operation]:
@@ -427,6 +460,9 @@ class Graph(WrittenForms):
         if isinstance(obj, Tensor | Operation):
             if obj.graph is not self:
                 raise GraphError(f"{obj!r} belongs to another graph")
+            op = obj.op if isinstance(obj, Tensor) else obj
+            if op.stale is not None:
+                raise self.cells.refusal(obj)
             if isinstance(obj, Tensor) and allow_tensor:
                 return obj
             if isinstance(obj, Operation) and allow_operation:
@@ -441,6 +477,8 @@ class Graph(WrittenForms):
             raise NotFoundError(
                 f"no operation is named {op_name!r} in the graph{self._similar(op_name)}"
             )
+        if op.stale is not None:
+            raise self.cells.refusal(op)
         if colon:
             if not allow_tensor:
                 raise InvalidArgumentError(f"{name!r} names a tensor, expected an operation's name")
@@ -477,7 +515,10 @@ class Graph(WrittenForms):
 
     def add_to_collection(self, name: Any, value: Any) -> None:
         """Appends `value` to the collection `name`."""
-        self._collections.setdefault(name, []).append(value)
+        if self.run is not None:
+            self.run.collect(name, value)
+        else:
+            self._collections.setdefault(name, []).append(value)
 
     def add_to_collections(self, names: Any, value: Any) -> None:
         """Appends `value` to each of the collections `names`, once."""
@@ -503,6 +544,26 @@ class Graph(WrittenForms):
     def clear_collection(self, name: Any) -> None:
         """Empties the collection."""
         self._collections.pop(name, None)
+
+    @contextmanager
+    def cell(self, identity: Any, label: str | None = None) -> Iterator[Run]:
+        """Builds a cell: run again, it replaces what it built before; a failed run is taken back.
+
+            with graph.cell("a") as run:
+                y = fs.exp(x)
+            print(run.report)
+
+        Args:
+            identity: Tells the cell apart.
+            label: What messages call it; the identity by default.
+        """
+        run = self.cells.begin(identity, str(identity) if label is None else label)
+        try:
+            yield run
+        except BaseException:
+            self.cells.end(run, "undone")
+            raise
+        self.cells.end(run, "whole")
 
     def as_default(self) -> AbstractContextManager[Graph]:
         """Returns a context manager that makes this the default graph."""

@@ -13,6 +13,7 @@ from flowscope.graph.overloads import Overloads
 from flowscope.graph.shapes import TensorShape, as_dims, merge_dims, text
 
 if TYPE_CHECKING:
+    from flowscope.graph.cells.stale import Stale
     from flowscope.graph.graph import Block, Graph
 
 #: How `Tensor.eval` and `Operation.run` run; the runtime fills it with a function
@@ -74,6 +75,7 @@ class Tensor(Overloads):
     def set_shape(self, shape: Any) -> None:
         """Adds what is known of the shape; raises ValueError if it contradicts."""
         s = self.spec
+        self.graph.cells.note_shape(self)
         self.spec = Spec(
             s.dtype, merge_dims(s.shape, as_dims(shape)), s.constant, s.dims, s.variable
         )
@@ -160,6 +162,7 @@ class Operation:
         origin: The user's lines that made it.
         block: The block that it stands in.
         forward: The operation whose gradient it was made for, None for most.
+        stale: Why it cannot be used since a notebook cell was run again, None if it can.
         gradient: Name of the registered gradient that takes the place of its op's own, or "".
     """
 
@@ -179,6 +182,7 @@ class Operation:
         "order",
         "origin",
         "outputs",
+        "stale",
     )
 
     def __init__(
@@ -208,6 +212,7 @@ class Operation:
         self.colocation = colocation
         self.forward: Operation | None = None
         self.gradient = ""
+        self.stale: Stale | None = None
         if type(specs) is tuple:
             self.outputs = tuple([Tensor(self, i, s) for i, s in enumerate(specs)])
         else:

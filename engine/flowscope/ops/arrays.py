@@ -9,7 +9,7 @@ import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
-from flowscope.graph.constant import constant, convert_to_tensor
+from flowscope.graph.constant import constant, convert_to_tensor, get_static_value
 from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
@@ -436,7 +436,7 @@ def range(
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None) -> Tensor:
     """Returns `num` (an integer) numbers at equal distances from start to stop, both included."""
     a = convert_to_tensor(start)
-    value = num.spec.constant if isinstance(num, Tensor) else num
+    value = get_static_value(num) if isinstance(num, Tensor) else num
     if value is None:
         raise InvalidArgumentError(f"expected a number known while the graph is built, got {num!r}")
     return apply(LinSpace(int(value)), a, convert_to_tensor(stop, a.dtype), name=name)

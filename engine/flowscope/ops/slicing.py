@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.graph.constant import Convertible, convert_to_tensor
+from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
@@ -406,8 +406,9 @@ def strided_slice(
 
 def _entries(values: Any) -> list[Any]:
     if isinstance(values, Tensor):
-        if values.spec.constant is not None:
-            return list(values.spec.constant.tolist())
+        known = get_static_value(values)
+        if known is not None:
+            return list(known.tolist())
         n = values.spec.shape and values.spec.shape[0]
         if n is None:
             raise InvalidArgumentError(f"expected a vector of known length, got {values.spec}")

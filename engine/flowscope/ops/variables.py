@@ -206,6 +206,7 @@ class Variable(Convertible):
         if self.trainable:
             collections = [*collections, GraphKeys.TRAINABLE_VARIABLES]
         graph.add_to_collections(list(collections), self)
+        graph.cells.note_owner(self.op, self)
 
     # -- what it is -----------------------------------------------------------------------------
 
@@ -263,7 +264,7 @@ class Variable(Convertible):
         graph = self.graph
         key = (graph.writes_to(self.handle), graph.building_context())
         found = self._reads.get(key)
-        if found is None:
+        if found is None or graph.cells.is_superseded(found.op):
             found = self._reads[key] = self.read_value()
         return found
 

@@ -1,0 +1,14 @@
+"""Re-running notebook cells: what a cell builds is replaced when the cell is run again.
+
+In: `notebook.begin` and `notebook.end` from the notebook's extension, or `with graph.cell(...)`;
+between them every operation that `Graph.add` makes. Out: a `CellReport`, and operations that know
+whether they are stale. See docs/decisions/8-cells.md.
+"""
+
+from flowscope.graph.cells.cell import Cell, CellReport, Restart
+from flowscope.graph.cells.cells import Cells
+from flowscope.graph.cells.notebook import notebook
+from flowscope.graph.cells.run import Run
+from flowscope.graph.cells.stale import Derivation, Stale
+
+__all__ = ["Cell", "CellReport", "Cells", "Derivation", "Restart", "Run", "Stale", "notebook"]

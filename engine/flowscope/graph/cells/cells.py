@@ -1,0 +1,178 @@
+"""What one graph knows of the cells that build it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from flowscope.errors import GraphError, StaleError
+from flowscope.graph.cells.cell import PLACES, Cell, CellReport
+from flowscope.graph.cells.run import Run
+from flowscope.graph.cells.stale import Derivation, refusal
+from flowscope.graph.op import Spec
+from flowscope.graph.operation import Operation, Tensor
+
+if TYPE_CHECKING:
+    from flowscope.graph.graph import Graph
+
+
+class Cells:
+    """The cells of a graph, and the run of one of them that builds it now.
+
+    Attributes:
+        derivations: Gradients and what they were made from.
+        reshaped: What was inferred of the tensors whose shape was set by hand later.
+        marked: Numbers of the operations that the latest re-run has changed or added.
+        has_rerun: Whether a cell was run again: then order of creation is not program order.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._cells: dict[Hashable, Cell] = {}
+        self._positions: dict[int, Cell] = {}
+        self._last_position = 0
+        self._owners: weakref.WeakValueDictionary[Operation, Any] = weakref.WeakValueDictionary()
+        self.derivations: list[Derivation] = []
+        self.reshaped: dict[Tensor, Spec] = {}
+        self.marked: frozenset[int] = frozenset()
+        self.has_rerun = False
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(list(self._cells.values()))
+
+    # -- runs -----------------------------------------------------------------------------------
+
+    def begin(self, identity: Hashable, label: str) -> Run:
+        """Starts a run of a cell."""
+        graph = self._graph
+        if graph.run is not None:
+            raise GraphError(f"{graph.run.cell} is being built: a cell cannot stand in another")
+        cell = self._cells.get(identity)
+        if cell is None:
+            cell = Cell(identity, label, self._new_position())
+        cell.label = label
+        graph._next_order = cell.position * PLACES
+        graph.run = Run(graph, cell)
+        return graph.run
+
+    def end(self, run: Run, how: Literal["whole", "broken off", "undone"]) -> CellReport:
+        """Ends a run; returns what it did.
+
+        Args:
+            how: "whole": the cell is now what it built. "broken off": so it is, and what it had
+                built before and not yet made anew stays. "undone": it is what it was before.
+        """
+        graph, cell = self._graph, run.cell
+        graph.run = None
+        # A name for the place where the rest of the program goes on: no cell has it.
+        if how == "undone" and run.is_again:
+            report = run.undo()
+        else:
+            self.has_rerun |= run.is_again
+            report = run.finish(how == "whole")
+            self._keep(cell)
+            if run.is_again:
+                self.marked = run.marked
+        graph._next_order = self._new_position() * PLACES
+        graph.touch()
+        return report
+
+    def _keep(self, cell: Cell) -> None:
+        known = (self._cells, cell.identity), (self._positions, cell.position)
+        for table, key in known:
+            if cell.has_content:
+                table[key] = cell  # type: ignore[index]
+            else:
+                table.pop(key, None)  # type: ignore[attr-defined]
+
+    def _new_position(self) -> int:
+        self._last_position += 1
+        return self._last_position
+
+    # -- asking ---------------------------------------------------------------------------------
+
+    def find(self, cell: Hashable) -> Cell | None:
+        """Returns the cell of this identity or label."""
+        named = (c for c in self._cells.values() if c.label == str(cell))
+        return self._cells.get(cell) or next(named, None)
+
+    def of(self, op: Operation) -> Cell | None:
+        """Returns the cell that made an operation, None if none did."""
+        return self._positions.get(op.order // PLACES)
+
+    def position_now(self) -> int:
+        """Returns the place among the cells of what is built now."""
+        return self._graph._next_order // PLACES
+
+    def refusal(self, thing: Operation | Tensor) -> StaleError:
+        """Returns the error for using something stale."""
+        op = thing.op if isinstance(thing, Tensor) else thing
+        return refusal(self._graph, op, thing.name)
+
+    def is_superseded(self, op: Operation) -> bool:
+        """Whether something made earlier must not be shared any more: it is about to be replaced.
+
+        What a variable has read for the run of a cell before this one, say; but not where the
+        cell goes on using the variable itself.
+        """
+        run = self._graph.run
+        if op.stale is not None:
+            return True
+        return run is not None and run.is_unmade(op) and not any(map(run.is_unmade, _makers(op)))
+
+    # -- taking note ----------------------------------------------------------------------------
+
+    def note_owner(self, op: Operation, owner: Any) -> None:
+        """Notes that an object (a variable) stands for an operation, and others that it holds.
+
+        Of two objects for one operation - the cell was run again - the earlier one shares from now
+        on what the later one has.
+        """
+        earlier = self._owners.get(op)
+        self._owners[op] = owner
+        if earlier is not None and self._graph.run is not None:
+            self._graph.run.follow(earlier, owner)
+
+    def owner(self, op: Operation) -> Any:
+        """Returns the object that stands for an operation, None if there is none."""
+        return self._owners.get(op)
+
+    def companions(self, op: Operation) -> list[Operation]:
+        """Returns the operations that belong to it: a variable's initializer, its first read."""
+        owner = self._owners.get(op)
+        if owner is None:
+            return []
+        held = [t.op if isinstance(t, Tensor) else t for t in vars(owner).values()
+                if isinstance(t, Tensor | Operation)]  # fmt: skip
+        return [o for o in held if o is not op]
+
+    def note_value_read(self, tensor: Tensor) -> None:
+        """Notes that building code has looked at a tensor's static value."""
+        run = self._graph.run
+        if run is not None and self.of(tensor.op) is not run.cell:
+            run.reads.setdefault(tensor, self._graph._next_order)
+
+    def note_shape(self, tensor: Tensor) -> None:
+        """Notes what was inferred of a tensor, before its shape is set by hand."""
+        self.reshaped.setdefault(tensor, tensor.spec)
+
+    @contextmanager
+    def derived_from(self, sources: Callable[[], Iterable[Operation]]) -> Iterator[None]:
+        """Notes that what is made in the block follows from looking at `sources`."""
+        graph = self._graph
+        if graph.run is None and not self._cells:
+            yield
+            return
+        start = graph._next_order
+        found = frozenset(sources())
+        yield
+        self.derivations.append(Derivation(start, graph._next_order, found))
+
+
+def _makers(op: Operation) -> list[Operation]:
+    return [t.op for t in op.inputs]
+
+
+__all__ = ["Cells"]

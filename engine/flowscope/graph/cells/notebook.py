@@ -1,0 +1,97 @@
+"""Which cell of the notebook is running, for all graphs at once.
+
+The notebook's extension calls `notebook.begin` and `notebook.end`; nothing here knows Jupyter.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
+
+from flowscope.graph.cells.cell import CellReport
+from flowscope.graph.cells.run import Run
+
+if TYPE_CHECKING:
+    from flowscope.graph.graph import Graph
+
+#: Returns something that is another value once a step has run on a graph; the runtime fills it.
+steps_of: list[Callable[[Graph], object]] = []
+
+
+class Notebook:
+    """The running cell and the graphs that it may build in."""
+
+    def __init__(self) -> None:
+        self._graphs: weakref.WeakSet[Graph] = weakref.WeakSet()
+        self._running: tuple[Hashable, str] | None = None
+        self._runs: list[tuple[Run, Graph, list[object]]] = []
+        self._has_new_graph = False
+
+    def join(self, graph: Graph) -> None:
+        """Lets a new graph take part, in the running cell too."""
+        self._graphs.add(graph)
+        if self._running is not None:
+            self._has_new_graph = True
+            self._start(graph)
+
+    def begin(self, identity: Hashable, label: str | None = None) -> None:
+        """A cell starts to run. What ran before has ended.
+
+        Args:
+            identity: Tells the cell apart, and stays when it is edited and run again.
+            label: What people call it; its identity by default.
+        """
+        if self._running is not None:
+            self.end()
+        self._running = (identity, str(identity) if label is None else label)
+        self._has_new_graph = False
+        for graph in list(self._graphs):
+            self._start(graph)
+
+    def _start(self, graph: Graph) -> None:
+        assert self._running is not None
+        if not graph.finalized and graph.run is None:
+            identity, label = self._running
+            run = graph.cells.begin(identity, label)
+            self._runs.append((run, graph, [f(graph) for f in steps_of]))
+
+    def end(self, error: BaseException | None = None) -> list[CellReport]:
+        """The cell has ended; returns what is news about the graphs, per graph.
+
+        Args:
+            error: What it raised, None if nothing.
+        """
+        runs, self._runs, self._running = self._runs, [], None
+        reports = [self._end(run, graph, steps, error) for run, graph, steps in runs]
+        return [r for r in reports if r.is_news]
+
+    def _end(
+        self, run: Run, graph: Graph, steps: list[object], error: BaseException | None
+    ) -> CellReport:
+        is_elsewhere = self._has_new_graph and run.is_again and not run.has_built
+        if is_elsewhere:
+            return graph.cells.end(run, "undone")
+        if error is None:
+            return graph.cells.end(run, "whole")
+        has_run = steps != [f(graph) for f in steps_of]
+        return graph.cells.end(run, "broken off" if has_run else "undone")
+
+    def forget(self, cell: Hashable) -> list[CellReport]:
+        """Takes away what a cell has built, in all graphs, as if it were run again without code.
+
+        Args:
+            cell: Its identity or its label.
+        """
+        reports = []
+        for graph in list(self._graphs):
+            found = graph.cells.find(cell)
+            if found is not None and graph.run is None:
+                run = graph.cells.begin(found.identity, found.label)
+                reports.append(graph.cells.end(run, "whole"))
+        return reports
+
+
+notebook = Notebook()
+
+__all__ = ["Notebook", "notebook", "steps_of"]

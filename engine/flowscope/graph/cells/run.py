@@ -1,0 +1,383 @@
+"""One run of a cell in one graph: operations of the run before become those of this one.
+
+When a cell is run again, its names are given back first, so the same code asks for the same names.
+An operation that gets the name of an earlier one *becomes* it: the earlier object takes over
+definition, inputs and all else, so that whoever holds it or its tensors - other cells, variables,
+consumers - holds the new one. What has found no successor when the run ends is taken away. A run
+that fails is undone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flowscope.errors import GraphError
+from flowscope.graph.cells.bodies import blocks_of, same_definition
+from flowscope.graph.cells.cell import PLACES, Cell, CellReport, Restart
+from flowscope.graph.cells.memory import NAMES, Memory, operation_of, rewind, tables, take_out
+from flowscope.graph.cells.stale import Spread, Stale, labels, same_spec
+from flowscope.graph.op import Op, Spec
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.shapes import compatible
+
+if TYPE_CHECKING:
+    from flowscope.graph.graph import Graph
+
+#: What an operation takes over from the one that gets its name.
+_TAKEN = (
+    "definition",
+    "inputs",
+    "control_inputs",
+    "device",
+    "origin",
+    "colocation",
+    "forward",
+    "gradient",
+    "order",
+    "stale",
+)
+#: Those of them that make a difference to plans and views.
+_TELLING = ("device", "colocation", "forward", "gradient", "stale")
+
+
+class Run:
+    """A run of a cell, from its first operation to its end.
+
+    Args:
+        graph: The graph.
+        cell: The cell; it has operations already if this is a re-run.
+
+    Attributes:
+        is_again: Whether the cell has been run before.
+        reads: Tensors of other cells whose static values were read.
+        report: What happened, once it has ended.
+    """
+
+    def __init__(self, graph: Graph, cell: Cell) -> None:
+        self._graph = graph
+        self.cell = cell
+        self.report: CellReport | None = None
+        self._before = Memory(graph)
+        self._places = take_out(graph, cell.entries)
+        rewind(graph, cell.changes)
+        self._start = Memory(graph)
+        self._derived = len(graph.cells.derivations)
+        #: Earlier operations that have no successor yet, by name.
+        self._unmade = {op.name: op for op in cell.operations}
+        self._made: list[Operation] = []
+        self._lists = [
+            (listed, list(listed)) for listed in (graph._operations, graph.root.operations)
+        ]
+        self._hide(cell.operations)
+        self._fresh: dict[str, Operation] = {}
+        self._replaced: dict[str, Operation] = {}
+        self._changed: set[Operation] = set()
+        #: What the operations that were taken over had been, and the edits that say so.
+        self._taken: dict[Operation, dict[str, Any]] = {}
+        self._log: list[int] = []
+        self._specs: dict[Tensor, Spec] = {}
+        self._just_kept: set[Operation] = set()
+        self._kept: list[Operation] = []
+        self._undo: list[Callable[[], None]] = []
+        self.is_again = cell.has_content
+        self.reads: dict[Tensor, int] = {}
+
+    def _hide(self, operations: Sequence[Operation]) -> None:
+        hidden = set(operations)
+        for listed, _ in self._lists if hidden else ():
+            listed[:] = [op for op in listed if op not in hidden]
+
+    def _show(self, op: Operation) -> None:
+        """Lists an earlier operation again, behind those made so far."""
+        self._graph._operations.append(op)
+        if op.block is self._graph.root:
+            op.block.operations.append(op)
+
+    @property
+    def has_built(self) -> bool:
+        """Whether it has made an operation so far."""
+        return bool(self._made)
+
+    # -- while it runs --------------------------------------------------------------------------
+
+    def is_unmade(self, op: Operation) -> bool:
+        """Whether it stems from the run before and has no successor yet."""
+        return self._unmade.get(op.name) is op
+
+    def uses(self, definition: Op, operations: Iterable[Operation]) -> None:
+        """Takes note that an operation is about to be made from others.
+
+        What the cell made in its run before and uses now without making it anew - a layer that
+        keeps its variables, say - stays.
+        """
+        if not self._unmade:
+            return
+        self._just_kept = set()
+        self._keep(operations)
+        for block in blocks_of(definition):
+            self._keep(block.operations)
+
+    def _keep(self, operations: Iterable[Operation]) -> None:
+        found: list[Operation] = []
+        stack = [op for op in operations if self.is_unmade(op)]
+        while stack:
+            op = stack.pop()
+            if self._unmade.pop(op.name, None) is None:
+                continue
+            found.append(op)
+            bodies = [o for block in blocks_of(op.definition) for o in block.operations]
+            before = [*(t.op for t in op.inputs), *op.control_inputs, *bodies]
+            stack += [o for o in (*before, *self._graph.cells.companions(op)) if self.is_unmade(o)]
+        self._just_kept.update(found)
+        for op in sorted(found, key=lambda o: o.order):
+            self._stay(op)
+
+    def _stay(self, op: Operation) -> None:
+        graph = self._graph
+        graph._names.setdefault(op.name.lower(), 1)
+        order = op.order
+        self._undo.append(lambda: setattr(op, "order", order))
+        op.order = graph._next_order
+        graph._next_order += 1
+        self._kept.append(op)
+        self._show(op)
+        for change in self.cell.changes:
+            if operation_of(change.after) is op:
+                _restore(graph, change.table, change.key, change.after)
+        for key, entries in self.cell.entries.items():
+            for entry in entries:
+                if operation_of(entry) is op:
+                    self.collect(key, entry)
+
+    def collect(self, key: Any, entry: Any) -> None:
+        """Adds an entry to a collection, where those of the run before stood."""
+        entries = self._graph._collections.setdefault(key, [])
+        place = self._places.get(key)
+        if place is None:
+            entries.append(entry)
+        else:
+            entries.insert(min(place, len(entries)), entry)
+            self._places[key] = place + 1
+
+    def made(self, op: Operation, wished: str) -> Operation | None:
+        """Takes note of a new operation; returns the earlier one that has become it, if any.
+
+        Raises:
+            GraphError: if it builds on the earlier operation of its own name.
+        """
+        self._check_loop(op, wished)
+        old = self._unmade.pop(op.name, None)
+        if old is None or not self._fits(old, op):
+            self._fresh[op.name] = op
+            self._made.append(op)
+            if old is not None:
+                self._replace(old, op)
+            return None
+        self._become(old, op)
+        self._made.append(old)
+        self._show(old)
+        return old
+
+    def _check_loop(self, op: Operation, wished: str) -> None:
+        just, self._just_kept = self._just_kept, set()
+        for old in just:
+            if old.type == op.type and re.fullmatch(f"{re.escape(wished)}(_[0-9]+)?", old.name):
+                raise GraphError(
+                    f'this would build "{old.name}" on itself: an input was made by the run of '
+                    f"{self.cell} before this one; re-run the cell that makes what it is built "
+                    "from, or give the result another name in Python"
+                )
+
+    def _fits(self, old: Operation, new: Operation) -> bool:
+        root = self._graph.root
+        if old.block is not root or new.block is not root or len(old.outputs) != len(new.outputs):
+            return False
+        known = [self._graph.cells.reshaped.get(t, t.spec) for t in old.outputs]
+        return all(_rebinds(a, t.spec) for a, t in zip(known, new.outputs, strict=True))
+
+    def _replace(self, old: Operation, new: Operation) -> None:
+        self._replaced[old.name] = old
+        stale = old.stale
+        self._undo.append(lambda: setattr(old, "stale", stale))
+        was = ", ".join(str(t.spec.variable or t.spec) for t in old.outputs)
+        now = ", ".join(str(t.spec.variable or t.spec) for t in new.outputs)
+        cause = f"{self.cell} now makes as {now}, not {was}"
+        if was == now:
+            cause = f"{self.cell} has made anew"
+        old.stale = Stale("gone", cause)
+        self._graph.edited(old)
+
+    def _become(self, old: Operation, new: Operation) -> None:
+        graph = self._graph
+        fields = {name: getattr(old, name) for name in _TAKEN}
+        self._taken[old] = fields
+        self._log.append(graph.edits)
+        graph.edited(old)
+        specs = [(t, t.spec, graph.cells.reshaped.pop(t, None)) for t in old.outputs]
+        self._undo.append(lambda: _reset(graph, old, fields, specs))
+        for name in _TAKEN:
+            setattr(old, name, getattr(new, name))
+        for (t, before, _), made in zip(specs, new.outputs, strict=True):
+            t.spec = made.spec
+            self._specs[t] = before
+
+    def has_changed(self, op: Operation) -> bool:
+        """Whether an operation is another one than before the run.
+
+        Builders may still add to what they have just made, so the answer is final at the end only.
+        """
+        before = self._taken.get(op)
+        if before is None:
+            return True
+        return not (
+            same_definition(before["definition"], op.definition)
+            and _are_same(before["inputs"], op.inputs)
+            and _are_same(before["control_inputs"], op.control_inputs)
+            and all(before[name] == getattr(op, name) for name in _TELLING)
+        )
+
+    def follow(self, earlier: Any, later: Any) -> None:
+        """Makes two objects that stand for one operation share all they have, from now on."""
+        shared = vars(earlier)
+        before = dict(shared)
+        self._undo.append(lambda: (shared.clear(), shared.update(before))[0])
+        shared.clear()
+        shared.update(vars(later))
+        later.__dict__ = shared
+
+    # -- at its end -----------------------------------------------------------------------------
+
+    def finish(self, is_whole: bool = True) -> CellReport:
+        """Ends the run: what has no successor leaves the graph.
+
+        Args:
+            is_whole: False if the run was broken off: then what has no successor stays.
+        """
+        graph, cell = self._graph, self.cell
+        left = sorted(self._unmade.values(), key=lambda o: o.order)
+        if not is_whole:
+            self._keep(left)
+            left = []
+        gone = [*self._replaced.values(), *left]
+        for op in left:
+            op.stale = Stale("gone", f"{cell} does not make any more")
+            graph.edited(op)
+        for op in gone:
+            if graph._by_name.get(op.name) is op:
+                del graph._by_name[op.name]
+        made = {*self._made, *self._kept}
+        self._changed = {op for op in self._taken if self.has_changed(op)}
+        graph.forget_edits(self._log, self._changed)
+        specs = {t: s for t, s in self._specs.items() if not same_spec(s, t.spec)}
+        self._forget_derivations()
+        spread = Spread(graph, cell, set(self._made), self._changed | set(gone), specs)
+        if self.is_again:
+            spread.run()
+        cell.operations = sorted(made, key=lambda o: o.order)
+        cell.changes = self._start.changes(graph)
+        cell.entries = self._start.added(graph)
+        cell.reads = self.reads
+        self._count_on()
+        self.report = self._reported(left, spread.turned)
+        return self.report
+
+    def _forget_derivations(self) -> None:
+        """Drops what earlier runs of the cell have noted, unless they count still."""
+        if self._kept:
+            return
+        graph, position = self._graph, self.cell.position
+        old = graph.cells.derivations[: self._derived]
+        kept = [d for d in old if d.start // PLACES != position]
+        graph.cells.derivations[: self._derived] = kept
+
+    def _count_on(self) -> None:
+        """Lets names go on where they were: those of new cells do not depend on re-runs."""
+        names = self._graph._names
+        for name, count in self._before.tables[NAMES].items():
+            if names.get(name, count) < count:
+                names[name] = count
+
+    def _reported(self, left: Sequence[Operation], turned: Sequence[Operation]) -> CellReport:
+        stale = [o for o in turned if o.stale is not None and o not in self._made]
+        others = [label for label in labels(self._graph, stale) if label != self.cell.label]
+        return CellReport(
+            self.cell.label,
+            kept=len(self._made) - len(self._fresh) - len(self._changed) + len(self._kept),
+            changed=len(self._changed) + len(self._replaced),
+            new=len(self._fresh) - len(self._replaced),
+            removed=len(left),
+            restarts=tuple(self._restarts()),
+            stale=tuple(others),
+        )
+
+    def _restarts(self) -> Iterable[Restart]:
+        for name, old in self._replaced.items():
+            specs = [o.outputs[0].spec.variable if o.outputs else None
+                     for o in (old, self._fresh[name])]  # fmt: skip
+            before, after = specs
+            if before is not None and after is not None and not same_spec(before, after):
+                yield Restart(name, str(before), str(after))
+
+    @property
+    def marked(self) -> frozenset[int]:
+        """Numbers of the operations that the run has changed or added."""
+        return frozenset(op.id for op in (*self._changed, *self._fresh.values()))
+
+    def undo(self) -> CellReport:
+        """Ends a run that failed: the graph is as it was before."""
+        graph = self._graph
+        for op in self._fresh.values():
+            op.stale = Stale("gone", f"a run of {self.cell} made that failed")
+            graph.edited(op)
+        for op in self._fresh.values():
+            graph._by_name.pop(op.name, None)
+        for listed, before in self._lists:
+            listed[:] = before
+        for undo in reversed(self._undo):
+            undo()
+        for op in self._replaced.values():
+            graph._by_name[op.name] = op
+        self._before.restore(graph)
+        del graph.cells.derivations[self._derived :]
+        self.report = CellReport(self.cell.label, failed=self.has_built)
+        return self.report
+
+
+def _restore(graph: Graph, table: str, key: Any, value: Any) -> None:
+    found = tables(graph).get(table)
+    if found is not None:
+        found.setdefault(key, value)
+
+
+def _rebinds(old: Spec, new: Spec) -> bool:
+    """Whether a tensor can become another: same dtype, compatible shape; variables exactly."""
+    if old.dtype is not new.dtype or (old.variable is None) != (new.variable is None):
+        return False
+    if old.variable is not None and new.variable is not None:
+        return same_spec(old.variable, new.variable)
+    return compatible(old.shape, new.shape)
+
+
+def _are_same(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+
+
+def _reset(
+    graph: Graph,
+    op: Operation,
+    fields: dict[str, Any],
+    specs: Sequence[tuple[Tensor, Spec, Spec | None]],
+) -> None:
+    for name, value in fields.items():
+        setattr(op, name, value)
+    for t, spec, base in specs:
+        t.spec = spec
+        graph.cells.reshaped.pop(t, None)
+        if base is not None:
+            graph.cells.reshaped[t] = base
+    graph.edited(op)
+
+
+__all__ = ["Run"]
