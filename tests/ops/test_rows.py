@@ -303,6 +303,7 @@ ELSEWHERE = {
 MODULES_ELSEWHERE = {
     "flowscope.ops.checkpoint": "tests/train/test_saver.py",
     "flowscope.ops.state": "tests/runtime/test_variables.py",
+    "flowscope.ops.training": "tests/train/test_rules.py",
     "flowscope.ops.random": "test_random.py",
 }
 
