@@ -120,7 +120,7 @@ class _Check:
         self._session = session
         self._x, self._y, self._feeds = x, y, feeds
         with x.graph.as_default():
-            self._dy = constant(1.0, y.dtype, tuple(y_shape))
+            self._dy = constant(np.ones(tuple(y_shape)), y.dtype)
             (self._dx,) = gradients(y, x, identity(self._dy))
         if self._dx is None:
             raise InvalidArgumentError(f'"{x.name}" has no influence on "{y.name}"')

@@ -119,6 +119,10 @@ def test_bad_arguments():
     x = fs.placeholder(fs.float32, [2])
     with pytest.raises(ValueError, match='"none" or "zero", got \'one\''):
         fs.gradients(x, x, unconnected_gradients="one")
+    with pytest.raises(ValueError, match="an aggregation_method of fs.AggregationMethod, got 7"):
+        fs.gradients(x, x, aggregation_method=7)
+    with pytest.raises(TypeError, match="expected float32, got int32"):
+        fs.gradients(x, x, grad_ys=fs.constant([1, 2]))
     with fs.Graph().as_default(), pytest.raises(ValueError, match="belongs to another graph"):
         fs.gradients(fs.constant(1.0), x)
     with pytest.raises(ValueError, match="expected 1 grad_ys, one per y, got 2"):
@@ -152,18 +156,76 @@ def test_a_stopped_x_has_the_gradient_of_what_uses_it():
     np.testing.assert_allclose(run(gx, {}), [2.0, 4.0])
 
 
-def test_gate_gradients_and_devices():
+def made_under(scope):
+    return [o for o in fs.get_default_graph().get_operations() if o.name.startswith(scope)]
+
+
+def test_gradients_share_the_devices_of_their_operations():
     x = fs.placeholder(fs.float32, [])
     with fs.device("/cpu:0"):
         y = fs.exp(x) * x
-    (g,) = fs.gradients(y, x, gate_gradients=True, colocate_gradients_with_ops=True)
+    (g,) = fs.gradients(y, x, colocate_gradients_with_ops=True)
     assert run(g, {x: 1.0}) == pytest.approx(2 * np.e)
-    made = [
-        op
-        for op in fs.get_default_graph().get_operations()
-        if op.name.startswith("gradients/mul_grad")
-    ]
-    assert made and all(op.device == "/device:CPU:0" for op in made)
+    for scope in ("mul", "Exp"):
+        made = made_under(f"gradients/{scope}_grad")
+        assert made
+        assert all(op.device == "/device:CPU:0" for op in made)
+        assert all(op.colocation_groups() == [f"loc:@{scope}"] for op in made)
+    (ones,) = made_under("gradients/grad_ys_0")
+    assert ones.colocation_groups() == ["loc:@mul"]
+    assert fs.gradients(y, x, name="plain") != [None]
+    assert all(not op.device and not op.colocation for op in made_under("plain"))
+
+
+def test_gated_gradients_wait_for_each_other():
+    x, z = fs.placeholder(fs.float32, []), fs.placeholder(fs.float32, [])
+    y = x * z
+    gx, gz = fs.gradients(fs.exp(y), [x, z], gate_gradients=True)
+    (gate,) = gx.op.control_inputs
+    assert gz.op.control_inputs == (gate,)
+    assert {op.name for op in gate.control_inputs} == {
+        "gradients/mul_grad/Mul",
+        "gradients/mul_grad/Mul_1",
+    }
+    assert gx.op.name == "gradients/mul_grad/tuple/control_dependency"
+    assert not made_under("gradients/Exp_grad/tuple")  # one cotangent waits for nothing
+    assert run([gx, gz], {x: 2.0, z: 0.0}) == [0.0, 2.0]
+
+
+@pytest.mark.parametrize("method", [None, 0, 1, 2, fs.AggregationMethod.EXPERIMENTAL_TREE])
+def test_aggregation_methods_give_the_same(method):
+    x = fs.placeholder(fs.float64, [])
+    y = x * x + fs.exp(x) + x
+    (g,) = fs.gradients(y, x, aggregation_method=method)
+    assert run(g, {x: 2.0}) == pytest.approx(5.0 + np.exp(2.0))
+
+
+def test_complex_ys_need_cotangents():
+    x = fs.constant([1 + 2j], "complex64")
+    with pytest.raises(TypeError, match='grad_ys for "mul:0", which is complex'):
+        fs.gradients(x * x, x)
+    (g,) = fs.gradients(x * x, x, grad_ys=[[1 + 1j]])
+    np.testing.assert_allclose(run(g), [(1 + 1j) * np.conj(2 + 4j)])
+
+
+def test_no_ys_or_no_xs():
+    x = fs.constant([1.0])
+    assert fs.gradients([], [x, x]) == [None, None]
+    assert fs.gradients(x, []) == []
+    (zeros,) = fs.gradients([], [x], unconnected_gradients="zero")
+    np.testing.assert_array_equal(run(zeros), [0])
+
+
+def test_an_x_that_is_named_twice():
+    x = fs.placeholder(fs.float64, [])
+    assert run(fs.gradients(x * x, [x, x]), {x: 3.0}) == [6.0, 6.0]
+
+
+def test_prevented_gradients_say_where():
+    x = fs.constant([1.0])
+    y = fs.prevent_gradient(x, "not here", name="stop")
+    with pytest.raises(LookupError, match=r'(?s)allowed here: not here.*node "stop", made in test'):
+        fs.gradients(y, x)
 
 
 def test_a_long_chain_needs_no_recursion():
