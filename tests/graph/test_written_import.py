@@ -170,6 +170,55 @@ def test_origins_are_the_makers_or_else_the_import() -> None:
     assert b.origin.place is not None and b.origin.place.line > made.line
 
 
+def test_updates_of_two_imports_are_two_groups() -> None:
+    v = fs.Variable(1.0, name="v")
+    fs.train.AdamOptimizer(name="Train").minimize(fs.square(v))
+    graph_def = fs.get_default_graph().as_graph_def()
+    with fs.Graph().as_default() as g:
+        for _ in range(2):
+            fs.import_graph_def(graph_def)
+    groups = {getattr(op.definition, "group", "") for op in g.get_operations()} - {""}
+    assert groups == {"import/Train", "import_1/Train"}
+
+
+def test_operations_of_gradients_know_what_they_are_of() -> None:
+    x = fs.constant([1.0, 2.0], name="x")
+    fs.gradients(fs.exp(x, name="y"), x)
+    g = fs.get_default_graph()
+    found = {op.name: op.forward.name for op in g.get_operations() if op.forward}
+    assert set(found.values()) == {"y"}
+    again = fs.Graph.from_json(g.to_json())
+    assert {op.name: op.forward.name for op in again.get_operations() if op.forward} == found
+    fs.import_graph_def(g.as_graph_def(), name="in")
+    of = {op.forward.name for op in g.get_operations() if op.forward and op.name[:3] == "in/"}
+    assert of == {"in/y"}
+
+
+def test_what_stands_in_a_cell_is_written_as_it_is_now(sess: Any) -> None:
+    g = sess.graph
+
+    def first(size: int) -> None:
+        with g.cell("first"):
+            fs.import_graph_def(written(PLUS), {"a": fs.constant([1.0] * size)}, name="m")
+
+    def second() -> Any:
+        with g.cell("second"):
+            return fs.identity(g.get_tensor_by_name("m/s/b:0"), name="y")
+
+    first(2)
+    y = second()
+    first(1)
+    assert sess.run(y).tolist() == [2, 3]
+    again = fs.Graph.from_json(g.to_json())
+    assert [op.name for op in again.get_operations()] == [
+        "Const", "m/a", "m/c", "m/s/b", "m/n", "y"
+    ]  # fmt: skip
+    assert again.text() == fs.Graph.from_text(g.text()).text() == g.text()
+    with g.cell("first"):
+        fs.no_op("other")
+    assert g.text() == "other = NoOp()   ()\n"  # y is stale
+
+
 FUNCTION = """\
 function twice {
   twice/x = Parameter(spec=float32[2], index=0)   float32[2]

@@ -187,6 +187,7 @@ class _Builder:
         self._waits = waits or {}
         self._operations: dict[str, Operation] = {}
         self._functions: dict[str, Any] = {}
+        self._scope = graph.get_name_scope()
 
     def build(self, sound: Sound) -> Imported:
         """Adds everything; returns the operations by their own names."""
@@ -196,7 +197,14 @@ class _Builder:
         for body in sound.functions:
             captures = [self._find(n) for n in body.function.captures]
             function_makers[0].close(self._functions[body.function.name], captures)
+        self._set_forward([*[at for b in sound.functions for at in b.nodes], *sound.nodes])
         return Imported(self._graph, self._operations)
+
+    def _set_forward(self, nodes: list[Checked]) -> None:
+        for at in nodes:
+            if at.node.forward:
+                op = self._operations[at.node.name]
+                op.forward = self._operations.get(at.node.forward)
 
     def _add_function(self, body: Body) -> None:
         written = body.function
@@ -241,13 +249,22 @@ class _Builder:
         return op
 
     def _definition(self, at: Checked, full: str) -> Op:
-        """Returns the op, with functions; state named after its operation follows the new name."""
+        """Returns the op, with functions; what is named after operations follows the new names."""
         node = at.node
-        renamed = full != node.name and node.attr.get("shared_name") == node.name
-        if not renamed and not callees([node]):
+        changed = {} if full == node.name else self._renamed(at, full)
+        if not changed and not callees([node]):
             return at.definition
-        attributes = attributes_with(node, self._functions)
-        return type(at.definition)(**attributes | ({"shared_name": full} if renamed else {}))
+        return type(at.definition)(**attributes_with(node, self._functions) | changed)
+
+    def _renamed(self, at: Checked, full: str) -> dict[str, str]:
+        """Returns attributes under new names: a variable's state, and the group of an update."""
+        node, changed = at.node, {}
+        if node.attr.get("shared_name") == node.name:
+            changed["shared_name"] = full
+        group = node.attr.get("group")
+        if at.definition.writes_state and isinstance(group, str) and group and self._scope:
+            changed["group"] = f"{self._scope}/{group}"
+        return changed
 
 
 def read_graph_def(text: str | bytes) -> GraphDef:

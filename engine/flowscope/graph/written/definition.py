@@ -59,6 +59,7 @@ class NodeDef:
         colocation: Names of operations that it shares a device with.
         outputs: Dtype and shape of each output; None where nobody said.
         gradient: Name of the registered gradient that takes the op's place, "" for none.
+        forward: Name of the operation whose gradient it was made for, "" for most.
         origin: The user's lines that made it, if they are known.
         line: In which line of a text it stands, if it was read from one.
     """
@@ -71,6 +72,7 @@ class NodeDef:
     colocation: list[str] = field(default_factory=list)
     outputs: list[Output] | None = None
     gradient: str = ""
+    forward: str = field(default="", compare=False)
     origin: Origin | None = field(default=None, compare=False, repr=False)
     line: int | None = field(default=None, compare=False, repr=False)
 

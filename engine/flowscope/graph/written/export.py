@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from flowscope.graph.graph import Graph
+from flowscope.graph.graph import Block, Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.written.definition import (
     FunctionDef,
@@ -19,7 +19,7 @@ from flowscope.graph.written.definition import (
 
 def graph_def_of(graph: Graph) -> GraphDef:
     """Returns the graph as data: operations, functions, seed and what is known of used names."""
-    nodes = [node_of(op) for op in graph.root.operations]
+    nodes = _nodes(graph.root)
     functions = [_function(graph, f) for f in graph.functions.values()]
     graph_def = GraphDef(nodes, graph.seed, {}, functions)
     if functions:
@@ -33,11 +33,17 @@ def graph_def_of(graph: Graph) -> GraphDef:
 def _function(graph: Graph, function: Any) -> FunctionDef:
     return FunctionDef(
         function.name,
-        [node_of(op) for op in function.block.operations],
+        _nodes(function.block),
         [_tensor(t) for t in function.captures],
         [_tensor(t) for t in function.results],
         [_tensor(t) for t in function.kept],
     )
+
+
+def _nodes(block: Block) -> list[NodeDef]:
+    """Returns a block's operations in program order, without those that cannot be used any more."""
+    usable = [op for op in block.operations if op.stale is None]
+    return [node_of(op) for op in sorted(usable, key=lambda op: op.order)]
 
 
 def _tensor(tensor: Tensor) -> str:
@@ -53,15 +59,17 @@ def _named(graph: Graph, value: Any) -> Any:
 
 def node_of(op: Operation) -> NodeDef:
     """Returns one operation as data."""
+    waits = [f"^{c.name}" for c in op.control_inputs if c.stale is None]
     return NodeDef(
         name=op.name,
         op=op.type,
-        input=[*[_tensor(t) for t in op.inputs], *[f"^{c.name}" for c in op.control_inputs]],
+        input=[*[_tensor(t) for t in op.inputs], *waits],
         device=op.device,
         attr=op.definition.attributes(),
         colocation=list(op.colocation),
         outputs=[(t.spec.dtype, t.spec.shape) for t in op.outputs],
         gradient=op.gradient,
+        forward="" if op.forward is None else op.forward.name,
         origin=op.origin,
     )
 

@@ -5,7 +5,8 @@
        {"name": "x", "op": "Placeholder", "attributes": {"dtype": {"dtype": "float32"}, ...},
         "outputs": [["float32", [null, 2]]], "origin": [0]},
        {"name": "y", "op": "Exp", "inputs": ["x"], "control": ["init"], "device": "/device:GPU:0",
-        "colocated": ["x"], "gradient": "Mine", "outputs": [["float32", [null, 2]]]}]}
+        "colocated": ["x"], "gradient": "Mine", "forward": "z",
+        "outputs": [["float32", [null, 2]]]}]}
 
 An input is an operation's name, with ":1" behind it for another output than the first. A shape is
 a list with null for an unknown dimension, or null. Attributes are written by `values`. `names`
@@ -39,7 +40,7 @@ VERSION = 1
 
 _OPERATION_KEYS = frozenset(
     ("name", "op", "inputs", "control", "device", "colocated", "attributes", "outputs", "gradient",
-     "origin")
+     "forward", "origin")
 )  # fmt: skip
 _FUNCTION_KEYS = frozenset(("name", "operations", "captures", "results", "kept"))
 _GRAPH_KEYS = frozenset(
@@ -105,6 +106,7 @@ def _write_node(node: NodeDef, places: _Places) -> dict[str, Any]:
         "colocated": node.colocation,
         "attributes": _write_attributes(node),
         "gradient": node.gradient,
+        "forward": node.forward,
         "origin": places.of(node.origin),
     }
     facts = {k: v for k, v in facts.items() if v}
@@ -209,6 +211,7 @@ def _read_node(facts: Any, where: str, places: list[Place]) -> NodeDef:
         colocation=_texts(facts, "colocated", where),
         outputs=_read_outputs(facts, where),
         gradient=take(facts, "gradient", str, where),
+        forward=take(facts, "forward", str, where),
         origin=_read_origin(take(facts, "origin", list, where), places, where),
     )
 
