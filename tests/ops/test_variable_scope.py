@@ -410,5 +410,5 @@ def test_a_lookup_in_a_partitioned_variable(sess):
 def test_bad_lookups_are_refused():
     with pytest.raises(ValueError, match="one part of a table at least"):
         fs.nn.embedding_lookup([], [0])
-    with pytest.raises(ValueError, match="\"mod\" or \"div\", got 'best'"):
+    with pytest.raises(ValueError, match='"mod" or "div", got \'best\''):
         fs.nn.embedding_lookup([fs.ones([2]), fs.ones([2])], [0], "best")
