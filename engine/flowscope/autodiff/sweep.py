@@ -87,8 +87,7 @@ class Sweep:
                 self._through(op, gs)
 
     def _through(self, op: Operation, gs: Cotangents) -> None:
-        graph = op.graph
-        with graph.name_scope(op.name + "_grad"), graph.gradient_of(op), self.beside(op):
+        with op.graph.gradient_of(op, op.name + "_grad"), self.beside(op):
             try:
                 results = self._cotangents(op, gs)
             except OpError as e:
@@ -106,21 +105,24 @@ class Sweep:
         if not op.definition.passes_slices:
             gs = tuple([convert_to_tensor(g) if isinstance(g, IndexedSlices) else g for g in gs])
         ends = (gs, op.outputs) if len(op.outputs) != 1 else (gs[0], op.outputs[0])
-        with self._as_variables(op):
+        known = [t for t in op.inputs if t.spec.constant is not None and t in self._reached]
+        if not known:
+            return _checked(op, op.definition.grad(*ends, *op.inputs))
+        with _as_variables(known):
             return _checked(op, op.definition.grad(*ends, *op.inputs))
 
-    @contextmanager
-    def _as_variables(self, op: Operation) -> Iterator[None]:
-        """Hides the values of constants on the way to an x: an op gives constants no gradient."""
-        specs = [(t, t.spec) for t in op.inputs if t.spec.constant is not None]
-        specs = [(t, spec) for t, spec in specs if t in self._reached]
-        for t, spec in specs:
-            t.spec = spec.like()
-        try:
-            yield
-        finally:
-            for t, spec in specs:
-                t.spec = spec
+
+@contextmanager
+def _as_variables(constants: Sequence[Tensor]) -> Iterator[None]:
+    """Hides the values of constants on the way to an x: an op gives constants no gradient."""
+    specs = [t.spec for t in constants]
+    for t in constants:
+        t.spec = t.spec.like()
+    try:
+        yield
+    finally:
+        for t, spec in zip(constants, specs, strict=True):
+            t.spec = spec
 
 
 def _located(error: OpError, op: Operation) -> OpError:

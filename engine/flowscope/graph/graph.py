@@ -386,14 +386,21 @@ class Graph(WrittenForms):
             self._block, self._control = before
 
     @contextmanager
-    def gradient_of(self, op: Operation) -> Iterator[None]:
-        """Notes of the operations of the block that they are made for the gradient of `op`."""
-        before = self._forward
+    def gradient_of(self, op: Operation, name: str = "") -> Iterator[None]:
+        """Notes of the operations of the block that they are made for the gradient of `op`.
+
+        Args:
+            op: The operation.
+            name: A name scope to open, or "".
+        """
+        before = self._forward, self._scope
         self._forward = op
+        if name:
+            self._scope = self.unique_name(name)
         try:
             yield
         finally:
-            self._forward = before
+            self._forward, self._scope = before
 
     @contextmanager
     def gradient_override_map(self, op_type_map: dict[str, str]) -> Iterator[None]:
