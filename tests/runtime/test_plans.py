@@ -62,3 +62,61 @@ def test_the_log_of_edits_keeps_no_operation_alive():
     gc.collect()
     assert graph.edits == 2
     assert graph.edited_since(0) == [kept.op]
+
+
+# -- the cache ------------------------------------------------------------------------------------
+
+
+def test_hits_and_misses_are_counted(sess):
+    x, y = fs.constant(1.0), fs.constant(2.0)
+    assert sess.plan_cache == (info := sess.plan_cache) and info.misses == info.hits == 0
+    for _ in range(3):
+        sess.run(x)
+    sess.run(y)
+    info = sess.plan_cache
+    assert (info.hits, info.misses, info.size, info.max_size) == (2, 2, 2, 4096)
+
+
+def test_the_cache_is_bounded_and_keeps_what_is_used():
+    xs = [fs.constant(float(i)) for i in range(20)]
+    with fs.Session(config=fs.ConfigProto(plan_cache_size=6)) as sess:
+        often = sess.plan(xs[0])
+        for x in xs[1:]:
+            sess.run(x)
+            assert sess.plan_cache.size <= 6
+            assert sess.plan(xs[0]) is often
+        before = sess.plan_cache.misses
+        sess.run(xs[1])
+        assert sess.plan_cache.misses == before + 1
+        assert sess.run(xs) == [float(i) for i in range(20)]
+
+
+def test_a_cache_too_small_is_refused():
+    with pytest.raises(ValueError, match="plan_cache_size of 2 or more, got 1"):
+        fs.Session(config=fs.ConfigProto(plan_cache_size=1))
+
+
+def test_a_callable_outlives_the_cache():
+    xs = [fs.constant(float(i)) for i in range(9)]
+    with fs.Session(config=fs.ConfigProto(plan_cache_size=2)) as sess:
+        call = sess.make_callable(xs[3])
+        for x in xs:
+            sess.run(x)
+        before = sess.plan_cache.misses
+        assert call() == 3
+        assert sess.plan_cache.misses == before
+
+
+def test_fetches_of_other_structures_are_other_calls(sess):
+    x = fs.constant(1.0)
+    assert sess.run(x) == 1 and sess.run([x]) == [1] and sess.run((x,)) == (1,)
+    assert sess.run({"a": x}) == {"a": 1}
+
+
+@pytest.mark.parametrize("bad", [{1}, 3, "ab"])
+def test_feeds_that_are_no_dict_are_refused(sess, bad):
+    x = fs.placeholder(fs.float32, [])
+    with pytest.raises(TypeError, match="expected feed_dict to be a dict"):
+        sess.run(x, bad)
+    with pytest.raises(TypeError, match="expected feed_dict to be a dict"):
+        sess.run(x, bad, run_metadata=fs.RunMetadata())
