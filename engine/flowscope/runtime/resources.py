@@ -29,7 +29,7 @@ class VariableState:
         writes: How many writes there were.
     """
 
-    __slots__ = ("_lock", "_working", "dims", "name", "value", "writes")
+    __slots__ = ("_lock", "_lost", "_working", "dims", "name", "value", "writes")
 
     def __init__(self, name: str, dims: Any = None) -> None:
         self.name = name
@@ -38,6 +38,16 @@ class VariableState:
         self.writes = 0
         self._lock = threading.Lock()
         self._working = False
+        self._lost = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it stands for one that had a value, of another shape or dtype."""
+        return self._lost and not self.is_initialized
+
+    def take_loss(self) -> None:
+        """Counts as one that never had a value."""
+        self._lost = False
 
     @property
     def is_initialized(self) -> bool:
@@ -252,6 +262,18 @@ class Container:
                         "container's values with fs.Session.reset"
                     )
                 found.dims = dims
+            return found
+
+    def restarted(self, name: str, dims: Any, dtype: Any) -> VariableState:
+        """Returns the variable `name`, a new one where it has another shape or dtype."""
+        with self._lock:
+            found = self._variables.get(name)
+            value = None if found is None else found.value
+            is_same = value is None or value.dtype == dtype
+            if found is None or found.dims != dims or not is_same:
+                fresh = self._variables[name] = VariableState(name, dims)
+                fresh._lost = found is not None and (found.is_initialized or found._lost)
+                return fresh
             return found
 
     def variables(self) -> dict[str, VariableState]:

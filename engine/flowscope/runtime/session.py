@@ -20,7 +20,7 @@ from flowscope.graph.operation import Operation, Tensor, runner
 from flowscope.graph.summary import counted
 from flowscope.graph.written.definition import GraphDef
 from flowscope.plan.plan import Mode, Plan
-from flowscope.runtime import containers, interrupt
+from flowscope.runtime import containers, interrupt, reruns
 from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
 from flowscope.runtime.devices import Device, local_devices
@@ -232,7 +232,9 @@ class Session:
         __tracebackhide__ = True
         self._check_open()
         key = _key(fetches, feeds, mode)
-        return self._planner.call(key, fetches, key[1], mode)
+        call = self._planner.call(key, fetches, key[1], mode)
+        reruns.initialize(self, call)
+        return call
 
     def _check_open(self) -> None:
         if self._closed:
@@ -247,7 +249,7 @@ class Session:
     def _state(self, handle: Any) -> VariableState:
         own = self._container
         container = containers.named_container(handle.container) if handle.container else own
-        return container.variable(handle.shared_name, handle.shape)
+        return reruns.variable_state(self.graph, container, handle)
 
     @staticmethod
     def reset(
@@ -423,6 +425,8 @@ class Session:
         Steps that other threads are running raise CancelledError at their next safepoint, or
         finish; later ones are refused.
         """
+        if not self._closed:
+            reruns.note_closed(self)
         self._closed = True
         self.gate.request("close")
         self._calls.drop()
@@ -431,6 +435,11 @@ class Session:
             self._container.clear()  # otherwise a step may still read: it goes when that ends
         self._container = Container()
         open_sessions.discard(self)
+
+    @property
+    def attempts(self) -> int:
+        """Steps that were finished or have failed."""
+        return self.steps + self._failed
 
     @property
     def is_closed(self) -> bool:
@@ -539,6 +548,7 @@ def _run_in_default(fetch: Any, feed_dict: Any, session: Any) -> Any:
 
 
 runner.append(_run_in_default)
+reruns.count_steps(open_sessions)
 reset_containers = containers.reset
 container = containers.container
 

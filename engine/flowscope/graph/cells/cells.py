@@ -11,7 +11,7 @@ from flowscope.errors import GraphError, StaleError
 from flowscope.graph.cells.cell import PLACES, Cell, CellReport
 from flowscope.graph.cells.run import Run
 from flowscope.graph.cells.stale import Derivation, refusal
-from flowscope.graph.op import Spec
+from flowscope.graph.op import Op, Spec
 from flowscope.graph.operation import Operation, Tensor
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class Cells:
     Attributes:
         derivations: Gradients and what they were made from.
         reshaped: What was inferred of the tensors whose shape was set by hand later.
+        restarts: Handles of the variables whose shape or dtype a re-run has changed, by name.
         marked: Numbers of the operations that the latest re-run has changed or added.
         has_rerun: Whether a cell was run again: then order of creation is not program order.
     """
@@ -36,6 +37,7 @@ class Cells:
         self._owners: weakref.WeakValueDictionary[Operation, Any] = weakref.WeakValueDictionary()
         self.derivations: list[Derivation] = []
         self.reshaped: dict[Tensor, Spec] = {}
+        self.restarts: dict[str, Op] = {}
         self.marked: frozenset[int] = frozenset()
         self.has_rerun = False
 

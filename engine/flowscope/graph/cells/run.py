@@ -19,7 +19,7 @@ from flowscope.graph.cells.cell import PLACES, Cell, CellReport, Restart
 from flowscope.graph.cells.memory import NAMES, Memory, operation_of, rewind, tables, take_out
 from flowscope.graph.cells.stale import Spread, Stale, labels, same_spec
 from flowscope.graph.op import Op, Spec
-from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.shapes import compatible
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class Run:
                     f'this would build "{old.name}" on itself: an input was made by the run of '
                     f"{self.cell} before this one; re-run the cell that makes what it is built "
                     "from, or give the result another name in Python"
-                )
+                ).located(op=old.name, op_type=op.type, **where(op))
 
     def _fits(self, old: Operation, new: Operation) -> bool:
         root = self._graph.root
@@ -208,6 +208,8 @@ class Run:
             cause = f"{self.cell} has made anew"
         old.stale = Stale("gone", cause)
         self._graph.edited(old)
+        if any(t.spec.variable is not None for t in (*old.outputs, *new.outputs)):
+            self._graph.cells.restarts[old.name] = new.definition
 
     def _become(self, old: Operation, new: Operation) -> None:
         graph = self._graph
@@ -339,6 +341,8 @@ class Run:
             undo()
         for op in self._replaced.values():
             graph._by_name[op.name] = op
+            if op.name in graph.cells.restarts:
+                graph.cells.restarts[op.name] = op.definition
         self._before.restore(graph)
         del graph.cells.derivations[self._derived :]
         self.report = CellReport(self.cell.label, failed=self.has_built)

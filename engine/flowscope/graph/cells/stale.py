@@ -207,7 +207,9 @@ def refusal(graph: Graph, op: Operation, name: str) -> StaleError:
     """Returns the error for using an operation (or its tensor, `name`) that is stale."""
     assert op.stale is not None
     if op.stale.kind == "gone":
-        message = f'"{name}" is something that {op.stale.cause}; {_instead(graph, op)}'
+        message = (
+            f'"{name}" cannot be used: it is something that {op.stale.cause}; {_instead(graph, op)}'
+        )
     else:
         upstream = _stale_before(op)
         owner = min((o for o in upstream if o.stale and o.stale.kind == "own"), key=_order)
@@ -233,9 +235,11 @@ def _order(op: Operation) -> int:
 
 
 def _instead(graph: Graph, op: Operation) -> str:
-    """Returns what to do about a tensor that is gone: those who take it take the new one."""
+    """Returns what to do about a tensor that is gone: those who take it must take the new one."""
     holders = [o for o in graph.get_operations() if any(p is op for p in _before(o))]
-    return _again(labels(graph, holders)) if holders else "take it anew from that cell"
+    if holders:
+        return _again(labels(graph, holders))
+    return f'take the new "{op.name}"' if op.name in graph._by_name else "nothing is in its place"
 
 
 def _stale_before(op: Operation) -> set[Operation]:
