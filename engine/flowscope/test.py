@@ -119,15 +119,16 @@ class _Check:
     ) -> None:
         self._session = session
         self._x, self._y, self._feeds = x, y, feeds
+        self._y_shape = tuple(y_shape)
         with x.graph.as_default():
-            self._dy = constant(np.ones(tuple(y_shape)), y.dtype)
+            self._dy = constant(np.ones(self._y_shape), y.dtype)
             (self._dx,) = gradients(y, x, identity(self._dy))
         if self._dx is None:
             raise InvalidArgumentError(f'"{x.name}" has no influence on "{y.name}"')
 
     def jacobians(self, delta: float) -> Jacobians:
         """Returns the Jacobian by gradients and the one by differences."""
-        start, dy = self._feeds[self._x], np.zeros(self._dy.shape, self._y.dtype.np_dtype)
+        start, dy = self._feeds[self._x], np.zeros(self._y_shape, self._y.dtype.np_dtype)
         shape = (_numbers(start).size, _numbers(dy).size)
         exact, rough = (np.zeros(shape, _numbers(start).dtype) for _ in range(2))
         for j in _moved(dy, 1.0):

@@ -129,8 +129,8 @@ def _ones(y: Tensor, i: int) -> Cotangent | None:
     return ones_like(y, name=f"grad_ys_{i}") if y.spec.dtype.is_differentiable else None
 
 
-def _given(y: Tensor, g: Any, i: int) -> Cotangent:
-    g = convert_to_tensor_or_indexed_slices(g, y.dtype, name=f"grad_ys_{i}")
+def _given(y: Tensor, value: Any, i: int) -> Cotangent:
+    g = convert_to_tensor_or_indexed_slices(value, y.dtype, name=f"grad_ys_{i}")
     dims = as_dims(g.shape) if isinstance(g, IndexedSlices) else g.spec.shape
     if not compatible(dims, y.spec.shape):
         raise InvalidArgumentError(

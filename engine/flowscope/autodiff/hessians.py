@@ -37,7 +37,7 @@ def hessians(
     Raises: InvalidArgumentError if the shape of an x is not known.
     """
     __tracebackhide__ = True
-    options = {
+    options: dict[str, Any] = {
         "colocate_gradients_with_ops": colocate_gradients_with_ops,
         "gate_gradients": gate_gradients,
         "aggregation_method": aggregation_method,
