@@ -7,6 +7,7 @@ and dtypes and shapes come out as they are written: they are inferred again.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -231,23 +232,7 @@ def _definitions(nodes: Sequence[NodeDef], signatures: Mapping[str, Signature]) 
 
 
 def _definition(node: NodeDef, op: Any, signatures: Mapping[str, Signature]) -> Op:
-    fields = {f.name: f for f in dataclasses.fields(op) if f.init}
-    unknown = sorted(set(node.attr) - set(fields))
-    if unknown:
-        raise _error(
-            InvalidArgumentError,
-            node,
-            f"there are no attributes {', '.join(unknown)}; known: {', '.join(fields) or 'none'}",
-        )
-    missing = [n for n, f in fields.items() if n not in node.attr and _is_needed(f)]
-    if missing:
-        raise _error(InvalidArgumentError, node, f"attributes are missing: {', '.join(missing)}")
-    types = field_types(op)
-    for name, value in node.attr.items():
-        if name in types and not fits(value, types[name]):
-            kind = getattr(types[name], "__name__", types[name])
-            message = f"expected the attribute {name!r} to be {kind}, got {value!r}"
-            raise _error(InvalidArgumentError, node, message)
+    _check_attributes(node, _fields(op), field_types(op))
     missing = [n for n in callees([node]) if n not in signatures]
     if missing:
         message = f"the function {missing[0]!r} does not exist, or calls itself"
@@ -259,6 +244,22 @@ def _definition(node: NodeDef, op: Any, signatures: Mapping[str, Signature]) -> 
         raise _error(InvalidArgumentError, node, f"the attributes do not fit: {e}") from e
 
 
+def _check_attributes(node: NodeDef, fields: dict[str, bool], types: dict[str, Any]) -> None:
+    unknown = sorted(n for n in node.attr if n not in fields)
+    if unknown:
+        known = ", ".join(fields) or "none"
+        message = f"there are no attributes {', '.join(unknown)}; known: {known}"
+        raise _error(InvalidArgumentError, node, message)
+    missing = [n for n, is_needed in fields.items() if is_needed and n not in node.attr]
+    if missing:
+        raise _error(InvalidArgumentError, node, f"attributes are missing: {', '.join(missing)}")
+    for name, value in node.attr.items():
+        if name in types and not fits(value, types[name]):
+            kind = getattr(types[name], "__name__", types[name])
+            message = f"expected the attribute {name!r} to be {kind}, got {value!r}"
+            raise _error(InvalidArgumentError, node, message)
+
+
 def attributes_with(node: NodeDef, functions: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a node's attributes, with functions in the place of their names."""
     return {
@@ -266,9 +267,15 @@ def attributes_with(node: NodeDef, functions: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def _is_needed(field: dataclasses.Field[Any]) -> bool:
+@functools.cache
+def _fields(op: Any) -> dict[str, bool]:
+    """Returns an op type's attributes, and whether each must be given."""
     missing = dataclasses.MISSING
-    return field.default is missing and field.default_factory is missing
+    return {
+        f.name: f.default is missing and f.default_factory is missing
+        for f in dataclasses.fields(op)
+        if f.init
+    }
 
 
 # -- dtypes and shapes ----------------------------------------------------------------------------

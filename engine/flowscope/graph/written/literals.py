@@ -146,7 +146,7 @@ def _from_base64(text: Any, dtype: DType, shape: tuple[int, ...]) -> Any:
 
 # -- reading --------------------------------------------------------------------------------------
 
-_BLANKS = frozenset(" \t")
+_BLANKS = (" ", "\t")
 _SPACE = re.compile(r"[ \t]*")
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BYTES = re.compile(r"""b'(?:[^'\\]|\\.)*'|b"(?:[^"\\]|\\.)*\"""")
@@ -180,21 +180,23 @@ class Scanner:
 
     def skip(self) -> None:
         """Passes over blanks."""
-        if self.text[self.at : self.at + 1] in _BLANKS:
+        if self.text.startswith(_BLANKS, self.at):
             self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
 
     def find(self, pattern: re.Pattern[str]) -> str | None:
         """Returns what matches here, behind blanks, and goes on behind it; None if nothing does."""
-        self.skip()
+        if self.text.startswith(_BLANKS, self.at):
+            self.skip()
         found = pattern.match(self.text, self.at)
-        if found is None or not found.group():
+        if found is None or found.end() == self.at:
             return None
         self.at = found.end()
         return found.group()
 
     def has(self, mark: str) -> bool:
         """Passes over `mark` if it stands here."""
-        self.skip()
+        if self.text.startswith(_BLANKS, self.at):
+            self.skip()
         if not self.text.startswith(mark, self.at):
             return False
         self.at += len(mark)

@@ -271,6 +271,8 @@ stand_ins: dict[Any, type] = {}
 
 def fits(value: Any, kind: Any) -> bool:
     """Whether `value` may stand in a field that is declared as `kind`."""
+    if type(value) is kind:
+        return True
     kind = stand_ins.get(kind, kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any or kind is None:
