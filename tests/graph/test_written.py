@@ -159,7 +159,7 @@ def test_large_arrays_are_left_out_unless_all_is_asked_for() -> None:
 
 NUMBERS: list[Any] = [
     1, 1.0, True, -0.0, float("nan"), 1e300, 2 + 3j, 2j, np.float32(0.1), np.int8(3), 2**70, None,
-    "é\n\"'\u2028", b"\xff'\"", fs.int8, -5, float("-inf"),
+    "é\n\"'\u2028", "é", "\ud800", b"\xff'\"", fs.int8, -5, float("-inf"),
 ]  # fmt: skip
 
 
@@ -256,6 +256,7 @@ BAD_TEXTS = {
     "x = NoOp() float33[]": "line 1, .*: expected a dtype, got 'float33'",
     "x = NoOp() float32[1,?,]": "line 1, .*: expected a shape like \\[\\?,2\\]",
     "x = NoOp() () before y": "line 1, .*: expected 'after', 'on', 'with', 'gradient' or the end",
+    "x = NoOp(a=" + "[" * 9999: "line 1, .*: brackets are nested too deep",
     "@seed x": "line 1, .*: expected '@seed' and an integer",
     'x = PreventGradient(message="a)': "line 1, .*: expected a value",
     "x = Foo()\ny = Bar()": "no op types are named Bar, Foo: import the modules",
@@ -323,6 +324,8 @@ BAD_JSON = {
     "attribute 'value': expected a value, got {'arrays'":
         changed(attributes={"value": {"arrays": 1}}),
     "attribute 'value': expected an array": changed(attributes=array(more=1)),
+    "lists are nested too deep|it is no JSON":
+        changed(attributes={"value": 0}).replace('"value": 0', '"value": ' + "[" * 3000 + "]" * 3000),
     "expected 8 bytes for float32\\[2\\], got 2": changed(attributes=array(data="AAA=")),
     "expected base64, got '#'": changed(attributes=array(data="#")),
     "expected a list of sizes, got \\[2.0\\]": changed(attributes=array(shape=[2.0])),

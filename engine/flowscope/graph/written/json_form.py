@@ -51,9 +51,7 @@ _GRAPH_KEYS = frozenset(
 
 def json_of(graph_def: GraphDef, **parts: Any) -> str:
     """Returns the JSON form, with further `parts` of the top object."""
-    return json.dumps(
-        document_of(graph_def) | parts, ensure_ascii=False, separators=(",", ":"), allow_nan=False
-    )
+    return json.dumps(document_of(graph_def) | parts, separators=(",", ":"), allow_nan=False)
 
 
 def document_of(graph_def: GraphDef) -> dict[str, Any]:
@@ -272,3 +270,5 @@ def _at(read: Callable[[Any], Any], value: Any, where: str) -> Any:
         return read(value)
     except InvalidArgumentError as e:
         raise InvalidArgumentError(f"{where}: {e.message}") from None
+    except RecursionError:
+        raise InvalidArgumentError(f"{where}: lists are nested too deep") from None

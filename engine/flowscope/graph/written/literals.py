@@ -76,7 +76,7 @@ def name_text(name: str) -> str:
 
 def quoted(text: str) -> str:
     """Returns `text` in double quotes, on one line."""
-    return json.dumps(text, ensure_ascii=False)
+    return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def _array(array: Any, exact: bool) -> str:
@@ -222,7 +222,7 @@ class Scanner:
     def value(self) -> Any:
         """Reads a value."""
         if self.has("["):
-            return tuple(self._items())
+            return self._tuple()
         if self.has("@"):
             return FunctionName(self.name("a function's name"))
         for pattern, read in _TOKENS:
@@ -267,6 +267,12 @@ class Scanner:
             raise self.wrong(e.message) from None
         except (ValueError, SyntaxError):
             raise self.wrong(f"expected a value, got {arguments[0]!r}") from None
+
+    def _tuple(self) -> tuple[Any, ...]:
+        try:
+            return tuple(self._items())
+        except RecursionError:
+            raise self.wrong("brackets are nested too deep") from None
 
     def _items(self) -> list[Any]:
         items: list[Any] = []
