@@ -213,6 +213,16 @@ def test_given_slices_must_fit():
         fs.gradients(x * x, x, grad_ys=fs.IndexedSlices([[2.0, 2.0]], [1], [4, 2]))
 
 
+def test_slices_are_no_xs_but_their_values_are(sess):
+    with sess.graph.as_default():
+        s = some()
+        y = fs.reduce_sum(s * s)
+        with pytest.raises(TypeError, match='got the slices "Const:0": give their values'):
+            fs.gradients(y, s)
+        (g,) = fs.gradients(y, s.values)
+    np.testing.assert_array_equal(sess.run(g), [[12, 16], [6, 8], [12, 16]])
+
+
 def test_second_derivatives(sess):
     with sess.graph.as_default():
         v = fs.Variable(TABLE)

@@ -87,6 +87,10 @@ def as_list(value: Any) -> list[Any]:
 
 def source(x: Any) -> Tensor:
     """Returns the tensor whose cotangent is x's gradient: a variable's handle."""
+    if isinstance(x, IndexedSlices):
+        raise DTypeError(
+            f'expected tensors and variables, got the slices "{x.name}": give their values'
+        )
     handle = getattr(x, "handle", None)
     if isinstance(x, Convertible) and isinstance(handle, Tensor):
         return handle
