@@ -80,7 +80,7 @@ def _sharded(parts: list[Any], ids: Tensor, strategy: str, max_norm: Any) -> Ten
 
 def _tail(tables: list[Tensor]) -> TensorShape:
     tails = [TensorShape(t.spec.shape)[1:] for t in tables]
-    merged = tails[0]
+    merged: TensorShape = tails[0]
     for t in tails[1:]:
         merged = merged.merge_with(t)
     return merged
@@ -110,5 +110,6 @@ def _clipped(rows: Tensor, ids: Tensor, max_norm: Any) -> Tensor:
         return rows
     first, last = ids.spec.rank, rows.spec.rank
     known = first is not None and last is not None
-    axes = list(range(first, last)) if known else range_of(rank(ids), rank(rows))  # type: ignore[arg-type]
-    return clip_by_norm(rows, max_norm, axes)
+    axes: Any = list(range(first, last)) if known else range_of(rank(ids), rank(rows))  # type: ignore[arg-type]
+    clipped: Tensor = clip_by_norm(rows, max_norm, axes)
+    return clipped

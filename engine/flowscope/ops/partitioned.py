@@ -374,10 +374,10 @@ class PartitionedVariable(Convertible):
         elif not (isinstance(value, list) and any(isinstance(v, _WHOLE) for v in value)):
             whole = convert_to_tensor(value, self._dtype)
             sizes = [shape[self._axis] for _, shape in cut(self._dims, self._partitions)]
-            return split(whole, sizes, self._axis) if len(sizes) > 1 else [whole]
+            return list(split(whole, sizes, self._axis)) if len(sizes) > 1 else [whole]
         if len(value) != len(self._parts):
             raise InvalidArgumentError(f"expected {len(self._parts)} parts, got {len(value)}")
-        return value
+        return list(value)
 
 
 def slice_infos(name: str, dims: Sequence[int], partitions: Sequence[int]) -> list[SaveSliceInfo]:

@@ -252,7 +252,7 @@ def _numbers(dims: Dims) -> list[int]:
 
 def _default_dtype(graph: Graph) -> DType:
     scope = graph.extras.get("variable_scope")
-    return float32 if scope is None else scope.dtype  # type: ignore[no-any-return]
+    return float32 if scope is None else scope.dtype
 
 
 def _regularize(graph: Graph, variable: Variable, regularizer: Any) -> None:

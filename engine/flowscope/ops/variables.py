@@ -133,6 +133,10 @@ class SaveSliceInfo:
         return cls(full_name, shape, starts, sizes)
 
 
+#: Inside `Variable` the other name is an attribute.
+_SliceInfo = SaveSliceInfo
+
+
 class Variable(Convertible):
     """A tensor that keeps its value between steps; every op takes it as it takes a tensor.
 
@@ -157,7 +161,7 @@ class Variable(Convertible):
 
     SaveSliceInfo = SaveSliceInfo
     #: Which part of a larger tensor it is, for savers; None: a whole one.
-    _save_slice_info: SaveSliceInfo | None = None
+    _save_slice_info: _SliceInfo | None = None
 
     def __init__(
         self,
@@ -186,7 +190,7 @@ class Variable(Convertible):
         self.aggregation = aggregation
         graph = get_default_graph()
         full = graph.unique_name(name or "Variable")
-        with graph.name_scope(full + "/"), graph.control_dependencies(None):
+        with graph.name_scope(full + "/"), graph.enter_block(graph.root):
             if callable(initial_value):
                 initial_value = initial_value()
             value = convert_to_tensor(
@@ -251,10 +255,10 @@ class Variable(Convertible):
         kind = "" if self.trainable else ", not trainable"
         return f"<fs.Variable '{self.name}' {self.dtype}{text(dims)}{kind}{made}>"
 
-    def _get_save_slice_info(self) -> SaveSliceInfo | None:
+    def _get_save_slice_info(self) -> _SliceInfo | None:
         return self._save_slice_info
 
-    def _set_save_slice_info(self, info: SaveSliceInfo | None) -> None:
+    def _set_save_slice_info(self, info: _SliceInfo | None) -> None:
         self._save_slice_info = info
 
     # -- reading --------------------------------------------------------------------------------
