@@ -325,7 +325,7 @@ BAD_JSON = {
         changed(attributes={"value": {"arrays": 1}}),
     "attribute 'value': expected an array": changed(attributes=array(more=1)),
     "lists are nested too deep|it is no JSON":
-        changed(attributes={"value": 0}).replace('"value": 0', '"value": ' + "[" * 3000 + "]" * 3000),
+        changed(attributes={"value": 0}).replace(": 0}", ": " + "[" * 3000 + "]" * 3000 + "}"),
     "expected 8 bytes for float32\\[2\\], got 2": changed(attributes=array(data="AAA=")),
     "expected base64, got '#'": changed(attributes=array(data="#")),
     "expected a list of sizes, got \\[2.0\\]": changed(attributes=array(shape=[2.0])),
