@@ -111,6 +111,21 @@ def test_unknown_dimensions_are_compared_when_it_runs():
             assert sess.run(big, {x: a, y: b})[:, 0].tolist() == [2] * max(len(a), len(b))
 
 
+def test_a_variable_adopts_a_buffer_that_nobody_else_needs():
+    v = fs.Variable(np.ones(N, np.float32))
+    x = fs.placeholder(fs.float32, [N])
+    assert "r0.adopt(s0)" in code(v.assign(v * 0.5 + x), [x])
+    assert "adopt" not in code(v.assign(x), [x]), "a feed is the user's"
+    y = fs.exp(x)
+    assert "adopt" not in code([v.assign(y), y], [x]), "so is what is fetched"
+    with fs.Session() as sess:
+        sess.run(v.initializer)
+        new = sess.run(v.assign(v * 0.5 + x), {x: np.ones(N, np.float32)})
+        sess.run(v.assign_add(x), {x: np.ones(N, np.float32)})
+        assert new[0] == 1.5
+        assert sess.run(v)[0] == 2.5
+
+
 def test_strides_are_those_of_a_new_array():
     """A sum depends on the strides: both modes must add in the same order."""
     x = fs.placeholder(fs.float32, [100, 70])

@@ -92,7 +92,7 @@ class _Writer:
         self.free: list[str] = []
         self.slots = 0
         self.last_use = _last_uses(region)
-        self.reuse = reuse(region)
+        self.reuse = reuse(region) if all(device_type(n) == "CPU" for n in region.nodes) else {}
         self.unsafe = unsafe_positions(region.nodes)
 
     def code(self) -> Code:
@@ -202,7 +202,7 @@ def _in_place(how: Reuse, arguments: tuple[str, ...]) -> str:
 def scalar_template(node: Node) -> str | None:
     """Returns the template for numbers, where the node's inputs are known to be numbers."""
     template = node.op.scalar_template
-    if template is None:
+    if template is None or device_type(node) != "CPU":
         return None
     is_scalar = all(v.spec.shape == () and v.spec.dtype.is_numeric for v in node.inputs)
     return template if is_scalar else None

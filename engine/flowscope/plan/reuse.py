@@ -46,7 +46,7 @@ class Reuse:
 
     template: str
     index: int
-    same: tuple[int, ...]
+    same: tuple[int, ...] = ()
 
 
 def reuse(region: Region) -> dict[Node, Reuse]:
@@ -60,16 +60,6 @@ def reuse(region: Region) -> dict[Node, Reuse]:
         if plan is not None:
             found[node] = plan
     return found
-
-
-def dying(region: Region) -> set[Node]:
-    """Returns the nodes that write a variable with a value whose buffer nobody else needs."""
-    buffers = _Buffers(region)
-    return {
-        n
-        for i, n in enumerate(region.nodes)
-        if n.op.type == "AssignVariable" and buffers.is_free(n.inputs[1], i)
-    }
 
 
 class _Buffers:
@@ -131,14 +121,13 @@ class _Buffers:
 
 def _plan(node: Node, at: int, buffers: _Buffers) -> Reuse | None:
     op = node.op
+    if op.type == "AssignVariable":
+        return Reuse("{0}.adopt({1})", 1) if buffers.is_free(node.inputs[1], at) else None
     if op.memory_order != "K" or op.template is None or len(node.outputs) != 1:
         return None
     out = node.outputs[0].spec
-    if (
-        out.shape == ()
-        or out.dtype.kind not in "fiucb"
-        or (out.nbytes or SMALL_BYTES) < SMALL_BYTES
-    ):
+    is_small = (out.nbytes or SMALL_BYTES) < SMALL_BYTES
+    if out.shape == () or out.dtype.kind not in "fiucb" or is_small:
         return None
     template = out_template(op.template)
     if template is None:
