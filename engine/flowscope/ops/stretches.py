@@ -1,7 +1,7 @@
 """Arrays in stretches that stay in the processor's cache, for kernels of many passes.
 
 A kernel that goes over its arrays a dozen times is as slow as the memory is. Cut into stretches of
-which all arrays fit into the second-level cache together, each stretch comes from memory once.
+which those of all arrays fit into the second-level cache together, each comes from memory once.
 Shorter ones, for the first level, lose more by calls than they gain. Graphics cards have no use
 for stretches: there they span the arrays.
 """
@@ -14,11 +14,13 @@ import numpy as np
 
 from flowscope.graph.op import Array, ArrayModule
 
-#: Bytes of a stretch of one array: about five arrays at once, caches of 1 to 2 MB (measured).
-STRETCH_BYTES = 1 << 17
-#: The width of vector registers, to which scratch space is aligned: writes to it take half the
-#: time.
+#: Bytes of one stretch of all arrays together, for second-level caches of 1 MB and more (measured).
+CACHE_BYTES = 3 << 18
+#: The width of vector registers in bytes, to which scratch space is aligned: writes to it then take
+#: half the time.
 _ALIGNMENT = 64
+#: Below this an array's alignment makes no difference that is worth a few calls.
+_SMALL_BYTES = 1 << 14
 
 
 def stretches(
@@ -28,26 +30,35 @@ def stretches(
 
     Args:
         xp: The array module.
-        arrays: Arrays of one shape. Those that are written to lie row by row in memory.
+        arrays: Arrays of one shape and dtype. Those that are written to lie row by row in memory.
         temporaries: How many arrays of scratch space to add; what they hold is not defined.
     """
     first = arrays[0]
-    length = STRETCH_BYTES // first.dtype.itemsize
-    if first.size <= length or type(first) is not np.ndarray:
+    length = _length(first, len(arrays) + temporaries)
+    if first.size <= length:
         yield (*arrays, *[scratch(xp, first) for _ in range(temporaries)])
         return
     flat = [a.reshape(-1) for a in arrays]
-    flat += [scratch(xp, flat[0][:length]) for _ in range(temporaries)]
-    count = len(arrays)
-    for start in range(0, first.size, length):
-        parts = [a[start : start + length] for a in flat[:count]]
-        n = parts[0].size
-        yield (*parts, *[t[:n] for t in flat[count:]])
+    space = [scratch(xp, flat[0][:length]) for _ in range(temporaries)]
+    whole = first.size - first.size % length
+    for start in range(0, whole, length):
+        stop = start + length
+        yield (*[a[start:stop] for a in flat], *space)
+    if whole < first.size:
+        yield (*[a[whole:] for a in flat], *[t[: first.size - whole] for t in space])
+
+
+def _length(array: Array, count: int) -> int:
+    """Returns how many elements of each of `count` arrays a stretch has."""
+    if type(array) is not np.ndarray:
+        return int(array.size)
+    row = _ALIGNMENT // array.dtype.itemsize
+    return CACHE_BYTES // (array.dtype.itemsize * count) // row * row
 
 
 def scratch(xp: ArrayModule, like: Array) -> Array:
     """Returns an array of the shape and dtype of `like`; what it holds is not defined."""
-    if type(like) is not np.ndarray or like.nbytes < STRETCH_BYTES // 8:
+    if type(like) is not np.ndarray or like.nbytes < _SMALL_BYTES:
         return xp.empty(like.shape, like.dtype)
     raw = np.empty(like.nbytes + _ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % _ALIGNMENT
