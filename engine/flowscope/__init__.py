@@ -70,6 +70,7 @@ from flowscope.graph.dtypes import (
     uint32 as uint32,
     uint64 as uint64,
 )
+from flowscope.graph.cells import forget_cell as forget_cell
 from flowscope.graph.graph import Graph as Graph
 from flowscope.graph.indexed_slices import *
 from flowscope.graph.op import (

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from flowscope.errors import OpError
-from flowscope.graph import origin
+from flowscope.graph import cells, origin
 from flowscope.live.bus import notebook
 from flowscope.runtime.session import open_sessions
 from flowscope_kernel.tracebacks import users_lines
+
+#: Stands for the facts about the cell that loads the extension.
+_LOADING = object()
 
 
 class Extension:
@@ -16,6 +20,8 @@ class Extension:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
+        #: IPython's facts about the cell that is being built; None where it has no identity.
+        self._building: Any = None
 
     def load(self) -> None:
         """Hooks into the shell and the engine."""
@@ -25,11 +31,14 @@ class Extension:
         self._shell.events.register("pre_run_cell", self._before_cell)
         self._shell.events.register("post_run_cell", self._after_cell)
         self._shell.set_custom_exc((OpError,), self._show_error)
+        parent = getattr(self._shell, "get_parent", dict)() or {}
+        self._begin(parent.get("metadata", {}).get("cellId"), _LOADING)
 
     def unload(self) -> None:
         """Takes the hooks away."""
         origin.cell_of = lambda filename: None
         notebook.cell_running = None
+        cells.notebook.end()
         self._shell.events.unregister("pre_run_cell", self._before_cell)
         self._shell.events.unregister("post_run_cell", self._after_cell)
         self._shell.set_custom_exc((), None)
@@ -38,13 +47,29 @@ class Extension:
         number = getattr(self._shell.compile, "_filename_map", {}).get(filename)
         return number if isinstance(number, int) else None
 
-    def _before_cell(self, *_: Any) -> None:
+    def _before_cell(self, info: Any) -> None:
         notebook.cell_running = True
+        self._begin(getattr(info, "cell_id", None), info)
 
-    def _after_cell(self, *_: Any) -> None:
+    def _begin(self, identity: str | None, info: Any) -> None:
+        # Code that a cell runs as a cell has no identity: it belongs to the cell that runs it.
+        if identity is not None:
+            self._building = info
+            cells.notebook.begin(identity, str(self._shell.execution_count))
+
+    def _after_cell(self, result: Any) -> None:
+        if self._building is _LOADING or self._building is getattr(result, "info", None):
+            self._end(result)
         notebook.cell_running = False
         for session in list(open_sessions):
             session.gate.clear_stop()
+
+    def _end(self, result: Any) -> None:
+        if self._building is None:
+            return
+        self._building = None
+        for report in cells.notebook.end(result.error_before_exec or result.error_in_exec):
+            sys.stdout.write(f"{report}\n")
 
     def _show_error(
         self, shell: Any, kind: type, error: BaseException, tb: Any, tb_offset: Any = None

@@ -7,8 +7,18 @@ whether they are stale. See docs/decisions/8-cells.md.
 
 from flowscope.graph.cells.cell import Cell, CellReport, Restart
 from flowscope.graph.cells.cells import Cells
-from flowscope.graph.cells.notebook import notebook
+from flowscope.graph.cells.notebook import forget_cell, notebook
 from flowscope.graph.cells.run import Run
 from flowscope.graph.cells.stale import Derivation, Stale
 
-__all__ = ["Cell", "CellReport", "Cells", "Derivation", "Restart", "Run", "Stale", "notebook"]
+__all__ = [
+    "Cell",
+    "CellReport",
+    "Cells",
+    "Derivation",
+    "Restart",
+    "Run",
+    "Stale",
+    "forget_cell",
+    "notebook",
+]

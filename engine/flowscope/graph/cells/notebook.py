@@ -27,6 +27,7 @@ class Notebook:
         self._running: tuple[Hashable, str] | None = None
         self._runs: list[tuple[Run, Graph, list[object]]] = []
         self._has_new_graph = False
+        self._forgotten: list[Hashable] = []
 
     def join(self, graph: Graph) -> None:
         """Lets a new graph take part, in the running cell too."""
@@ -64,6 +65,9 @@ class Notebook:
         """
         runs, self._runs, self._running = self._runs, [], None
         reports = [self._end(run, graph, steps, error) for run, graph, steps in runs]
+        forgotten, self._forgotten = self._forgotten, []
+        for cell in forgotten:
+            reports += self.forget(cell)
         return [r for r in reports if r.is_news]
 
     def _end(
@@ -80,9 +84,14 @@ class Notebook:
     def forget(self, cell: Hashable) -> list[CellReport]:
         """Takes away what a cell has built, in all graphs, as if it were run again without code.
 
+        While a cell is running it is only put down, and done when that one has ended.
+
         Args:
             cell: Its identity or its label.
         """
+        if self._running is not None:
+            self._forgotten.append(cell)
+            return []
         reports = []
         for graph in list(self._graphs):
             found = graph.cells.find(cell)
@@ -94,4 +103,19 @@ class Notebook:
 
 notebook = Notebook()
 
-__all__ = ["Notebook", "notebook", "steps_of"]
+
+def forget_cell(cell: Hashable) -> list[CellReport]:
+    """Takes away what a cell of the notebook has built, one that was deleted, for instance.
+
+    What follows from it is stale then. In a notebook it is done when the running cell has ended.
+
+    Args:
+        cell: The number in front of the cell, or its identity.
+
+    Returns:
+        What was done at once, per graph.
+    """
+    return notebook.forget(cell)
+
+
+__all__ = ["Notebook", "forget_cell", "notebook", "steps_of"]
