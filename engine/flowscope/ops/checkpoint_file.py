@@ -18,7 +18,6 @@ import errno
 import json
 import math
 import os
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -100,7 +99,7 @@ def replaced(path: str) -> Iterator[str]:
     folder = os.path.dirname(path) or "."
     with _os_errors(path):
         os.makedirs(folder, exist_ok=True)
-        unique = f".{os.path.basename(path)}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+        unique = f".{os.path.basename(path)}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
         temporary = os.path.join(folder, unique)
         try:
             yield temporary
