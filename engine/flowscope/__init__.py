@@ -11,6 +11,7 @@ Names, arguments and semantics are TensorFlow 1's wherever the concept exists th
 """
 
 from flowscope import (
+    debugging as debugging,
     errors as errors,
     graph_util as graph_util,
     io as io,
