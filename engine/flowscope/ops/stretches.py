@@ -52,8 +52,9 @@ def _length(array: Array, count: int) -> int:
     """Returns how many elements of each of `count` arrays a stretch has."""
     if type(array) is not np.ndarray:
         return int(array.size)
-    row = _ALIGNMENT // array.dtype.itemsize
-    return CACHE_BYTES // (array.dtype.itemsize * count) // row * row
+    itemsize: int = array.dtype.itemsize
+    row = _ALIGNMENT // itemsize
+    return CACHE_BYTES // (itemsize * count) // row * row
 
 
 def scratch(xp: ArrayModule, like: Array) -> Array:

@@ -346,8 +346,8 @@ class ApplyAdam(Apply):
         m[rows] += grad * share1
         xp.multiply(v, beta2, v)
         v[rows] += grad * grad * share2
-        for parts in stretches(xp, arrays, self.temporaries):
-            _adam_step(xp, *parts, rate, epsilon)
+        for part_of_var, part_of_m, part_of_v, t in stretches(xp, arrays, self.temporaries):
+            _adam_step(xp, part_of_var, part_of_m, part_of_v, t, rate, epsilon)
 
 
 @dataclass(frozen=True)

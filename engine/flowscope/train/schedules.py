@@ -40,7 +40,7 @@ class _Scope:
         p = self.step / self.number(decay_steps)
         return ew.floor(p) if staircase else p
 
-    def done(self, decay_steps: Any) -> Tensor:
+    def done(self, decay_steps: Any) -> Any:
         """Returns which part of `decay_steps` is over, at most 1."""
         steps = self.number(decay_steps)
         return ew.minimum(self.step, steps) / steps
@@ -51,7 +51,7 @@ def _schedule(
     default: str,
     learning_rate: Any,
     global_step: Any,
-    value: Callable[[_Scope], Tensor],
+    value: Callable[[_Scope], Any],
 ) -> Tensor:
     """Returns the value of a schedule, made in a name scope and named after it."""
     if global_step is None:
@@ -99,7 +99,7 @@ def exponential_decay(
         InvalidArgumentError: if `global_step` is None.
     """
 
-    def value(s: _Scope) -> Tensor:
+    def value(s: _Scope) -> Any:
         return s.rate * ew.pow(s.number(decay_rate), s.fraction(decay_steps, staircase))
 
     return _schedule(name, "ExponentialDecay", learning_rate, global_step, value)
@@ -118,7 +118,7 @@ def natural_exp_decay(
     Args and Raises: as `exponential_decay`.
     """
 
-    def value(s: _Scope) -> Tensor:
+    def value(s: _Scope) -> Any:
         exponent = -s.number(decay_rate) * s.fraction(decay_steps, staircase)
         return s.rate * ew.exp(exponent)
 
@@ -138,7 +138,7 @@ def inverse_time_decay(
     Args and Raises: as `exponential_decay`.
     """
 
-    def value(s: _Scope) -> Tensor:
+    def value(s: _Scope) -> Any:
         p = s.fraction(decay_steps, staircase)
         return s.rate / (s.number(decay_rate) * p + 1.0)
 
@@ -170,7 +170,7 @@ def polynomial_decay(
         InvalidArgumentError: if `global_step` is None.
     """
 
-    def value(s: _Scope) -> Tensor:
+    def value(s: _Scope) -> Any:
         end = s.number(end_learning_rate)
         done = _cycled(s, s.number(decay_steps)) if cycle else s.done(decay_steps)
         return (s.rate - end) * ew.pow(1.0 - done, s.number(power)) + end
@@ -178,7 +178,7 @@ def polynomial_decay(
     return _schedule(name, "PolynomialDecay", learning_rate, global_step, value)
 
 
-def _cycled(s: _Scope, steps: Tensor) -> Tensor:
+def _cycled(s: _Scope, steps: Tensor) -> Any:
     cycles = ew.ceil(s.step / steps)
     return s.step / (steps * where(ew.equal(s.step, 0.0), ones_like(cycles), cycles))
 
@@ -205,14 +205,14 @@ def cosine_decay(
     Source: Loshchilov & Hutter 2016, "SGDR: stochastic gradient descent with warm restarts".
     """
 
-    def value(s: _Scope) -> Tensor:
+    def value(s: _Scope) -> Any:
         least = s.number(alpha)
         return s.rate * ((1.0 - least) * _wave(s.done(decay_steps)) + least)
 
     return _schedule(name, "CosineDecay", learning_rate, global_step, value)
 
 
-def _wave(halves: Tensor) -> Tensor:
+def _wave(halves: Any) -> Any:
     """Returns a cosine wave between 1 and 0; 1 half wave is once down."""
     return 0.5 * (1.0 + ew.cos(math.pi * halves))
 
@@ -243,7 +243,7 @@ def cosine_decay_restarts(
     Source: Loshchilov & Hutter 2016, "SGDR: stochastic gradient descent with warm restarts".
     """
 
-    def value(s: _Scope) -> Tensor:
+    def value(s: _Scope) -> Any:
         least = s.number(alpha)
         restarts, done = _period(s.fraction(first_decay_steps), s.number(t_mul))
         wave = ew.pow(s.number(m_mul), restarts) * _wave(done)
@@ -293,7 +293,7 @@ def linear_cosine_decay(
     Source: Bello et al. 2017, "Neural optimizer search with reinforcement learning".
     """
 
-    def value(s: _Scope) -> Tensor:
+    def value(s: _Scope) -> Any:
         done = s.done(decay_steps)
         wave = _wave(2.0 * s.number(num_periods) * done)
         return s.rate * ((s.number(alpha) + (1.0 - done)) * wave + s.number(beta))
@@ -331,7 +331,7 @@ def noisy_linear_cosine_decay(
     Source: Bello et al. 2017, "Neural optimizer search with reinforcement learning".
     """
 
-    def value(s: _Scope) -> Tensor:
+    def value(s: _Scope) -> Any:
         done = s.done(decay_steps)
         step = ew.minimum(s.step, s.number(decay_steps))
         variance = s.number(initial_variance) / ew.pow(1.0 + step, s.number(variance_decay))
