@@ -301,7 +301,7 @@ ELSEWHERE = {
     "NoOp": "test_flow.py",
 }
 MODULES_ELSEWHERE = {
-    "flowscope.ops.checkpoint": "tests/train/test_saver.py",
+    "flowscope.ops.checkpoint": "tests/train/test_saver_graphs.py",
     "flowscope.ops.state": "tests/runtime/test_variables.py",
     "flowscope.ops.training": "tests/train/test_rules.py",
     "flowscope.ops.random": "test_random.py",
