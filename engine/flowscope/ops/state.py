@@ -203,6 +203,20 @@ _SCATTERS = {
 }
 
 
+def _fold(function: Any, old: Array, where: Any, updates: Array) -> None:
+    """Applies a function to the slices at `where` and the updates, once for each naming."""
+    at = getattr(function, "at", None)
+    if at is not None:
+        at(old, where, updates)
+        return
+    # CuPy has no `multiply.at` and `divide.at`: one slice after the other.
+    axes = where if isinstance(where, tuple) else (where,)
+    places = list(zip(*[a.reshape(-1).tolist() for a in axes], strict=True))
+    each = updates if updates.shape == () else updates.reshape(len(places), *old.shape[len(axes) :])
+    for i, place in enumerate(places):
+        old[place] = function(old[place], each if updates.shape == () else each[i])
+
+
 @dataclass(frozen=True)
 class ScatterVariable(Write):
     """Changes slices of a variable, atomically: those that indices into its first axis name.
@@ -221,6 +235,11 @@ class ScatterVariable(Write):
     nd: bool = False
     group: str = ""
     reads_state: ClassVar[bool] = True
+
+    @property
+    def devices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """CuPy has no `multiply.at` and no `divide.at`."""
+        return ("CPU",) if self.how in ("mul", "div") else ("CPU", "GPU")
 
     def infer(self, handle: Spec, indices: Spec, updates: Spec) -> Spec:
         variable = variable_spec(handle)
@@ -261,7 +280,7 @@ class ScatterVariable(Write):
                 old[where] = updates
             else:
                 name = _SCATTERS[self.how][old.dtype.kind in "iu"]
-                getattr(xp, name).at(old, where, updates)
+                _fold(getattr(xp, name), old, where, updates)
 
         return _changed(xp, state, in_place)
 
