@@ -25,6 +25,7 @@ from flowscope.graph.dtypes import DType, resource
 from flowscope.graph.graph import Graph
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.order import in_order
 from flowscope.graph.shapes import Dims
 from flowscope.ops.build import apply
 from flowscope.ops.flow import identity
@@ -234,7 +235,7 @@ def handles_behind(ys: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Tenso
     """Returns the handles of the variables on which ys depend, by other ways than the inputs."""
     ends = {t.op for t in inputs}
     found = ancestors(ys, lambda op: op not in ends and is_differentiable(op))
-    reads = sorted(found, key=lambda op: op.id)
+    reads = in_order(found)
     handles = [t for op in reads for t in op.inputs if t.spec.dtype is resource]
     return [t for t in dict.fromkeys(handles) if _is_smooth(t)]
 

@@ -184,6 +184,7 @@ class Variable(Convertible):
     def value(self) -> Tensor:
         """Returns the value at this place in program order."""
         graph = self.graph
+        graph.cells.hold(self.op)
         key = (graph.writes_to(self.handle), graph.building_context())
         found = self._reads.get(key)
         if found is None or graph.cells.is_superseded(found.op):

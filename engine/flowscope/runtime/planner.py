@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, OpError
+from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, OpError, StaleError
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.state import ReadVariable
@@ -120,6 +120,8 @@ class Planner:
             tensor: Tensor = self._graph.as_graph_element(
                 handle if isinstance(handle, Tensor) else key, allow_operation=False
             )
+        except StaleError:
+            raise
         except OpError as e:
             raise DTypeError(f"cannot feed {key!r}: {e.message}") from None
         if not self._graph.is_feedable(tensor):

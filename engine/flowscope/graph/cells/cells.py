@@ -116,13 +116,16 @@ class Cells:
     def is_superseded(self, op: Operation) -> bool:
         """Whether something made earlier must not be shared any more: it is about to be replaced.
 
-        What a variable has read for the run of a cell before this one, say; but not where the
-        cell goes on using the variable itself.
+        What a variable has read for the run of a cell before this one, say.
         """
         run = self._graph.run
-        if op.stale is not None:
-            return True
-        return run is not None and run.is_unmade(op) and not any(map(run.is_unmade, _makers(op)))
+        return op.stale is not None or (run is not None and run.is_unmade(op))
+
+    def hold(self, op: Operation) -> None:
+        """Keeps an operation that the cell has made in an earlier run, and goes on using."""
+        run = self._graph.run
+        if run is not None and run.is_unmade(op):
+            run.keep(op)
 
     # -- taking note ----------------------------------------------------------------------------
 
@@ -169,12 +172,11 @@ class Cells:
             return
         start = graph._next_order
         found = frozenset(sources())
+        stale = [op for op in found if op.stale is not None]
+        if stale:
+            raise self.refusal(max(stale, key=lambda op: op.order))
         yield
         self.derivations.append(Derivation(start, graph._next_order, found))
-
-
-def _makers(op: Operation) -> list[Operation]:
-    return [t.op for t in op.inputs]
 
 
 __all__ = ["Cells"]

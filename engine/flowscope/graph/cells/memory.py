@@ -70,7 +70,12 @@ class Memory:
 
 def tables(graph: Graph) -> dict[str, dict[Any, Any]]:
     """Returns the graph's tables by name: those of builders by the name of the extra."""
-    found = {NAMES: graph._names, EXTRAS: graph.extras, "functions": graph.functions}
+    found: dict[str, dict[Any, Any]] = {
+        NAMES: graph._names,
+        EXTRAS: graph.extras,
+        "functions": graph.functions,
+        "writes": graph._writes,
+    }
     for name, extra in graph.extras.items():
         if isinstance(extra, dict):
             found[f"{EXTRAS}/{name}"] = extra

@@ -65,6 +65,7 @@ class Notebook:
         """
         runs, self._runs, self._running = self._runs, [], None
         reports = [self._end(run, graph, steps, error) for run, graph, steps in runs]
+        reports = [report for report, (run, *_) in zip(reports, runs, strict=True) if run.is_again]
         forgotten, self._forgotten = self._forgotten, []
         for cell in forgotten:
             reports += self.forget(cell)

@@ -119,6 +119,10 @@ class Run:
         for block in blocks_of(definition):
             self._keep(block.operations)
 
+    def keep(self, op: Operation) -> None:
+        """Lets an earlier operation stay, with what belongs to it and what it is made from."""
+        self._keep([op])
+
     def _keep(self, operations: Iterable[Operation]) -> None:
         found: list[Operation] = []
         stack = [op for op in operations if self.is_unmade(op)]
@@ -129,14 +133,22 @@ class Run:
             found.append(op)
             bodies = [o for block in blocks_of(op.definition) for o in block.operations]
             before = [*(t.op for t in op.inputs), *op.control_inputs, *bodies]
-            stack += [o for o in (*before, *self._graph.cells.companions(op)) if self.is_unmade(o)]
+            stack += [o for o in before if self.is_unmade(o)]
         self._just_kept.update(found)
+        companions = [o for op in found for o in self._graph.cells.companions(op)]
         for op in sorted(found, key=lambda o: o.order):
             self._stay(op)
+        if companions:
+            just = self._just_kept
+            self._keep(companions)
+            self._just_kept = just
 
     def _stay(self, op: Operation) -> None:
         graph = self._graph
         graph._names.setdefault(op.name.lower(), 1)
+        if op.definition.writes_state:
+            for t in op.inputs:
+                graph._writes[t] = graph._writes.get(t, 0) + 1
         order = op.order
         self._undo.append(lambda: setattr(op, "order", order))
         op.order = graph._next_order

@@ -80,7 +80,7 @@ class _Inliner:
             node = nodes[op] = _copy(op, call, values)
             node.control = (*call.control, *(nodes[c] for c in op.control_inputs if c in nodes))
             values.update(zip(op.outputs, node.outputs, strict=True))
-            self.add(node, (*order, op.id))
+            self.add(node, (*order, op.order))
         for result, value in zip(function.outputs, call.outputs, strict=False):
             self.same[value] = self.same.get(values[result], values[result])
         self._instead[call] = tuple(self.nodes[first:]) or call.control

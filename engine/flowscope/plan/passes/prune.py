@@ -28,7 +28,7 @@ def prune(
     needed = _closure([t.op for t in fetches if t not in fed], targets, set(fed), handles, read)
     values: dict[Tensor, Value] = dict(fed)
     nodes: dict[Operation, Node] = {}
-    for op in sorted(needed, key=lambda op: op.id):
+    for op in sorted(needed, key=lambda op: op.order):
         if handles and type(op.definition) is read and op.inputs[0] in handles:
             values[op.outputs[0]] = fed[op.inputs[0]]
             continue
@@ -48,7 +48,7 @@ def prune(
 
 def _node(op: Operation, values: dict[Tensor, Value]) -> Node:
     specs = [t.spec for t in op.outputs]
-    node = Node(op.definition, op.name, op.id, (), specs, op.device, (op,))
+    node = Node(op.definition, op.name, op.order, (), specs, op.device, (op,))
     return node
 
 
@@ -96,6 +96,6 @@ def _fetched(tensor: Tensor, values: dict[Tensor, Value], read: type, extra: lis
     op = tensor.op
     spec = tensor.spec.variable
     assert spec is not None
-    node = Node(read(), f"{op.name}/fetch", op.id, (value,), [spec], op.device, (op,))
+    node = Node(read(), f"{op.name}/fetch", op.order, (value,), [spec], op.device, (op,))
     extra.append(node)
     return node.outputs[0]
