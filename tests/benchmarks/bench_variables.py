@@ -1,6 +1,6 @@
 """A million additions to a variable from two threads, and the time of saving and restoring.
 
-    python tests/benchmarks/bench_variables.py [additions]
+python tests/benchmarks/bench_variables.py [additions]
 """
 
 import os
