@@ -64,7 +64,9 @@ class Notebook:
             error: What it raised, None if nothing.
         """
         runs, self._runs, self._running = self._runs, [], None
-        reports = [self._end(run, graph, steps, error) for run, graph, steps in runs]
+        # What is built in another graph now is not missing in this one.
+        moves = self._has_new_graph or any(run.has_built for run, *_ in runs)
+        reports = [self._end(run, graph, steps, error, moves) for run, graph, steps in runs]
         reports = [report for report, (run, *_) in zip(reports, runs, strict=True) if run.is_again]
         forgotten, self._forgotten = self._forgotten, []
         for cell in forgotten:
@@ -72,10 +74,14 @@ class Notebook:
         return [r for r in reports if r.is_news]
 
     def _end(
-        self, run: Run, graph: Graph, steps: list[object], error: BaseException | None
+        self,
+        run: Run,
+        graph: Graph,
+        steps: list[object],
+        error: BaseException | None,
+        moves: bool,
     ) -> CellReport:
-        is_elsewhere = self._has_new_graph and run.is_again and not run.has_built
-        if is_elsewhere:
+        if moves and run.is_again and not run.has_built:
             return graph.cells.end(run, "undone")
         if error is None:
             return graph.cells.end(run, "whole")
