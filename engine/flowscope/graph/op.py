@@ -118,8 +118,11 @@ class Cost:
     nbytes: float | None
 
 
+@dataclasses.dataclass(frozen=True)
 class Op:
     """Base class of all ops; subclasses are frozen dataclasses with a docstring.
+
+    One without attributes is a frozen dataclass already, and needs no decorator.
 
     Class attributes:
         template: Python expression that generated code inlines in place of a kernel call, e.g.

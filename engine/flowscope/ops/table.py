@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -264,7 +263,7 @@ def _define(
         "grad_reads": reads,
         "is_differentiable": differentiable,
     }
-    cls: Any = dataclass(frozen=True)(type(op_type, (base,), namespace))
+    cls: Any = type(op_type, (base,), namespace)
     module[op_type] = cls  # where pickle looks for it
     return cls()  # type: ignore[no-any-return]
 
