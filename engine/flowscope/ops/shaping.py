@@ -136,7 +136,7 @@ class Transpose(Op):
         return Spec(x.dtype, tuple([x.shape[i] for i in self.perm]))
 
     def forwards(self, inputs: tuple[Spec, ...], output: Spec) -> int | None:
-        rank = output.rank
+        rank = inputs[0].rank
         perm = self.perm or (() if rank is None else tuple(range(rank))[::-1])
         return 0 if rank is not None and perm == tuple(range(rank)) else None
 
