@@ -31,9 +31,13 @@ def test_slices_in_a_loop_are_warned_about_once(sess):
 def test_assignments_in_a_loop_get_their_own_advice(sess):
     v = fs.Variable(0.0)
     sess.run(v.initializer)
-    with pytest.warns(fs.GraphGrowthWarning, match="with a placeholder for the value"):
+
+    def train():
         for i in range(2 * PATIENCE):
             sess.run(v.assign(float(i)))
+
+    with pytest.warns(fs.GraphGrowthWarning, match="with a placeholder for the value"):
+        train()
 
 
 def test_building_at_different_lines_or_before_the_first_run_is_no_growth(sess):

@@ -69,11 +69,8 @@ class Const(Op):
         return ()
 
     def kernel(self, xp: ArrayModule) -> Array:
-        return (
-            xp.asarray(self.value.array)
-            if isinstance(self.value.array, np.ndarray)
-            else self.value.array
-        )
+        array = self.value.array
+        return array if xp is np else xp.asarray(array)
 
 
 def constant(

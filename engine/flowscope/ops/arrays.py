@@ -119,7 +119,7 @@ class Size(Op):
         return Spec(self.out_type, (), self.out_type.np_dtype.type(n), (n,))
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        return self.out_type.np_dtype.type(np.size(x))
+        return xp.asarray(np.size(x), self.out_type.np_dtype)[()]
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Rank(Op):
         return Spec(dtypes.int32, (), np.int32(len(x.shape)), (len(x.shape),))
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        return xp.int32(np.ndim(x))
+        return xp.asarray(np.ndim(x), np.int32)[()]
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class Cast(Op):
         return (cast(g, x.dtype) if x.dtype.is_differentiable else None,)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        if not x.ndim and self.dtype.kind == "f" and x.dtype.kind in "fiub":
+        if isinstance(x, np.generic) and self.dtype.kind == "f" and x.dtype.kind in "fiub":
             return _numpy_type(self.dtype).type(x)  # quicker on scalars, to the same bits
         if x.dtype.kind == "c" and self.dtype.kind != "c":
             x = (x != 0) if self.dtype.kind == "b" else x.real

@@ -132,7 +132,7 @@ class RandomShuffle(Op):
         return x.like()
 
     def kernel(self, xp: ArrayModule, rng: Any, x: Array) -> Array:
-        return x[rng.permutation(x.shape[0])] if x.ndim else x
+        return x[xp.asarray(rng.permutation(x.shape[0]))] if x.ndim else x
 
 
 @dataclass(frozen=True)

@@ -205,11 +205,13 @@ _SCATTERS = {
 
 def _fold(function: Any, old: Array, where: Any, updates: Array) -> None:
     """Applies a function to the slices at `where` and the updates, once for each naming."""
-    at = getattr(function, "at", None)
-    if at is not None:
-        at(old, where, updates)
-        return
-    # CuPy has no `multiply.at` and `divide.at`: one slice after the other.
+    try:
+        function.at(old, where, updates)
+    except NotImplementedError:  # CuPy's `multiply.at` and `divide.at`
+        _fold_one_by_one(function, old, where, updates)
+
+
+def _fold_one_by_one(function: Any, old: Array, where: Any, updates: Array) -> None:
     axes = where if isinstance(where, tuple) else (where,)
     places = list(zip(*[a.reshape(-1).tolist() for a in axes], strict=True))
     each = updates if updates.shape == () else updates.reshape(len(places), *old.shape[len(axes) :])
@@ -235,11 +237,6 @@ class ScatterVariable(Write):
     nd: bool = False
     group: str = ""
     reads_state: ClassVar[bool] = True
-
-    @property
-    def devices(self) -> tuple[str, ...]:  # type: ignore[override]
-        """CuPy has no `multiply.at` and no `divide.at`."""
-        return ("CPU",) if self.how in ("mul", "div") else ("CPU", "GPU")
 
     def infer(self, handle: Spec, indices: Spec, updates: Spec) -> Spec:
         variable = variable_spec(handle)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
@@ -23,6 +24,17 @@ from flowscope.plan.program import Node, Program
 Mode = Literal["compiled", "op"]
 #: The passes by name, in their order, and the code.
 Stage = Literal["prune", "inline", "order", "simplify", "place", "program", "code"]
+
+
+class Backend(Protocol):
+    """What planning needs to know of a device."""
+
+    @property
+    def xp(self) -> Any:
+        """The array module that its kernels use."""
+
+    def active(self) -> AbstractContextManager[Any]:
+        """Returns a context in which new arrays of `xp` lie on the device."""
 
 
 @dataclass(frozen=True)
@@ -106,17 +118,19 @@ class Plan:
         )
 
 
-def make_plan(request: Request, modules: Mapping[str, Any], generator: Callable[..., Any]) -> Plan:
+def make_plan(
+    request: Request, devices: Mapping[str, Backend], generator: Callable[..., Any]
+) -> Plan:
     """Returns the plan of a request.
 
     Args:
         request: Fetches, feeds, mode, devices.
-        modules: The array module of each device, by name; "" for a program without nodes.
+        devices: The devices by name; "" for a program without nodes.
         generator: `generator(run, op_seed)` makes a random generator.
     """
     program, used = planned(request)
     (region,) = regions(program)
-    return built(request, program, region, used, modules, generator)
+    return built(request, program, region, used, devices, generator)
 
 
 def planned(request: Request) -> tuple[Program, frozenset[Operation]]:
@@ -136,12 +150,14 @@ def built(
     program: Program,
     region: Region,
     used: frozenset[Operation],
-    modules: Mapping[str, Any],
+    devices: Mapping[str, Backend],
     generator: Callable[..., Any],
 ) -> Plan:
     """Returns the plan of a program that is one region; see `make_plan`."""
-    xp = modules[program.device]
-    code = generate(region, xp, generator) if request.mode == "compiled" else None
+    device = devices[program.device]
+    xp = device.xp
+    with device.active():  # constants are put on the device
+        code = generate(region, xp, generator) if request.mode == "compiled" else None
     function = (
         code.function
         if code

@@ -17,7 +17,7 @@ from typing import Any
 from flowscope.graph.operation import Operation
 from flowscope.plan.passes.order import effects
 from flowscope.plan.passes.regions import Region
-from flowscope.plan.plan import Plan, Request, built, planned, required
+from flowscope.plan.plan import Backend, Plan, Request, built, planned, required
 from flowscope.plan.program import Node, Program, Value
 
 #: What every stage that uses it makes for itself.
@@ -73,7 +73,7 @@ class Staged:
         self,
         before: Feeds | None,
         now: Feeds,
-        modules: Mapping[str, Any],
+        devices: Mapping[str, Backend],
         generator: Callable[..., Any],
     ) -> Plan:
         """Returns the plan of what can run with the feeds `now` and could not with `before`.
@@ -84,7 +84,7 @@ class Staged:
         Args:
             before: The feeds of earlier calls; None if there were none.
             now: These and the ones of this call.
-            modules: The array module of each device.
+            devices: The devices by name.
             generator: See `make_plan`.
         """
         nodes = self.program.nodes
@@ -105,7 +105,7 @@ class Staged:
         handles = tuple([n for n in program.nodes if n.op.type == "VarHandle"])
         shared = (False,) * len(outputs)  # whoever hands them out copies them
         region = Region(program.nodes, tuple(inputs), outputs, shared, handles)
-        return built(self.request, program, region, self.operations, modules, generator)
+        return built(self.request, program, region, self.operations, devices, generator)
 
     def still_needed(self, given: Feeds) -> frozenset[Value]:
         """Returns the values that nodes need which cannot run with these feeds."""

@@ -14,6 +14,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from flowscope.errors import DeviceWarning, InvalidArgumentError, UnavailableError
 from flowscope.graph.devices import DeviceSpec
 
@@ -98,6 +100,8 @@ class Device(ABC):
 
 def on_host(value: Any) -> Any:
     """Returns a value of any device as a NumPy array or scalar."""
+    if isinstance(value, np.generic):
+        return value
     get = getattr(value, "get", None)
     value = value if get is None else get()
     return value[()] if getattr(value, "ndim", 1) == 0 else value

@@ -5,8 +5,6 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from flowscope.errors import InvalidArgumentError, OpError, ResourceExhaustedError, UnknownError
 from flowscope.graph.operation import where
 from flowscope.graph.shapes import text
@@ -59,6 +57,6 @@ def _as_op_error(error: Exception) -> OpError:
 
 def _described(index: int, value: Any, node: Node) -> str:
     label = node.inputs[index].label
-    if isinstance(value, np.ndarray | np.generic):
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f'input {index}: {value.dtype}{text(value.shape)}   from "{label}"'
     return f'input {index}: {type(value).__name__}   from "{label}"'

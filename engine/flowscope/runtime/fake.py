@@ -27,6 +27,8 @@ _NOT_IN_CUPY = frozenset(
 _WITH_AT = frozenset(
     ["add", "subtract", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"]
 )
+#: Functions of NumPy that ask no values of an array, and work on CuPy's too.
+_ABOUT = frozenset([np.shape, np.ndim, np.size])
 #: Functions of `xp` that take NumPy arrays: they bring them to the device.
 _ENTRANCES = frozenset(["array", "asarray"])
 
@@ -49,11 +51,33 @@ class FakeArray:
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise TypeError(f"an array on {self.device.name} is no NumPy array: use `get`")
 
-    def __array_function__(self, function: Any, *_: Any) -> Any:
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function in _ABOUT:
+            return function(args[0]._host, *args[1:], **kwargs)
         raise TypeError(f"numpy.{function.__name__} got an array on {self.device.name}: use xp")
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # NumPy's own ways to an array's memory
         return self.device.outwards(getattr(self._host, name))
+
+    @property
+    def real(self) -> Any:
+        """The real part."""
+        return self.device.outwards(self._host.real)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self._host.real = self.device.inwards(value)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        return self.device.outwards(self._host.imag)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self._host.imag = self.device.inwards(value)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._host[self.device.inwards(key)] = self.device.inwards(value)
@@ -77,7 +101,10 @@ class FakeArray:
         return len(self._host)
 
     def __iter__(self) -> Any:
-        return (self[i] for i in range(len(self._host)))
+        return (self.device.outwards(v) for v in self._host)
+
+    def __str__(self) -> str:
+        return str(self._host)
 
     def __repr__(self) -> str:
         return f"{self._host!r} on {self.device.name}"
@@ -119,10 +146,10 @@ class FakeModule:
     def __getattr__(self, name: str) -> Any:
         if name in _NOT_IN_CUPY:
             raise AttributeError(f"CuPy has no {self._module.__name__}.{name}")
-        found = getattr(self._module, name)
+        found: Any = FakeArray if name == "ndarray" else getattr(self._module, name)
         if isinstance(found, types.ModuleType):
             found = FakeModule(found, self._device)
-        elif callable(found) and not isinstance(found, type):
+        elif (not isinstance(found, type) and callable(found)) or found is np.broadcast:
             found = _Function(found, self._device)
         setattr(self, name, found)
         return found
@@ -142,8 +169,12 @@ class _Function:
 
     def __getattr__(self, name: str) -> Any:
         if name == "at" and self._function.__name__ not in _WITH_AT:
-            raise AttributeError(f"CuPy has no {self._function.__name__}.at")
+            return _no_at
         return _Function(getattr(self._function, name), self._device)
+
+
+def _no_at(*_: Any) -> None:
+    raise NotImplementedError("CuPy's `at` is not there yet for this function")
 
 
 class FakeGpu(Device):

@@ -48,8 +48,7 @@ class Planner:
         self._config = config
         self.state = state
         self._devices = {d.name: d for d in devices}
-        self._first = devices[0].name
-        self._modules = {"": devices[0].xp, **{d.name: d.xp for d in devices}}
+        self._back_ends = {"": devices[0], **self._devices}
         #: GPUs first: what has a kernel for them runs there.
         self._specs = [d.spec for d in sorted(devices, key=lambda d: d.device_type != "GPU")]
         self._has_kinds = any(d.device_type != "CPU" for d in devices)
@@ -72,7 +71,7 @@ class Planner:
             self._look()
             edits = self._graph.edits
             request, rebuild = self.request(fetches, feeds, mode)
-            plan = make_plan(request, self._modules, generator)
+            plan = make_plan(request, self._back_ends, generator)
             self._note(plan.program.nodes)
             single = not isinstance(fetches, _STRUCTURES) and len(request.fetches) == 1
             call = self._bound(plan, edits, rebuild, single, on_device)
@@ -91,7 +90,7 @@ class Planner:
     def stage(self, program: Staged, before: frozenset[int] | None, now: frozenset[int]) -> Call:
         """Returns the call of one stage of a partial run; its results stay on the device."""
         with self._lock:
-            plan = program.stage(before, now, self._modules, generator)
+            plan = program.stage(before, now, self._back_ends, generator)
             return self._bound(plan, self._graph.edits, tuple, False, within, ())
 
     def request(self, fetches: Any, feeds: Any, mode: Mode) -> tuple[Request, Rebuild]:
@@ -137,7 +136,7 @@ class Planner:
 
     def device_of(self, plan: Plan) -> Device:
         """Returns the device that a plan runs on."""
-        return self._devices[plan.program.device or self._first]
+        return self._back_ends[plan.program.device]
 
     def _bound(
         self,

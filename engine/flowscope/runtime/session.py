@@ -120,14 +120,14 @@ class Session:
             feed_key = tuple(feed_dict) if feed_dict else ()
             call = self._calls.get((fetch_key, feed_key, config.mode))
         except TypeError:
-            raise _bad_key(fetches, feed_dict) from None
+            _check_feed_dict(feed_dict)
+            raise _bad_key(fetches) from None
         if call is None or (call.edits != self.graph.edits and not call.is_current(self.graph)):
-            if not isinstance(feed_dict, Mapping | None):
-                raise _bad_key(fetches, set(feed_dict))
+            _check_feed_dict(feed_dict)
             apart = without_slices(feed_dict)
             if apart is not None:
                 return self.run(fetches, apart)
-            call = self._call(fetches, feed_dict or {}, config.mode)
+            call = self._call(fetches, feed_dict or (), config.mode)
         if feed_dict:
             feeds = tuple([c(v) for c, v in zip(call.converters, feed_dict.values(), strict=True)])
             values = self._step(call, feeds)
@@ -183,6 +183,7 @@ class Session:
         __tracebackhide__ = True
         start = time.perf_counter_ns()
         _check_options(options, run_metadata)
+        _check_feed_dict(feed_dict)
         apart = without_slices(feed_dict)
         given = feed_dict or {} if apart is None else apart
         misses = self._calls.misses
@@ -346,6 +347,7 @@ class Session:
             )
         if handle.pattern.planner is not self._planner:
             raise InvalidArgumentError("the handle belongs to another session")
+        _check_feed_dict(feed_dict)
         return handle.go_on(fetches, feed_dict or {}, self._stage)
 
     def _stage(self, call: Call, feeds: tuple[Any, ...], number: int) -> tuple[Any, ...]:
@@ -517,21 +519,24 @@ def _check_options(options: Any, run_metadata: Any) -> None:
 
 def _key(fetches: Any, feeds: Any, mode: Mode) -> tuple[Hashable, tuple[Any, ...], Mode]:
     """Returns what runs of the same fetches, feeds and mode have in common."""
+    if not isinstance(feeds, Mapping | list | tuple):
+        raise DTypeError(f"expected a list of what is fed, got {feeds!r}")
+    key = (structure_key(fetches), tuple(feeds), mode)
     try:
-        key = (structure_key(fetches), tuple(feeds), mode)
         hash(key)
     except TypeError:
-        raise _bad_key(fetches, feeds) from None
-    if isinstance(feeds, str):
-        raise _bad_key(fetches, feeds)
+        raise _bad_key(fetches) from None
     return key
 
 
-def _bad_key(fetches: Any, feeds: Any) -> OpError:
-    if feeds and not isinstance(feeds, Mapping | list | tuple):
-        return DTypeError(
-            f"expected feed_dict to be a dict of values by tensor, got {type(feeds).__name__}"
+def _check_feed_dict(feed_dict: Any) -> None:
+    if feed_dict and not isinstance(feed_dict, Mapping):
+        raise DTypeError(
+            f"expected feed_dict to be a dict of values by tensor, got {type(feed_dict).__name__}"
         )
+
+
+def _bad_key(fetches: Any) -> OpError:
     return DTypeError(
         "expected a tensor, an operation, a name or a structure of them to fetch, got "
         + type(fetches).__name__

@@ -3,6 +3,9 @@
 Nodes that must share a device - those that were built in a `colocate_with` block, and all that
 touch one variable - form a component (union-find); a component's devices are those that all its
 members allow (SPEC W14).
+
+A program is not cut yet: one whose nodes would lie in different memories runs on the CPU as a
+whole, and a note says why.
 """
 
 from __future__ import annotations
@@ -12,9 +15,13 @@ from collections.abc import Sequence
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
+from flowscope.graph.dtypes import bfloat16, string
 from flowscope.graph.op import has_kernel
 from flowscope.graph.operation import where
 from flowscope.plan.program import Node, Program
+
+#: Dtypes that only the CPU's array module has.
+_CPU_ONLY = frozenset([string, bfloat16])
 
 
 def place(program: Program, devices: Sequence[DeviceSpec], soft: bool) -> Program:
@@ -32,7 +39,51 @@ def place(program: Program, devices: Sequence[DeviceSpec], soft: bool) -> Progra
     placer = _Placer(devices, soft)
     for component in _components(program.nodes):
         placer.place(component)
-    return dataclasses.replace(program, notes=(*program.notes, *placer.notes))
+    notes = (*program.notes, *placer.notes, *_gathered(program.nodes, devices))
+    return dataclasses.replace(program, notes=notes)
+
+
+def _memory(device: str) -> str:
+    """Returns what names the memory of a device: all CPUs of a process share theirs."""
+    head, _, kind = device.rpartition("/device:")
+    return f"{head}/device:CPU" if kind.startswith("CPU") else device
+
+
+def _gathered(nodes: Sequence[Node], devices: Sequence[DeviceSpec]) -> list[str]:
+    """Moves all nodes to the CPU if they lie in different memories; returns a note if so."""
+    first: dict[str, Node] = {}
+    for node in nodes:
+        first.setdefault(_memory(node.device), node)
+    if len(first) < 2:
+        return []
+    cpu = next(d for d in devices if d.device_type == "CPU")
+    stuck = next((n for n in nodes if not _can_run(n, cpu)), None)
+    if stuck is not None:
+        raise InvalidArgumentError(
+            "no device has kernels for the whole program, and it cannot be cut yet: "
+            f"{stuck.op.type} does not run on {cpu}"
+        ).located(op=stuck.name, op_type=stuck.op.type, **_where(stuck))
+    places = ", ".join(f'{n.device} ("{n.name}": {n.reason})' for n in first.values())
+    why = f"the program needs {places}, and cannot be cut yet: it runs on {cpu} as a whole"
+    for node in nodes:
+        if _memory(node.device) != _memory(str(cpu)):
+            node.device, node.reason = str(cpu), why
+    return [why]
+
+
+def _can_run(node: Node, device: DeviceSpec) -> bool:
+    """Whether the device has a kernel for the node's op, and can hold its values."""
+    if not has_kernel(node.op, device.device_type or ""):
+        return False
+    return device.device_type == "CPU" or _is_plain(node)
+
+
+def _is_plain(node: Node) -> bool:
+    return not any(v.spec.dtype in _CPU_ONLY for v in (*node.inputs, *node.outputs))
+
+
+def _where(node: Node) -> dict[str, str | None]:
+    return where(node.origins[0]) if node.origins else {}
 
 
 def _components(nodes: Sequence[Node]) -> list[list[Node]]:
@@ -66,7 +117,7 @@ class _Placer:
     def __init__(self, devices: Sequence[DeviceSpec], soft: bool) -> None:
         self._devices = devices
         self._soft = soft
-        self._allowed: dict[tuple[str, type], tuple[list[DeviceSpec], list[DeviceSpec]]] = {}
+        self._allowed: dict[tuple[object, ...], tuple[list[DeviceSpec], list[DeviceSpec]]] = {}
         self.notes: list[str] = []
 
     def place(self, component: list[Node]) -> None:
@@ -88,10 +139,10 @@ class _Placer:
     def _choices(self, node: Node) -> tuple[list[DeviceSpec], list[DeviceSpec]]:
         """Returns the devices that have a kernel, and those among them that the wish allows."""
         wished = _wish(node)
-        key = (wished, type(node.op))
+        key = (wished, type(node.op), node.op.devices, _is_plain(node))
         found = self._allowed.get(key)
         if found is None:
-            able = [d for d in self._devices if has_kernel(node.op, d.device_type or "")]
+            able = [d for d in self._devices if _can_run(node, d)]
             wish = DeviceSpec.from_string(wished)
             found = self._allowed[key] = able, [d for d in able if wish.allows(d)]
         return found
@@ -110,9 +161,8 @@ class _Placer:
                 if able
                 else f"no device has a kernel for {node.op.type}"
             )
-        facts = where(node.origins[0]) if node.origins else {}
         error = InvalidArgumentError(f"{what}; this session has {names}{hint}")
-        return error.located(op=node.name, op_type=node.op.type, **facts)
+        return error.located(op=node.name, op_type=node.op.type, **_where(node))
 
 
 def _wish(node: Node) -> str:

@@ -1,0 +1,167 @@
+"""What every back end promises: NumPy, the fake GPU and, where there is one, a real GPU."""
+
+import numpy as np
+import pytest
+
+import flowscope as fs
+from flowscope.errors import UnavailableError
+from flowscope.runtime.cpu import Cpu
+from flowscope.runtime.cupy import gpus
+from flowscope.runtime.fake import FakeGpu
+
+
+def real_gpus():
+    try:
+        return gpus()
+    except UnavailableError as e:
+        print(f"the device contract is not tested on a real GPU: {e.message}")
+        return []
+
+
+BACK_ENDS = [Cpu(0), Cpu(1), FakeGpu(0), FakeGpu(1), *real_gpus()]
+ARRAYS = [
+    np.arange(6, dtype=np.float32).reshape(2, 3),
+    np.arange(6, dtype=np.int64).reshape(2, 3).T,
+    np.zeros((0, 3), np.float64),
+    np.array([True, False]),
+    np.float32(2.5),
+    np.array(7),
+    np.array([1 + 2j], np.complex64),
+]
+
+
+@pytest.fixture(params=BACK_ENDS, ids=lambda d: f"{type(d).__name__}{d.index}")
+def device(request):
+    return request.param
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda a: f"{a.dtype}{a.shape}")
+def test_what_is_put_is_held_and_comes_back(device, array):
+    with device.active():
+        value = device.put(array)
+        assert device.holds(value)
+        assert value.dtype == array.dtype and value.shape == array.shape
+        assert device.put(value) is value
+        back = device.get(value)
+    assert isinstance(back, np.ndarray if array.ndim else np.generic)
+    np.testing.assert_array_equal(back, array)
+    assert back.dtype == array.dtype
+
+
+def test_names_and_kinds(device):
+    assert (
+        device.name == f"/job:localhost/replica:0/task:0/device:{device.device_type}:{device.index}"
+    )
+    assert device.spec.device_type == device.device_type
+    assert device.memory_limit_bytes >= 0
+    assert len({d.incarnation for d in BACK_ENDS}) == len(BACK_ENDS)
+
+
+def test_memory_is_told_or_none(device):
+    memory = device.memory()
+    assert memory is None or 0 < memory.used_bytes <= memory.total_bytes
+    device.synchronize()
+
+
+def test_the_array_module_computes_on_the_device(device):
+    xp = device.xp
+    with device.active():
+        a, b = (device.put(np.arange(6, dtype=np.float32).reshape(2, 3)) for _ in range(2))
+        values = [
+            a + b,
+            2.0 * a,
+            -a,
+            a > 1,
+            xp.matmul(a, b.T),
+            xp.exp(a),
+            a.sum(axis=0),
+            a[0, 1:],
+            xp.where(a > 2, a, b),
+            xp.concatenate([a, b]),
+            xp.zeros((2, 2), np.float32),
+            xp.asarray(np.ones(3)),
+            a.reshape(-1).astype(np.int32),
+        ]
+        assert all(device.holds(v) for v in values)
+        np.testing.assert_array_equal(device.get(values[4]), [[5, 14], [14, 50]])
+        a[0] = 9
+        a += b
+        np.testing.assert_array_equal(device.get(a), [[9, 10, 11], [6, 8, 10]])
+        assert float(device.get(a.sum())) == 54
+        assert int(a[0, 0]) == 9
+
+
+def test_what_is_got_is_no_view_of_the_device(device):
+    if device.device_type == "CPU":
+        return
+    with device.active():
+        value = device.put(np.zeros(3))
+        back = device.get(value)
+        back[:] = 1
+        np.testing.assert_array_equal(device.get(value), np.zeros(3))
+
+
+def test_a_gpu_refuses_arrays_of_others(device):
+    if device.device_type == "CPU":
+        return
+    with device.active():
+        mine, host = device.put(np.ones(3)), np.ones(3)
+        for wrong in (
+            lambda: device.xp.add(mine, host),
+            lambda: mine + host,
+            lambda: host + mine,
+            lambda: np.asarray(mine),
+            lambda: device.xp.concatenate([mine, host]),
+        ):
+            with pytest.raises(TypeError):
+                wrong()
+        assert not device.holds(host)
+
+
+def test_fake_devices_refuse_each_others_arrays():
+    one, two = FakeGpu(0), FakeGpu(1)
+    a, b = one.put(np.ones(3)), two.put(np.ones(3))
+    for wrong in (
+        lambda: a + b,
+        lambda: one.xp.add(a, b),
+        lambda: two.xp.exp(a),
+        lambda: np.exp(a),
+    ):
+        with pytest.raises(TypeError, match="GPU:[01]|does not support ufuncs"):
+            wrong()
+    moved = two.put(a)
+    assert two.holds(moved) and not one.holds(moved)
+    np.testing.assert_array_equal(two.get(moved + b), [2, 2, 2])
+
+
+@pytest.mark.parametrize("name", ["vecdot", "block", "insert"])
+def test_the_fake_has_no_function_that_cupy_has_not(name):
+    with pytest.raises(AttributeError, match="CuPy has no numpy"):
+        getattr(FakeGpu(0).xp, name)
+
+
+def test_the_fake_has_no_ufunc_method_that_cupy_has_not():
+    device = FakeGpu(0)
+    a = device.put(np.zeros(3))
+    device.xp.add.at(a, device.put(np.array([0, 0])), 1.0)
+    assert device.get(a).tolist() == [2, 0, 0]
+    with pytest.raises(NotImplementedError, match="CuPy"):
+        device.xp.multiply.at(a, 0, 1.0)
+
+
+def test_asking_for_gpus_where_there_are_none_says_why(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(UnavailableError, match="GPUs need CuPy, which is not installed.*pip"):
+        gpus()
+    config = fs.ConfigProto(device_count={"GPU": 1})
+    with pytest.warns(fs.DeviceWarning, match="asked for 1 GPU and has none: GPUs need CuPy"):
+        session = fs.Session(graph=fs.Graph(), config=config)
+    assert [d.device_type for d in session.list_devices()] == ["CPU"]
+
+
+@pytest.mark.parametrize("count", [{"TPU": 1}, {"GPU": -1}, {"CPU": "two"}])
+def test_counts_of_devices_are_checked(count):
+    with pytest.raises(ValueError, match="expected counts of"):
+        fs.Session(graph=fs.Graph(), config=fs.ConfigProto(device_count=count))
