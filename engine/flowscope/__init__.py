@@ -37,6 +37,7 @@ from flowscope.errors import (
     GraphGrowthWarning as GraphGrowthWarning,
     OpError as OpError,
 )
+from flowscope.graph.cells import forget_cell as forget_cell
 from flowscope.graph.constant import (
     constant as constant,
     convert_to_tensor as convert_to_tensor,
@@ -71,7 +72,6 @@ from flowscope.graph.dtypes import (
     uint32 as uint32,
     uint64 as uint64,
 )
-from flowscope.graph.cells import forget_cell as forget_cell
 from flowscope.graph.graph import Graph as Graph
 from flowscope.graph.indexed_slices import *
 from flowscope.graph.op import (
@@ -115,11 +115,9 @@ from flowscope.ops.template import *
 from flowscope.ops.variable_scope import *
 from flowscope.ops.variables import *
 from flowscope.runtime.config import *
-from flowscope.runtime.session import (
-    InteractiveSession as InteractiveSession,
-    Session as Session,
-    container as container,
-)
+from flowscope.runtime.containers import container as container
+from flowscope.runtime.interactive import InteractiveSession as InteractiveSession
+from flowscope.runtime.session import Session as Session
 from flowscope.train.moving_averages import moving_average_variables as moving_average_variables
 
 __version__ = "0.1.0"

@@ -47,7 +47,7 @@ def count_steps(sessions: Any) -> None:
     """Lets cells ask how many steps have run on a graph, in `sessions` and closed ones."""
 
     def steps(graph: Graph) -> int:
-        running = sum(s.attempts for s in list(sessions) if s.graph is graph)
+        running: int = sum(s.attempts for s in list(sessions) if s.graph is graph)
         return running + _closed.get(graph, 0)
 
     steps_of.append(steps)

@@ -6,21 +6,21 @@ import itertools
 import os
 import time
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
 from threading import get_ident
 from typing import Any
 
 import numpy as np
 
-from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, OpError
+from flowscope.errors import DTypeError, GraphError, InvalidArgumentError
 from flowscope.graph import default
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, runner
 from flowscope.graph.summary import counted
 from flowscope.graph.written.definition import GraphDef
 from flowscope.plan.plan import Mode, Plan
-from flowscope.runtime import containers, interrupt, reruns
+from flowscope.runtime import checks, containers, interrupt, reruns
 from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
 from flowscope.runtime.devices import Device, local_devices
@@ -61,7 +61,7 @@ class Session:
     def __init__(
         self, target: str = "", graph: Graph | None = None, config: ConfigProto | None = None
     ) -> None:
-        _check_arguments(target, graph, config)
+        checks.check_arguments(target, graph, config)
         self.graph = graph if graph is not None else default.get_default_graph()
         self.config = config or ConfigProto()
         self.devices: tuple[Device, ...] = local_devices(self.config)
@@ -120,10 +120,10 @@ class Session:
             feed_key = tuple(feed_dict) if feed_dict else ()
             call = self._calls.get((fetch_key, feed_key, config.mode))
         except TypeError:
-            _check_feed_dict(feed_dict)
-            raise _bad_key(fetches) from None
+            checks.check_feed_dict(feed_dict)
+            raise checks.bad_key(fetches) from None
         if call is None or (call.edits != self.graph.edits and not call.is_current(self.graph)):
-            _check_feed_dict(feed_dict)
+            checks.check_feed_dict(feed_dict)
             apart = without_slices(feed_dict)
             if apart is not None:
                 return self.run(fetches, apart)
@@ -182,8 +182,8 @@ class Session:
         """Runs with a timeout, or tells about the run."""
         __tracebackhide__ = True
         start = time.perf_counter_ns()
-        _check_options(options, run_metadata)
-        _check_feed_dict(feed_dict)
+        checks.check_options(options, run_metadata)
+        checks.check_feed_dict(feed_dict)
         apart = without_slices(feed_dict)
         given = feed_dict or {} if apart is None else apart
         misses = self._calls.misses
@@ -232,7 +232,7 @@ class Session:
     def _call(self, fetches: Any, feeds: Any, mode: Mode) -> Call:
         __tracebackhide__ = True
         self._check_open()
-        key = _key(fetches, feeds, mode)
+        key = checks.key_of(fetches, feeds, mode)
         call = self._planner.call(key, fetches, key[1], mode)
         reruns.initialize(self, call)
         return call
@@ -261,10 +261,10 @@ class Session:
         Sessions stay open, unlike in TensorFlow: they find these variables without a value.
         """
         del config
-        _check_arguments(target, None, None)
+        checks.check_arguments(target, None, None)
         if isinstance(containers, str):
             raise DTypeError(f"expected a list of containers' names, got {containers!r}")
-        reset_containers(containers)
+        _reset_containers(containers)
 
     # -- more ways to run -----------------------------------------------------------------------
 
@@ -278,7 +278,7 @@ class Session:
             feed_list: Tensors, one per argument.
             accept_options: Whether it takes `options` and `run_metadata` by keyword.
         """
-        feed_list = _key(fetches, feed_list or (), self.config.mode)[1]
+        feed_list = checks.key_of(fetches, feed_list or (), self.config.mode)[1]
         call = self._call(fetches, feed_list, self.config.mode)
 
         def current() -> Call:
@@ -298,7 +298,7 @@ class Session:
 
         def run_with_options(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
             start = time.perf_counter_ns()
-            _check_options(options, run_metadata)
+            checks.check_options(options, run_metadata)
             if len(values) != len(feed_list):
                 raise InvalidArgumentError(f"expected {len(feed_list)} values, got {len(values)}")
             misses = self._calls.misses
@@ -317,7 +317,7 @@ class Session:
         """
         self._check_open()
         mode = self.config.mode
-        key = _key(fetches, feeds or (), mode)
+        key = checks.key_of(fetches, feeds or (), mode)
         pattern = self._patterns.get(key)
         if pattern is None or not pattern.is_current(self.graph):
             pattern = Pattern(self.graph, self._planner, fetches, key[1], mode)
@@ -347,7 +347,7 @@ class Session:
             )
         if handle.pattern.planner is not self._planner:
             raise InvalidArgumentError("the handle belongs to another session")
-        _check_feed_dict(feed_dict)
+        checks.check_feed_dict(feed_dict)
         return handle.go_on(fetches, feed_dict or {}, self._stage)
 
     def _stage(self, call: Call, feeds: tuple[Any, ...], number: int) -> tuple[Any, ...]:
@@ -472,77 +472,6 @@ class Session:
         return f"<fs.{type(self).__name__}: {', '.join(parts)}>"
 
 
-class InteractiveSession(Session):
-    """A session that is the default one from now on, for notebooks: `x.eval()` uses it."""
-
-    def __init__(
-        self, target: str = "", graph: Graph | None = None, config: ConfigProto | None = None
-    ) -> None:
-        super().__init__(target, graph, config)
-        self._before = default.install(self.graph, self)
-
-    def close(self) -> None:
-        """Ends the session and restores what was the default before it."""
-        if not self._closed and default.get_default_session() is self:
-            graph, session = self._before
-            while isinstance(session, InteractiveSession) and session.is_closed:
-                graph, session = session._before
-            default.install(graph, session)
-        super().close()
-
-    def __exit__(self, *exc: Any) -> None:
-        self.close()
-
-
-def _check_arguments(target: Any, graph: Any, config: Any) -> None:
-    for name, value, wanted in (
-        ("target", target, str),
-        ("graph", graph, Graph),
-        ("config", config, ConfigProto),
-    ):
-        if value is not None and not isinstance(value, wanted):
-            raise DTypeError(f"expected a {wanted.__name__} as {name}, got {value!r}")
-    if target:
-        raise InvalidArgumentError(f'expected target "" (this process), got {target!r}')
-    if config is not None and config.plan_cache_size < 2:
-        raise InvalidArgumentError(
-            f"expected a plan_cache_size of 2 or more, got {config.plan_cache_size}"
-        )
-
-
-def _check_options(options: Any, run_metadata: Any) -> None:
-    if options is not None and not isinstance(options, RunOptions):
-        raise DTypeError(f"expected options to be fs.RunOptions, got {options!r}")
-    if run_metadata is not None and not isinstance(run_metadata, RunMetadata):
-        raise DTypeError(f"expected run_metadata to be fs.RunMetadata, got {run_metadata!r}")
-
-
-def _key(fetches: Any, feeds: Any, mode: Mode) -> tuple[Hashable, tuple[Any, ...], Mode]:
-    """Returns what runs of the same fetches, feeds and mode have in common."""
-    if not isinstance(feeds, Mapping | list | tuple):
-        raise DTypeError(f"expected a list of what is fed, got {feeds!r}")
-    key = (structure_key(fetches), tuple(feeds), mode)
-    try:
-        hash(key)
-    except TypeError:
-        raise _bad_key(fetches) from None
-    return key
-
-
-def _check_feed_dict(feed_dict: Any) -> None:
-    if feed_dict and not isinstance(feed_dict, Mapping):
-        raise DTypeError(
-            f"expected feed_dict to be a dict of values by tensor, got {type(feed_dict).__name__}"
-        )
-
-
-def _bad_key(fetches: Any) -> OpError:
-    return DTypeError(
-        "expected a tensor, an operation, a name or a structure of them to fetch, got "
-        + type(fetches).__name__
-    )
-
-
 def _run_in_default(fetch: Any, feed_dict: Any, session: Any) -> Any:
     session = session or default.get_default_session()
     if session is None:
@@ -554,7 +483,6 @@ def _run_in_default(fetch: Any, feed_dict: Any, session: Any) -> Any:
 
 runner.append(_run_in_default)
 reruns.count_steps(open_sessions)
-reset_containers = containers.reset
-container = containers.container
+_reset_containers = containers.reset
 
-__all__ = ["InteractiveSession", "Session", "container", "open_sessions"]
+__all__ = ["Session", "open_sessions"]

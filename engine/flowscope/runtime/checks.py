@@ -1,0 +1,65 @@
+"""What the arguments of sessions and runs must be."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from flowscope.errors import DTypeError, InvalidArgumentError, OpError
+from flowscope.graph.graph import Graph
+from flowscope.plan.plan import Mode
+from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions
+from flowscope.runtime.fetches import structure_key
+
+
+def check_arguments(target: Any, graph: Any, config: Any) -> None:
+    """Raises unless these are arguments of a session; None stands for the default."""
+    for name, value, wanted in (
+        ("target", target, str),
+        ("graph", graph, Graph),
+        ("config", config, ConfigProto),
+    ):
+        if value is not None and not isinstance(value, wanted):
+            raise DTypeError(f"expected a {wanted.__name__} as {name}, got {value!r}")
+    if target:
+        raise InvalidArgumentError(f'expected target "" (this process), got {target!r}')
+    if config is not None and config.plan_cache_size < 2:
+        raise InvalidArgumentError(
+            f"expected a plan_cache_size of 2 or more, got {config.plan_cache_size}"
+        )
+
+
+def check_options(options: Any, run_metadata: Any) -> None:
+    """Raises unless these are a run's options and metadata, or None."""
+    if options is not None and not isinstance(options, RunOptions):
+        raise DTypeError(f"expected options to be fs.RunOptions, got {options!r}")
+    if run_metadata is not None and not isinstance(run_metadata, RunMetadata):
+        raise DTypeError(f"expected run_metadata to be fs.RunMetadata, got {run_metadata!r}")
+
+
+def key_of(fetches: Any, feeds: Any, mode: Mode) -> tuple[Hashable, tuple[Any, ...], Mode]:
+    """Returns what runs of the same fetches, feeds and mode have in common."""
+    if not isinstance(feeds, Mapping | list | tuple):
+        raise DTypeError(f"expected a list of what is fed, got {feeds!r}")
+    key = (structure_key(fetches), tuple(feeds), mode)
+    try:
+        hash(key)
+    except TypeError:
+        raise bad_key(fetches) from None
+    return key
+
+
+def check_feed_dict(feed_dict: Any) -> None:
+    """Raises unless it is a dict, or nothing."""
+    if feed_dict and not isinstance(feed_dict, Mapping):
+        raise DTypeError(
+            f"expected feed_dict to be a dict of values by tensor, got {type(feed_dict).__name__}"
+        )
+
+
+def bad_key(fetches: Any) -> OpError:
+    """Returns the error for fetches that cannot be looked up."""
+    return DTypeError(
+        "expected a tensor, an operation, a name or a structure of them to fetch, got "
+        + type(fetches).__name__
+    )
