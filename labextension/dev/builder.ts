@@ -36,6 +36,7 @@ export class GraphBuilder {
       device: "", placed: options.placed === undefined ? "/device:CPU:0" : options.placed,
       summary: options.summary ?? SUMMARIES[type] ?? "",
       origin: { file: null, cell: 3, line: 1 + (id % 9), text: `${name.split("/").pop() ?? ""} = fs.${type.toLowerCase()}(...)` },
+      stale: null,
     });
     return id;
   }
@@ -50,7 +51,7 @@ export class GraphBuilder {
 
 export function snapshotOf(nodes: readonly Node[], session: SessionState | null = null, seq = 0): Snapshot {
   return {
-    kind: "snapshot", seq, protocol: 0, graph_name: "classifier", session, control: "live",
-    graph: { version: 1, added: nodes, placed: [] },
+    kind: "snapshot", seq, protocol: 1, graph_name: "classifier", session, control: "live",
+    graph: { version: 1, added: nodes, placed: [], changed: [], removed: [], marked: [] },
   };
 }

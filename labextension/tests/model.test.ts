@@ -8,9 +8,12 @@ import { factsOf } from "../src/model/facts.js";
 import { clock, duration, rate, significant, typeText, whole } from "../src/model/figures.js";
 import { GraphModel } from "../src/model/graph.js";
 import { linksOf } from "../src/model/links.js";
+import { markedBoxes } from "../src/model/marked.js";
 import { families } from "../src/model/structure.js";
 import { visibleGraph, type VisibleGraph } from "../src/model/visible.js";
-import type { Node } from "../src/wire/messages.js";
+import type { GraphChange, Node } from "../src/wire/messages.js";
+
+const NO_CHANGE: GraphChange = { version: 2, added: [], placed: [], changed: [], removed: [], marked: [] };
 
 function modelOf(nodes: readonly Node[]): GraphModel {
   const model = new GraphModel();
@@ -43,10 +46,33 @@ test("a delta adds operations, moves an op into a new scope and sets placements"
   g.op("VariableV2", "w", { placed: null });
   const model = modelOf(g.nodes);
   g.op("Identity", "w/read", { inputs: [0] });
-  model.applyDelta({ kind: "delta", seq: 1, session: null, graph: { version: 2, added: [g.nodes[1]!], placed: [[0, "/device:GPU:0"]] } });
+  model.applyDelta({ kind: "delta", seq: 1, session: null, graph: { ...NO_CHANGE, added: [g.nodes[1]!], placed: [[0, "/device:GPU:0"]] } });
   assert.equal(model.tree.homeOf(0).path, "w");
   assert.equal(model.nodes.get(0)?.placed, "/device:GPU:0");
   assert.deepEqual(model.consumersOf(0), [1]);
+});
+
+test("operations change and leave when a cell is run again, and what came of it is marked", () => {
+  const g = new GraphBuilder();
+  const x = g.op("Placeholder", "x", { shape: [2] });
+  const old = g.op("Neg", "s/t/old", { inputs: [x] });
+  const y = g.op("Relu", "s/y", { inputs: [old] });
+  const model = modelOf(g.nodes);
+  const fresh = g.op("Exp", "s/new", { inputs: [x] });
+  const changed = { ...g.nodes[y]!, type: "Tanh", inputs: [[fresh, 0] as const], stale: "re-run cell 5" };
+  model.applyDelta({ kind: "delta", seq: 1, session: null, graph: {
+    ...NO_CHANGE, added: [g.nodes[fresh]!], changed: [changed], removed: [old], marked: [y, fresh],
+  } });
+  assert.deepEqual([...model.nodes.keys()], [x, y, fresh]);
+  assert.equal(model.nodes.get(y)?.type, "Tanh");
+  assert.equal(model.tree.get("s/t"), undefined);
+  assert.equal(model.tree.root.size, 3);
+  assert.deepEqual(model.consumersOf(x), [fresh]);
+  assert.deepEqual([...markedBoxes(model)].sort(), ["o2", "o3", "s:s"]);
+  const told = factsOf(model, "o2")?.sections.at(-1)?.facts.map((f) => `${f.name}: ${f.value}`);
+  assert.deepEqual(told, ["changed: by the latest re-run", "stale: re-run cell 5"]);
+  model.applyDelta({ kind: "delta", seq: 2, session: null, graph: NO_CHANGE });
+  assert.deepEqual([...markedBoxes(model)], []);
 });
 
 test("edges are bundled between what can be seen", () => {

@@ -6,6 +6,7 @@ import { mlp, star } from "../dev/graphs.js";
 import { layoutJob, roughMeasure } from "../src/layout/measure.js";
 import { LayoutMemory, layoutTree } from "../src/layout/tree.js";
 import { GraphModel } from "../src/model/graph.js";
+import { markedBoxes } from "../src/model/marked.js";
 import { families } from "../src/model/structure.js";
 import { visibleGraph } from "../src/model/visible.js";
 import { fitText } from "../src/render/fit.js";
@@ -16,13 +17,17 @@ import { arrowHead } from "../src/render/trace.js";
 import type { Node } from "../src/wire/messages.js";
 import { matchSnapshot } from "./snapshots.js";
 
-function svg(nodes: readonly Node[], open: readonly string[], selection: string | null = null, theme: Theme = LIGHT): string {
+function svg(
+  nodes: readonly Node[], open: readonly string[], selection: string | null = null, theme: Theme = LIGHT,
+  marked: readonly number[] = [],
+): string {
   const model = new GraphModel();
-  model.applySnapshot(snapshotOf(nodes));
+  const snapshot = snapshotOf(nodes);
+  model.applySnapshot({ ...snapshot, graph: { ...snapshot.graph, marked } });
   const graph = visibleGraph(model, (path) => path === "" || open.includes(path));
   const { root, links } = layoutJob(graph, roughMeasure);
   const devices = new Map([["/device:CPU:0", 0], ["/device:GPU:0", 1]]);
-  const picture = { graph, links, families: families(model), devices, selection };
+  const picture = { graph, links, families: families(model), devices, selection, marked: markedBoxes(model) };
   return toSvg(scene(picture, layoutTree(root, new LayoutMemory()), null, theme));
 }
 
@@ -32,6 +37,19 @@ test("the classifier, open and dark, one scope selected", () => {
   matchSnapshot("mlp-open-dark", "svg", svg(mlp(), open, "s:layer2", DARK));
 });
 test("a fan of 30", () => matchSnapshot("star-30", "svg", svg(star(30), [])));
+
+test("what a cell's re-run has changed has a dot, and so has the scope around it; stale operations say so", () => {
+  const g = new GraphBuilder();
+  const x = g.op("Placeholder", "x");
+  const y = g.op("Neg", "s/y", { inputs: [x] });
+  g.op("Exp", "z", { inputs: [y] });
+  const nodes = g.nodes.map((node) => (node.name === "z" ? { ...node, stale: "re-run cell 3" } : node));
+  const dots = (text: string): number => text.split(LIGHT.mark).length - 1;
+  assert.equal(dots(svg(nodes, [])), 0);
+  assert.equal(dots(svg(nodes, [], null, LIGHT, [x, y])), 2);
+  assert.equal(dots(svg(nodes, ["s"], null, LIGHT, [x, y])), 2);
+  assert.ok(svg(nodes, []).includes("stale: Exp"));
+});
 
 test("names that look like markup stay text", () => {
   const g = new GraphBuilder();

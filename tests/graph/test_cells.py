@@ -454,6 +454,25 @@ def test_less_known_of_a_shape_makes_consumers_stale_and_more_does_not(graph, se
         sess.run(y)
 
 
+def test_what_is_fed_has_the_shape_of_the_latest_run(graph, sess):
+    def build(shape):
+        x = fs.placeholder(fs.float32, shape, name="x")
+        return x, fs.reduce_sum(x, name="y")
+
+    with graph.cell("3"):
+        x, y = build([None])
+    with graph.cell("5"):
+        z = fs.reduce_sum(x, name="z")
+    assert sess.run([y, z], {x: [1.0]}) == [1.0, 1.0]
+    assert sess.run(y, {x: [1.0]}) == sess.run(z, {x: [1.0]}) == 1.0
+    with graph.cell("3") as run:
+        build([2])
+    assert run.report.stale == ()
+    for fetch in (y, z, [y, z]):
+        with pytest.raises(fs.errors.InvalidArgumentError, match=r"expected shape \[2\]"):
+            sess.run(fetch, {x: [1.0]})
+
+
 def test_shapes_set_by_hand_do_not_count_as_changes(graph):
     def build():
         x = fs.placeholder(fs.float32, name="x")

@@ -160,3 +160,53 @@ def test_show_prints_a_text_where_there_is_no_notebook(capsys):
     assert "layer" in capsys.readouterr().out
     with pytest.raises(TypeError, match="expected a graph"):
         fs.show(3)
+
+
+def test_a_cell_that_is_run_again_changes_adds_and_removes(graph):
+    feed = Feed(graph)
+
+    def build(again):
+        x = fs.placeholder(fs.float32, [2], name="x")
+        fs.tanh(x, name="y") if again else fs.exp(x, name="y")
+        fs.constant(1.0, name="new" if again else "old")
+
+    with graph.cell("3"):
+        build(False)
+    with graph.cell("5"):
+        z = graph.get_tensor_by_name("old:0") + 1.0
+    told = {n.name: n for n in feed.snapshot(0.0).graph.added}
+    with graph.cell("3"):
+        build(True)
+        meanwhile = feed.tick(0.5).graph
+        assert meanwhile.removed == (), "what is gone is known at the end"
+    change = feed.tick(1.0).graph
+    by_name = {n.name: n for n in (*meanwhile.changed, *change.changed)}
+    assert (by_name["y"].id, by_name["y"].type) == (told["y"].id, "Tanh")
+    assert "re-run cell 5" in by_name["add"].stale
+    assert change.removed == (told["old"].id,)
+    new = graph.get_operation_by_name("new").id
+    assert change.marked == tuple(sorted((told["y"].id, new)))
+    assert {n.name for n in feed.snapshot(2.0).graph.added} == {"x", "y", "new", "add/y", "add"}
+    assert feed.describe().graph.marked == change.marked
+    with graph.cell("3"):
+        build(True)
+    again = feed.tick(3.0).graph
+    assert (again.added, again.removed, again.marked) == ((), (), ())
+    assert z.op.stale is not None
+
+
+def test_a_run_that_is_taken_back_leaves_no_trace(graph):
+    feed = Feed(graph)
+    with graph.cell("3"):
+        fs.constant(1.0, name="x")
+    before = feed.snapshot(0.0).graph.added
+    with pytest.raises(ZeroDivisionError), graph.cell("3"):  # noqa: PT012
+        fs.constant(2.0, name="x")
+        fs.constant(2.0, name="y")
+        added = feed.tick(1.0).graph.added
+        raise ZeroDivisionError
+    change = feed.tick(2.0).graph
+    assert [n.name for n in added] == ["y"]
+    assert change.removed == (added[0].id,)
+    assert [(n.id, n.attributes) for n in change.changed] == [(before[0].id, before[0].attributes)]
+    assert change.marked == ()

@@ -251,7 +251,7 @@ class Graph(WrittenForms):
         """Returns the operations that were edited after the first `count` edits."""
         refs = [ref for ref in self._edited[count:] if ref is not None]
         found = [op for ref in refs if (op := ref()) is not None]
-        return found if self.run is None else [op for op in found if self.run.has_changed(op)]
+        return found if self.run is None else [op for op in found if self.run.is_edited(op)]
 
     def forget_edits(self, places: list[int], true: set[Operation]) -> None:
         """Takes back the edits at these places, but for those of operations in `true`."""

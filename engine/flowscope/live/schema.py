@@ -1,6 +1,6 @@
 """The messages between the engine and a view, as data.
 
-One protocol, version 0: after `Connect` the kernel answers with one `Snapshot`, then with numbered
+One protocol, version 1: after `Connect` the kernel answers with one `Snapshot`, then with numbered
 `Delta`s; a view that sees a gap in `seq` asks again with `Connect`. A view sends `Command`s; each
 is answered with one `Reply`. The TypeScript types of the front end are generated from these classes
 (`flowscope.live.typescript`), so both sides read the same page.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-PROTOCOL = 0
+PROTOCOL = 1
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Origin:
 class Node:
     """One operation of the graph. Its scopes are the "/"-separated parts of its name."""
 
-    #: Position in the graph, never used twice.
+    #: Number in the graph, never used twice.
     id: int
     name: str
     #: Op type, e.g. "MatMul".
@@ -62,17 +62,25 @@ class Node:
     #: One sentence from the op's docstring.
     summary: str
     origin: Origin | None
+    #: Why it cannot be used since a cell was run again, and what to do; None if it can.
+    stale: str | None = None
 
 
 @dataclass(frozen=True)
 class GraphChange:
-    """Operations that came since the message before (all of them in a snapshot)."""
+    """What became of operations since the message before (a snapshot has all of them)."""
 
     #: Grows with every change of the graph.
     version: int
     added: tuple[Node, ...]
     #: Ids of operations whose `placed` became known, with the device.
     placed: tuple[tuple[int, str], ...]
+    #: Operations that were told before and are others now: a notebook cell was run again.
+    changed: tuple[Node, ...] = ()
+    #: Ids of operations that are gone.
+    removed: tuple[int, ...] = ()
+    #: Ids of all operations that the latest re-run of a cell has changed or added.
+    marked: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

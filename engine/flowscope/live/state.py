@@ -28,6 +28,7 @@ def node_of(op: Operation, placed: str | None) -> Node:
         placed=placed,
         summary=(type(definition).__doc__ or "").strip().partition("\n")[0],
         origin=_origin(op),
+        stale=None if op.stale is None else op.graph.cells.refusal(op).message,
     )
 
 
@@ -52,9 +53,11 @@ class GraphWatcher:
     """Knows what of a graph was told, and what is new."""
 
     def __init__(self) -> None:
-        self._count = 0
+        self._told: set[int] = set()
+        self._edits = 0
         self._version = -1
         self._placed: dict[int, str] = {}
+        self._marked: tuple[int, ...] = ()
 
     def is_behind(self, graph: Graph, placements: dict[int, str]) -> bool:
         """Whether there may be something new."""
@@ -69,14 +72,49 @@ class GraphWatcher:
         """
         if not self.is_behind(graph, placements):
             return None
-        version, fresh_ops = graph.version, graph.operations_since(self._count)
-        added = tuple(node_of(op, placements.get(op.id)) for op in fresh_ops)
+        version = graph.version
+        present, removed = self._look(graph)
+        added = tuple([_node(op, placements) for op in present if op.id not in self._told])
         told = {n.id for n in added}
+        changed = self._changed(graph, placements, told)
         fresh = {i: d for i, d in list(placements.items()) if self._placed.get(i) != d}
-        placed = tuple((i, d) for i, d in fresh.items() if i not in told)
-        self._count, self._version = self._count + len(added), version
+        seen = told | {n.id for n in changed}
+        placed = tuple((i, d) for i, d in fresh.items() if i in self._told and i not in seen)
+        marked = tuple(sorted(graph.cells.marked & (self._told | told)))
+        is_news = added or changed or removed or placed or marked != self._marked
+        self._told = (self._told | told) - set(removed)
+        self._version, self._marked = version, marked
         self._placed.update(fresh)
-        return GraphChange(version=version, added=added, placed=placed) if added or placed else None
+        if not is_news:
+            return None
+        return GraphChange(version, added, placed, changed, removed, marked)
+
+    def _look(self, graph: Graph) -> tuple[list[Operation], tuple[int, ...]]:
+        """Returns the operations, and the ids of those that are there no more.
+
+        While a cell is run again, those that it has not made again yet are not listed: what is
+        gone is known at its end.
+        """
+        runs = [graph.run]
+        present = graph.get_operations()
+        runs.append(graph.run)
+        if any(run is not None and run.is_again for run in runs):
+            return present, ()
+        return present, tuple(sorted(self._told - {op.id for op in present}))
+
+    def _changed(
+        self, graph: Graph, placements: dict[int, str], added: set[int]
+    ) -> tuple[Node, ...]:
+        edits = graph.edits
+        edited = {op.id: op for op in graph.edited_since(self._edits)}
+        self._edits = edits
+        gone = {op.id for op in edited.values() if op.stale and op.stale.kind == "gone"}
+        known = self._told - added - gone
+        return tuple([_node(op, placements) for i, op in edited.items() if i in known])
+
+
+def _node(op: Operation, placements: dict[int, str]) -> Node:
+    return node_of(op, placements.get(op.id))
 
 
 class Meter:

@@ -48,6 +48,7 @@ function opFacts(model: GraphModel, node: Node): Facts {
     { title: "Device", facts: deviceFacts(node) },
     { title: "Attributes", facts: Object.entries(node.attributes).map(([name, value]) => ({ name, value })) },
     { title: "Made at", facts: originFacts(node.origin) },
+    { title: "Since a cell was run again", facts: rerunFacts(model, node) },
   ];
   return { kind: node.type, name: node.name, summary: node.summary, sections: sections.filter((s) => s.facts.length > 0) };
 }
@@ -69,6 +70,13 @@ function deviceFacts(node: Node): Fact[] {
   return [
     { name: "asked for", value: node.device || "none" },
     { name: "placed on", value: node.placed ?? "not yet run" },
+  ];
+}
+
+function rerunFacts(model: GraphModel, node: Node): Fact[] {
+  return [
+    ...(model.marked.has(node.id) ? [{ name: "changed", value: "by the latest re-run" }] : []),
+    ...(node.stale ? [{ name: "stale", value: node.stale }] : []),
   ];
 }
 

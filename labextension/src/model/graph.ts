@@ -18,6 +18,7 @@ export class GraphModel {
   protocol = 0;
   #nodes = new Map<number, Node>();
   #tree = new ScopeTree();
+  #marked: ReadonlySet<number> = new Set();
   #consumers: Map<number, number[]> | null = null;
   #version = 0;
 
@@ -27,6 +28,11 @@ export class GraphModel {
 
   get tree(): ScopeTree {
     return this.#tree;
+  }
+
+  /** Operations that the latest re-run of a cell has changed or added. */
+  get marked(): ReadonlySet<number> {
+    return this.#marked;
   }
 
   /** Grows with every change of operations or placements, on this side. */
@@ -58,6 +64,8 @@ export class GraphModel {
   }
 
   #merge(change: GraphChange): void {
+    this.#remove(change.removed);
+    for (const node of change.changed) if (this.#nodes.has(node.id)) this.#nodes.set(node.id, node);
     for (const node of change.added) {
       if (this.#nodes.has(node.id)) continue;
       this.#nodes.set(node.id, node);
@@ -67,8 +75,17 @@ export class GraphModel {
       const node = this.#nodes.get(id);
       if (node) this.#nodes.set(id, { ...node, placed });
     }
+    this.#marked = new Set(change.marked);
     this.#consumers = null;
     this.#version += 1;
+  }
+
+  /** Operations leave seldom: the tree is made anew then, and scopes that are empty are gone. */
+  #remove(ids: readonly number[]): void {
+    if (ids.length === 0) return;
+    for (const id of ids) this.#nodes.delete(id);
+    this.#tree = new ScopeTree();
+    for (const node of this.#nodes.values()) this.#tree.add(node);
   }
 }
 

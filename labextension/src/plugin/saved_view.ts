@@ -4,6 +4,9 @@ import type { Snapshot } from "../wire/messages.js";
 export const MIME_TYPE = "application/vnd.flowscope.view+json";
 export const WIDGET_MIME_TYPE = "application/vnd.jupyter.widget-view+json";
 
+/** What a snapshot of an older version may lack. */
+const NO_CHANGE = { placed: [], changed: [], removed: [], marked: [] } as const;
+
 export interface SavedView {
   /** The widget's model in the kernel, "" for none. */
   readonly modelId: string;
@@ -17,7 +20,7 @@ export function readSavedView(data: unknown): SavedView {
   const text = (name: string): string => (typeof record[name] === "string" ? record[name] : "");
   return {
     modelId: text("model_id"), svg: text("svg"), text: text("text"),
-    snapshot: isSnapshot(record.snapshot) ? record.snapshot : null,
+    snapshot: isSnapshot(record.snapshot) ? whole(record.snapshot) : null,
   };
 }
 
@@ -25,6 +28,10 @@ function isSnapshot(value: unknown): value is Snapshot {
   if (typeof value !== "object" || value === null) return false;
   const { kind, graph } = value as { kind?: unknown; graph?: { added?: unknown } | null };
   return kind === "snapshot" && Array.isArray(graph?.added) && graph.added.length > 0;
+}
+
+function whole(snapshot: Snapshot): Snapshot {
+  return { ...snapshot, graph: { ...NO_CHANGE, ...snapshot.graph } };
 }
 
 /** A picture as an address: in an image nothing of it can run. */

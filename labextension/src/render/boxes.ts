@@ -9,6 +9,8 @@ import { deviceColor, tint, type Theme } from "./theme.js";
 /** Side of the square with "+" or "-" on a scope. */
 export const TOGGLE_PX = 14;
 
+const DOT_PX = 9;
+
 /** Below this zoom names are no longer legible. */
 const NAME_FROM = 0.4;
 const DETAIL_FROM = 0.55;
@@ -25,16 +27,25 @@ export function opMarks({ box, rect }: Part, picture: Picture, theme: Theme): Ma
   const x = rect.x + rect.w / 2;
   const room = rect.w - 16;
   if (shape === "pill") {
-    return [outline, ...strip(node.placed, rect, shape, picture),
+    return [outline, ...strip(node.placed, rect, shape, picture), ...dot({ box, rect }, picture, theme),
       text(box.id, box.name, x + 4, rect.y + rect.h / 2, room - 8, theme, { size: FONT_PX.type })];
   }
   // The lid of a cylinder takes room above.
   const y = rect.y + rect.h / 2 + (shape === "cylinder" ? 3 : 0);
   return [
-    outline, ...strip(node.placed, rect, shape, picture),
+    outline, ...strip(node.placed, rect, shape, picture), ...dot({ box, rect }, picture, theme),
     text(box.id, box.name, x, y - 7, room, theme, { weight: 600 }),
-    text(box.id, node.type, x, y + 8, room, theme, { size: FONT_PX.type, fill: theme.muted, from: DETAIL_FROM }),
+    text(box.id, node.stale ? `stale: ${node.type}` : node.type, x, y + 8, room, theme, { size: FONT_PX.type, fill: theme.muted, from: DETAIL_FROM }),
   ];
+}
+
+/** A dot on the corner of what the latest re-run of a cell has changed. */
+function dot({ box, rect }: Part, picture: Picture, theme: Theme): Mark[] {
+  if (!picture.marked.has(box.id)) return [];
+  return [{
+    kind: "shape", id: "", shape: "pill", x: rect.x + rect.w - DOT_PX + 2, y: rect.y - 2, w: DOT_PX, h: DOT_PX,
+    r: DOT_PX / 2, fill: theme.mark, stroke: theme.background, width: 1.5,
+  }];
 }
 
 /** A strip at the left edge in the device's colour. */
@@ -61,6 +72,7 @@ export function scopeMarks({ box, rect }: Part, picture: Picture, theme: Theme):
     text(box.id, plural(box.scope?.size ?? 0, "op"), x, y + 8, room, theme,
       { size: FONT_PX.type, fill: theme.muted, anchor: "start", from: DETAIL_FROM }),
     ...toggle(rect, rect.h / 2, "+", theme),
+    ...dot({ box, rect }, picture, theme),
   ];
 }
 

@@ -14,16 +14,18 @@ export interface Theme {
   readonly line: string;
   /** The selection. */
   readonly accent: string;
+  /** The dot on what a re-run of a cell has changed. */
+  readonly mark: string;
 }
 
 export const LIGHT: Theme = {
   isDark: false, font: "system-ui, sans-serif", background: "#ffffff", paper: "#ffffff", folder: "#f1f3f5",
-  text: "#212529", muted: "#5c636a", border: "#868e96", line: "#7b848c", accent: "#0b66c3",
+  text: "#212529", muted: "#5c636a", border: "#868e96", line: "#7b848c", accent: "#0b66c3", mark: "#d9480f",
 };
 
 export const DARK: Theme = {
   isDark: true, font: "system-ui, sans-serif", background: "#111111", paper: "#1d2024", folder: "#292d32",
-  text: "#e9ecef", muted: "#a4adb5", border: "#6c757d", line: "#89939c", accent: "#5ab0ff",
+  text: "#e9ecef", muted: "#a4adb5", border: "#6c757d", line: "#89939c", accent: "#5ab0ff", mark: "#ff922b",
 };
 
 /**

@@ -5,6 +5,7 @@ import type { Positions } from "../layout/types.js";
 import type { Choices } from "../model/choices.js";
 import type { GraphModel } from "../model/graph.js";
 import type { BoxId } from "../model/ids.js";
+import { markedBoxes } from "../model/marked.js";
 import { families } from "../model/structure.js";
 import { visibleGraph } from "../model/visible.js";
 import type { Picture } from "../render/scene.js";
@@ -43,7 +44,8 @@ export class Composer {
       this.#isBusy = false;
       const families = this.#familiesNow();
       const devices = devicesOf(this.#model);
-      this.#show({ graph, links, families, devices, selection: this.#choices.selection }, positions, hold);
+      const marked = markedBoxes(this.#model);
+      this.#show({ graph, links, families, devices, selection: this.#choices.selection, marked }, positions, hold);
       const next = this.#next;
       this.#next = null;
       if (next) this.refresh(next.hold);

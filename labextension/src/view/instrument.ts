@@ -103,12 +103,12 @@ export class Instrument {
     this.runBar.update(this.model);
   }
 
-  #onModel({ graph, fresh }: Change): void {
+  #onModel({ graph }: Change): void {
     this.runBar.update(this.model);
     this.#stage.setRun(this.model.session);
     if (!graph) return;
     this.#choices.begin(this.model.tree);
-    if (fresh) this.#forgetLost();
+    this.#forgetLost();
     this.#stage.element.setAttribute("aria-label", `Graph ${this.model.name}`);
     this.#onSelection();
     this.#refresh();
@@ -137,7 +137,7 @@ export class Instrument {
     if (isSmall && this.#choices.retreat()) return this.#refresh();
     this.#graph = picture.graph;
     this.#stage.show({ ...picture, selection: this.#choices.selection }, positions, hold);
-    this.#outline.update(picture.graph);
+    this.#outline.update(picture.graph, picture.marked);
     if (this.model.nodes.size > 0) this.#root.dataset.ready = "true";
   };
 

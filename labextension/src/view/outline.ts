@@ -22,6 +22,7 @@ export class Outline {
   readonly #items = new Map<BoxId, HTMLElement>();
   readonly #actions: OutlineActions;
   #graph: VisibleGraph | null = null;
+  #marked: ReadonlySet<BoxId> = new Set();
   #current: BoxId | null = null;
 
   constructor(actions: OutlineActions, until: AbortSignal) {
@@ -31,7 +32,8 @@ export class Outline {
     this.#tree.addEventListener("click", (event) => this.#onClick(event), { signal: until });
   }
 
-  update(graph: VisibleGraph): void {
+  update(graph: VisibleGraph, marked: ReadonlySet<BoxId>): void {
+    this.#marked = marked;
     const hadFocus = this.#tree.contains(document.activeElement);
     this.#graph = graph;
     this.#items.clear();
@@ -66,7 +68,10 @@ export class Outline {
     const item = make("li", { role: "treeitem", "aria-level": String(level), "data-box": id, tabindex: "-1", ...OWN_KEYS });
     this.#items.set(id, item);
     if (!box) return item;
-    const detail = box.node ? box.node.type : plural(box.scope?.size ?? 0, "op");
+    const isMarked = this.#marked.has(id);
+    const notes = [...(isMarked ? ["changed"] : []), ...(box.node?.stale ? ["stale"] : [])];
+    const detail = [box.node ? box.node.type : plural(box.scope?.size ?? 0, "op"), ...notes].join(", ");
+    item.classList.toggle("fs-changed", isMarked);
     item.setAttribute("aria-label", `${box.name}, ${detail}`);
     item.append(make("span", { class: "fs-item" }, box.name, " ", make("small", {}, detail)));
     if (!box.scope) return item;

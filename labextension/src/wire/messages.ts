@@ -1,6 +1,6 @@
 // Generated from flowscope.live.schema by flowscope.live.typescript: do not edit.
 
-export const PROTOCOL = 0;
+export const PROTOCOL = 1;
 
 /** One output of an operation. */
 export interface Output {
@@ -29,13 +29,17 @@ export interface Node {
   readonly placed: string | null;
   readonly summary: string;
   readonly origin: Origin | null;
+  readonly stale: string | null;
 }
 
-/** Operations that came since the message before (all of them in a snapshot). */
+/** What became of operations since the message before (a snapshot has all of them). */
 export interface GraphChange {
   readonly version: number;
   readonly added: readonly Node[];
   readonly placed: readonly (readonly [number, string])[];
+  readonly changed: readonly Node[];
+  readonly removed: readonly number[];
+  readonly marked: readonly number[];
 }
 
 /** How far a loop has come that was wrapped in `fs.progress`. */

@@ -252,6 +252,13 @@ class Run:
             and all(before[name] == getattr(op, name) for name in _TELLING)
         )
 
+    def is_edited(self, op: Operation) -> bool:
+        """Whether plans with an operation are stale: it has changed, or what is known around it."""
+        specs = self._specs
+        return self.has_changed(op) or any(
+            t in specs and not same_spec(specs[t], t.spec) for t in (*op.inputs, *op.outputs)
+        )
+
     def follow(self, earlier: Any, later: Any) -> None:
         """Makes two objects that stand for one operation share all they have, from now on."""
         shared = vars(earlier)
@@ -283,7 +290,7 @@ class Run:
                 del graph._by_name[op.name]
         made = {*self._made, *self._kept}
         self._changed = {op for op in self._taken if self.has_changed(op)}
-        graph.forget_edits(self._log, self._changed)
+        graph.forget_edits(self._log, {op for op in self._taken if self.is_edited(op)})
         specs = {t: s for t, s in self._specs.items() if not same_spec(s, t.spec)}
         self._forget_derivations()
         spread = Spread(graph, cell, set(self._made), self._changed | set(gone), specs)

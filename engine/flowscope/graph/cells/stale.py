@@ -71,6 +71,7 @@ class Spread:
         self._specs = specs
         #: Operations that have become stale or fresh.
         self.turned: list[Operation] = []
+        self._inferred_anew: set[Operation] = set()
 
     def run(self) -> None:
         """Marks operations as stale or fresh, and infers anew what follows from the changes."""
@@ -141,6 +142,9 @@ class Spread:
         return self._inferred(op) if renewed else ""
 
     def _inferred(self, op: Operation) -> str:
+        if op not in self._inferred_anew:
+            self._inferred_anew.add(op)
+            self._graph.edited(op)  # what is known of its inputs is part of its plans
         try:
             specs = op.definition.infer(*[t.spec for t in op.inputs])
         except OpError as e:
