@@ -2,113 +2,27 @@
 # fmt: off
 """The table: one row per way to call an op function, with its NumPy reference.
 
-The tests in test_rows.py drive every row. A row says what differs from the usual.
+The tests in test_rows.py drive every row. A row says what differs from the usual. Files beside this
+one named `rows_<topic>.py` hold the rows of a topic each, as `ROWS`; they are joined at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from row_tools import B, C, F, H, I, In, Row, Table, like, vec
 
 import flowscope as fs
 from flowscope.ops import activations, broadcasting, elementwise, padding, selection
 from flowscope.ops.build import apply
 
-F = ("float32", "float64")
-H = ("float16", *F)
-I = ("int8", "uint8", "int32", "int64")
-C = ("complex64", "complex128")
-B = ("bool",)
+__all__ = ["ROWS", "Row"]
 
-
-@dataclass(frozen=True)
-class In:
-    """An input: random numbers of a shape in a range, or a value as it is."""
-
-    shape: tuple[int, ...] = (2, 3)
-    low: float = -2
-    high: float = 2
-    #: Its own dtype, whatever the row's.
-    dtype: str | None = None
-    value: Any = None
-
-    def make(self, rng: Any, dtype: str, shape: tuple[int, ...] | None = None) -> Any:
-        dtype = self.dtype or dtype
-        shape = self.shape if shape is None else shape
-        if self.value is not None:
-            out = np.array(self.value, dtype)
-        elif dtype == "bool":
-            out = np.array(rng.random(shape) < 0.5)
-        elif np.dtype(dtype).kind in "iu":
-            low = max(self.low, 0) if dtype.startswith("u") else self.low
-            out = np.array(rng.integers(int(np.ceil(low)), int(self.high) + 1, shape), dtype)
-        elif np.dtype(dtype).kind == "c":
-            re, im = (rng.uniform(self.low, self.high, shape) for _ in range(2))
-            out = np.array(re + 1j * im, dtype)
-        else:
-            out = np.array(rng.uniform(self.low, self.high, shape), dtype)
-        return out if out.ndim else out[()]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One call.
-
-    Attributes:
-        call: Function of tensors that returns a tensor, or a list of them.
-        reference: The same of arrays.
-        order: Up to which order gradients are compared with differences.
-        elementwise: Whether it takes inputs of any shapes that can be broadcast.
-        rank: Whether it needs to know its inputs' ranks; `static`: their shapes.
-        dynamic: Whether its output's shape depends on values.
-    """
-
-    name: str
-    call: Callable[..., Any]
-    reference: Callable[..., Any]
-    inputs: tuple[In, ...]
-    dtypes: tuple[str, ...] = F
-    order: int = 2
-    elementwise: bool = False
-    rank: bool = False
-    static: bool = False
-    dynamic: bool = False
-    rtol: float | None = None
-    extra: dict[str, Any] = field(default_factory=dict)
-
-
-ROWS: list[Row] = []
-
-
-def row(name: str, call: Any, reference: Any, *inputs: In, **options: Any) -> None:
-    ROWS.append(Row(name, call, reference, inputs, **options))
-
-
-def unary(name: str, call: Any, reference: Any, low: float = -2, high: float = 2, **options: Any) -> None:
-    row(name, call, reference, In(low=low, high=high), elementwise=True, **options)
-
-
-def binary(name: str, call: Any, reference: Any, low: float = -2, high: float = 2, **options: Any) -> None:
-    one = In(low=low, high=high)
-    row(name, call, reference, one, one, elementwise=True, **options)
-
-
-def like(f: Any) -> Any:
-    """The reference in float64, rounded to the input's dtype."""
-
-    def reference(*xs: Any) -> Any:
-        wide = [np.asarray(x, np.complex128 if np.iscomplexobj(x) else np.float64) for x in xs]
-        return np.asarray(f(*wide)).astype(xs[0].dtype)
-
-    return reference
-
-
-def vec(*value: int, dtype: str = "int32") -> In:
-    return In(value=list(value), dtype=dtype)
-
+ROWS = Table()
+row, unary, binary = ROWS.row, ROWS.unary, ROWS.binary
 
 # -- elementwise ----------------------------------------------------------------------------------
 
@@ -480,3 +394,6 @@ row("operators_int", lambda x, y: (x // y) + (x % y) + 7 // y, lambda x, y: x //
 row("operators_bool", lambda x, y: (x & y) | ~x ^ y, lambda x, y: (x & y) | ~x ^ y, In(), In(), dtypes=B, order=0)
 row("operators_order", lambda x, y: (x < y) & (x <= y) | (x > y) & (y >= 0), lambda x, y: (x < y) | (x > y) & (y >= 0), In(), In(), order=0)
 row("matmul_operator", lambda x, y: x @ y, np.matmul, In(), In((3, 2)))
+
+for _topic in sorted(Path(__file__).parent.glob("rows_*.py")):
+    ROWS += import_module(_topic.stem).ROWS

@@ -1,0 +1,104 @@
+# ruff: noqa: E501
+# fmt: off
+"""What a row of the ops' table is; the tables are `op_rows.py` and the files `rows_<topic>.py`.
+
+A file of a topic makes `ROWS = Table()` and adds to it; `op_rows.py` joins all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+F = ("float32", "float64")
+H = ("float16", *F)
+I = ("int8", "uint8", "int32", "int64")
+C = ("complex64", "complex128")
+B = ("bool",)
+
+
+@dataclass(frozen=True)
+class In:
+    """An input: random numbers of a shape in a range, or a value as it is."""
+
+    shape: tuple[int, ...] = (2, 3)
+    low: float = -2
+    high: float = 2
+    #: Its own dtype, whatever the row's.
+    dtype: str | None = None
+    value: Any = None
+
+    def make(self, rng: Any, dtype: str, shape: tuple[int, ...] | None = None) -> Any:
+        dtype = self.dtype or dtype
+        shape = self.shape if shape is None else shape
+        if self.value is not None:
+            out = np.array(self.value, dtype)
+        elif dtype == "bool":
+            out = np.array(rng.random(shape) < 0.5)
+        elif np.dtype(dtype).kind in "iu":
+            low = max(self.low, 0) if dtype.startswith("u") else self.low
+            out = np.array(rng.integers(int(np.ceil(low)), int(self.high) + 1, shape), dtype)
+        elif np.dtype(dtype).kind == "c":
+            re, im = (rng.uniform(self.low, self.high, shape) for _ in range(2))
+            out = np.array(re + 1j * im, dtype)
+        else:
+            out = np.array(rng.uniform(self.low, self.high, shape), dtype)
+        return out if out.ndim else out[()]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One call.
+
+    Attributes:
+        call: Function of tensors that returns a tensor, or a list of them.
+        reference: The same of arrays.
+        order: Up to which order gradients are compared with differences.
+        elementwise: Whether it takes inputs of any shapes that can be broadcast.
+        rank: Whether it needs to know its inputs' ranks; `static`: their shapes.
+        dynamic: Whether its output's shape depends on values.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    reference: Callable[..., Any]
+    inputs: tuple[In, ...]
+    dtypes: tuple[str, ...] = F
+    order: int = 2
+    elementwise: bool = False
+    rank: bool = False
+    static: bool = False
+    dynamic: bool = False
+    rtol: float | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class Table(list[Row]):
+    """Rows, and short ways to add one."""
+
+    def row(self, name: str, call: Any, reference: Any, *inputs: In, **options: Any) -> None:
+        self.append(Row(name, call, reference, inputs, **options))
+
+    def unary(self, name: str, call: Any, reference: Any, low: float = -2, high: float = 2, **options: Any) -> None:
+        self.row(name, call, reference, In(low=low, high=high), elementwise=True, **options)
+
+    def binary(self, name: str, call: Any, reference: Any, low: float = -2, high: float = 2, **options: Any) -> None:
+        one = In(low=low, high=high)
+        self.row(name, call, reference, one, one, elementwise=True, **options)
+
+
+def like(f: Any) -> Any:
+    """The reference in float64, rounded to the input's dtype."""
+
+    def reference(*xs: Any) -> Any:
+        wide = [np.asarray(x, np.complex128 if np.iscomplexobj(x) else np.float64) for x in xs]
+        return np.asarray(f(*wide)).astype(xs[0].dtype)
+
+    return reference
+
+
+def vec(*value: int, dtype: str = "int32") -> In:
+    return In(value=list(value), dtype=dtype)
