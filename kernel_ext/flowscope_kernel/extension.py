@@ -55,7 +55,7 @@ class Extension:
         # Code that a cell runs as a cell has no identity: it belongs to the cell that runs it.
         if identity is not None:
             self._building = info
-            cells.notebook.begin(identity, str(self._shell.execution_count))
+            cells.notebook.begin(identity)
 
     def _after_cell(self, result: Any) -> None:
         if self._building is _LOADING or self._building is getattr(result, "info", None):
@@ -68,7 +68,9 @@ class Extension:
         if self._building is None:
             return
         self._building = None
-        for report in cells.notebook.end(result.error_before_exec or result.error_in_exec):
+        error = result.error_before_exec or result.error_in_exec
+        number = None if result.execution_count is None else str(result.execution_count)
+        for report in cells.notebook.end(error, number):
             sys.stdout.write(f"{report}\n")
 
     def _show_error(

@@ -768,7 +768,7 @@ def test_deleting_and_forgetting_a_cell(graph, sess):
 def test_forgetting_waits_until_the_running_cell_has_ended(graph):
     with graph.cell("id-5", "3"):
         fs.constant(1.0, name="x")
-    notebook.begin("id-6", "4")
+    notebook.begin("id-6")
     assert fs.forget_cell("id-5") == []
     assert names(graph) == ["x"]
     (report,) = notebook.end()

@@ -15,6 +15,8 @@ class Notebook:
 
     def __init__(self, client):
         self.client = client
+        #: The number in front of the latest cell.
+        self.last = 0
 
     def run(self, source, cell=None):
         """Runs a cell; returns (text printed or shown, error output or None)."""
@@ -38,6 +40,8 @@ class Notebook:
             content = got["content"]
             if got["msg_type"] == "stream":
                 texts.append(content["text"])
+            elif got["msg_type"] == "execute_input":
+                self.last = content["execution_count"]
             elif got["msg_type"] == "error":
                 error = content
             elif got["msg_type"] == "status" and content["execution_state"] == "idle":
@@ -55,7 +59,7 @@ class Notebook:
 
     def number(self):
         """Returns the number of the cell that runs next."""
-        return self.ask("get_ipython().execution_count") + 1
+        return self.last + 1
 
 
 @pytest.fixture(scope="module")

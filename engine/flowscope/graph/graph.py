@@ -564,7 +564,7 @@ class Graph(WrittenForms):
             identity: Tells the cell apart.
             label: What messages call it; the identity by default.
         """
-        run = self.cells.begin(identity, str(identity) if label is None else label)
+        run = self.cells.begin(identity, label)
         try:
             yield run
         except BaseException:

@@ -46,15 +46,16 @@ class Cells:
 
     # -- runs -----------------------------------------------------------------------------------
 
-    def begin(self, identity: Hashable, label: str) -> Run:
-        """Starts a run of a cell."""
+    def begin(self, identity: Hashable, label: str | None = None) -> Run:
+        """Starts a run of a cell; without a label it keeps the one that it has."""
         graph = self._graph
         if graph.run is not None:
             raise GraphError(f"{graph.run.cell} is being built: a cell cannot stand in another")
         cell = self._cells.get(identity)
         if cell is None:
-            cell = Cell(identity, label, self._new_position())
-        cell.label = label
+            cell = Cell(identity, str(identity), self._new_position())
+        if label is not None:
+            cell.label = label
         graph._next_order = cell.position * PLACES
         graph.run = Run(graph, cell)
         return graph.run

@@ -24,7 +24,7 @@ class Notebook:
 
     def __init__(self) -> None:
         self._graphs: weakref.WeakSet[Graph] = weakref.WeakSet()
-        self._running: tuple[Hashable, str] | None = None
+        self._running: Hashable | None = None
         self._runs: list[tuple[Run, Graph, list[object]]] = []
         self._has_new_graph = False
         self._forgotten: list[Hashable] = []
@@ -36,16 +36,15 @@ class Notebook:
             self._has_new_graph = True
             self._start(graph)
 
-    def begin(self, identity: Hashable, label: str | None = None) -> None:
+    def begin(self, identity: Hashable) -> None:
         """A cell starts to run. What ran before has ended.
 
         Args:
             identity: Tells the cell apart, and stays when it is edited and run again.
-            label: What people call it; its identity by default.
         """
         if self._running is not None:
             self.end()
-        self._running = (identity, str(identity) if label is None else label)
+        self._running = identity
         self._has_new_graph = False
         for graph in list(self._graphs):
             self._start(graph)
@@ -53,17 +52,19 @@ class Notebook:
     def _start(self, graph: Graph) -> None:
         assert self._running is not None
         if not graph.finalized and graph.run is None:
-            identity, label = self._running
-            run = graph.cells.begin(identity, label)
+            run = graph.cells.begin(self._running)
             self._runs.append((run, graph, [f(graph) for f in steps_of]))
 
-    def end(self, error: BaseException | None = None) -> list[CellReport]:
+    def end(self, error: BaseException | None = None, label: str | None = None) -> list[CellReport]:
         """The cell has ended; returns what is news about the graphs, per graph.
 
         Args:
             error: What it raised, None if nothing.
+            label: What people call it from now on: the number that it has got.
         """
         runs, self._runs, self._running = self._runs, [], None
+        for run, *_ in runs if label is not None else ():
+            run.cell.label = str(label)
         # What is built in another graph now is not missing in this one.
         moves = self._has_new_graph or any(run.has_built for run, *_ in runs)
         reports = [self._end(run, graph, steps, error, moves) for run, graph, steps in runs]
@@ -103,7 +104,7 @@ class Notebook:
         for graph in list(self._graphs):
             found = graph.cells.find(cell)
             if found is not None and graph.run is None:
-                run = graph.cells.begin(found.identity, found.label)
+                run = graph.cells.begin(found.identity)
                 reports.append(graph.cells.end(run, "whole"))
         return reports
 
