@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from importlib import import_module
 from typing import Any
 
 from flowscope.errors import UnavailableError
+from flowscope.ops.scipy_modules import finders
 from flowscope.runtime.devices import Device, Memory, on_host
 
 _INSTALL = "`pip install cupy-cuda12x` (or cupy-cuda13x) installs it"
@@ -64,5 +66,12 @@ def gpus() -> list[CupyGpu]:
         raise UnavailableError(f"CuPy finds no GPU: {e}") from e
     return [CupyGpu(i, cupy) for i in range(count)]
 
+
+def _scipy(xp: Any, part: str) -> Any:
+    """Returns what stands for SciPy's module on GPUs; see `flowscope.ops.scipy_modules`."""
+    return import_module(f"cupyx.scipy.{part}") if xp.__name__ == "cupy" else None
+
+
+finders.append(_scipy)
 
 __all__ = ["CupyGpu", "gpus"]

@@ -10,10 +10,12 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from flowscope.ops.scipy_modules import finders
 from flowscope.runtime.devices import Device, Memory, on_host
 
 #: NumPy's functions that CuPy 14 has not, as far as a kernel might use them.
@@ -234,3 +236,13 @@ class FakeGpu(Device):
         if isinstance(value, types.BuiltinMethodType):
             return _Function(value, self)
         return value
+
+
+def _scipy(xp: Any, part: str) -> Any:
+    """Returns SciPy's module for arrays of a fake device; see `flowscope.ops.scipy_modules`."""
+    if not isinstance(xp, FakeModule):
+        return None
+    return FakeModule(import_module(f"scipy.{part}"), xp._device)
+
+
+finders.append(_scipy)
