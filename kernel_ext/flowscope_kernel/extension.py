@@ -31,7 +31,7 @@ class Extension:
         self._shell.events.register("pre_run_cell", self._before_cell)
         self._shell.events.register("post_run_cell", self._after_cell)
         self._shell.set_custom_exc((OpError,), self._show_error)
-        parent = getattr(self._shell, "get_parent", dict)() or {}
+        parent: dict[str, Any] = getattr(self._shell, "get_parent", dict)() or {}
         self._begin(parent.get("metadata", {}).get("cellId"), _LOADING)
 
     def unload(self) -> None:

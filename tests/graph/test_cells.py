@@ -295,6 +295,26 @@ def test_slots_follow_their_variables(graph, sess):
     sess.run(train, {x: ROW})
 
 
+def test_an_optimizer_finds_its_slots_by_the_variable_not_the_object(graph, sess):
+    optimizer = fs.train.MomentumOptimizer(0.1, 0.9)
+    with graph.cell("a"):
+        v = fs.Variable(1.0, name="v")
+    with graph.cell("b"):
+        optimizer.minimize(fs.square(v))
+    with graph.cell("a"):
+        again = fs.Variable(1.0, name="v")
+    assert again == v
+    assert {v: 1}[again] == 1
+    assert again != fs.Variable(1.0)
+    assert optimizer.get_slot(again, "momentum") is optimizer.get_slot(v, "momentum") is not None
+    with graph.cell("c"):
+        train = optimizer.minimize(fs.square(again))
+    assert [u.op.name for u in fs.global_variables()] == ["v", "v/Momentum", "Variable"]
+    sess.run(fs.global_variables_initializer())
+    sess.run(train)
+    assert sess.run(v) == pytest.approx(0.8)
+
+
 def test_an_update_stays_one_group(graph):
     def groups():
         return {op.name: getattr(op.definition, "group", None) for op in graph.get_operations()}

@@ -208,6 +208,13 @@ class Variable(Convertible):
         """Returns the value as an array."""
         return self._snapshot.eval(session=session)
 
+    def __eq__(self, other: object) -> bool:
+        # The cell that made it was run again: then another object stands for the same variable.
+        return self is other or (isinstance(other, Variable) and self.handle is other.handle)
+
+    def __hash__(self) -> int:
+        return hash(self.handle)
+
     def ref(self) -> Variable:
         """Returns something hashable that stands for it: itself."""
         return self

@@ -12,7 +12,7 @@ from flowscope.graph.operation import Operation
 
 def blocks_of(definition: Op) -> Iterator[Any]:
     """Yields the blocks of the functions among an op's attributes."""
-    for field in dataclasses.fields(definition):  # type: ignore[arg-type]
+    for field in dataclasses.fields(definition):
         value = getattr(definition, field.name)
         for one in value if isinstance(value, tuple) else (value,):
             block = getattr(one, "block", None)
@@ -30,8 +30,7 @@ def same_definition(a: Op, b: Op) -> bool:
     if not mine or len(mine) != len(theirs):
         return False
     return all(_same_block(x, y) for x, y in zip(mine, theirs, strict=True)) and all(
-        _same_attribute(getattr(a, f.name), getattr(b, f.name))
-        for f in dataclasses.fields(a)  # type: ignore[arg-type]
+        _same_attribute(getattr(a, f.name), getattr(b, f.name)) for f in dataclasses.fields(a)
     )
 
 

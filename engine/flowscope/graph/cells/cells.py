@@ -83,12 +83,11 @@ class Cells:
         return report
 
     def _keep(self, cell: Cell) -> None:
-        known = (self._cells, cell.identity), (self._positions, cell.position)
-        for table, key in known:
-            if cell.has_content:
-                table[key] = cell  # type: ignore[index]
-            else:
-                table.pop(key, None)  # type: ignore[attr-defined]
+        if cell.has_content:
+            self._cells[cell.identity] = self._positions[cell.position] = cell
+        else:
+            self._cells.pop(cell.identity, None)
+            self._positions.pop(cell.position, None)
 
     def _new_position(self) -> int:
         self._last_position += 1
