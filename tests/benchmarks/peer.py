@@ -107,8 +107,8 @@ class Build:
 class Train:
     """A training step of a perceptron, 784-256-256-10 with batches of 128; fetches nothing."""
 
-    def __init__(self, fs: Any, optimizer: str) -> None:
-        """Builds the graph and warms up."""
+    def __init__(self, fs: Any, optimizer: str, threads: int = 0) -> None:
+        """Builds the graph and warms up; with 0 threads each library chooses its own number."""
         import numpy as np
 
         rng = np.random.default_rng(0)
@@ -127,7 +127,8 @@ class Train:
             x: rng.random((128, 784), np.float32),
             labels: rng.integers(0, 10, 128).astype(np.int32),
         }
-        self.session = fs.Session(graph=graph)
+        config = fs.ConfigProto(intra_op_parallelism_threads=threads)
+        self.session = fs.Session(graph=graph, config=config)
         self.session.run(init)
         self.count = max(1, int(3 * BATCH_S / self.seconds(warm_up(self.run))))
 

@@ -65,6 +65,10 @@ class Session:
         self.graph = graph if graph is not None else default.get_default_graph()
         self.config = config or ConfigProto()
         self.devices: tuple[Device, ...] = local_devices(self.config)
+        if self.config.intra_op_parallelism_threads:
+            from flowscope.runtime import blas  # at need: it looks at all loaded libraries
+
+            blas.limit_threads(self.config.intra_op_parallelism_threads)
         self.gate = Gate()
         self.steps = 0
         self.busy_ns = 0
