@@ -31,8 +31,11 @@ from flowscope.autodiff.gradients import (
 from flowscope.autodiff.hessians import *
 from flowscope.autodiff.recompute import *
 from flowscope.autodiff.registry import *
+from flowscope.control.branches import *
 from flowscope.control.function import *
+from flowscope.control.while_loop import *
 from flowscope.errors import (
+    ControlFlowWarning as ControlFlowWarning,
     DeviceWarning as DeviceWarning,
     GraphGrowthWarning as GraphGrowthWarning,
     OpError as OpError,
@@ -71,6 +74,7 @@ from flowscope.graph.dtypes import (
     uint16 as uint16,
     uint32 as uint32,
     uint64 as uint64,
+    variant as variant,
 )
 from flowscope.graph.graph import Graph as Graph
 from flowscope.graph.indexed_slices import *
@@ -99,6 +103,7 @@ from flowscope.live.ipython import (
 from flowscope.live.progress import progress as progress
 from flowscope.live.show import show as show
 from flowscope.ops.arrays import *
+from flowscope.ops.asserts import *
 from flowscope.ops.casting import *
 from flowscope.ops.clipping import *
 from flowscope.ops.elementwise import *

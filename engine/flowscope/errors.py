@@ -232,6 +232,10 @@ class GraphGrowthWarning(UserWarning):
     """A line of the program adds operations to the graph between runs, again and again."""
 
 
+class ControlFlowWarning(UserWarning):
+    """A branch or loop does not do what its text suggests."""
+
+
 class DeviceWarning(UserWarning):
     """A device that was asked for is not there."""
 

@@ -5,6 +5,8 @@ In: tensors ys and xs. Out: a tensor per x. Called by users and by the optimizer
 """
 
 from flowscope.autodiff.gradients import gradients
-from flowscope.control.calls import differentiator
+from flowscope.autodiff.registry import is_differentiable
+from flowscope.control.blocks import differentiable, differentiator
 
 differentiator.append(gradients)
+differentiable.append(is_differentiable)

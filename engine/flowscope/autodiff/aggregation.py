@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 
+from flowscope.control.lists import sum_of_lists
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import int64
+from flowscope.graph.dtypes import int64, variant
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Tensor
 from flowscope.ops.casting import cast
@@ -49,7 +50,8 @@ def summed(parts: Sequence[Cotangent]) -> Cotangent:
     slices = [p for p in parts if isinstance(p, IndexedSlices)]
     if len(slices) == len(parts):
         return _joined(slices)
-    return add_n([convert_to_tensor(p) for p in parts])
+    dense = [convert_to_tensor(p) for p in parts]
+    return sum_of_lists(dense) if dense[0].spec.dtype is variant else add_n(dense)
 
 
 def _joined(parts: Sequence[IndexedSlices]) -> IndexedSlices:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from flowscope import nest
 from flowscope.autodiff.registry import held, is_differentiable
 from flowscope.autodiff.sweep import ancestors
-from flowscope.control.calls import Parameter
+from flowscope.control.blocks import Parameter
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor, holds_tensor
 from flowscope.graph.default import get_default_graph

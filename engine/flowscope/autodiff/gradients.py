@@ -14,7 +14,8 @@ from flowscope.autodiff.aggregation import (
     UnconnectedGradients,
     check_method,
 )
-from flowscope.autodiff.sweep import Sweep, ancestors
+from flowscope.autodiff.blocks import Sweeps
+from flowscope.autodiff.sweep import ancestors
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.graph import Graph
@@ -69,12 +70,9 @@ def gradients(
     graph = x_tensors[0].graph
     _check_graph(graph, (*y_tensors, *x_tensors))
     with graph.name_scope(name), graph.cells.derived_from(lambda: ancestors(y_tensors)):
-        sweep = Sweep(x_tensors, y_tensors, stopped, colocate_gradients_with_ops, gate_gradients)
-        for y, g in zip(y_tensors, _cotangents(y_tensors, grad_ys, sweep), strict=True):
-            if g is not None:
-                sweep.send(y, g)
-        sweep.run()
-        found = [sweep.total(x) for x in x_tensors]
+        sweeps = Sweeps(x_tensors, stopped, colocate_gradients_with_ops, gate_gradients)
+        given = zip(y_tensors, _cotangents(y_tensors, grad_ys, sweeps), strict=True)
+        found = sweeps.run([(y, g) for y, g in given if g is not None])
         if unconnected is UnconnectedGradients.ZERO:
             found = [_zeros(x) if g is None else g for g, x in zip(found, x_tensors, strict=True)]
     return found
@@ -112,7 +110,7 @@ def _unconnected(value: Any) -> UnconnectedGradients:
         ) from None
 
 
-def _cotangents(ys: Sequence[Tensor], given: Any, sweep: Sweep) -> list[Cotangent | None]:
+def _cotangents(ys: Sequence[Tensor], given: Any, sweep: Sweeps) -> list[Cotangent | None]:
     given = [None] * len(ys) if given is None else as_list(given)
     if len(given) != len(ys):
         raise InvalidArgumentError(f"expected {len(ys)} grad_ys, one per y, got {len(given)}")

@@ -19,7 +19,8 @@ from flowscope.autodiff.custom_gradient import HubGradient, custom_gradient, han
 from flowscope.autodiff.gradients import gradients
 from flowscope.autodiff.registry import held
 from flowscope.autodiff.sweep import ancestors
-from flowscope.control.calls import Call, Parameter
+from flowscope.control.blocks import Parameter
+from flowscope.control.calls import Call
 from flowscope.graph.constant import Const, convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Operation, Tensor

@@ -76,7 +76,7 @@ class Sweep:
 
     def beside(self, op: Operation) -> AbstractContextManager[None]:
         """Returns the scope that colocates what is made for an operation, if it shall be."""
-        return op.graph.colocate_with(op, True) if self._colocate else nullcontext()
+        return beside(op, self._colocate)
 
     def run(self) -> None:
         """Visits operations until nothing is left to send."""
@@ -125,6 +125,11 @@ def _as_variables(constants: Sequence[Tensor]) -> Iterator[None]:
             t.spec = spec
 
 
+def beside(op: Operation, colocate: bool) -> AbstractContextManager[None]:
+    """Returns the scope that colocates what is made for an operation, if it shall be."""
+    return op.graph.colocate_with(op, True) if colocate else nullcontext()
+
+
 def _located(error: OpError, op: Operation) -> OpError:
     """Returns the error with the operation, or with the fact that its gradient failed."""
     if error.is_located:
@@ -151,7 +156,8 @@ def _converted(op: Operation, results: Any) -> Cotangents:
 
 
 def _value_spec(t: Tensor) -> Spec:
-    return t.spec.variable or t.spec
+    is_handle = t.spec.dtype is resource and t.spec.variable is not None
+    return t.spec.variable or t.spec if is_handle else t.spec
 
 
 def _check_number(op: Operation, results: Sequence[Any]) -> None:
@@ -211,4 +217,4 @@ def ancestors(
     return found
 
 
-__all__ = ["Cotangents", "Sweep", "ancestors"]
+__all__ = ["Cotangents", "Sweep", "ancestors", "beside"]

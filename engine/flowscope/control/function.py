@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from flowscope import nest
-from flowscope.control.calls import Function, free_name
+from flowscope.control.blocks import Function, free_name, outside
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph
@@ -178,10 +178,10 @@ class TracedFunction:
     def _trace(
         self, graph: Graph, arguments: _Arguments, specs: list[Spec]
     ) -> tuple[Function, Any]:
-        body = Function(graph, free_name(graph, self._name))
+        body = Function(graph, free_name(graph, self._name), graph.block)
         names = [t.name or "x" for t in arguments.tensors]
         inside = [
-            body.add_parameter(s, n.rpartition("/")[2].partition(":")[0])
+            body.add_parameter(outside(s), n.rpartition("/")[2].partition(":")[0])
             for s, n in zip(specs, names, strict=True)
         ]
         values = arguments.with_tensors(inside)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowscope.control.calls import Function
+from flowscope.control.blocks import Function
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
 from flowscope.graph.written.build import function_makers

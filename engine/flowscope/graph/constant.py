@@ -189,7 +189,7 @@ def _default_dtype(found: Any, is_array: bool) -> DType:
 
 def _fits(found: Any, dtype: DType, is_array: bool) -> bool:
     kind = found.dtype.kind
-    if dtype is string or dtype.kind == "r":
+    if dtype is string or dtype.kind in "rv":
         return False
     if dtype.is_bool or kind == "b":
         return bool(dtype.is_bool and kind == "b") or found.size == 0

@@ -22,7 +22,8 @@ class DType:
     def __init__(self, name: str, np_dtype: Any, kind: str) -> None:
         self.name = name
         self._np = np_dtype
-        #: "f" float, "i" signed, "u" unsigned, "c" complex, "b" bool, "s" bytes, "r" resource.
+        #: "f" float, "i" signed, "u" unsigned, "c" complex, "b" bool, "s" bytes, "r" resource, "v"
+        #: variant.
         self.kind = kind
 
     @property
@@ -75,7 +76,7 @@ class DType:
     @property
     def is_numpy_compatible(self) -> bool:
         """Whether arrays of it are NumPy arrays of numbers, bools or bytes."""
-        return self.kind != "r"
+        return self.kind not in "rv"
 
     @property
     def as_datatype_enum(self) -> int:
@@ -85,7 +86,7 @@ class DType:
     @property
     def is_differentiable(self) -> bool:
         """Whether gradients flow through tensors of this type."""
-        return self.kind in "fc"
+        return self.kind in "fcv"
 
     @property
     def size(self) -> int:
@@ -183,6 +184,8 @@ bool_ = DType("bool", np.bool_, "b")
 string = DType("string", np.object_, "s")
 #: A handle to state that outlives a step.
 resource = DType("resource", np.object_, "r")
+#: An immutable value that is no array: a list of tensors' values, say.
+variant = DType("variant", np.object_, "v")
 
 half = float16
 double = float64
@@ -205,6 +208,7 @@ ALL = (
     bool_,
     string,
     resource,
+    variant,
 )
 #: TensorFlow's numbers for its types.
 _NUMBERS = {
@@ -223,6 +227,7 @@ _NUMBERS = {
     "complex128": 18,
     "float16": 19,
     "resource": 20,
+    "variant": 21,
     "uint32": 22,
     "uint64": 23,
 }
@@ -241,7 +246,7 @@ _BY_PYTHON = {
     str: string,
     bytes: string,
 }
-_BY_NUMPY = {d.np_dtype: d for d in ALL if d.kind not in "sr" and d is not bfloat16}
+_BY_NUMPY = {d.np_dtype: d for d in ALL if d.kind not in "srv" and d is not bfloat16}
 
 
 def as_dtype(value: Any) -> DType:

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError, OpError
+from flowscope.graph.block import Block, misplaced
 from flowscope.graph.cells import Cells, Run, notebook
 from flowscope.graph.cells.cell import PLACES
 from flowscope.graph.devices import DeviceSpec
@@ -20,37 +21,6 @@ from flowscope.graph.summary import summary
 from flowscope.graph.written.forms import WrittenForms
 
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
-
-
-class Block:
-    """A list of operations: the graph itself, or the body of a control-flow operation.
-
-    Attributes:
-        parent: The enclosing block, None for the graph's own.
-        owner: The operation whose body it is, None for the graph's own.
-        operations: In order of creation.
-        capture: Returns what stands in the block for a tensor of another; None where that is an
-            error.
-    """
-
-    __slots__ = ("capture", "operations", "owner", "parent")
-
-    def __init__(
-        self,
-        parent: Block | None = None,
-        owner: Operation | None = None,
-        capture: Callable[[Tensor], Tensor] | None = None,
-    ) -> None:
-        self.parent = parent
-        self.owner = owner
-        self.capture = capture
-        self.operations: list[Operation] = []
-
-    def encloses(self, other: Block | None) -> bool:
-        """Whether `other` is this block or lies in it: its operations may then use ours."""
-        while other is not None and other is not self:
-            other = other.parent
-        return other is self
 
 
 class Graph(WrittenForms):
@@ -92,7 +62,7 @@ class Graph(WrittenForms):
         self._gradients: dict[str, str] = {}
         #: State of builders above the graph (variable scopes, ...), by name.
         self.extras: dict[str, Any] = {}
-        #: Functions by name: see `flowscope.control.calls.Function`.
+        #: Functions by name: see `flowscope.control.blocks.Function`.
         self.functions: dict[str, Any] = {}
         #: Cells of a notebook that have built it, and the run of the one that is building it now.
         self.cells = Cells(self)
@@ -130,7 +100,10 @@ class Graph(WrittenForms):
                 if any(t.op.stale is not None for t in inputs):
                     stale = next(t for t in inputs if t.op.stale is not None)
                     raise self.cells.refusal(stale)
-                inputs = self._captured(inputs, origin)
+                if block.hoists and definition.needs_shape_only:
+                    with self.enter_block(t.op.block):
+                        return self.add(definition, inputs, name)
+                inputs = self._captured(inputs, origin, name or definition.type)
                 break
         try:
             specs = definition.infer(*[t.spec for t in inputs])
@@ -179,16 +152,32 @@ class Graph(WrittenForms):
         error = GraphError("the graph is finalized: nothing can be added to it")
         return error.located(op=self._full(name), op_type=kind, **_place(origin))
 
-    def _captured(self, inputs: tuple[Tensor, ...], origin: Origin) -> tuple[Tensor, ...]:
+    def _captured(
+        self, inputs: tuple[Tensor, ...], origin: Origin, name: str
+    ) -> tuple[Tensor, ...]:
         """Returns the inputs, with what stands in the current block for those of other blocks."""
+        try:
+            return tuple([self.here(t) for t in inputs])
+        except GraphError as e:
+            raise e.located(op=self._full(name), op_type=None, **_place(origin)) from None
+
+    def here(self, tensor: Tensor) -> Tensor:
+        """Returns what stands for a tensor in the block that is being built: itself, for most.
+
+        Raises:
+            GraphError: if it stands in a block that does not enclose this one.
+        """
         block = self._block
+        if tensor.op.block is block:
+            return tensor
         if block.capture is None:
-            outside = next(t for t in inputs if t.op.block is not block)
-            raise GraphError(
-                f'"{outside.name}" stands inside a function and cannot be used outside it: '
-                "return it from the function"
-            ).located(op=None, op_type=None, **_place(origin))
-        return tuple([t if t.op.block is block else block.capture(t) for t in inputs])
+            raise misplaced(tensor)
+        return block.capture(tensor)
+
+    @property
+    def block(self) -> Block:
+        """The block that operations are added to."""
+        return self._block
 
     def create_op(
         self,

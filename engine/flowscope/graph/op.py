@@ -53,7 +53,8 @@ class Spec:
         constant: The value as a NumPy array or scalar, where it is known; else None. Read-only.
         dims: For integer vectors that stand for a shape (and integer scalars that stand for a
             dimension, as a tuple of one): what is known of their values; else None.
-        variable: For a `resource` handle: the Spec of the variable's value; else None.
+        variable: For a `resource` handle: the Spec of the variable's value; for a `variant`: the
+            Spec of its elements; else None.
     """
 
     __slots__ = ("constant", "dims", "dtype", "shape", "variable")
@@ -142,6 +143,7 @@ class Op:
         grad_reads: Names of `grad`'s parameters whose *values* the gradient uses ("y" is the
             output; shapes alone do not count).
         passes_slices: Whether `grad` hands on an `IndexedSlices` as it is; others get it dense.
+        needs_shape_only: Whether only the input's shape matters, not its value.
         kernel_inputs: How many inputs the kernel takes, None for all: those behind them matter to
             gradients only and do not run.
         devices: Device types with a kernel.
@@ -159,6 +161,7 @@ class Op:
     views: ClassVar[tuple[int, ...]] = ()
     grad_reads: ClassVar[tuple[str, ...]] = ()
     passes_slices: ClassVar[bool] = False
+    needs_shape_only: ClassVar[bool] = False
     kernel_inputs: ClassVar[int | None] = None
     devices: ClassVar[tuple[str, ...]] = ("CPU", "GPU")
     is_differentiable: ClassVar[bool] = True
@@ -232,7 +235,7 @@ class Op:
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
         """Returns what placement and safepoints estimate: by default one flop per element."""
         sizes = [size_of(s.shape) for s in outputs]
-        moved = [s.nbytes for s in (*inputs, *outputs) if s.dtype.kind not in "rs"]
+        moved = [s.nbytes for s in (*inputs, *outputs) if s.dtype.kind not in "rsv"]
         return Cost(
             None if None in sizes else float(sum(n for n in sizes if n is not None)),
             None if None in moved else float(sum(n for n in moved if n is not None)),

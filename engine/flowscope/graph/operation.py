@@ -13,8 +13,9 @@ from flowscope.graph.overloads import Overloads
 from flowscope.graph.shapes import TensorShape, as_dims, merge_dims, text
 
 if TYPE_CHECKING:
+    from flowscope.graph.block import Block
     from flowscope.graph.cells.stale import Stale
-    from flowscope.graph.graph import Block, Graph
+    from flowscope.graph.graph import Graph
 
 #: How `Tensor.eval` and `Operation.run` run; the runtime fills it with a function
 #: `(fetch, feed_dict, session) -> value`.

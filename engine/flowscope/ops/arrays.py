@@ -93,6 +93,7 @@ class Shape(Op):
 
     out_type: DType = dtypes.int32
     is_differentiable: ClassVar[bool] = False
+    needs_shape_only: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         dims = x.shape
@@ -111,6 +112,7 @@ class Size(Op):
 
     out_type: DType = dtypes.int32
     is_differentiable: ClassVar[bool] = False
+    needs_shape_only: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         n = size_of(x.shape)
@@ -127,6 +129,7 @@ class Rank(Op):
     """The rank of the input."""
 
     is_differentiable: ClassVar[bool] = False
+    needs_shape_only: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         if x.shape is None:
@@ -267,7 +270,7 @@ _RANK, _FILL, _ZEROS_LIKE, _ONES_LIKE, _RANGE = Rank(), Fill(), ZerosLike(), One
 
 def check_fillable(dtype: DType) -> None:
     """Raises DTypeError for handles, which have no zero."""
-    if dtype.kind == "r":
+    if dtype.kind in "rv":
         raise DTypeError(f"expected numbers, bools or strings, got {dtype}")
 
 

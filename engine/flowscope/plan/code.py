@@ -14,13 +14,17 @@ from __future__ import annotations
 import itertools
 import linecache
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from flowscope.graph.op import is_special, kernel_of
+from flowscope.plan.nested import write_cond, write_loop
 from flowscope.plan.passes.regions import Region
-from flowscope.plan.program import Node, Value
+from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.raw import TEMPLATES, Raw, literal, overflow_check, raw_values
 from flowscope.plan.reuse import Reuse, reuse
 
 #: Estimated seconds of work between two safepoints.
@@ -64,11 +68,13 @@ def generate(region: Region, xp: Any, generator: Callable[[Any, int], Any]) -> C
         xp: The array module of the device.
         generator: `generator(run, op_seed)` makes the random generator of one invocation.
     """
-    return _Writer(region, xp, generator).code()
+    return Writer(region, xp, generator).code()
 
 
 def seconds(node: Node) -> float:
     """Returns a first guess of the seconds that one invocation takes."""
+    if node.blocks:
+        return sum((seconds(n) for block in node.blocks for n in block.nodes), _PER_OP_S)
     specs = tuple(v.spec for v in node.outputs)
     inputs = tuple(v.spec for v in node.inputs)
     if all(s.shape == () for s in (*inputs, *specs)):
@@ -79,32 +85,80 @@ def seconds(node: Node) -> float:
     return _PER_OP_S + cost.flops / _FLOPS_PER_S + cost.nbytes / _BYTES_PER_S
 
 
-class _Writer:
-    """Writes one function; each method emits lines."""
+class Frame:
+    """A block that is being written: the region's own nodes, a branch, or a part of a loop.
 
-    def __init__(self, region: Region, xp: Any, generator: Callable[[Any, int], Any]) -> None:
+    Attributes:
+        nodes: The nodes.
+        last_use: Index of the node that reads each value last; the number of nodes for results.
+        own: Values that are made here: their places are free after their last use.
+        reuse: How nodes use dying buffers.
+        unsafe: Positions before which no safepoint may stand.
+        index: The node that is being written.
+        wishes: Places that results shall have, where these are free.
+        is_inner: Whether it is part of a loop: what costs little memory is not cleared there.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        own: Iterable[Value] = (),
+        is_safe: bool = True,
+        is_inner: bool = False,
+    ) -> None:
+        self.nodes = program.nodes
+        self.last_use = _last_uses(program)
+        self.own = {v for n in program.nodes for v in n.outputs} | set(own)
+        self.reuse: dict[Node, Reuse] = {}
+        everywhere = frozenset(range(len(program.nodes) + 1))
+        self.unsafe = unsafe_positions(program.nodes) if is_safe else everywhere
+        self.index = 0
+        self.wishes: dict[Value, str] = {}
+        self.is_inner = is_inner
+
+    def dies(self, value: Value) -> bool:
+        """Whether the node that is being written is the last one to read a value made here."""
+        return value in self.own and self.last_use.get(value) == self.index
+
+
+class Writer:
+    """Writes one function; each method emits lines.
+
+    Attributes:
+        place: Local variable (or global, for constants) of each live value.
+        raw: Which values are Python numbers.
+        converted: Local variables with Python numbers for values whose `place` is NumPy's.
+        frames: The blocks that are being written, from the outermost.
+        iterations: Local variables that count the iterations of the loops around.
+    """
+
+    def __init__(self, region: Region, xp: Any, generator: Callable[..., Any]) -> None:
         self.region = region
         self.namespace: dict[str, Any] = {"xp": xp, "generator": generator, "own": own}
+        self.namespace.update(int32=np.int32, int64=np.int64, float64=np.float64, bool_=np.bool_)
         self.text: list[str] = []
         self.lines: list[Line] = []
-        #: Local variable (or global, for constants) of each live value.
+        self.depth = 1
         self.place: dict[Value, str] = {}
+        self.converted: dict[Value, str] = {}
         self.free: list[str] = []
         self.slots = 0
-        self.last_use = _last_uses(region)
-        self.reuse = reuse(region) if all(device_type(n) == "CPU" for n in region.nodes) else {}
-        self.unsafe = unsafe_positions(region.nodes)
+        self.globals = 0
+        self.work = 0.0
+        self.frames: list[Frame] = []
+        self.iterations: list[str] = []
+        self.program = Program(region.nodes, region.inputs, region.outputs)
+        self.is_on_cpu = all(device_type(n) == "CPU" for n in region.nodes)
+        self.raw = raw_values(self.program) if self.is_on_cpu else Raw()
 
     def code(self) -> Code:
+        """Returns the function."""
         self._head()
-        work = 0.0
-        for i, node in enumerate(self.region.nodes):
-            cost = seconds(node)
-            if work and work + cost > STRETCH_S and i not in self.unsafe:
-                self._safepoint(i)
-                work = 0.0
-            self._node(i, node)
-            work += cost
+        frame = Frame(self.program)
+        if self.is_on_cpu:
+            frame.reuse = reuse(self.region)
+        self.frames.append(frame)
+        self.nodes(frame)
         self._return()
         number = next(_numbers)
         filename = f"<flowscope plan {number}>"
@@ -113,82 +167,167 @@ class _Writer:
         linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
         return Code(self.namespace["region"], source, tuple(self.lines), filename)
 
-    def _emit(self, text: str, node: Node | None = None, arguments: tuple[str, ...] = ()) -> None:
-        self.text.append(text)
+    def nodes(self, frame: Frame) -> None:
+        """Writes the nodes of a block."""
+        for i, node in enumerate(frame.nodes):
+            frame.index = i
+            cost = seconds(node)
+            if self.work and self.work + cost > STRETCH_S and i not in frame.unsafe:
+                self.safepoint()
+            self._node(frame, node)
+            self.work += cost
+        frame.index = len(frame.nodes)
+
+    def emit(self, text: str, node: Node | None = None, arguments: tuple[str, ...] = ()) -> None:
+        """Writes one line."""
+        self.text.append("    " * self.depth + text)
         self.lines.append(Line(node, arguments))
 
     def _head(self) -> None:
-        self._emit("def region(gate, run, feeds, resources):")
+        self.depth = 0
+        self.emit("def region(gate, run, feeds, resources):")
+        self.depth = 1
         self._unpack(self.region.inputs, "feeds", "f")
         self._unpack(self.region.handle_values, "resources", "r")
 
     def _unpack(self, values: tuple[Value, ...], source: str, letter: str) -> None:
         names = [f"{letter}{i}" for i in range(len(values))]
         if names:
-            self._emit(f"    {', '.join(names)}, = {source}")
+            self.emit(f"{', '.join(names)}, = {source}")
         self.place.update(zip(values, names, strict=True))
 
-    def _node(self, index: int, node: Node) -> None:
+    def _node(self, frame: Frame, node: Node) -> None:
+        number = self.globals
+        self.globals += 1
         kind = node.op.type
         if kind in _SILENT:
             return
+        if node.blocks:
+            (write_cond if kind == "Cond" else write_loop)(self, frame, node)
+            return
         if kind == "Const":
-            name = f"c{index}"
+            name = f"c{number}"
             self.namespace[name] = kernel_of(node.op, device_type(node))(self.namespace["xp"])
             self.place[node.outputs[0]] = name
             return
-        arguments = tuple([self.place[v] for v in node.inputs])
-        expression = self._expression(index, node, arguments)
-        released = [self.place.pop(v) for v in dict.fromkeys(node.inputs) if self._dies(v, index)]
-        self.free += released
-        targets = [self._slot() for _ in node.outputs]
+        names = tuple([self.place[v] for v in node.inputs])
+        if node.outputs and node.outputs[0] in self.raw.values:
+            expression = self.raw_expression(node)
+        else:
+            expression = self._expression(number, node, frame, tuple(map(self.boxed, node.inputs)))
+        released = self.release(frame, node)
+        targets = [self.slot(frame.wishes.get(v)) for v in node.outputs]
         self.place.update(zip(node.outputs, targets, strict=True))
-        unused = [self.place.pop(v) for v in node.outputs if v not in self.last_use]
-        self.free += unused
+        unused = [(v, self.place.pop(v)) for v in node.outputs if v not in frame.last_use]
+        self.free += [n for _, n in unused]
         left = f"{', '.join(targets)} = " if targets else ""
-        clear = [n for n in dict.fromkeys((*released, *unused)) if n in self.free]
-        tail = f"; {' = '.join(clear)} = None" if clear else ""
-        self._emit(f"    {left}{expression}{tail}", node, arguments)
+        tail = self._clear(frame, [*released, *unused])
+        self.emit(f"{left}{expression}{tail}", node, names)
+        self._wrap(node)
 
-    def _expression(self, index: int, node: Node, arguments: tuple[str, ...]) -> str:
+    def _wrap(self, node: Node) -> None:
+        if not (node.outputs and node.outputs[0] in self.raw.values):
+            return
+        name = self.place.get(node.outputs[0])
+        check = overflow_check(node, name, self.raw) if name else None
+        if check is not None:
+            self.emit(check, node)
+
+    def release(self, frame: Frame, node: Node) -> list[tuple[Value, str]]:
+        """Frees the places of what a node is the last one to read; returns them."""
+        dying = [v for v in dict.fromkeys(node.inputs)
+                 if frame.dies(v) and self.place.get(v, "-")[0] == "s"]  # fmt: skip
+        released = [(v, self.place.pop(v)) for v in dying]
+        self.free += [n for _, n in released]
+        return released
+
+    def _clear(self, frame: Frame, gone: list[tuple[Value, str]]) -> str:
+        """Returns what frees the memory of values that are not used any more."""
+        names = dict.fromkeys(
+            n for v, n in gone if n in self.free and not (frame.is_inner and is_small(v))
+        )
+        return f"; {' = '.join(names)} = None" if names else ""
+
+    def boxed(self, value: Value) -> str:
+        """Returns an expression of a value as NumPy's."""
+        name = self.place[value]
+        if value not in self.raw.values:
+            return name
+        return f"{_BOXES[value.spec.dtype.name]}({name})"
+
+    def raw_expression(self, node: Node) -> str:
+        """Returns the expression of a node that computes a raw value."""
+        return TEMPLATES[node.op.type].format(*[self.as_raw(v) for v in node.inputs])
+
+    def as_raw(self, value: Value) -> str:
+        """Returns an expression of a value as a Python number."""
+        if value in self.raw.values:
+            return self.place[value]
+        return self.converted.get(value) or literal(value)
+
+    def _expression(self, number: int, node: Node, frame: Frame, arguments: tuple[str, ...]) -> str:
         op, device = node.op, device_type(node)
-        if node in self.reuse and not is_special(op, device):
-            return _in_place(self.reuse[node], arguments)
+        if node in frame.reuse and not is_special(op, device):
+            return _in_place(frame.reuse[node], arguments)
         template = scalar_template(node) or op.template
         if template is not None and not is_special(op, device):
             return template.format(*arguments)
-        name = f"k{index}"
+        name = f"k{number}"
         self.namespace[name] = kernel_of(op, device)
         leading = ["xp"]
         if op.is_random:
-            leading.append(f"generator(run, {', '.join(map(str, counter(node)))})")
+            counts = [*map(str, counter(node))]
+            if self.iterations and len(counts) == 2:
+                counts += self.iterations
+            leading.append(f"generator(run, {', '.join(counts)})")
         return f"{name}({', '.join([*leading, *arguments])})"
 
-    def _safepoint(self, index: int) -> None:
-        live = sorted(
-            {n for v, n in self.place.items() if self.last_use.get(v, -1) >= index and n[0] in "sf"}
-        )
+    def safepoint(self) -> None:
+        """Writes a place where the step can be held: it gets the live values, and gives them."""
+        used = {
+            n
+            for v, n in self.place.items()
+            if n[0] == "s" or (n[0] == "f" and self._is_used_later(v))
+        }
+        live = sorted({*used, *self.converted.values(), *self.iterations, *self.extra})
         names = ", ".join(live)
         target = f"{names}, = " if live else ""
-        self._emit(
-            f"    if gate.raised: {target}gate.hold({index}, ({names}{',' if live else ''}))"
-        )
+        comma = "," if live else ""
+        index = self.frames[0].index
+        self.emit(f"if gate.raised: {target}gate.hold({index}, ({names}{comma}))")
+        self.work = 0.0
+
+    #: Further local variables that are alive: lists of loops.
+    extra: tuple[str, ...] = ()
+
+    def _is_used_later(self, value: Value) -> bool:
+        return any(f.last_use.get(value, -1) >= f.index for f in self.frames)
 
     def _return(self) -> None:
         parts = []
         for value, is_shared in zip(self.region.outputs, self.region.shared, strict=True):
             name = self.place[value]
             parts.append(f"own({name})" if is_shared and value.spec.shape != () else name)
-        self._emit(f"    return ({', '.join(parts)}{',' if parts else ''})", None, ())
+        self.emit(f"return ({', '.join(parts)}{',' if parts else ''})", None, ())
 
-    def _dies(self, value: Value, index: int) -> bool:
-        return self.last_use.get(value) == index and self.place[value][0] == "s"
-
-    def _slot(self) -> str:
+    def slot(self, wish: str | None = None) -> str:
+        """Returns a free local variable: the wished one if it is free."""
+        if wish is not None and wish in self.free:
+            self.free.remove(wish)
+            return wish
         if self.free:
             return self.free.pop()
         self.slots += 1
         return f"s{self.slots - 1}"
+
+
+#: What makes NumPy's scalars of Python numbers, by dtype.
+_BOXES = {"int32": "int32", "int64": "int64", "float64": "float64", "bool": "bool_"}
+
+
+def is_small(value: Value) -> bool:
+    """Whether a value takes next to no memory: one number."""
+    return value.spec.shape == () and value.spec.dtype.kind in "fiucb"
 
 
 def _in_place(how: Reuse, arguments: tuple[str, ...]) -> str:
@@ -225,21 +364,41 @@ def device_type(node: Node) -> str:
     return node.device.rpartition("/device:")[2].partition(":")[0] or "CPU"
 
 
-def _last_uses(region: Region) -> dict[Value, int]:
+def _last_uses(program: Program) -> dict[Value, int]:
     last: dict[Value, int] = {}
-    for i, node in enumerate(region.nodes):
+    for i, node in enumerate(program.nodes):
         for v in node.inputs:
             last[v] = i
-    for v in region.outputs:
-        last[v] = len(region.nodes)
+    for v in program.fetches:
+        last[v] = len(program.nodes)
     return last
 
 
 def unsafe_positions(nodes: tuple[Node, ...]) -> frozenset[int]:
-    """Returns the positions before which no safepoint may stand: inside an update group."""
+    """Returns the positions before which no safepoint may stand: inside an update group.
+
+    A node with blocks stands for the writes in them; see `unsafe_inside`.
+    """
+    return frozenset(i for a, b in _spans(nodes) for i in range(a + 1, b + 1))
+
+
+def unsafe_inside(nodes: tuple[Node, ...]) -> frozenset[int]:
+    """Returns the positions of nodes with blocks in which no safepoint may stand at all."""
+    return frozenset(i for a, b in _spans(nodes) if a < b for i in range(a, b + 1))
+
+
+def _spans(nodes: tuple[Node, ...]) -> list[tuple[int, int]]:
     spans: dict[str, tuple[int, int]] = {}
     for i, node in enumerate(nodes):
-        if node.op.writes_state and node.update_group:
-            first, _ = spans.get(node.update_group, (i, i))
-            spans[node.update_group] = (first, i)
-    return frozenset(i for first, last in spans.values() for i in range(first + 1, last + 1))
+        for group in _groups(node):
+            first, _ = spans.get(group, (i, i))
+            spans[group] = (first, i)
+    return list(spans.values())
+
+
+def _groups(node: Node) -> set[str]:
+    """Returns the update groups that a node, or what it runs, writes for."""
+    if node.blocks:
+        return {g for block in node.blocks for n in block.nodes for g in _groups(n)}
+    is_part = node.op.writes_state and node.update_group
+    return {node.update_group} if is_part else set()

@@ -18,6 +18,7 @@ from flowscope.plan.passes.place import place
 from flowscope.plan.passes.prune import prune
 from flowscope.plan.passes.regions import Region, regions
 from flowscope.plan.passes.simplify import simplify
+from flowscope.plan.passes.trim import trim
 from flowscope.plan.program import Node, Program
 
 #: "compiled": generated code; "op": one operation at a time, nothing simplified.
@@ -68,10 +69,10 @@ class Request:
         yield "prune", program
         program = inline(program, self.read)
         yield "inline", program
-        program = order(program)
+        program = trim(order(program))
         yield "order", program
         if self.mode == "compiled":
-            program = simplify(program)
+            program = trim(simplify(program))
             yield "simplify", program
         yield "place", place(program, self.devices, self.soft_placement)
 
@@ -141,7 +142,7 @@ def planned(request: Request) -> tuple[Program, frozenset[Operation]]:
         )
     used: set[Operation] = {t.op for t in (*request.fetches, *request.feeds)}
     for _, program in request.stages():
-        used.update(o for n in program.nodes for o in n.origins)
+        used.update(o for n in program.walk() for o in n.origins)
     return program, frozenset(used)
 
 
@@ -170,19 +171,23 @@ def built(
         function=function,
         code=code,
         required=required(program),
-        is_random=any(n.op.is_random for n in program.nodes),
+        is_random=any(n.op.is_random for n in program.walk()),
         operations=used,
     )
 
 
 def required(program: Program) -> tuple[Node, ...]:
-    """Returns the handles of variables that the program reads before it writes them."""
+    """Returns the handles of variables that the program reads before it writes them.
+
+    Reads in blocks do not count, for it is not known whether they run.
+    """
     written: set[Node] = set()
     found: dict[Node, None] = {}
     for node in program.nodes:
         for handle in node.handles:
-            if node.op.reads_state and handle not in written and not node.op.accepts_empty:
+            reads = node.op.reads_state and not node.op.accepts_empty and not node.blocks
+            if reads and handle not in written:
                 found[handle] = None
-            if node.op.writes_state:
+            if node.writes_state:
                 written.add(handle)
     return tuple(found)

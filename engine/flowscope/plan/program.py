@@ -7,7 +7,7 @@ remember the operations they came from (`origins`), also where a pass merges sev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,20 +17,25 @@ from flowscope.graph.operation import Operation
 
 
 class Value:
-    """Output `index` of `node`, or a feed (`node` is None and `index` counts the feeds)."""
+    """Output `index` of `node`, or a feed (`node` is None and `index` counts the feeds).
 
-    __slots__ = ("index", "node", "spec")
+    What changes from one iteration of a loop to the next is a feed of the loop's blocks; it has a
+    `name`.
+    """
 
-    def __init__(self, node: Node | None, index: int, spec: Spec) -> None:
+    __slots__ = ("index", "name", "node", "spec")
+
+    def __init__(self, node: Node | None, index: int, spec: Spec, name: str = "") -> None:
         self.node = node
         self.index = index
         self.spec = spec
+        self.name = name
 
     @property
     def label(self) -> str:
         """How the text form names it."""
         if self.node is None:
-            return f"feed{self.index}"
+            return self.name or f"feed{self.index}"
         return self.node.name if len(self.node.outputs) == 1 else f"{self.node.name}:{self.index}"
 
 
@@ -49,10 +54,13 @@ class Node:
         device: The device that it was placed on, "" before `passes.place`.
         reason: Why it was placed there.
         origins: The operations it came from.
-        path: The function calls that it stands in, from the outermost; empty for most.
+        path: The function calls and bodies that it stands in, from the outermost; empty for most.
+        blocks: The programs that it runs: branches, or a loop's condition and body. They use values
+            of the programs around them; these are among the node's inputs.
     """
 
     __slots__ = (
+        "blocks",
         "control",
         "device",
         "inputs",
@@ -90,6 +98,27 @@ class Node:
         self.reason = ""
         self.origins = origins
         self.path = path
+        self.blocks: tuple[Program, ...] = ()
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether running it does something beyond its outputs."""
+        return self._any("has_effect")
+
+    @property
+    def reads_state(self) -> bool:
+        """Whether it, or what it runs, reads a variable."""
+        return self._any("reads_state")
+
+    @property
+    def writes_state(self) -> bool:
+        """Whether it, or what it runs, writes a variable."""
+        return self._any("writes_state")
+
+    def _any(self, fact: str) -> bool:
+        if self.blocks:
+            return any(getattr(n, fact) for block in self.blocks for n in block.nodes)
+        return bool(getattr(self.op, fact))
 
     @property
     def update_group(self) -> str:
@@ -99,7 +128,7 @@ class Node:
     @property
     def handles(self) -> list[Node]:
         """The handles of the state that it reads or writes; empty for a stateless one."""
-        if not (self.op.reads_state or self.op.writes_state):
+        if not (self.reads_state or self.writes_state):
             return []
         return [v.node for v in self.inputs if v.spec.dtype is resource and v.node is not None]
 
@@ -126,6 +155,13 @@ class Program:
         """The device that it runs on, as a whole; "" where there is nothing to run."""
         return self.nodes[0].device if self.nodes else ""
 
+    def walk(self) -> Iterator[Node]:
+        """Yields the nodes, and those of the blocks that they run."""
+        for node in self.nodes:
+            yield node
+            for block in node.blocks:
+                yield from block.walk()
+
     @property
     def has_true_specs(self) -> bool:
         """Whether what was inferred of shapes and constants holds: no known value is fed anew."""
@@ -137,7 +173,7 @@ class Program:
         `v@2` is the handle of a variable after two writes of this step.
         """
         lines = [f"{v.label} = feed   {v.spec}" for v in self.feeds]
-        lines += [_line(n) for n in self.nodes]
+        lines += [line for n in self.nodes for line in _lines(n)]
         lines.append(
             "fetch " + ", ".join(v.label for v in self.fetches) if self.fetches else "fetch nothing"
         )
@@ -147,7 +183,7 @@ class Program:
 def needed(program: Program) -> set[Node]:
     """Returns the nodes that fetches, targets and nodes with effects need."""
     roots = [v.node for v in program.fetches if v.node is not None]
-    stack = [*roots, *program.targets, *(n for n in program.nodes if n.op.has_effect)]
+    stack = [*roots, *program.targets, *(n for n in program.nodes if n.has_effect)]
     found = set(stack)
     while stack:
         node = stack.pop()
@@ -156,6 +192,27 @@ def needed(program: Program) -> set[Node]:
                 found.add(before)
                 stack.append(before)
     return found
+
+
+def outer_values(blocks: Sequence[Program]) -> list[Value]:
+    """Returns the values that blocks use and do not make, each once."""
+    found: dict[Value, None] = {}
+    for block in blocks:
+        own = {v for n in block.nodes for v in n.outputs} | set(block.feeds)
+        used = [v for n in block.nodes for v in n.inputs] + list(block.fetches)
+        found.update((v, None) for v in used if v not in own)
+    return list(found)
+
+
+def _lines(node: Node) -> list[str]:
+    lines = [_line(node)]
+    names = ("then", "else") if node.op.type == "Cond" else ("cond", "body")[-len(node.blocks) :]
+    for name, block in zip(names, node.blocks, strict=False):
+        takes = ", ".join(v.label for v in block.feeds)
+        gives = ", ".join(v.label for v in block.fetches)
+        lines.append(f"  {name}({takes}) -> ({gives}):")
+        lines += [f"    {line}" for n in block.nodes for line in _lines(n)]
+    return lines
 
 
 def _line(node: Node) -> str:
@@ -167,7 +224,7 @@ def _line(node: Node) -> str:
 
 
 def _input(value: Value, node: Node) -> str:
-    if not node.versions or value.spec.dtype is not resource or value.node is None:
+    if node.blocks or not node.versions or value.spec.dtype is not resource or value.node is None:
         return value.label
     version = node.versions[node.handles.index(value.node)]
     return f"{value.label}@{version}" if version else value.label

@@ -83,6 +83,10 @@ class _Buffers:
         for v in node.inputs:
             self._use(v, i)
         op = node.op
+        for v in node.inputs if node.blocks else ():
+            owner = self.owner.get(v)
+            if owner is not None:
+                self.owner[owner] = None  # outputs may share it, and iterations read it again
         is_new = op.is_pure and op.type not in ("Const", "Placeholder")
         for out in node.outputs:
             self.owner[out] = out if is_new and not op.views else self._shared(node)

@@ -130,7 +130,7 @@ def _earlier(program: Program) -> dict[Node, set[Node]]:
     earlier = effects(list(program.nodes))
     groups: dict[str, list[Node]] = {}
     for node in program.nodes:
-        if node.op.writes_state and node.update_group:
+        if node.writes_state and node.update_group:
             groups.setdefault(node.update_group, []).append(node)
     for group in groups.values():
         for node in group:

@@ -72,7 +72,7 @@ class Planner:
             edits = self._graph.edits
             request, rebuild = self.request(fetches, feeds, mode)
             plan = make_plan(request, self._back_ends, generator)
-            self._note(plan.program.nodes)
+            self._note(list(plan.program.walk()))
             single = not isinstance(fetches, _STRUCTURES) and len(request.fetches) == 1
             call = self._bound(plan, edits, rebuild, single, on_device)
             self.calls.add(key, call)
@@ -84,7 +84,7 @@ class Planner:
             self._look()
             request, _ = self.request(fetches, feeds, mode)
             found = staged(request)
-            self._note(found.program.nodes)
+            self._note(list(found.program.walk()))
             return found
 
     def stage(self, program: Staged, before: frozenset[int] | None, now: frozenset[int]) -> Call:

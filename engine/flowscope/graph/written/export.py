@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from flowscope.graph.graph import Block, Graph
+from flowscope.graph.block import Block
+from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.written.definition import (
     FunctionDef,

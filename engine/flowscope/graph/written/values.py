@@ -121,7 +121,7 @@ def little_endian(array: Any) -> bytes:
 
 def from_bytes(data: bytes, dtype: DType, shape: tuple[int, ...]) -> Any:
     """Returns the array of these bytes; raises InvalidArgumentError if they are not enough."""
-    if dtype.kind in "sr":
+    if dtype.kind in "srv":
         raise InvalidArgumentError(f"an array of {dtype} is not written as bytes")
     expected = math.prod(shape) * dtype.size
     if len(data) != expected:

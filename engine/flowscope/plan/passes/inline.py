@@ -1,5 +1,9 @@
 """Inline: calls of functions are replaced by the functions' bodies (SPEC W46).
 
+Branches and loops stay nodes, and get their bodies as programs of their own, `Node.blocks`. These use
+values of the programs around them as they are; what a block captures is an input of its node, so that
+every later pass sees what the node waits for.
+
 A body's nodes stand at the call's place in program order, in the body's own order, so their effects
 on variables fall where the call stands. What controls the call controls every node of the body;
 what the call controls waits for all of them. A node remembers the operation of the body and the
@@ -10,9 +14,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Any
 
+from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.plan.program import Node, Program, Value, needed
+from flowscope.plan.program import Node, Program, Value, needed, outer_values
 
 #: The op types that this pass takes away.
 CALL, PARAMETER = "Call", "Parameter"
@@ -25,7 +31,7 @@ def inline(program: Program, read: type) -> Program:
         program: What `prune` returned.
         read: The op that reads a variable: of a fed variable it is the feed.
     """
-    if not any(n.op.type == CALL for n in program.nodes):
+    if not any(n.op.type == CALL or _functions(n) for n in program.nodes):
         return program
     inliner = _Inliner(read)
     for node in program.nodes:
@@ -58,6 +64,8 @@ class _Inliner:
         elif self._is_fed(node):
             self.same[node.outputs[0]] = node.inputs[0]
             self._instead[node] = ()
+        elif _functions(node):
+            self._add_blocks(node)
         else:
             self.nodes.append(node)
 
@@ -68,6 +76,49 @@ class _Inliner:
     def _is_fed(self, node: Node) -> bool:
         return type(node.op) is self._read and node.inputs[0].node is None
 
+    def _add_blocks(self, node: Node) -> None:
+        op: Any = node.op
+        explicit = 1 if op.type == "Cond" else op.first + op.carried
+        captured = list(node.inputs[explicit:])
+        blocks = []
+        for i, function in enumerate(op.functions):
+            feeds = _carried(node, function)
+            count = len(function.captures)
+            given, captured = captured[:count], captured[count:]
+            path = (*node.path, f"{node.name}:{i}")
+            blocks.append(self._block(node, function, feeds, given, path))
+        node.blocks = tuple(blocks)
+        node.inputs = (*node.inputs[:explicit], *outer_values(node.blocks))
+        self.nodes.append(node)
+
+    def _block(
+        self,
+        owner: Node,
+        function: Any,
+        feeds: list[Value],
+        captured: list[Value],
+        path: tuple[str, ...],
+    ) -> Program:
+        inner = _Inliner(self._read)
+        inner.same = self.same
+        given = [*feeds, *captured]
+        values: dict[Tensor, Value] = {}
+        nodes: dict[Operation, Node] = {}
+        is_renamed = owner.name != owner.origins[0].name
+        for op in function.block.operations:
+            if op.type == PARAMETER:
+                values[op.outputs[0]] = given[op.definition.index]
+                continue
+            name = f"{owner.name}/{op.name.rpartition('/')[2]}" if is_renamed else op.name
+            node = nodes[op] = _copy(op, owner, name, path, values)
+            node.control = tuple([nodes[c] for c in op.control_inputs if c in nodes])
+            values.update(zip(op.outputs, node.outputs, strict=True))
+            inner.add(node, (op.order,))
+        fetches = [values[t] for t in function.outputs]
+        return Program(
+            tuple(inner.nodes), tuple(feeds), tuple([self.same.get(v, v) for v in fetches])
+        )
+
     def _add_body(self, call: Node, order: tuple[object, ...]) -> None:
         function = call.op.function  # type: ignore[attr-defined]
         values: dict[Tensor, Value] = {}
@@ -77,7 +128,8 @@ class _Inliner:
             if op.type == PARAMETER:
                 values[op.outputs[0]] = call.inputs[op.definition.index]
                 continue
-            node = nodes[op] = _copy(op, call, values)
+            name = f"{call.name}/{op.name.rpartition('/')[2]}"
+            node = nodes[op] = _copy(op, call, name, (*call.path, call.name), values)
             node.control = (*call.control, *(nodes[c] for c in op.control_inputs if c in nodes))
             values.update(zip(op.outputs, node.outputs, strict=True))
             self.add(node, (*order, op.order))
@@ -86,12 +138,30 @@ class _Inliner:
         self._instead[call] = tuple(self.nodes[first:]) or call.control
 
 
-def _copy(op: Operation, call: Node, values: dict[Tensor, Value]) -> Node:
-    name = f"{call.name}/{op.name.rpartition('/')[2]}"
+def _functions(node: Node) -> tuple[Any, ...]:
+    """Returns the functions whose bodies are blocks of a node."""
+    return getattr(node.op, "functions", ())
+
+
+def _carried(node: Node, function: Any) -> list[Value]:
+    """Returns stand-ins for what changes from one iteration of a loop to the next."""
+    op: Any = node.op
+    if node.op.type == "Cond":
+        return []
+    count = op.carried if function is op.body else op.variables
+    made = []
+    for i, t in enumerate(function.parameters[:count]):
+        spec = Spec(t.spec.dtype, t.spec.shape, variable=t.spec.variable)
+        made.append(Value(None, i, spec, t.op.name.rpartition("/")[2]))
+    return made
+
+
+def _copy(
+    op: Operation, call: Node, name: str, path: tuple[str, ...], values: dict[Tensor, Value]
+) -> Node:
     specs = [t.spec for t in op.outputs]
     inputs = tuple([values[t] for t in op.inputs[: op.definition.kernel_inputs]])
     origins = (op, *call.origins)
-    path = (*call.path, call.name)
     return Node(op.definition, name, (), inputs, specs, op.device or call.requested, origins, path)
 
 

@@ -24,10 +24,12 @@ def order(program: Program) -> Program:
     position = {n: i for i, n in enumerate(nodes)}
     if not all(
         all(position[p] < i for p in n.control)
-        and all(v.node is None or position[v.node] < i for v in n.inputs)
+        and all(position.get(v.node, -1) < i for v in n.inputs)  # type: ignore[arg-type]
         for i, n in enumerate(nodes)
     ):
         nodes = _sorted(nodes, position)
+    for node in nodes:
+        node.blocks = tuple([order(b) for b in node.blocks])
     _count_versions(nodes)
     return dataclasses.replace(program, nodes=tuple(nodes))
 
@@ -36,7 +38,7 @@ def _count_versions(nodes: list[Node]) -> None:
     """Notes on every node that touches state which write of each variable it comes after."""
     writes: dict[Node, int] = {}
     for node in nodes:
-        if node.op.writes_state and any(_is_fed_handle(v) for v in node.inputs):
+        if node.writes_state and any(_is_fed_handle(v) for v in node.inputs):
             facts = where(node.origins[0]) if node.origins else {}
             raise InvalidArgumentError(
                 "a variable that is fed cannot be written in the same step"
@@ -45,7 +47,7 @@ def _count_versions(nodes: list[Node]) -> None:
         if not handles:
             continue
         node.versions = tuple([writes.get(h, 0) for h in handles])
-        if node.op.writes_state:
+        if node.writes_state:
             writes.update((h, writes.get(h, 0) + 1) for h in handles)
 
 
@@ -54,7 +56,7 @@ def _is_fed_handle(value: Value) -> bool:
 
 
 def _sorted(nodes: list[Node], position: dict[Node, int]) -> list[Node]:
-    before = {n: {v.node for v in n.inputs if v.node is not None} | set(n.control) for n in nodes}
+    before = {n: {v.node for v in n.inputs if v.node in position} | set(n.control) for n in nodes}
     for n, earlier in effects(nodes).items():
         before[n] |= earlier
     after: dict[Node, list[Node]] = {n: [] for n in nodes}
@@ -89,7 +91,7 @@ def effects(nodes: list[Node]) -> dict[Node, set[Node]]:
         for handle in node.handles:
             if handle in last_write:
                 edges.setdefault(node, set()).add(last_write[handle])
-            if node.op.writes_state:
+            if node.writes_state:
                 edges.setdefault(node, set()).update(reads.pop(handle, ()))
                 last_write[handle] = node
             else:

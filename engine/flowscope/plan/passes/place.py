@@ -40,6 +40,10 @@ def place(program: Program, devices: Sequence[DeviceSpec], soft: bool) -> Progra
     for component in _components(program.nodes):
         placer.place(component)
     notes = (*program.notes, *placer.notes, *_gathered(program.nodes, devices))
+    for node in program.nodes:
+        for block in node.blocks:
+            for inner in block.walk():
+                inner.device, inner.reason = node.device, f'runs where "{node.name}" does'
     return dataclasses.replace(program, notes=notes)
 
 
@@ -72,7 +76,12 @@ def _gathered(nodes: Sequence[Node], devices: Sequence[DeviceSpec]) -> list[str]
 
 
 def _can_run(node: Node, device: DeviceSpec) -> bool:
-    """Whether the device has a kernel for the node's op, and can hold its values."""
+    """Whether the device has a kernel for the node's op, and can hold its values.
+
+    A node with blocks lies where all that they run can.
+    """
+    if node.blocks:
+        return all(_can_run(n, device) for b in node.blocks for n in b.nodes)
     if not has_kernel(node.op, device.device_type or ""):
         return False
     return device.device_type == "CPU" or _is_plain(node)
@@ -140,11 +149,13 @@ class _Placer:
         """Returns the devices that have a kernel, and those among them that the wish allows."""
         wished = _wish(node)
         key = (wished, type(node.op), node.op.devices, _is_plain(node))
-        found = self._allowed.get(key)
+        found = None if node.blocks else self._allowed.get(key)
         if found is None:
             able = [d for d in self._devices if _can_run(node, d)]
             wish = DeviceSpec.from_string(wished)
-            found = self._allowed[key] = able, [d for d in able if wish.allows(d)]
+            found = able, [d for d in able if wish.allows(d)]
+            if not node.blocks:
+                self._allowed[key] = found
         return found
 
     def _impossible(self, component: list[Node], able: list[DeviceSpec]) -> InvalidArgumentError:

@@ -41,4 +41,6 @@ def _is_shared(value: Value, before: tuple[Value, ...]) -> bool:
     if value.node is None or value in before:
         return True
     op = value.node.op
-    return bool(op.views or op.reads_state or op.writes_state or op.type == "Const")
+    return bool(
+        value.node.blocks or op.views or op.reads_state or op.writes_state or op.type == "Const"
+    )

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.constant import Const, Literal
-from flowscope.graph.dtypes import resource, string
+from flowscope.graph.dtypes import resource, string, variant
 from flowscope.graph.op import Spec, has_kernel, kernel_of
-from flowscope.plan.program import Node, Program, Value, needed
+from flowscope.plan.program import Node, Program, Value, needed, outer_values
 
 #: A folded constant has at most so many bytes: more is quicker made again than kept and read.
 FOLD_BYTES = 1 << 16
@@ -39,19 +39,19 @@ def simplify(program: Program) -> Program:
 class _Simplifier:
     """One walk through the nodes in order; `same` maps what was replaced to what stands for it."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, around: _Simplifier | None = None) -> None:
         self._program = program
-        self._same: dict[Value, Value] = {}
+        self._same: dict[Value, Value] = around._same if around else {}
         #: None where a feed took a node's place.
         self._instead: dict[Node, Node | None] = {}
-        self._known: dict[Value, Any] = {}
+        self._known: dict[Value, Any] = around._known if around else {}
         self._seen: dict[Hashable, Node] = {}
         self._changed = False
-        self._trusts = program.has_true_specs
+        self._trusts = around._trusts if around else program.has_true_specs
 
     def run(self) -> Program:
         nodes = [self._visit(n) for n in self._program.nodes]
-        if not self._changed:
+        if not (self._changed or self._same):
             return self._program
         program = dataclasses.replace(
             self._program,
@@ -69,6 +69,12 @@ class _Simplifier:
             node.inputs = tuple([self._same.get(v, v) for v in node.inputs])
         if self._instead and node.control:
             node.control = self._standing(node.control)
+        if node.blocks:
+            inside = outer_values(node.blocks)
+            explicit = node.inputs[: len(node.inputs) - len(inside)]
+            node.blocks = tuple([_Simplifier(b, self).run() for b in node.blocks])
+            node.inputs = (*explicit, *outer_values(node.blocks))
+            return node
         if node.op.reads_state and not node.op.has_effect:
             return self._standing_for(node, node)
         if not node.op.is_pure or not node.outputs or node.op.type == "Placeholder":
@@ -132,7 +138,7 @@ class _Simplifier:
 
     def _value(self, node: Node) -> Any:
         spec = node.outputs[0].spec
-        if spec.dtype in (resource, string):
+        if spec.dtype in (resource, string, variant):
             return None
         if spec.constant is not None and self._trusts:
             return spec.constant

@@ -1,0 +1,287 @@
+"""Functions: blocks of operations with parameters and results, closed against what is outside.
+
+A `Function` owns a block with `Parameter` operations for its inputs and some of its tensors as
+results. A tensor of another block that is used inside becomes one more parameter, its *capture*, and
+whoever uses the function hands it in. Calls, branches and loops are operations that use functions.
+
+A `GradientBody` is a function that is built from another one, the forward function. What it reads of
+that one's tensors is among its captures too, until the operation that uses it says where their
+values come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.block import Block, misplaced
+from flowscope.graph.constant import Const
+from flowscope.graph.dtypes import resource
+from flowscope.graph.graph import Graph
+from flowscope.graph.op import Op, Spec
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.ops.arrays import shape, zeros
+
+if TYPE_CHECKING:
+    from flowscope.control.calls import CallGradient
+
+#: Computes gradients inside a function's block; the differentiator fills it with a function
+#: `(ys, xs, grad_ys) -> gradients`.
+differentiator: list[Callable[[list[Tensor], list[Tensor], list[Tensor]], list[Any]]] = []
+#: Whether cotangents can flow through an operation; the differentiator fills it.
+differentiable: list[Callable[[Operation], bool]] = []
+
+
+@dataclass(frozen=True)
+class Parameter(Op):
+    """An input of a function: its value comes from the call."""
+
+    spec: Spec = field(compare=False)
+    index: int
+    is_stateful: ClassVar[bool] = True
+
+    def infer(self) -> Spec:
+        return self.spec
+
+    def grad(self, g: Tensor, y: Tensor) -> Any:
+        return ()
+
+
+def outside(spec: Spec) -> Spec:
+    """Returns what holds for a value of this Spec in every call: not its value."""
+    return Spec(spec.dtype, spec.shape, variable=spec.variable)
+
+
+class Function:
+    """A block of operations with parameters and results, callable any number of times.
+
+    Attributes:
+        name: Unique in the graph.
+        graph: The graph.
+        block: The operations.
+        parameters: Tensors that stand for the inputs.
+        captures: Tensors outside that the last parameters stand for.
+        results: Tensors of the block that calls return.
+        kept: Further tensors of the block that gradients read: outputs of calls behind the results.
+    """
+
+    def __init__(
+        self, graph: Graph, name: str, parent: Block | None = None, what: str = "a function"
+    ) -> None:
+        self.name = name
+        self.graph = graph
+        self.block = Block(parent or graph.root, capture=self.inside)
+        self.block.captured = self.pairs
+        self.block.what = what
+        self.parameters: list[Tensor] = []
+        self.captures: list[Tensor] = []
+        self.results: list[Tensor] = []
+        self.kept: list[Tensor] = []
+        self._inside: dict[Tensor, Tensor] = {}
+        self._gradients: dict[Any, CallGradient] = {}
+        graph.functions[name] = self
+
+    def add_parameter(self, spec: Spec, name: str) -> Tensor:
+        """Adds a parameter and returns the tensor that stands for it in the block."""
+        with self.graph.enter_block(self.block), self.graph.name_scope(self.name + "/"):
+            op = Parameter(spec, len(self.parameters))
+            self.parameters.append(self.graph.add(op, (), name).outputs[0])
+        return self.parameters[-1]
+
+    def inside(self, tensor: Tensor) -> Tensor:
+        """Returns what stands in the block for a tensor of another: a parameter, made at need.
+
+        Raises:
+            GraphError: if the tensor stands in a block that does not enclose this one.
+        """
+        found = self._inside.get(tensor)
+        if found is not None:
+            return found
+        if not tensor.op.block.encloses(self.block):
+            raise misplaced(tensor)
+        return self.bind(tensor)
+
+    def bind(self, tensor: Tensor) -> Tensor:
+        """Adds a parameter that stands for a tensor outside, wherever that is."""
+        name = tensor.op.name.rpartition("/")[2]
+        found = self._inside[tensor] = self.add_parameter(tensor.spec, name)
+        self.captures.append(tensor)
+        return found
+
+    def pairs(self) -> list[tuple[Tensor, Tensor]]:
+        """Returns the parameters that stand for tensors outside, with these."""
+        first = len(self.parameters) - len(self.captures)
+        return list(zip(self.parameters[first:], self.captures, strict=True))
+
+    def own(self, tensor: Tensor) -> Tensor:
+        """Returns the tensor itself where it stands in the block, else what stands for it there."""
+        return tensor if tensor.op.block is self.block else self.inside(tensor)
+
+    def arrange(self, parameters: list[Tensor], captures: list[Tensor]) -> None:
+        """Puts the parameters into another order, the captures' at the end."""
+        for i, t in enumerate(parameters):
+            t.op.definition = Parameter(t.spec, i)
+        self.parameters, self.captures = parameters, captures
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """The parameters that a caller gives: without the captured ones."""
+        return self.parameters[: len(self.parameters) - len(self.captures)]
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        """Tensors of the block that a call has outputs for."""
+        return [*self.results, *self.kept]
+
+    @property
+    def writes_state(self) -> bool:
+        """Whether an operation of the body writes a variable."""
+        return any(op.definition.writes_state for op in self.block.operations)
+
+    @property
+    def reads_state(self) -> bool:
+        """Whether an operation of the body reads a variable."""
+        return any(op.definition.reads_state for op in self.block.operations)
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether running the body does something beyond its results."""
+        return any(
+            op.definition.has_effect
+            for op in self.block.operations
+            if not isinstance(op.definition, Parameter)
+        )
+
+    def reach(self, wanted: list[Tensor]) -> set[Tensor]:
+        """Returns the parameters whose cotangents follow from those of some tensors of the block."""
+        found: dict[Tensor, frozenset[Tensor]] = {}
+        for t in self.parameters:
+            if flows(t.spec):
+                found[t] = frozenset([t])
+        for op in sorted(self.block.operations, key=lambda op: op.order):
+            if op.inputs and differentiable[0](op):
+                from_inputs = frozenset().union(*(found.get(t, ()) for t in op.inputs))
+                found.update((t, from_inputs) for t in op.outputs if flows(t.spec))
+        return set().union(*(found.get(t, ()) for t in wanted))
+
+    def __call__(self, *args: Tensor, name: str | None = None) -> tuple[Tensor, ...]:
+        """Adds a call to the graph and returns the results.
+
+        Raises:
+            InvalidArgumentError: if the number, dtypes or shapes of the arguments do not fit.
+        """
+        from flowscope.control.calls import Call
+
+        if len(args) != len(self.inputs):
+            raise InvalidArgumentError(
+                f'"{self.name}" takes {len(self.inputs)} tensors, got {len(args)}'
+            )
+        op = self.graph.add(Call(self), (*args, *self.captures), name or self.name)
+        return op.outputs[: len(self.results)]
+
+    def gradient(self, wanted: tuple[int, ...]) -> CallGradient:
+        """Returns the function that turns cotangents of the results `wanted` into the inputs'."""
+        from flowscope.control.calls import CallGradient
+
+        found = self._gradients.get(wanted)
+        if found is None:
+            found = self._gradients[wanted] = CallGradient(self, wanted)
+        return found
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        takes = ", ".join(str(t.spec) for t in self.inputs)
+        gives = ", ".join(str(t.spec) for t in self.results)
+        size = len(self.block.operations)
+        return f"<fs.Function '{self.name}' ({takes}) -> ({gives}), {size} operations>"
+
+
+class GradientBody(Function):
+    """A function that is built by differentiating another one.
+
+    Attributes:
+        forward: The other one. What is read of its tensors becomes a capture, but for constants,
+            which are copied, and for what is asked about shapes, which is computed there.
+    """
+
+    def __init__(self, forward: Function, name: str) -> None:
+        graph = forward.graph
+        super().__init__(graph, free_name(graph, name), graph.block)
+        self.block.forward = forward.block
+        self.block.what = f"the gradient of {forward.block.what.partition(' ')[2]}"
+        self.block.hoists = True
+        self.forward = forward
+
+    def inside(self, tensor: Tensor) -> Tensor:
+        """Returns what stands in the block for a tensor of another."""
+        found = self._inside.get(tensor)
+        if found is None and isinstance(tensor.op.definition, Const):
+            if tensor.op.block is self.forward.block:
+                name = tensor.op.name.rpartition("/")[2]
+                with self.graph.enter_block(self.block):
+                    found = self.graph.add(tensor.op.definition, (), name).outputs[0]
+                self._inside[tensor] = found
+        return super().inside(tensor) if found is None else found
+
+    def differentiate(
+        self, ys: list[Tensor], xs: list[Tensor], cotangents: list[Tensor]
+    ) -> list[Tensor | None]:
+        """Adds the gradient of tensors of the forward function; returns a cotangent per x."""
+        found = differentiator[0](ys, xs, cotangents)
+        from flowscope.graph.constant import convert_to_tensor
+
+        return [None if g is None else self.own(convert_to_tensor(g)) for g in found]
+
+
+def value_spec(spec: Spec) -> Spec:
+    """Returns the Spec of a cotangent for a tensor of this Spec: behind a handle, the variable's."""
+    if spec.dtype is resource and spec.variable is not None:
+        return outside(spec.variable)
+    return outside(spec)
+
+
+def flows(spec: Spec) -> bool:
+    """Whether cotangents can arrive at a tensor of this Spec."""
+    spec = value_spec(spec)
+    if spec.dtype.kind == "v" and spec.variable is not None:
+        return flows(spec.variable)
+    return spec.dtype.is_differentiable
+
+
+def zeros_of(tensor: Tensor) -> Tensor:
+    """Returns a cotangent of zeros for a tensor, of its shape; of a handle: of its variable's."""
+    from flowscope.control.lists import list_of_zeros
+    from flowscope.ops.state import ReadVariable
+
+    spec = value_spec(tensor.spec)
+    if spec.dtype.kind == "v":
+        return list_of_zeros(tensor)
+    if spec.is_static:
+        return zeros(spec.shape, spec.dtype)  # type: ignore[no-any-return]
+    if tensor.spec.dtype is resource:
+        tensor = tensor.graph.add(ReadVariable(), (tensor,), "read").outputs[0]
+    return zeros(shape(tensor), spec.dtype)  # type: ignore[no-any-return]
+
+
+def free_name(graph: Graph, name: str) -> str:
+    """Returns a name for a function, from the top of the graph: it belongs to no scope."""
+    with graph.name_scope(None):
+        return graph.unique_name(name)
+
+
+__all__ = [
+    "Function",
+    "GradientBody",
+    "Parameter",
+    "differentiable",
+    "differentiator",
+    "flows",
+    "free_name",
+    "outside",
+    "value_spec",
+    "zeros_of",
+]

@@ -1,0 +1,298 @@
+"""`cond`, `case` and `switch_case`: of several functions of no arguments one runs (SPEC C1)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from flowscope import nest
+from flowscope.control.blocks import Function, free_name
+from flowscope.control.cond import Cond
+from flowscope.control.tracing import building, call, from_tensors, result, to_tensor, waits_outside
+from flowscope.errors import (
+    ControlFlowWarning,
+    DTypeError,
+    InvalidArgumentError,
+)
+from flowscope.graph.constant import constant, convert_to_tensor
+from flowscope.graph.default import get_default_graph
+from flowscope.graph.dtypes import bool_, int32
+from flowscope.graph.graph import Graph
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.ops.asserts import Assert
+from flowscope.ops.elementwise import equal
+from flowscope.ops.flow import identity
+from flowscope.ops.joining import stack
+from flowscope.ops.reductions import reduce_sum
+
+__all__ = ["case", "cond", "switch_case"]
+
+#: What a branch may return from outside without a warning: it costs nothing, or not again.
+_FREE = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "ReadVariable", "Parameter"})
+
+
+def cond(
+    pred: Any,
+    true_fn: Callable[[], Any] | None = None,
+    false_fn: Callable[[], Any] | None = None,
+    strict: bool = False,
+    name: str | None = None,
+    fn1: Callable[[], Any] | None = None,
+    fn2: Callable[[], Any] | None = None,
+) -> Any:
+    """Returns what `true_fn` returns where `pred` is true, else what `false_fn` returns.
+
+    Both functions are called once, while the graph is built. What is made inside them runs only if
+    the branch is taken; what they use from outside has run already. Effects inside, such as
+    assignments, run with their branch. Gradients lead through.
+
+    Args:
+        pred: A bool scalar tensor.
+        true_fn: Returns tensors (or what can be converted, or operations) in any nested structure.
+        false_fn: Returns the same structure, with the same dtypes.
+        strict: Whether a list of one result stays a list.
+        name: Name scope of the operations.
+        fn1, fn2: Old names of `true_fn` and `false_fn`.
+
+    Raises:
+        DTypeError: if `pred` is no bool tensor, or the branches' dtypes differ.
+        InvalidArgumentError: if the branches return other structures.
+    """
+    __tracebackhide__ = True
+    then, orelse = _either(true_fn, fn1, "true_fn"), _either(false_fn, fn2, "false_fn")
+    if isinstance(pred, bool):
+        raise DTypeError("expected a bool tensor as pred, got a Python bool: use `if`")
+    graph = get_default_graph()
+    pred = convert_to_tensor(pred)
+    with graph.name_scope(name or "cond") as scope:
+        branches = [
+            _Branch(graph, scope + "then", then, "true_fn", True),
+            _Branch(graph, scope + "else", orelse, "false_fn", False),
+        ]
+        try:
+            tensors = _joined(graph, pred, branches)
+        except BaseException:
+            for branch in branches:
+                graph.functions.pop(branch.function.name, None)
+            raise
+    structure = branches[0].structure
+    found = from_tensors(structure, tensors)
+    if not strict and isinstance(found, list | tuple) and len(found) == 1:
+        return found[0]
+    return found
+
+
+def _either(new: Any, old: Any, name: str) -> Any:
+    if new is not None and old is not None:
+        raise DTypeError(f"{name} was given twice, by its new and its old name")
+    if not callable(old if new is None else new):
+        raise DTypeError(f"expected a function as {name}, got {new!r}")
+    return old if new is None else new
+
+
+class _Branch:
+    """One branch: the block, and the structure of what its function returned."""
+
+    def __init__(self, graph: Graph, name: str, fn: Any, what: str, value: bool) -> None:
+        self.what = what
+        made = free_name(graph, name)
+        self.function = Function(graph, made, graph.block, "a branch of a cond")
+        with building(self.function, made + "/"):
+            self.structure = call(fn, what)
+            flat = [result(v, what, constant(value) if isinstance(v, Operation) else None)
+                    for v in nest.flatten(self.structure)]  # fmt: skip
+            self._warn(flat)
+            self.function.results = [self.function.own(t) for t in flat]
+
+    def _warn(self, results: list[Tensor]) -> None:
+        """Warns of what is computed in any case though a branch alone returns it (D4)."""
+        block = self.function.block
+        for t in results:
+            if t.op.block is block or t.op.type in _FREE or t.consumers():
+                continue
+            warnings.warn(
+                f'{self.what} returns "{t.name}", which was made outside and is used nowhere else: '
+                f"it is computed in any case; make it inside {self.what} to compute it only there",
+                ControlFlowWarning,
+                stacklevel=4,
+            )
+
+
+def _joined(graph: Graph, pred: Tensor, branches: list[_Branch]) -> tuple[Tensor, ...]:
+    """Adds the operation; returns its outputs."""
+    first, second = branches
+    try:
+        nest.assert_same_structure(first.structure, second.structure)
+    except InvalidArgumentError as e:
+        raise InvalidArgumentError(f"the branches return different structures: {e}") from None
+    pairs = zip(first.function.results, second.function.results, strict=True)
+    for i, (a, b) in enumerate(pairs):
+        if a.spec.dtype is not b.spec.dtype:
+            raise DTypeError(
+                f"the branches must return the same dtypes: result {i} is {a.spec} from true_fn "
+                f'("{a.name}") and {b.spec} from false_fn ("{b.name}"): use fs.cast'
+            )
+    functions = [b.function for b in branches]
+    captured = [t for f in functions for t in f.captures]
+    with graph.control_dependencies(waits_outside(graph, functions)):
+        op = graph.add(Cond(*functions), (pred, *captured), "Cond")
+    return op.outputs[: len(first.function.results)]
+
+
+def case(
+    pred_fn_pairs: Any,
+    default: Callable[[], Any] | None = None,
+    exclusive: bool = False,
+    strict: bool = False,
+    name: str = "case",
+) -> Any:
+    """Returns what the function of the first true predicate returns.
+
+    Args:
+        pred_fn_pairs: (bool scalar tensor, function) pairs, or a dict of them.
+        default: The function where no predicate is true; without it that is an error at run time.
+        exclusive: Whether two true predicates are an error at run time.
+        strict: As in `cond`.
+        name: Name scope of the operations.
+
+    Raises:
+        DTypeError: if something is no pair, no tensor or no function.
+    """
+    pairs = _pairs(pred_fn_pairs)
+    graph = get_default_graph()
+    with graph.name_scope(name):
+        preds = [convert_to_tensor(p) for p, _ in pairs]
+        waits = [] if not exclusive else [_exclusive(preds)]
+        with graph.control_dependencies(waits):
+            if waits:
+                preds = [identity(p) for p in preds]
+            functions = [f for _, f in pairs]
+            if default is None:
+                default = _last_one(preds, functions[-1])
+                preds, functions = preds[:-1], functions[:-1]
+            return _chained(preds, functions, default, strict)
+
+
+def _pairs(given: Any) -> list[tuple[Any, Callable[[], Any]]]:
+    pairs = list(given.items()) if isinstance(given, Mapping) else list(given)
+    if not pairs:
+        raise InvalidArgumentError("expected one pair of predicate and function at least, got none")
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not callable(pair[1]):
+            raise DTypeError(f"expected pairs of a bool tensor and a function, got {pair!r}")
+        if not isinstance(pair[0], Tensor) and not hasattr(pair[0], "_as_tensor"):
+            raise DTypeError(f"expected bool tensors as predicates, got {pair[0]!r}")
+        if convert_to_tensor(pair[0]).dtype is not bool_:
+            raise DTypeError(f"expected bool tensors as predicates, got {pair[0]!r}")
+    return [(p, f) for p, f in pairs]
+
+
+def _exclusive(preds: list[Tensor]) -> Operation:
+    from flowscope.ops.casting import cast
+
+    count = reduce_sum(cast(stack(preds), int32))
+    message = "expected at most one true predicate in an exclusive case, got"
+    return Assert(count < 2, [message, *preds])
+
+
+def _last_one(preds: list[Tensor], function: Callable[[], Any]) -> Callable[[], Any]:
+    """Returns the last function, which checks that its predicate is true."""
+
+    def last() -> Any:
+        check = Assert(preds[-1], ["expected a true predicate in a case without default, got none"])
+        with get_default_graph().control_dependencies([check]):
+            return nest.map_structure(_after(check), function())
+
+    return last
+
+
+def _after(check: Operation) -> Callable[[Any], Any]:
+    def after(value: Any) -> Any:
+        if isinstance(value, Operation):
+            return value
+        with get_default_graph().control_dependencies([check]):
+            return identity(to_tensor(value))
+
+    return after
+
+
+def _chained(
+    preds: Sequence[Tensor],
+    functions: Sequence[Callable[[], Any]],
+    default: Callable[[], Any],
+    strict: bool,
+) -> Any:
+    if not preds:
+        found = call(default, "default")
+        one = not strict and isinstance(found, list | tuple) and len(found) == 1
+        return found[0] if one else found
+
+    def rest() -> Any:
+        return _chained(preds[1:], functions[1:], default, True)
+
+    return cond(preds[0], functions[0], rest, strict=strict, name="cond")
+
+
+def switch_case(
+    branch_index: Any,
+    branch_fns: Any,
+    default: Callable[[], Any] | None = None,
+    name: str = "switch_case",
+) -> Any:
+    """Returns what the function with the number `branch_index` returns.
+
+    Args:
+        branch_index: An int32 scalar.
+        branch_fns: A list of functions; a list of (number, function) pairs, or a dict of them.
+        default: The function for all other numbers; by default the one with the largest number.
+        name: Name scope of the operations.
+
+    Raises:
+        DTypeError: if something is no function, or the index is no integer.
+    """
+    functions = _numbered(branch_fns)
+    graph = get_default_graph()
+    with graph.name_scope(name):
+        index = convert_to_tensor(branch_index)
+        if index.dtype is not int32:
+            raise DTypeError(f"expected an int32 scalar as branch_index, got {index.spec}")
+        if default is None:
+            default = functions.pop(max(functions))
+        return _searched(index, sorted(functions.items()), default)
+
+
+def _numbered(given: Any) -> dict[int, Callable[[], Any]]:
+    pairs = given.items() if isinstance(given, Mapping) else given
+    pairs = list(pairs)
+    if not pairs:
+        raise InvalidArgumentError("expected one function at least as branch_fns, got none")
+    if all(callable(f) for f in pairs):
+        pairs = list(enumerate(pairs))
+    for pair in pairs:
+        good = isinstance(pair, tuple | list) and len(pair) == 2 and callable(pair[1])
+        if not good or not isinstance(pair[0], int):
+            raise DTypeError(f"expected functions, or pairs of a number and one, got {pair!r}")
+    found = {i: f for i, f in pairs}
+    if len(found) < len(pairs):
+        raise InvalidArgumentError(f"two functions have one number: {[i for i, _ in pairs]}")
+    return found
+
+
+def _searched(
+    index: Tensor, functions: list[tuple[int, Callable[[], Any]]], default: Callable[[], Any]
+) -> Any:
+    """Returns a binary search by nested conds: few comparisons, however many branches there are."""
+    if not functions:
+        return call(default, "default")
+    if len(functions) == 1:
+        ((number, function),) = functions
+        return cond(equal(index, number), function, default, strict=True)
+    middle = len(functions) // 2
+    low, high = functions[:middle], functions[middle:]
+    return cond(
+        index < high[0][0],
+        lambda: _searched(index, low, default),
+        lambda: _searched(index, high, default),
+        strict=True,
+    )

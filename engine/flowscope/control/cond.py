@@ -1,0 +1,189 @@
+"""Branches: an operation with two functions, of which a bool decides which one runs (SPEC C1).
+
+The gradient of a `Cond` is a `Cond` on the same bool, with the gradients of both branches. What these
+read of the forward branches' tensors becomes a further output of both: a list of one element from the
+branch that has it, an empty list from the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from flowscope.control.blocks import (
+    Function,
+    GradientBody,
+    Parameter,
+    flows,
+    outside,
+    zeros_of,
+)
+from flowscope.control.lists import EmptyList, Head, ListOf
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph.constant import Const, convert_to_tensor
+from flowscope.graph.dtypes import bool_
+from flowscope.graph.op import Op, Spec
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.shapes import Dims, text
+
+
+@dataclass(frozen=True)
+class Cond(Op):
+    """The results of one of two functions: of `then` where the first input is true.
+
+    Inputs: the bool scalar, what `then` captures, what `orelse` captures.
+    """
+
+    then: Function
+    orelse: Function
+    is_stateful: ClassVar[bool] = True
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """Its blocks."""
+        return self.then, self.orelse
+
+    @property
+    def writes_state(self) -> bool:  # type: ignore[override]
+        """Whether a branch writes a variable."""
+        return self.then.writes_state or self.orelse.writes_state
+
+    @property
+    def reads_state(self) -> bool:  # type: ignore[override]
+        """Whether a branch reads a variable."""
+        return self.then.reads_state or self.orelse.reads_state
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether a branch does something beyond its results."""
+        return self.then.has_effect or self.orelse.has_effect
+
+    def infer(self, pred: Spec, *captured: Spec) -> Any:
+        if pred.dtype is not bool_:
+            raise DTypeError(f"expected a bool as pred, got {pred}")
+        if pred.shape not in (None, ()):
+            raise InvalidArgumentError(f"expected a scalar as pred, got {pred}")
+        for a, b in zip(self.then.outputs, self.orelse.outputs, strict=True):
+            if a.spec.dtype is not b.spec.dtype:
+                raise DTypeError(f"the branches return {a.spec.dtype} and {b.spec.dtype}")
+        pairs = zip(self.then.outputs, self.orelse.outputs, strict=True)
+        return tuple([_merged(a.spec, b.spec) for a, b in pairs])
+
+    def grad(self, g: Any, y: Any, *inputs: Tensor) -> Any:
+        op = y[0].op if isinstance(y, tuple) else y.op
+        cotangents = g if isinstance(g, tuple) else (g,)
+        given = {i: convert_to_tensor(c) for i, c in enumerate(cotangents) if c is not None}
+        return _gradient(op, given)
+
+
+def _merged(a: Spec, b: Spec) -> Spec:
+    return Spec(a.dtype, widened(a.shape, b.shape), variable=a.variable)
+
+
+def widened(a: Dims, b: Dims) -> Dims:
+    """Returns what two shapes have in common."""
+    if a is None or b is None or len(a) != len(b):
+        return None
+    return tuple([x if x == y else None for x, y in zip(a, b, strict=True)])
+
+
+class _BranchGradient(GradientBody):
+    """The gradient of one branch; what it reads of the branch comes in a list of one element."""
+
+    def __init__(self, forward: Function, other: Function) -> None:
+        super().__init__(forward, f"{forward.name}_grad")
+        self._other = other
+
+    def inside(self, tensor: Tensor) -> Tensor:
+        if tensor in self._inside or tensor.op.block is not self.forward.block:
+            return super().inside(tensor)
+        if isinstance(tensor.op.definition, Const | Parameter):
+            return super().inside(tensor)
+        graph = self.graph
+        with graph.enter_block(self.forward.block):
+            kept = graph.add(ListOf(), (tensor,), "kept").outputs[0]
+        with graph.enter_block(self._other.block):
+            none = graph.add(EmptyList(outside(tensor.spec)), (), "kept").outputs[0]
+        self._keep(kept, none)
+        with graph.enter_block(self.block):
+            found = graph.add(Head(), (self.bind(kept),), "kept").outputs[0]
+        self._inside[tensor] = found
+        return found
+
+    def _keep(self, kept: Tensor, none: Tensor) -> None:
+        self.forward.kept.append(kept)
+        self._other.kept.append(none)
+
+
+def _gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | None]:
+    """Adds the gradient of a Cond operation; returns a cotangent per input."""
+    cond: Cond = op.definition  # type: ignore[assignment]
+    offsets = (1, 1 + len(cond.then.captures))
+    reached: list[dict[Tensor, Tensor]] = []
+    for function, offset in zip(cond.functions, offsets, strict=True):
+        found = function.reach([function.outputs[i] for i in given])
+        inputs = op.inputs[offset : offset + len(function.parameters)]
+        pairs = zip(function.parameters, inputs, strict=False)
+        reached.append({outer: p for p, outer in pairs if p in found and flows(p.spec)})
+    outers = list(dict.fromkeys([*reached[0], *reached[1]]))
+    out: list[Tensor | None] = [None] * len(op.inputs)
+    if not outers:
+        return out
+    branches = [
+        _BranchGradient(cond.then, cond.orelse),
+        _BranchGradient(cond.orelse, cond.then),
+    ]
+    for branch, own in zip(branches, reached, strict=True):
+        _fill(branch, own, outers, given)
+    _unify(branches)
+    captured = [_at_op(op, b.forward, o, t)
+                for b, o in zip(branches, offsets, strict=True) for t in b.captures]  # fmt: skip
+    made = op.graph.add(Cond(branches[0], branches[1]), (op.inputs[0], *captured), "cond_grad")
+    for outer, g in zip(outers, made.outputs, strict=False):
+        out[op.inputs.index(outer)] = g
+    return out
+
+
+def _fill(
+    branch: _BranchGradient,
+    own: dict[Tensor, Tensor],
+    outers: list[Tensor],
+    given: dict[int, Tensor],
+) -> None:
+    """Builds the gradient of one branch: its results are the cotangents of `outers`."""
+    cotangents = [branch._inside.get(g) or branch.bind(g) for g in given.values()]
+    graph = branch.graph
+    with graph.enter_block(branch.block), graph.name_scope(branch.name + "/"):
+        ys = [branch.forward.outputs[i] for i in given]
+        found = dict(zip(own, branch.differentiate(ys, list(own.values()), cotangents),
+                         strict=True))  # fmt: skip
+        for outer in outers:
+            g = found.get(outer)
+            branch.results.append(branch.own(zeros_of(outer)) if g is None else g)
+
+
+def _unify(branches: list[_BranchGradient]) -> None:
+    """Gives both branches' results one shape as far as is known."""
+    for a, b in zip(branches[0].results, branches[1].results, strict=True):
+        if a.spec.dtype is not b.spec.dtype:
+            raise DTypeError(f"the gradients of the branches are {a.spec} and {b.spec}")
+
+
+def _at_op(op: Operation, function: Function, offset: int, tensor: Tensor) -> Tensor:
+    """Returns the tensor beside a Cond operation that has the value of a tensor of its branch."""
+    if tensor.op.block is not function.block:
+        return tensor
+    if isinstance(tensor.op.definition, Parameter):
+        return op.inputs[offset + tensor.op.definition.index]
+    index = function.outputs.index(tensor)
+    for missing in function.outputs[len(op.outputs) : index + 1]:
+        op.add_output(outside(missing.spec))
+    return op.outputs[index]
+
+
+def shape_text(tensors: list[Tensor]) -> str:
+    """Returns the dtypes and shapes of tensors for a message."""
+    return ", ".join(f"{t.spec.dtype}{text(t.spec.shape)}" for t in tensors)
+
+
+__all__ = ["Cond", "shape_text", "widened"]

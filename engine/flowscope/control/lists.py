@@ -1,0 +1,173 @@
+"""Lists: values of dtype variant that keep what gradients of branches and loops read.
+
+A list is None where it is empty, else a pair of its last element and the list before it. So lists are
+immutable, adding and taking an element costs the same however long they are, and an element is freed
+when the last list that has it is. The elements' Spec is the `variable` of the list's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from flowscope.control.blocks import outside
+from flowscope.errors import DTypeError
+from flowscope.graph.dtypes import variant
+from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.operation import Tensor
+from flowscope.ops.build import apply
+
+
+def list_spec(element: Spec) -> Spec:
+    """Returns the Spec of a list of elements of this Spec."""
+    return Spec(variant, (), variable=outside(element))
+
+
+def element_spec(spec: Spec) -> Spec:
+    """Returns the Spec of a list's elements; raises DTypeError if it is no list's."""
+    if spec.dtype is not variant or spec.variable is None:
+        raise DTypeError(f"expected a list, got {spec}")
+    return spec.variable
+
+
+@dataclass(frozen=True)
+class ListOf(Op):
+    """A list of one element."""
+
+    views: ClassVar[Any] = (0,)
+    template: ClassVar[str | None] = "({0}, None)"
+
+    def infer(self, x: Spec) -> Spec:
+        return list_spec(x)
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (apply(Head(), g),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Any:
+        return (x, None)
+
+
+@dataclass(frozen=True)
+class EmptyList(Op):
+    """A list without elements, of a type that a list with some has elsewhere."""
+
+    element: Spec = field(compare=False)
+    is_stateful: ClassVar[bool] = False
+    template: ClassVar[str | None] = "None"
+
+    def infer(self) -> Spec:
+        return list_spec(self.element)
+
+    def grad(self, g: Tensor, y: Tensor) -> Any:
+        return ()
+
+    def kernel(self, xp: ArrayModule) -> Any:
+        return None
+
+
+@dataclass(frozen=True)
+class Head(Op):
+    """The last element of a list."""
+
+    views: ClassVar[Any] = (0,)
+    template: ClassVar[str | None] = "{0}[0]"
+
+    def infer(self, x: Spec) -> Spec:
+        return outside(element_spec(x))
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (apply(ListOf(), g),)
+
+    def kernel(self, xp: ArrayModule, x: Any) -> Array:
+        return x[0]
+
+
+@dataclass(frozen=True)
+class SumOfLists(Op):
+    """The sum of lists, element by element; an empty one counts as zeros.
+
+    Raises: DTypeError if one is no list.
+    """
+
+    def infer(self, *xs: Spec) -> Spec:
+        for x in xs:
+            element_spec(x)
+        return list_spec(element_spec(xs[0]))
+
+    def grad(self, g: Tensor, y: Tensor, *xs: Tensor) -> Any:
+        return (g,) * len(xs)
+
+    def kernel(self, xp: ArrayModule, *xs: Any) -> Any:
+        total = xs[0]
+        for x in xs[1:]:
+            total = _sum(total, x)
+        return total
+
+
+@dataclass(frozen=True)
+class ListOfZeros(Op):
+    """Zeros of the shapes of a list's elements."""
+
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, x: Spec) -> Spec:
+        return list_spec(element_spec(x))
+
+    def kernel(self, xp: ArrayModule, x: Any) -> Any:
+        return _zeros(xp, x)
+
+
+def list_of_zeros(x: Tensor) -> Tensor:
+    """Returns a list of zeros like the elements of a list."""
+    return apply(ListOfZeros(), x)
+
+
+def sum_of_lists(xs: list[Tensor]) -> Tensor:
+    """Returns the sum of lists, element by element."""
+    return apply(SumOfLists(), *xs)
+
+
+def _is_list(value: Any) -> bool:
+    return value is None or isinstance(value, tuple)
+
+
+def _elements(value: Any) -> list[Any]:
+    found = []
+    while value is not None:
+        found.append(value[0])
+        value = value[1]
+    return found
+
+
+def _listed(elements: list[Any]) -> Any:
+    made = None
+    for one in reversed(elements):
+        made = (one, made)
+    return made
+
+
+def _sum(a: Any, b: Any) -> Any:
+    if not (_is_list(a) and _is_list(b)):
+        return a + b
+    if a is None or b is None:
+        return a if b is None else b
+    return _listed([_sum(x, y) for x, y in zip(_elements(a), _elements(b), strict=True)])
+
+
+def _zeros(xp: ArrayModule, value: Any) -> Any:
+    if _is_list(value):
+        return _listed([_zeros(xp, one) for one in _elements(value)])
+    return xp.zeros(value.shape, value.dtype)[()]
+
+
+__all__ = [
+    "EmptyList",
+    "Head",
+    "ListOf",
+    "ListOfZeros",
+    "SumOfLists",
+    "element_spec",
+    "list_of_zeros",
+    "list_spec",
+    "sum_of_lists",
+]

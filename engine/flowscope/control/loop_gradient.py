@@ -1,0 +1,174 @@
+"""The gradient of a loop: a loop that runs as many times, backwards (SPEC C30, C31, C34, C42).
+
+Its variables are the cotangents of the loop's variables, and a sum for each capture. What it reads of
+the forward body's tensors the forward loop keeps, as a list per tensor that grows by one value in each
+iteration; the backward loop takes them from its end. What the forward loop captures it captures too.
+
+Lists that the forward loop takes elements of become lists that the backward loop keeps, and the other
+way round. So the backward loop is a loop like any other, and has a gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowscope.control.blocks import (
+    GradientBody,
+    Parameter,
+    outside,
+    value_spec,
+    zeros_of,
+)
+from flowscope.control.lists import list_spec, sum_of_lists
+from flowscope.control.loop import Loop
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.ops.elementwise import add
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """Where cotangents flow: positions of variables, lists, captures among the parameters."""
+
+    variables: list[int]
+    lists: list[int]
+    captures: list[int]
+    #: Positions of kept tensors among the outputs of the body.
+    kept: list[int]
+
+
+def loop_gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | None]:
+    """Adds the gradient of a Loop operation.
+
+    Args:
+        op: The operation.
+        given: Cotangents by output.
+
+    Returns:
+        A cotangent per input, None where nothing flows.
+    """
+    loop: Loop = op.definition  # type: ignore[assignment]
+    ways = _ways(loop, given)
+    out: list[Tensor | None] = [None] * len(op.inputs)
+    if not (ways.variables or ways.lists or ways.captures):
+        return out
+    body = _body(loop, ways)
+    first_capture = loop.first + loop.carried + (len(loop.cond.captures) if loop.cond else 0)
+
+    def outer(position: int) -> int:
+        is_carried = position < loop.carried
+        return loop.first + position if is_carried else first_capture + position - loop.carried
+
+    starts = [_start(op, given, i) for i in ways.variables]
+    zeros = [zeros_of(op.inputs[outer(k)]) for k in ways.captures]
+    taken = [given[1 + m] for m in ways.kept]
+    read, captured = _read(op, loop, body, outer)
+    backward = Loop(
+        body,
+        None,
+        variables=len(starts) + len(zeros),
+        lists=len(taken) + len(read),
+        has_count=True,
+        back_prop=True,
+        parallel_iterations=loop.parallel_iterations,
+        swap_memory=loop.swap_memory,
+    )
+    count = op.outputs[loop.variables]
+    inputs = (count, *starts, *zeros, *taken, *read, *captured)
+    made = op.graph.add(backward, inputs, "while_grad").outputs
+    for i, g in zip((*ways.variables, *ways.captures), made, strict=False):
+        out[outer(i)] = g
+    for j, g in zip(ways.lists, made[backward.variables + 1 :], strict=True):
+        out[outer(j)] = g
+    return out
+
+
+def _ways(loop: Loop, given: dict[int, Tensor]) -> _Ways:
+    """Returns where cotangents flow, by fixpoint: one variable's may lead to another's."""
+    body, n = loop.body, loop.variables
+    variables = {i for i in given if i < n}
+    kept = [i - 1 for i in given if i > n]
+    while True:
+        wanted = [body.outputs[i] for i in (*sorted(variables), *kept)]
+        reached = body.reach(wanted)
+        found = {i for i in range(n) if body.parameters[i] in reached} - variables
+        if not found:
+            break
+        variables |= found
+    lists = [j for j in range(n, loop.carried) if body.parameters[j] in reached]
+    places = range(loop.carried, len(body.parameters))
+    captures = [k for k in places if body.parameters[k] in reached]
+    return _Ways(sorted(variables), lists, captures, kept)
+
+
+def _body(loop: Loop, ways: _Ways) -> GradientBody:
+    """Returns the body of the backward loop; its captures are still the forward body's tensors."""
+    forward = loop.body
+    body = GradientBody(forward, f"{forward.name}_grad")
+    parameters, outputs = forward.parameters, forward.outputs
+    gs = [body.add_parameter(outside(parameters[i].spec), "g") for i in ways.variables]
+    sums = [body.add_parameter(value_spec(parameters[k].spec), "sum") for k in ways.captures]
+    gs += [body.add_parameter(outside(outputs[m].spec), "g") for m in ways.kept]
+    ys = [outputs[i] for i in (*ways.variables, *ways.kept)]
+    xs = [parameters[i] for i in (*ways.variables, *ways.lists, *ways.captures)]
+    with body.graph.enter_block(body.block), body.graph.name_scope(body.name + "/"):
+        found = body.differentiate(ys, xs, gs)
+        n, m = len(ways.variables), len(ways.variables) + len(ways.lists)
+        dense = [body.own(zeros_of(x)) if g is None else g
+                 for x, g in zip(xs[:m], found, strict=False)]  # fmt: skip
+        totals = [s if g is None else plus(s, g) for s, g in zip(sums, found[m:], strict=True)]
+    body.results = [*dense[:n], *totals]
+    body.kept = dense[n:]
+    return body
+
+
+def plus(a: Tensor, b: Tensor) -> Tensor:
+    """Returns the sum of two cotangents."""
+    return sum_of_lists([a, b]) if a.spec.dtype.kind == "v" else add(a, b)
+
+
+def _start(op: Operation, given: dict[int, Tensor], i: int) -> Tensor:
+    found = given.get(i)
+    return zeros_of(op.outputs[i]) if found is None else found
+
+
+def _read(
+    op: Operation, loop: Loop, body: GradientBody, outer: object
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Sorts the backward body's captures: lists that the forward loop keeps, and its captures."""
+    lists: list[tuple[Tensor, Tensor]] = []
+    captured: list[tuple[Tensor, Tensor]] = []
+    first = len(body.parameters) - len(body.captures)
+    for tensor, parameter in zip(body.captures, body.parameters[first:], strict=True):
+        if tensor.op.block is not loop.body.block:
+            captured.append((tensor, parameter))
+            continue
+        position = _position(tensor)
+        if position is not None and position >= loop.carried:
+            captured.append((op.inputs[outer(position)], parameter))  # type: ignore[operator]
+        else:
+            lists.append((kept(op, loop, tensor), parameter))
+    order = [*body.parameters[:first], *[p for _, p in lists], *[p for _, p in captured]]
+    body.arrange(order, [t for t, _ in captured])
+    body._inside = dict(captured)
+    return [t for t, _ in lists], [t for t, _ in captured]
+
+
+def _position(tensor: Tensor) -> int | None:
+    definition = tensor.op.definition
+    return definition.index if isinstance(definition, Parameter) else None
+
+
+def kept(op: Operation, loop: Loop, tensor: Tensor) -> Tensor:
+    """Returns the list of the values that a tensor of a loop's body has had."""
+    body = loop.body
+    found = body.outputs[loop.variables :]
+    if tensor not in found:
+        body.kept.append(tensor)
+    index = loop.variables + 1 + body.outputs[loop.variables :].index(tensor)
+    made = len(op.outputs) - 1
+    for missing in body.outputs[made:index]:
+        op.add_output(list_spec(missing.spec))
+    return op.outputs[index]
+
+
+__all__ = ["kept", "loop_gradient", "plus"]

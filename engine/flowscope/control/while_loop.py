@@ -1,0 +1,264 @@
+"""`while_loop`: a body that is run as long as a condition holds (SPEC C2, C43)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flowscope import nest
+from flowscope.control.blocks import Function, free_name
+from flowscope.control.cond import widened
+from flowscope.control.loop import Loop
+from flowscope.control.tracing import building, call, from_tensors, result, to_tensor, waits_outside
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph.block import discard
+from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.default import get_default_graph
+from flowscope.graph.dtypes import bool_, resource
+from flowscope.graph.graph import Graph
+from flowscope.graph.op import Spec
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import Dims, TensorShape, as_dims, text
+
+__all__ = ["while_loop"]
+
+
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+    maximum_iterations: Any = None,
+    return_same_structure: bool = False,
+) -> Any:
+    """Runs `body` as long as `cond` is true; returns the loop variables at the end.
+
+    Both functions are called while the graph is built, once: a second time only where a variable's
+    shape changes from one iteration to the next and no invariant says so. What they use from outside
+    is computed before the loop. Gradients of any order lead through.
+
+    Args:
+        cond: Takes the loop variables, returns a bool scalar.
+        body: Takes the loop variables, returns their next values.
+        loop_vars: A list or tuple of the values at the start: tensors, numbers, arrays, nested
+            structures of them.
+        shape_invariants: A shape per variable that holds in all iterations, in the structure of
+            `loop_vars`. Without, it is what the values at the start and after an iteration have in
+            common.
+        parallel_iterations: How many iterations may overlap where operations wait.
+        back_prop: Whether gradients flow through the loop; if not, they are None.
+        swap_memory: Whether kept values may move to the host's memory.
+        name: Name scope of the operations.
+        maximum_iterations: The loop ends after so many at the latest: an integer scalar.
+        return_same_structure: Whether a list of one variable stays a list.
+
+    Raises:
+        DTypeError: if a dtype changes from one iteration to the next, or `cond` is no bool.
+        InvalidArgumentError: if the structure changes, or a shape changes against its invariant.
+    """
+    __tracebackhide__ = True
+    _check(cond, body, loop_vars, parallel_iterations)
+    graph = get_default_graph()
+    with graph.name_scope(name or "while") as scope:
+        start = [_start(v) for v in nest.flatten(loop_vars)]
+        count = [] if maximum_iterations is None else [_count(maximum_iterations)]
+        shapes = [t.spec.shape for t in start]
+        fixed = [False] * len(start)
+        if shape_invariants is not None:
+            shapes, fixed = _invariants(loop_vars, shape_invariants, start), [True] * len(start)
+        built = _settled(graph, scope, cond, body, loop_vars, start, shapes, fixed)
+        definition = Loop(
+            built.body,
+            built.cond,
+            variables=len(start),
+            lists=0,
+            has_count=bool(count),
+            back_prop=bool(back_prop),
+            parallel_iterations=int(parallel_iterations),
+            swap_memory=bool(swap_memory),
+        )
+        captured = (*built.cond.captures, *built.body.captures)
+        with graph.control_dependencies(waits_outside(graph, [built.cond, built.body])):
+            op = graph.add(definition, (*count, *start, *captured), "Loop")
+    found = from_tensors(built.structure, op.outputs[: len(start)])
+    return found[0] if len(found) == 1 and not return_same_structure else found
+
+
+def _check(cond: Any, body: Any, loop_vars: Any, parallel_iterations: Any) -> None:
+    if not callable(cond) or not callable(body):
+        raise DTypeError(f"expected functions as cond and body, got {cond!r} and {body!r}")
+    if not isinstance(loop_vars, list | tuple):
+        raise DTypeError(f"expected a list or tuple of loop_vars, got {loop_vars!r}")
+    if not loop_vars:
+        raise InvalidArgumentError("expected one loop variable at least, got none")
+    is_integer = isinstance(parallel_iterations, int) and not isinstance(parallel_iterations, bool)
+    if not is_integer:
+        raise DTypeError(f"expected an integer as parallel_iterations, got {parallel_iterations!r}")
+    if parallel_iterations <= 0:
+        raise InvalidArgumentError(
+            f"expected parallel_iterations of 1 at least, got {parallel_iterations}"
+        )
+
+
+def _start(value: Any) -> Tensor:
+    tensor = to_tensor(value)
+    if tensor.spec.dtype is resource:
+        raise DTypeError(f'a handle cannot be a loop variable: use "{tensor.name}" in the body')
+    return tensor
+
+
+def _count(value: Any) -> Tensor:
+    count = convert_to_tensor(value)
+    if not count.spec.dtype.is_integer or count.spec.shape not in (None, ()):
+        raise DTypeError(f"expected an integer scalar as maximum_iterations, got {count.spec}")
+    return count
+
+
+def _invariants(loop_vars: Any, given: Any, start: list[Tensor]) -> list[Dims]:
+    flat = _flat_shapes(loop_vars, given)
+    for i, (t, dims) in enumerate(zip(start, flat, strict=True)):
+        if not TensorShape(t.spec.shape).is_subtype_of(TensorShape(dims)):
+            raise InvalidArgumentError(
+                f'loop variable {i} ("{t.name}") is {t.spec} at the start, and its shape '
+                f"invariant is {text(dims)}"
+            )
+    return flat
+
+
+def _flat_shapes(structure: Any, given: Any) -> list[Dims]:
+    """Returns the shapes of `given`, a structure of them like `structure`, one after the other."""
+    if not nest.is_nested(structure):
+        if isinstance(given, Spec):
+            return [given.shape]
+        return [as_dims(getattr(given, "shape", given))]
+    is_shape = isinstance(given, TensorShape) or not nest.is_nested(given)
+    children = structure.values() if hasattr(structure, "values") else structure
+    if is_shape or len(given) != len(list(children)):
+        raise InvalidArgumentError(
+            f"expected shape_invariants in the structure of loop_vars, got {given!r}"
+        )
+    if hasattr(structure, "keys"):
+        return [d for k in sorted(structure) for d in _flat_shapes(structure[k], given[k])]
+    return [d for s, g in zip(structure, given, strict=True) for d in _flat_shapes(s, g)]
+
+
+class _Built:
+    """The two functions of a loop, and the structure of what the body returned."""
+
+    def __init__(self, graph: Graph, scope: str, specs: list[Spec], names: list[str]) -> None:
+        self._names = dict(graph._names)
+        self.cond = Function(
+            graph, free_name(graph, scope + "cond"), graph.block, "the condition of a while_loop"
+        )
+        self.body = Function(
+            graph, free_name(graph, scope + "body"), graph.block, "the body of a while_loop"
+        )
+        self.structure: Any = None
+        for function in (self.cond, self.body):
+            for spec, name in zip(specs, names, strict=True):
+                function.add_parameter(spec, name)
+
+    def trace(self, cond: Any, body: Any, loop_vars: Any) -> None:
+        """Calls the user's functions."""
+        with building(self.cond, self.cond.name + "/"):
+            found = call(cond, "cond", *_arguments(loop_vars, self.cond.inputs))
+            self.cond.results = [self.cond.own(_pred(found))]
+        with building(self.body, self.body.name + "/"):
+            found = call(body, "body", *_arguments(loop_vars, self.body.inputs))
+            found = list(found) if isinstance(found, list | tuple) else [found]
+            _check_structure(loop_vars, found)
+            flat = [result(v, "body", None) for v in nest.flatten(found)]
+            self.body.results = [self.body.own(t) for t in flat]
+            self.structure = type(loop_vars)(*found) if hasattr(loop_vars, "_fields") else found
+
+    def drop(self) -> None:
+        """Takes the functions back."""
+        for function in (self.body, self.cond):
+            function.graph.functions.pop(function.name, None)
+            discard(function.graph, function.block, self._names)
+
+
+def _check_structure(loop_vars: Any, found: list[Any]) -> None:
+    try:
+        nest.assert_same_structure(list(loop_vars), found)
+    except InvalidArgumentError as e:
+        raise InvalidArgumentError(
+            f"body must return the structure of loop_vars, with {len(loop_vars)} variables: "
+            f"{e.message}"
+        ) from None
+
+
+def _arguments(loop_vars: Any, tensors: list[Tensor]) -> list[Any]:
+    return list(from_tensors(list(loop_vars), tensors))
+
+
+def _pred(value: Any) -> Tensor:
+    if isinstance(value, list | tuple) and len(value) == 1:
+        (value,) = value
+    pred = result(value, "cond", None)
+    if pred.spec.dtype is not bool_ or pred.spec.shape not in (None, ()):
+        raise DTypeError(f'cond must return a bool scalar, got {pred.spec} ("{pred.name}")')
+    return pred
+
+
+def _settled(
+    graph: Graph,
+    scope: str,
+    cond: Any,
+    body: Any,
+    loop_vars: Any,
+    start: list[Tensor],
+    shapes: list[Dims],
+    fixed: list[bool],
+) -> _Built:
+    """Returns the functions for shapes that hold in all iterations: a fixpoint (D10)."""
+    names = [t.op.name.rpartition("/")[2] for t in start]
+    while True:
+        specs = [Spec(t.spec.dtype, d, variable=t.spec.variable) for t, d in zip(start, shapes)]
+        built = _Built(graph, scope, specs, names)
+        try:
+            built.trace(cond, body, loop_vars)
+            wide = [
+                _next_shape(i, t, d, after, is_fixed)
+                for i, (t, d, after, is_fixed) in enumerate(
+                    zip(start, shapes, built.body.results, fixed, strict=True)
+                )
+            ]
+        except BaseException:
+            built.drop()
+            raise
+        if wide == shapes:
+            return built
+        built.drop()
+        shapes = wide
+
+
+def _next_shape(i: int, start: Tensor, dims: Dims, after: Tensor, is_fixed: bool) -> Dims:
+    """Returns a shape that a variable has before and after an iteration.
+
+    Raises:
+        DTypeError: if the dtype changes.
+        InvalidArgumentError: if the shape changes against an invariant.
+    """
+    if after.spec.dtype is not start.spec.dtype:
+        raise DTypeError(
+            f'loop variable {i} ("{start.name}") is {start.spec} at the start and {after.spec} '
+            f'after one iteration ("{after.name}"{_place(after)}): its dtype must stay; use fs.cast'
+        )
+    if TensorShape(after.spec.shape).is_subtype_of(TensorShape(dims)):
+        return dims
+    if is_fixed:
+        raise InvalidArgumentError(
+            f'loop variable {i} ("{start.name}") has the shape invariant {text(dims)}, and is '
+            f'{after.spec} after one iteration ("{after.name}"{_place(after)})'
+        )
+    return widened(dims, after.spec.shape)
+
+
+def _place(tensor: Tensor) -> str:
+    place = tensor.op.origin.place
+    return f", made in {place}" if place else ""

@@ -1,0 +1,94 @@
+"""Blocks: lists of operations, the graph's own or the body of a control-flow operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from flowscope.errors import GraphError
+from flowscope.graph.operation import Operation, Tensor
+
+if TYPE_CHECKING:
+    from flowscope.graph.graph import Graph
+
+
+class Block:
+    """A list of operations: the graph itself, or the body of a control-flow operation.
+
+    Attributes:
+        parent: The enclosing block, None for the graph's own.
+        owner: The operation whose body it is, None for the graph's own.
+        operations: In order of creation.
+        capture: Returns what stands in the block for a tensor of another; None where that is an
+            error.
+        captured: Returns what stands in the block for tensors outside, with these.
+        what: What messages call it, e.g. "a function".
+        forward: Another block that encloses it: the one that it is the gradient of.
+        hoists: Whether an op that needs only the shape of a tensor outside is put beside that
+            tensor, so that its value need not be handed in.
+    """
+
+    __slots__ = (
+        "capture",
+        "captured",
+        "forward",
+        "hoists",
+        "operations",
+        "owner",
+        "parent",
+        "what",
+    )
+
+    def __init__(
+        self,
+        parent: Block | None = None,
+        owner: Operation | None = None,
+        capture: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
+        self.parent = parent
+        self.owner = owner
+        self.capture = capture
+        self.captured: Callable[[], list[tuple[Tensor, Tensor]]] = list
+        self.what = "a function"
+        self.forward: Block | None = None
+        self.hoists = False
+        self.operations: list[Operation] = []
+
+    def encloses(self, other: Block | None) -> bool:
+        """Whether `other` is this block or lies in it: its operations may then use ours."""
+        while other is not None and other is not self:
+            if other.forward is not None and self.encloses(other.forward):
+                return True
+            other = other.parent
+        return other is self
+
+
+def misplaced(tensor: Tensor) -> GraphError:
+    """Returns the error for using a tensor of a body outside it."""
+    what = tensor.op.block.what
+    return GraphError(
+        f'"{tensor.name}" stands inside {what} and cannot be used outside it: '
+        f"return it from the {what.partition(' ')[2]}"
+    )
+
+
+def discard(graph: Graph, block: Block, names: dict[str, int]) -> None:
+    """Takes back the operations of a block that nothing uses, with those of blocks inside.
+
+    Args:
+        graph: The graph.
+        block: The block, the newest one.
+        names: The graph's counters of names as they were before.
+    """
+    if graph.run is not None:
+        return  # a cell's run keeps account of all that it made
+    gone = {op for op in graph._operations if block.encloses(op.block)}
+    first = min((op.id for op in gone), default=0)
+    graph._operations = [op for op in graph._operations if op not in gone]
+    for op in gone:
+        graph._by_name.pop(op.name, None)
+    for name in [f.name for f in graph.functions.values() if block.encloses(f.block)]:
+        del graph.functions[name]
+    if all(op.id < first for op in graph._operations):
+        graph._names = dict(names)
+    graph.touch()

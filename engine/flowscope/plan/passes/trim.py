@@ -1,0 +1,110 @@
+"""Trim: branches and loops keep what somebody uses of their results.
+
+A loop may have variables that only its own next iterations would read, and lists that a gradient reads
+in another plan: they go, with all that only they need. Which variables stay is a fixpoint: those that
+are used afterwards, by the condition, by effects, or by the next value of one that stays.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from flowscope.plan.program import Node, Program, Value, outer_values
+
+
+def trim(program: Program) -> Program:
+    """Returns an ordered program without results of blocks that nothing uses."""
+    if not any(n.blocks for n in program.nodes):
+        return program
+    live = set(program.fetches)
+    kept = set(program.targets)
+    nodes: list[Node] = []
+    for node in reversed(program.nodes):
+        if not _is_needed(node, live, kept):
+            continue
+        if node.op.type == "Cond":
+            _trim_cond(node, live)
+        elif node.blocks:
+            _trim_loop(node, live)
+        live.update(node.inputs)
+        kept.update(node.control)
+        nodes.append(node)
+    return dataclasses.replace(program, nodes=tuple(reversed(nodes)))
+
+
+def _is_needed(node: Node, live: set[Value], kept: set[Node]) -> bool:
+    if node in kept or node.op.type == "Placeholder" or any(v in live for v in node.outputs):
+        return True
+    return node.has_effect
+
+
+def _trim_cond(node: Node, live: set[Value]) -> None:
+    used = [i for i, v in enumerate(node.outputs) if v in live]
+    node.outputs = _renumbered([node.outputs[i] for i in used])
+    node.blocks = tuple([
+        _block(b, b.feeds, [b.fetches[i] for i in used]) for b in node.blocks
+    ])  # fmt: skip
+    node.inputs = (node.inputs[0], *outer_values(node.blocks))
+
+
+def _trim_loop(node: Node, live: set[Value]) -> None:
+    op: Any = node.op
+    *conditions, body = node.blocks
+    n = op.variables
+    pushed = [j for j in range(n + 1, len(node.outputs)) if node.outputs[j] in live]
+    variables = {i for i in range(n) if node.outputs[i] in live}
+    for block in conditions:
+        variables |= _used_feeds(block, block.fetches)
+    while True:
+        wanted = [body.fetches[i] for i in variables] + [body.fetches[j - 1] for j in pushed]
+        used = _used_feeds(body, wanted)
+        if {i for i in used if i < n} <= variables:
+            break
+        variables |= {i for i in used if i < n}
+    kept = sorted(variables)
+    lists = sorted(i for i in used if i >= n)
+    results = [body.fetches[i] for i in kept] + [body.fetches[j - 1] for j in pushed]
+    feeds = [body.feeds[i] for i in (*kept, *lists)]
+    node.blocks = (
+        *[_block(b, [b.feeds[i] for i in kept], b.fetches) for b in conditions],
+        _block(body, feeds, results),
+    )
+    explicit = [*node.inputs[: op.first], *[node.inputs[op.first + i] for i in (*kept, *lists)]]
+    node.inputs = (*explicit, *outer_values(node.blocks))
+    node.outputs = _renumbered([node.outputs[i] for i in (*kept, n, *pushed)])
+    node.op = dataclasses.replace(op, variables=len(kept), lists=len(lists))
+
+
+def _used_feeds(block: Program, wanted: Iterable[Value]) -> set[int]:
+    """Returns the positions of the feeds that some values of a block, and its effects, need."""
+    live = set(wanted)
+    kept: set[Node] = set()
+    for node in reversed(block.nodes):
+        if _is_needed(node, live, kept):
+            live.update(node.inputs)
+            kept.update(node.control)
+    return {i for i, v in enumerate(block.feeds) if v in live}
+
+
+def _block(block: Program, feeds: Iterable[Value], fetches: Iterable[Value]) -> Program:
+    """Returns a block with these results, and the nodes that they and its effects need."""
+    changed = dataclasses.replace(block, feeds=tuple(feeds), fetches=tuple(fetches))
+    live, kept = set(changed.fetches), set[Node]()
+    nodes = []
+    for node in reversed(trim(changed).nodes):
+        if _is_needed(node, live, kept):
+            live.update(node.inputs)
+            kept.update(node.control)
+            nodes.append(node)
+    return dataclasses.replace(changed, nodes=tuple(reversed(nodes)))
+
+
+def _renumbered(values: list[Value]) -> tuple[Value, ...]:
+    for i, v in enumerate(values):
+        v.index = i
+    return tuple(values)
+
+
+__all__ = ["trim"]
