@@ -299,6 +299,7 @@ ELSEWHERE = {
     "Const": "tests/graph",
     "Placeholder": "every row feeds one",
     "NoOp": "test_flow.py",
+    "AssertTrue": "test_asserts.py",
 }
 MODULES_ELSEWHERE = {
     "flowscope.ops.checkpoint": "tests/train/test_saver_graphs.py",

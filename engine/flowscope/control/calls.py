@@ -26,6 +26,7 @@ class CallGradient:
     def __init__(self, forward: Function, wanted: tuple[int, ...]) -> None:
         graph = forward.graph
         self.function = function = GradientBody(forward, f"{forward.name}_grad")
+        function.block.captured = list  # what stands for a tensor of the body differs by call
         ys = [forward.outputs[i] for i in wanted]
         cotangents = [function.add_parameter(outside(y.spec), "g") for y in ys]
         with graph.enter_block(function.block), graph.name_scope(function.name + "/"):

@@ -72,6 +72,16 @@ def misplaced(tensor: Tensor) -> GraphError:
     )
 
 
+def outermost(tensor: Tensor) -> Tensor:
+    """Returns the tensor outside that a parameter stands for, as far outside as there is one."""
+    while tensor.op.type == "Parameter":
+        outer = dict(tensor.op.block.captured()).get(tensor)
+        if outer is None:
+            break
+        tensor = outer
+    return tensor
+
+
 def discard(graph: Graph, block: Block, names: dict[str, int]) -> None:
     """Takes back the operations of a block that nothing uses, with those of blocks inside.
 

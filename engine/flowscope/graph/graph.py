@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError, OpError
-from flowscope.graph.block import Block, misplaced
+from flowscope.graph.block import Block, misplaced, outermost
 from flowscope.graph.cells import Cells, Run, notebook
 from flowscope.graph.cells.cell import PLACES
 from flowscope.graph.devices import DeviceSpec
@@ -101,8 +101,9 @@ class Graph(WrittenForms):
                     stale = next(t for t in inputs if t.op.stale is not None)
                     raise self.cells.refusal(stale)
                 if block.hoists and definition.needs_shape_only:
-                    with self.enter_block(t.op.block):
-                        return self.add(definition, inputs, name)
+                    beyond = outermost(t)
+                    with self.enter_block(beyond.op.block):
+                        return self.add(definition, (beyond,), name)
                 inputs = self._captured(inputs, origin, name or definition.type)
                 break
         try:

@@ -41,6 +41,8 @@ class AssertTrue(Op):
             return value.decode(errors="replace")
         get = getattr(value, "get", None)
         flat = np.asarray(value if get is None else get()).reshape(-1)
+        if flat.dtype == object:
+            return " ".join(v.decode(errors="replace") for v in flat[: self.summarize])
         dots = " ..." if len(flat) > self.summarize else ""
         return f"[{' '.join(map(str, flat[: self.summarize].tolist()))}{dots}]"
 
