@@ -101,6 +101,7 @@ from flowscope.live.show import show as show
 from flowscope.ops.arrays import *
 from flowscope.ops.casting import *
 from flowscope.ops.clipping import *
+from flowscope.ops.einsum import *
 from flowscope.ops.elementwise import *
 from flowscope.ops.flow import *
 from flowscope.ops.initializers import *
@@ -110,6 +111,7 @@ from flowscope.ops.partitioned import *
 from flowscope.ops.random import *
 from flowscope.ops.reductions import *
 from flowscope.ops.scatters import *
+from flowscope.ops.segments import *
 from flowscope.ops.stitching import *
 from flowscope.ops.template import *
 from flowscope.ops.variable_scope import *
