@@ -18,6 +18,7 @@ from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.axes import as_axes, positive_axis
 from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.build import apply
+from flowscope.ops.folding import add_rows
 from flowscope.ops.shaping import shape_of
 
 __all__ = [
@@ -125,9 +126,12 @@ class GatherGrad(Op):
     def kernel(self, xp: ArrayModule, g: Array, shape: Array, indices: Array) -> Array:
         sizes = as_sizes(shape)
         self._check(g.shape, sizes, indices.shape)
-        out = xp.zeros(sizes, g.dtype)
         axis = positive_axis(self.axis, len(sizes))
         check_range(indices, sizes[axis])
+        if axis == 0:
+            rows = g.reshape(indices.size, *sizes[1:])
+            return add_rows(xp, sizes[0], indices.reshape(-1), rows)
+        out = xp.zeros(sizes, g.dtype)
         xp.add.at(out, (builtins.slice(None),) * axis + (indices,), g)
         return out
 
