@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from operator import attrgetter
 from typing import Any
@@ -163,7 +163,7 @@ class Graph(WrittenForms):
                 op.device = _merged(str(wish), op.device)
         if definition.writes_state:
             for t in given:
-                self._writes[t] = self._writes.get(t, 0) + 1
+                self._writes[t] = op.order
         if run is not None:
             earlier = run.made(op, self._full(name or definition.type))
             if earlier is not None:
@@ -229,9 +229,12 @@ class Graph(WrittenForms):
                     stack.append(p)
         return False
 
-    def writes_to(self, handle: Tensor) -> int:
-        """Returns how many operations that write the variable of this handle there are so far."""
-        return self._writes.get(handle, 0)
+    def last_write(self, handle: Tensor) -> int:
+        """Returns the order of the last operation that writes the variable of this handle.
+
+        Of those that the running cell has made; -1 if there is none.
+        """
+        return self._writes.get(handle, -1)
 
     def touch(self) -> None:
         """Notes that something changed."""
@@ -553,7 +556,12 @@ class Graph(WrittenForms):
         self._collections.pop(name, None)
 
     @contextmanager
-    def cell(self, identity: Any, label: str | None = None) -> Iterator[Run]:
+    def cell(
+        self,
+        identity: Any,
+        label: str | None = None,
+        names: Callable[[], Mapping[str, Any]] = dict,
+    ) -> Iterator[Run]:
         """Builds a cell: run again, it replaces what it built before; a failed run is taken back.
 
             with graph.cell("a") as run:
@@ -563,8 +571,10 @@ class Graph(WrittenForms):
         Args:
             identity: Tells the cell apart.
             label: What messages call it; the identity by default.
+            names: Returns the variables by name that other cells use: where one stands for another
+                tensor afterwards, what has taken the earlier one is stale.
         """
-        run = self.cells.begin(identity, label)
+        run = self.cells.begin(identity, label, names)
         try:
             yield run
         except BaseException:
