@@ -901,3 +901,28 @@ def test_a_report_says_what_happened():
         "cell 3 again: 12 operations kept, 2 new, 1 removed; "
         "stale: cells 5, 7 and code outside cells"
     )
+
+
+def test_names_that_moved_on_make_stale_what_had_taken_them(graph, sess):
+    """A line put before others shifts the names that operations get by themselves."""
+    names = {}
+    with graph.cell("3", names=lambda: names):
+        names["a"] = fs.constant(1.0) + 1.0
+        names["parts"] = [names["a"] * 2.0]
+    with graph.cell("5", names=lambda: names):
+        names["b"] = fs.negative(names["a"])
+        names["c"] = fs.negative(names["parts"][0])
+    with graph.cell("3", names=lambda: names) as run:
+        names["new"] = fs.constant(5.0) + 5.0
+        names["a"] = fs.constant(1.0) + 1.0
+        names["parts"] = [names["a"] * 2.0]
+    assert run.report.stale == ("5",)
+    assert sess.run(names["c"]) == -4.0
+    with pytest.raises(
+        fs.errors.StaleError, match='takes "add:0", which is not the value of a any'
+    ):
+        sess.run(names["b"])
+    with graph.cell("5", names=lambda: names):
+        names["b"] = fs.negative(names["a"])
+        names["c"] = fs.negative(names["parts"][0])
+    assert sess.run([names["b"], names["c"]]) == [-2.0, -4.0]
