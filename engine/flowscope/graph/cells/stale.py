@@ -78,10 +78,11 @@ class Spread:
 
     def run(self) -> None:
         """Marks operations as stale or fresh, and infers anew what follows from the changes."""
+        if not self._touched():
+            return
         standing = [op for op in self._graph.get_operations() if op not in self._made]
-        if self._touched():
-            self._derivations(standing)
-            self._readers(standing)
+        self._derivations(standing)
+        self._readers(standing)
         turned = -1
         while turned < len(self.turned):  # once more where a cell takes what a later one made
             turned = len(self.turned)
