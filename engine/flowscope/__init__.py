@@ -107,7 +107,10 @@ from flowscope.ops.flow import *
 from flowscope.ops.initializers import *
 from flowscope.ops.linalg import *
 from flowscope.ops.logical import *
+from flowscope.ops.matrices import *
+from flowscope.ops.moving import *
 from flowscope.ops.partitioned import *
+from flowscope.ops.patches import *
 from flowscope.ops.random import *
 from flowscope.ops.reductions import *
 from flowscope.ops.scatters import *

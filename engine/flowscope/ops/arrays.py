@@ -28,7 +28,6 @@ from flowscope.ops.joining import concat, parallel_stack, split, stack, unstack
 from flowscope.ops.padding import pad, repeat, tile
 from flowscope.ops.selection import (
     boolean_mask,
-    diag,
     eye,
     one_hot,
     select,
@@ -44,7 +43,6 @@ __all__ = [
     "broadcast_static_shape",
     "broadcast_to",
     "concat",
-    "diag",
     "expand_dims",
     "eye",
     "fill",
