@@ -53,6 +53,8 @@ def reuse(region: Region) -> dict[Node, Reuse]:
     """Returns how nodes of the region use buffers again."""
     if any(v.spec.constant is not None or v.spec.dims is not None for v in region.inputs):
         return {}  # shapes may have been inferred from the value that this feed replaces
+    if all(v.spec.shape == () for n in region.nodes for v in n.outputs):
+        return {}
     buffers = _Buffers(region)
     found = {}
     for i, node in enumerate(region.nodes):
