@@ -11,6 +11,7 @@ Names, arguments and semantics are TensorFlow 1's wherever the concept exists th
 """
 
 from flowscope import (
+    bitwise as bitwise,
     debugging as debugging,
     errors as errors,
     graph_util as graph_util,
@@ -98,6 +99,7 @@ from flowscope.live.ipython import (
 )
 from flowscope.live.progress import progress as progress
 from flowscope.live.show import show as show
+from flowscope.ops.arithmetic import *
 from flowscope.ops.arrays import *
 from flowscope.ops.casting import *
 from flowscope.ops.clipping import *
@@ -115,6 +117,7 @@ from flowscope.ops.random import *
 from flowscope.ops.reductions import *
 from flowscope.ops.scatters import *
 from flowscope.ops.segments import *
+from flowscope.ops.special import *
 from flowscope.ops.stitching import *
 from flowscope.ops.template import *
 from flowscope.ops.variable_scope import *
