@@ -16,6 +16,7 @@ from flowscope import (
     errors as errors,
     graph_util as graph_util,
     io as io,
+    linalg as linalg,
     math as math,
     nest as nest,
     nn as nn,
@@ -105,19 +106,24 @@ from flowscope.ops.casting import *
 from flowscope.ops.clipping import *
 from flowscope.ops.einsum import *
 from flowscope.ops.elementwise import *
+from flowscope.ops.factors import *
 from flowscope.ops.flow import *
 from flowscope.ops.initializers import *
 from flowscope.ops.linalg import *
 from flowscope.ops.logical import *
 from flowscope.ops.matrices import *
+from flowscope.ops.matrix_functions import *
 from flowscope.ops.moving import *
+from flowscope.ops.norms import *
 from flowscope.ops.partitioned import *
 from flowscope.ops.patches import *
 from flowscope.ops.random import *
 from flowscope.ops.reductions import *
 from flowscope.ops.scatters import *
 from flowscope.ops.segments import *
+from flowscope.ops.solving import *
 from flowscope.ops.special import *
+from flowscope.ops.spectra import *
 from flowscope.ops.stitching import *
 from flowscope.ops.template import *
 from flowscope.ops.variable_scope import *

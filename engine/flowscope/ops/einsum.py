@@ -129,7 +129,8 @@ class Einsum(Op):
             _sizes(labels, x.shape, found)
         if len(operands) == 1:
             return _reduced(xp, operands[0], inputs[0], output)
-        return _contracted(xp, *operands, *inputs, output)
+        a, b = operands
+        return _contracted(xp, a, b, inputs[0], inputs[1], output)
 
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
         found: dict[str, Any] = {}
