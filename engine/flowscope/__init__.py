@@ -102,6 +102,7 @@ from flowscope.live.progress import progress as progress
 from flowscope.live.show import show as show
 from flowscope.ops.arithmetic import *
 from flowscope.ops.arrays import *
+from flowscope.ops.batch_gathering import *
 from flowscope.ops.casting import *
 from flowscope.ops.clipping import *
 from flowscope.ops.einsum import *
@@ -122,10 +123,13 @@ from flowscope.ops.reductions import *
 from flowscope.ops.scatters import *
 from flowscope.ops.segments import *
 from flowscope.ops.solving import *
+from flowscope.ops.sorting import *
 from flowscope.ops.special import *
 from flowscope.ops.spectra import *
 from flowscope.ops.stitching import *
 from flowscope.ops.template import *
+from flowscope.ops.tensor_scatters import *
+from flowscope.ops.uniques import *
 from flowscope.ops.variable_scope import *
 from flowscope.ops.variables import *
 from flowscope.runtime.config import *

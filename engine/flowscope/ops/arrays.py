@@ -35,7 +35,7 @@ from flowscope.ops.selection import (
     where,
 )
 from flowscope.ops.shaping import expand_dims, invert_permutation, reshape, squeeze, transpose
-from flowscope.ops.slicing import newaxis, reverse, slice, strided_slice
+from flowscope.ops.slicing import newaxis, reverse, reverse_v2, slice, strided_slice
 
 __all__ = [
     "boolean_mask",
@@ -62,6 +62,7 @@ __all__ = [
     "repeat",
     "reshape",
     "reverse",
+    "reverse_v2",
     "scatter_nd",
     "select",
     "sequence_mask",
