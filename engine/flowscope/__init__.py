@@ -106,6 +106,7 @@ from flowscope.ops.batch_gathering import *
 from flowscope.ops.casting import *
 from flowscope.ops.clipping import *
 from flowscope.ops.einsum import *
+from flowscope.ops.counting import *
 from flowscope.ops.elementwise import *
 from flowscope.ops.factors import *
 from flowscope.ops.flow import *

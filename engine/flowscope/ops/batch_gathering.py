@@ -10,7 +10,7 @@ from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, compatible, text
+from flowscope.graph.shapes import compatible, text
 from flowscope.ops.axes import positive_axis
 from flowscope.ops.broadcasting import as_sizes
 from flowscope.ops.build import apply
@@ -97,7 +97,7 @@ class BatchGatherGrad(Op):
         return apply(BatchGather(self.axis, self.batch_dims), g, indices), None, None
 
     def kernel(self, xp: ArrayModule, g: Array, shape: Array, indices: Array) -> Array:
-        sizes: Dims = as_sizes(shape)
+        sizes = as_sizes(shape)
         axis = positive_axis(self.axis, len(sizes))
         rows = BatchGather(self.axis, self.batch_dims)._rows(xp, sizes, indices)
         tail = sizes[axis + 1 :]

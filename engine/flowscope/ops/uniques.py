@@ -135,7 +135,7 @@ class UniqueWithCountsResult(NamedTuple):
 
     y: Tensor
     idx: Tensor
-    count: Tensor
+    count: Tensor  # type: ignore[assignment]
 
 
 class ListDiffResult(NamedTuple):
