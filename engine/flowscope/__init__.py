@@ -21,6 +21,7 @@ from flowscope import (
     nest as nest,
     nn as nn,
     random as random,
+    sparse as sparse,
     test as test,
     train as train,
 )
@@ -105,8 +106,8 @@ from flowscope.ops.arrays import *
 from flowscope.ops.batch_gathering import *
 from flowscope.ops.casting import *
 from flowscope.ops.clipping import *
-from flowscope.ops.einsum import *
 from flowscope.ops.counting import *
+from flowscope.ops.einsum import *
 from flowscope.ops.elementwise import *
 from flowscope.ops.factors import *
 from flowscope.ops.flow import *
@@ -125,6 +126,9 @@ from flowscope.ops.scatters import *
 from flowscope.ops.segments import *
 from flowscope.ops.solving import *
 from flowscope.ops.sorting import *
+from flowscope.ops.sparse import *
+from flowscope.ops.sparse_arithmetic import *
+from flowscope.ops.sparse_tensor import *
 from flowscope.ops.special import *
 from flowscope.ops.spectra import *
 from flowscope.ops.stitching import *
