@@ -63,7 +63,7 @@ class Function:
     def __init__(self, graph: Graph, name: str) -> None:
         self.name = name
         self.graph = graph
-        self.block = Block(graph.root, capture=self.inside)
+        self.block = Block(graph.root, capture=self.inside, name=name)
         self.parameters: list[Tensor] = []
         self.captures: list[Tensor] = []
         self.results: list[Tensor] = []

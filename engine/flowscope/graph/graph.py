@@ -31,16 +31,19 @@ class Block:
         operations: In order of creation.
         capture: Returns what stands in the block for a tensor of another; None where that is an
             error.
+        name: Of the function whose body it is, "" for the graph's own: views tell bodies by it.
     """
 
-    __slots__ = ("capture", "operations", "owner", "parent")
+    __slots__ = ("capture", "name", "operations", "owner", "parent")
 
     def __init__(
         self,
         parent: Block | None = None,
         owner: Operation | None = None,
         capture: Callable[[Tensor], Tensor] | None = None,
+        name: str = "",
     ) -> None:
+        self.name = name
         self.parent = parent
         self.owner = owner
         self.capture = capture
