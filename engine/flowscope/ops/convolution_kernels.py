@@ -29,6 +29,8 @@ Measured and rejected, for 64 images of 14 x 14 x 32 and filters of 5 x 5 x 32 x
 Reckoned and rejected: Winograd's transforms save two thirds of the multiplications, but are passes
 over memory that take as long as what they save, and rounding errors grow.
 
+Where oneDNN is installed large convolutions of float32 go there, see `flowscope.ops.onednn`.
+
 Limits: float16 and bfloat16 are computed in float32. Kernels of `flowscope.ops.depthwise` multiply
 and add without a matrix, for there each channel has a filter of its own.
 """
@@ -36,10 +38,12 @@ and add without a matrix, for there each channel has a filter of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from flowscope.graph.op import Array, ArrayModule
+from flowscope.ops.onednn import recipe
 from flowscope.ops.windows import Axis
 
 #: Bytes of one block of windows (measured: from 1 to 4 MB makes no difference).
@@ -50,15 +54,56 @@ DEVICE_BLOCK_BYTES = 1 << 28
 Block = tuple[slice, slice]
 
 
+def by_library(
+    xp: ArrayModule,
+    kind: str,
+    axes: Sequence[Axis],
+    groups: int,
+    given: tuple[Array, Array],
+    out: Any,
+) -> Array | None:
+    """Returns a convolution or one of its gradients from oneDNN; None where NumPy should do it.
+
+    Args:
+        xp: The array module.
+        kind: "forward", "backward_data" or "backward_weights".
+        axes: The images' spatial axes.
+        groups: Into how many equal groups the channels fall.
+        given: The two arrays that are known of images, filters and outputs, in that order.
+        out: The shape of the third.
+    """
+    if xp is not np:
+        return None
+    x, k = {
+        "forward": (given[0].shape, given[1].shape),
+        "backward_data": (out, given[0].shape),
+        "backward_weights": (given[0].shape, out),
+    }[kind]
+    found = recipe(kind, given[0].dtype, x, k, axes, groups)
+    if found is None:
+        return None
+    result = np.empty(out, np.float32)
+    arrays = [np.ascontiguousarray(a) for a in given]
+    arrays.insert(("backward_data", "backward_weights", "forward").index(kind), result)
+    found.run(*arrays)
+    return result
+
+
 def correlate(xp: ArrayModule, x: Array, k: Array, axes: Sequence[Axis]) -> Array:
     """Returns the convolution of images with filters, channels last.
 
     Shapes: x [n, *sizes, c], k [*windows, c, o] -> [n, *outs, o]
     """
-    channels, outputs = k.shape[-2:]
-    dims = (x.shape[0], *[a.out for a in axes], outputs)
+    dims = (x.shape[0], *[a.out for a in axes], k.shape[-1])
     if 0 in dims or 0 in k.shape:
         return xp.zeros(dims, x.dtype)
+    found = by_library(xp, "forward", axes, 1, (x, k), dims)
+    return _correlate(xp, x, k, axes) if found is None else found
+
+
+def _correlate(xp: ArrayModule, x: Array, k: Array, axes: Sequence[Axis]) -> Array:
+    channels, outputs = k.shape[-2:]
+    dims = (x.shape[0], *[a.out for a in axes], outputs)
     matrix = k.reshape(-1, outputs)
     if all(a.is_plain for a in axes):
         return xp.matmul(x.reshape(-1, channels), matrix).reshape(dims)
@@ -77,6 +122,9 @@ def correlate_filter(xp: ArrayModule, x: Array, g: Array, axes: Sequence[Axis]) 
     dims = (*[a.window for a in axes], channels, outputs)
     if 0 in g.shape or 0 in dims:
         return xp.zeros(dims, x.dtype)
+    found = by_library(xp, "backward_weights", axes, 1, (x, g), dims)
+    if found is not None:
+        return found
     if all(a.is_plain for a in axes):
         flat = x.reshape(-1, channels)
         return xp.matmul(flat.T, g.reshape(-1, outputs)).reshape(dims)
@@ -101,10 +149,13 @@ def correlate_input(
     dims = (g.shape[0], *[a.size for a in axes], channels)
     if 0 in g.shape or 0 in dims or 0 in k.shape:
         return xp.zeros(dims, g.dtype)
+    found = by_library(xp, "backward_data", axes, 1, (k, g), dims)
+    if found is not None:
+        return found
     if all(a.stride == 1 and 0 <= a.low < a.extent for a in axes):
         turned = k[(slice(None, None, -1),) * len(axes)].swapaxes(-1, -2)
         back = [Axis(a.out, a.window, 1, a.dilation, a.extent - 1 - a.low, a.size) for a in axes]
-        return correlate(xp, g, turned, back)
+        return _correlate(xp, g, turned, back)
     return _spread(xp, g, k.reshape(-1, k.shape[-1]), dims, axes)
 
 

@@ -11,7 +11,7 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.op import Array, ArrayModule
 from flowscope.graph.shapes import text
 from flowscope.ops.broadcasting import as_sizes
-from flowscope.ops.convolution_kernels import BLOCK_BYTES, DEVICE_BLOCK_BYTES
+from flowscope.ops.convolution_kernels import BLOCK_BYTES, DEVICE_BLOCK_BYTES, by_library
 from flowscope.ops.convolution_ops import (
     Convolution,
     ConvolutionFilter,
@@ -59,6 +59,11 @@ def _spans(xp: ArrayModule, x: Array, axes: Sequence[Axis]) -> Array:
     return whole
 
 
+def _grouped(k: Array) -> Array:
+    """Returns the filters as those of groups of one channel each."""
+    return k.reshape(*k.shape[:-2], 1, k.shape[-2] * k.shape[-1])
+
+
 class DepthwiseConv2dNative(_Depthwise, Convolution):
     """The convolution of each channel with filters of its own.
 
@@ -71,7 +76,11 @@ class DepthwiseConv2dNative(_Depthwise, Convolution):
         x = self.last(xp, x)
         axes = self.axes(x.shape[1:-1], k.shape[:-2])
         c, m = k.shape[-2:]
-        y = xp.zeros((x.shape[0], *[a.out for a in axes], c, m), x.dtype)
+        dims = (x.shape[0], *[a.out for a in axes], c * m)
+        found = by_library(xp, "forward", axes, c, (x, _grouped(k)), dims)
+        if found is not None:
+            return self.first(xp, found)
+        y = xp.zeros((*dims[:-1], c, m), x.dtype)
         for some in _blocks(xp, x.shape[0], y[:1].nbytes):
             whole, part = _spans(xp, x[some], axes), y[some]
             scratch = xp.empty(part.shape, x.dtype)
@@ -96,7 +105,11 @@ class DepthwiseConv2dNativeBackpropInput(_Depthwise, ConvolutionInput):
         g = self.last(xp, g)
         axes = self.axes(self.spatial(dims), k.shape[:-2])
         c, m = k.shape[-2:]
-        x = xp.zeros((dims[0], *[a.size for a in axes], c), g.dtype)
+        shape = (dims[0], *[a.size for a in axes], c)
+        found = by_library(xp, "backward_data", axes, c, (_grouped(k), g), shape)
+        if found is not None:
+            return self.first(xp, found)
+        x = xp.zeros(shape, g.dtype)
         inside, kept = zip(*[a.inside() for a in axes], strict=True)
         for some in _blocks(xp, dims[0], x[:1].nbytes):
             part = g[some].reshape(-1, *g.shape[1:-1], c, m)
@@ -123,6 +136,9 @@ class DepthwiseConv2dNativeBackpropFilter(_Depthwise, ConvolutionFilter):
         x, g = self.last(xp, x), self.last(xp, g)
         axes = self.axes(x.shape[1:-1], dims[:-2])
         c, m = dims[-2:]
+        found = by_library(xp, "backward_weights", axes, c, (x, g), (*dims[:-2], 1, c * m))
+        if found is not None:
+            return found.reshape(dims)
         k = xp.zeros(dims, g.dtype)
         for some in _blocks(xp, x.shape[0], g[:1].nbytes):
             part = g[some].reshape(-1, *g.shape[1:-1], c, m)

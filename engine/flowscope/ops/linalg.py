@@ -15,6 +15,7 @@ from flowscope.graph.shapes import broadcast, size_of, text
 from flowscope.ops.broadcasting import sum_to
 from flowscope.ops.build import apply
 from flowscope.ops.casting import cast, conj
+from flowscope.ops.onednn import matrix_product
 from flowscope.ops.table import check_kind, check_same
 
 __all__ = ["matmul", "matrix_transpose", "sparse_matmul", "tensordot", "trace"]
@@ -77,7 +78,8 @@ class MatMul(Op):
             raise InvalidArgumentError(
                 f"inner dimensions must agree: expected {a.shape[-1]}, got {b.shape[-2]}"
             )
-        return xp.matmul(a, b)
+        found = matrix_product(xp, a, b)
+        return xp.matmul(a, b) if found is None else found
 
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
         a = inputs[0].shape
