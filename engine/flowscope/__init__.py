@@ -105,6 +105,7 @@ from flowscope.ops.arithmetic import *
 from flowscope.ops.arrays import *
 from flowscope.ops.batch_gathering import *
 from flowscope.ops.casting import *
+from flowscope.ops.checks import *
 from flowscope.ops.clipping import *
 from flowscope.ops.counting import *
 from flowscope.ops.einsum import *
@@ -120,6 +121,8 @@ from flowscope.ops.moving import *
 from flowscope.ops.norms import *
 from flowscope.ops.partitioned import *
 from flowscope.ops.patches import *
+from flowscope.ops.printing import *
+from flowscope.ops.py_functions import *
 from flowscope.ops.random import *
 from flowscope.ops.reductions import *
 from flowscope.ops.scatters import *
