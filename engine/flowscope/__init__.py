@@ -17,6 +17,7 @@ from flowscope import (
     graph_util as graph_util,
     io as io,
     linalg as linalg,
+    losses as losses,
     math as math,
     nest as nest,
     nn as nn,
@@ -107,6 +108,7 @@ from flowscope.ops.batch_gathering import *
 from flowscope.ops.casting import *
 from flowscope.ops.checks import *
 from flowscope.ops.clipping import *
+from flowscope.ops.confusion import *
 from flowscope.ops.counting import *
 from flowscope.ops.einsum import *
 from flowscope.ops.elementwise import *

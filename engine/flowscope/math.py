@@ -4,6 +4,7 @@ from flowscope.ops import special as special
 from flowscope.ops.activations import softsign as softsign
 from flowscope.ops.arithmetic import *
 from flowscope.ops.casting import *
+from flowscope.ops.confusion import *
 from flowscope.ops.counting import *
 from flowscope.ops.elementwise import *
 from flowscope.ops.flow import add_n as add_n
