@@ -26,6 +26,7 @@ class Convolving(Windowed, abstract=True):
     """Base of the ops of convolutions, with dilations, one per axis of the image."""
 
     dilations: tuple[int, ...] = ()
+    memory_order: ClassVar[str | None] = "C"
 
     def dilation(self) -> tuple[int, ...]:
         return self.spatial(self.dilations) if self.dilations else super().dilation()
@@ -79,8 +80,8 @@ class Convolving(Windowed, abstract=True):
         return xp.moveaxis(x, 1, -1) if self.channels_first else x
 
     def first(self, xp: ArrayModule, y: Array) -> Array:
-        """Returns an array with its channels last in the data format."""
-        return xp.moveaxis(y, -1, 1) if self.channels_first else y
+        """Returns an array with its channels last in the data format, in C order."""
+        return xp.ascontiguousarray(xp.moveaxis(y, -1, 1)) if self.channels_first else y
 
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
         """Two flops per element of the output (or its gradient) and of the filter behind it."""

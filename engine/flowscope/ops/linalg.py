@@ -33,7 +33,7 @@ class MatMul(Op):
     transpose_a: bool = False
     transpose_b: bool = False
     grad_reads: ClassVar[Any] = ("a", "b")
-    memory_order: ClassVar[str | None] = "C"
+    memory_order: ClassVar[str | None] = "C2"
 
     def infer(self, a: Spec, b: Spec) -> Spec:
         if a.dtype is not b.dtype:

@@ -62,6 +62,7 @@ class Pooling(Windowed, abstract=True):
 
     ksize: tuple[int, ...] = ()
     dilations: tuple[int, ...] = ()
+    memory_order: ClassVar[str | None] = "K"
 
     def rates(self) -> tuple[int, ...]:
         """Returns the dilation along each axis."""
@@ -136,8 +137,7 @@ class MaxPoolingGrad(Pooling, abstract=True):
 
     def kernel(self, xp: ArrayModule, x: Array, g: Array) -> Array:
         self.check_gradient(x.shape, g.shape)
-        out = spread_max(xp, x, g, self.every_axis(x.shape))
-        return g.copy() if out is g else out
+        return spread_max(xp, x, g, self.every_axis(x.shape))
 
 
 class MaxPoolingPick(Pooling, abstract=True):

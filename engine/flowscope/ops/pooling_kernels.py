@@ -13,10 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import Any
 
+import numpy as np
+
 from flowscope.graph.op import Array, ArrayModule
 from flowscope.ops.windows import Axis
 
 Axes = Sequence[Axis]
+#: Bytes of images that are worked on together, so that what lies between stays in the cache.
+BLOCK_BYTES = 1 << 20
 _BITS = {2: "int16", 4: "int32", 8: "int64"}
 
 
@@ -151,18 +155,41 @@ def _maxima(xp: ArrayModule, x: Array, axes: Axes) -> list[tuple[int, Axis, Arra
 
 def spread_max(xp: ArrayModule, x: Array, g: Array, axes: Axes) -> Array:
     """Returns the gradient of `window_max`: each window's number added to its first maximum."""
-    for i, a, given, top in _maxima(xp, x, axes):
+    out = xp.empty(x.shape, g.dtype)
+    step = max(len(x), 1)
+    if xp is np and axes[0].is_plain and x.nbytes > BLOCK_BYTES:
+        step = max(1, BLOCK_BYTES * len(x) // x.nbytes)
+    for first in range(0, len(x), step):
+        some = slice(first, first + step)
+        part = x[some]
+        _spread_max(xp, part, g[some], _first_axis(axes, len(part)), out[some])
+    return out
+
+
+def _first_axis(axes: Axes, length: int) -> Axes:
+    """Returns the axes of fewer images."""
+    if length == axes[0].size:
+        return axes
+    return (Axis(length, 1, 1, 1, 0, length), *axes[1:])
+
+
+def _spread_max(xp: ArrayModule, x: Array, g: Array, axes: Axes, out: Array) -> None:
+    stages = _maxima(xp, x, axes)
+    if not stages:
+        out[...] = g
+    for n, (i, a, given, top) in enumerate(stages, 1):
         overlap = a.stride < a.extent
         is_filled = a.stride == a.window and a.dilation == 1 and a.span == a.size and not a.low
-        make = xp.empty if is_filled else xp.zeros
-        out = make((*g.shape[:i], a.size, *g.shape[i + 1 :]), g.dtype)
+        shape = (*g.shape[:i], a.size, *g.shape[i + 1 :])
+        made = out if n == len(stages) else xp.empty(shape, g.dtype)
+        if not is_filled:
+            made.fill(0)
         for where, there, hit in _hits(xp, given, i, a, top):
             if overlap:
-                out[_at(i, there)] += _masked(xp, g[_at(i, where)], hit)
+                made[_at(i, there)] += _masked(xp, g[_at(i, where)], hit)
             else:
-                _masked(xp, g[_at(i, where)], hit, out[_at(i, there)])
-        g = out
-    return g
+                _masked(xp, g[_at(i, where)], hit, made[_at(i, there)])
+        g = made
 
 
 def pick_max(xp: ArrayModule, x: Array, values: Array, axes: Axes) -> Array:

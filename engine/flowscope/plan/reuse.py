@@ -114,8 +114,8 @@ class _Buffers:
             return isinstance(constant, np.ndarray) and constant.flags.c_contiguous
         if rank is not None and rank <= 1 and not node.op.views:
             return True
-        if node.op.memory_order == "C":
-            return rank is not None and rank <= 2
+        if node.op.memory_order in ("C", "C2"):
+            return node.op.memory_order == "C" or (rank is not None and rank <= 2)
         return node.op.memory_order == "K" and all(
             v.spec.shape == () or v in self.in_c_order for v in node.inputs
         )
