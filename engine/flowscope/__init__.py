@@ -19,10 +19,12 @@ from flowscope import (
     linalg as linalg,
     losses as losses,
     math as math,
+    metrics as metrics,
     nest as nest,
     nn as nn,
     random as random,
     sparse as sparse,
+    strings as strings,
     test as test,
     train as train,
 )
@@ -121,6 +123,7 @@ from flowscope.ops.matrices import *
 from flowscope.ops.matrix_functions import *
 from flowscope.ops.moving import *
 from flowscope.ops.norms import *
+from flowscope.ops.parsing import *
 from flowscope.ops.partitioned import *
 from flowscope.ops.patches import *
 from flowscope.ops.printing import *
@@ -137,6 +140,8 @@ from flowscope.ops.sparse_tensor import *
 from flowscope.ops.special import *
 from flowscope.ops.spectra import *
 from flowscope.ops.stitching import *
+from flowscope.ops.string_parts import *
+from flowscope.ops.strings import *
 from flowscope.ops.template import *
 from flowscope.ops.tensor_scatters import *
 from flowscope.ops.uniques import *
