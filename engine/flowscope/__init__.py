@@ -11,14 +11,20 @@ Names, arguments and semantics are TensorFlow 1's wherever the concept exists th
 """
 
 from flowscope import (
+    bitwise as bitwise,
     debugging as debugging,
     errors as errors,
     graph_util as graph_util,
     io as io,
+    linalg as linalg,
+    losses as losses,
     math as math,
+    metrics as metrics,
     nest as nest,
     nn as nn,
     random as random,
+    sparse as sparse,
+    strings as strings,
     test as test,
     train as train,
 )
@@ -102,21 +108,47 @@ from flowscope.live.ipython import (
 )
 from flowscope.live.progress import progress as progress
 from flowscope.live.show import show as show
+from flowscope.ops.arithmetic import *
 from flowscope.ops.arrays import *
-from flowscope.ops.asserts import *
+from flowscope.ops.batch_gathering import *
 from flowscope.ops.casting import *
+from flowscope.ops.checks import *
 from flowscope.ops.clipping import *
+from flowscope.ops.confusion import *
+from flowscope.ops.counting import *
+from flowscope.ops.einsum import *
 from flowscope.ops.elementwise import *
+from flowscope.ops.factors import *
 from flowscope.ops.flow import *
 from flowscope.ops.initializers import *
 from flowscope.ops.linalg import *
 from flowscope.ops.logical import *
+from flowscope.ops.matrices import *
+from flowscope.ops.matrix_functions import *
+from flowscope.ops.moving import *
+from flowscope.ops.norms import *
+from flowscope.ops.parsing import *
 from flowscope.ops.partitioned import *
+from flowscope.ops.patches import *
+from flowscope.ops.printing import *
+from flowscope.ops.py_functions import *
 from flowscope.ops.random import *
 from flowscope.ops.reductions import *
 from flowscope.ops.scatters import *
+from flowscope.ops.segments import *
+from flowscope.ops.solving import *
+from flowscope.ops.sorting import *
+from flowscope.ops.sparse import *
+from flowscope.ops.sparse_arithmetic import *
+from flowscope.ops.sparse_tensor import *
+from flowscope.ops.special import *
+from flowscope.ops.spectra import *
 from flowscope.ops.stitching import *
+from flowscope.ops.string_parts import *
+from flowscope.ops.strings import *
 from flowscope.ops.template import *
+from flowscope.ops.tensor_scatters import *
+from flowscope.ops.uniques import *
 from flowscope.ops.variable_scope import *
 from flowscope.ops.variables import *
 from flowscope.runtime.config import *

@@ -1,7 +1,21 @@
-"""Finding out what a graph does, without running it."""
+"""Finding out what a graph does, without running it; and checks of its values while it runs."""
 
 from flowscope.graph.races import (
     Race as Race,
     Races as Races,
     variable_races as variable_races,
+)
+from flowscope.ops.arithmetic import (
+    is_non_decreasing as is_non_decreasing,
+    is_strictly_increasing as is_strictly_increasing,
+)
+from flowscope.ops.checks import *
+from flowscope.ops.checks import (
+    assert_all_finite as assert_all_finite,
+    assert_shapes as assert_shapes,
+)
+from flowscope.ops.elementwise import (
+    is_finite as is_finite,
+    is_inf as is_inf,
+    is_nan as is_nan,
 )

@@ -55,7 +55,7 @@ class Extension:
         # Code that a cell runs as a cell has no identity: it belongs to the cell that runs it.
         if identity is not None:
             self._building = info
-            cells.notebook.begin(identity)
+            cells.notebook.begin(identity, lambda: self._shell.user_ns)
 
     def _after_cell(self, result: Any) -> None:
         if self._building is _LOADING or self._building is getattr(result, "info", None):

@@ -10,6 +10,9 @@ export interface OpOptions {
   readonly outputs?: readonly Output[];
   readonly placed?: string | null;
   readonly summary?: string;
+  readonly body?: string;
+  readonly result?: boolean;
+  readonly calls?: string;
 }
 
 const SUMMARIES: Readonly<Record<string, string>> = {
@@ -36,7 +39,7 @@ export class GraphBuilder {
       device: "", placed: options.placed === undefined ? "/device:CPU:0" : options.placed,
       summary: options.summary ?? SUMMARIES[type] ?? "",
       origin: { file: null, cell: 3, line: 1 + (id % 9), text: `${name.split("/").pop() ?? ""} = fs.${type.toLowerCase()}(...)` },
-      stale: null,
+      stale: null, body: options.body ?? "", is_result: options.result ?? false, calls: options.calls ?? "",
     });
     return id;
   }

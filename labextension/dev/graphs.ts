@@ -126,3 +126,23 @@ export function star(size: number): Node[] {
   g.op("AddN", "sum", { inputs: middle, shape: [null] });
   return g.nodes;
 }
+
+/** A function that is called twice, and its gradient. */
+export function functions(): Node[] {
+  const g = new GraphBuilder();
+  const [row, matrix] = [[null, 4], [4, 4]];
+  const x = g.op("Placeholder", "x", { shape: row });
+  const w = variable(g, "w", [4, 4]).read;
+  const inX = g.op("Parameter", "layer/x", { shape: row, body: "layer" });
+  const inW = g.op("Parameter", "layer/w", { shape: matrix, body: "layer" });
+  const product = g.op("MatMul", "layer/MatMul", { inputs: [inX, inW], shape: row, body: "layer" });
+  g.op("Relu", "layer/Relu", { inputs: [product], shape: row, body: "layer", result: true });
+  const one = g.op("Call", "layer_1", { inputs: [x, w], shape: row, calls: "layer" });
+  const two = g.op("Call", "layer_2", { inputs: [one, w], shape: row, calls: "layer" });
+  const ones = g.op("OnesLike", "gradients/ones", { inputs: [two], shape: row });
+  const inG = g.op("Parameter", "layer_grad/g", { shape: row, body: "layer_grad" });
+  g.op("ReluGrad", "layer_grad/ReluGrad", { inputs: [inG], shape: row, body: "layer_grad", result: true });
+  const back = g.op("Call", "gradients/layer_grad", { inputs: [ones, two], shape: row, calls: "layer_grad" });
+  g.op("Call", "gradients/layer_grad", { inputs: [back, one], shape: row, calls: "layer_grad" });
+  return g.nodes;
+}

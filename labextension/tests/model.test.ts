@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
-import { mlp } from "../dev/graphs.js";
+import { functions, mlp } from "../dev/graphs.js";
+import { calledBox, relatedBoxes } from "../src/model/bodies.js";
 import { Choices, firstOpen } from "../src/model/choices.js";
 import { factsOf } from "../src/model/facts.js";
 import { clock, duration, rate, significant, typeText, whole } from "../src/model/figures.js";
@@ -10,7 +11,8 @@ import { GraphModel } from "../src/model/graph.js";
 import { linksOf } from "../src/model/links.js";
 import { markedBoxes } from "../src/model/marked.js";
 import { families } from "../src/model/structure.js";
-import { visibleGraph, type VisibleGraph } from "../src/model/visible.js";
+import { endFinder, sizeText, visibleGraph, type VisibleGraph } from "../src/model/visible.js";
+import { readSavedView } from "../src/plugin/saved_view.js";
 import type { GraphChange, Node } from "../src/wire/messages.js";
 
 const NO_CHANGE: GraphChange = { version: 2, added: [], placed: [], changed: [], removed: [], marked: [] };
@@ -114,19 +116,74 @@ test("scopes that are built alike are one family", () => {
 
 test("whole depths open while the first picture stays small", () => {
   const model = modelOf(mlp());
-  assert.deepEqual(firstOpen(model.tree.root, 30).sort(), ["layer1", "layer2", "loss", "train"]);
-  assert.deepEqual(firstOpen(model.tree.root, 8), []);
+  const none = (): boolean => false;
+  assert.deepEqual(firstOpen(model.tree.root, 30, none).sort(), ["layer1", "layer2", "loss", "train"]);
+  assert.deepEqual(firstOpen(model.tree.root, 8, none), []);
 });
 
 test("the user's choice beats the automatic one", () => {
   const model = modelOf(mlp());
   const choices = new Choices();
-  choices.begin(model.tree);
+  choices.begin(model.tree, model.bodies);
   assert.ok(choices.isOpen("layer1"));
   choices.setOpen("layer1", false);
-  choices.begin(model.tree);
+  choices.begin(model.tree, model.bodies);
   assert.ok(!choices.isOpen("layer1"));
   assert.ok(!choices.retreat());
+});
+
+test("a function's body is a closed scope that its calls lead to, and that leads to its calls", () => {
+  const model = modelOf(functions());
+  assert.deepEqual([...model.bodies.keys()], ["layer", "layer_grad"]);
+  const graph = see(model, "layer");
+  const box = (name: string): string => `o${model.tree.idOf(name) ?? -1}`;
+  assert.deepEqual(["s:layer", "s:layer_grad", "s:gradients"].map((id) => {
+    const box = graph.boxes.get(id)!;
+    return `${box.name}: ${sizeText(box)}`.replaceAll("\u00a0", " ");
+  }), ["\u0192 layer: 4 ops, 2 calls", "\u0192 layer_grad: 2 ops, 2 calls", "gradients: 3 ops"]);
+  assert.equal(calledBox(model, box("layer_1")), "s:layer");
+  assert.equal(calledBox(model, "s:layer"), null);
+  const endOf = endFinder(model, (path) => path !== "gradients");
+  assert.deepEqual([...relatedBoxes(model, "s:layer", endOf)], [box("layer_1"), box("layer_2")]);
+  assert.deepEqual([...relatedBoxes(model, "s:layer_grad", endOf)], ["s:gradients"]);
+  assert.deepEqual([...relatedBoxes(model, box("layer_1"), endOf)], ["s:layer"]);
+  assert.deepEqual([...relatedBoxes(model, null, endOf)], []);
+});
+
+test("a result leaves through the lower wall of an open body", () => {
+  const model = modelOf(functions());
+  const walls = (...open: string[]): string[] => linksOf(see(model, ...open))
+    .filter((link) => link.to === null).map((link) => `${link.scope} ${link.from} ${link.label}`);
+  assert.deepEqual(walls("layer"), [`s:layer o${model.tree.idOf("layer/Relu") ?? -1} float32[?,4]`]);
+  assert.deepEqual(walls(), []);
+});
+
+test("gradients of functions stay closed in the first picture", () => {
+  const model = modelOf(functions());
+  const choices = new Choices();
+  choices.begin(model.tree, model.bodies);
+  assert.deepEqual(["layer", "gradients", "layer_grad"].map((path) => choices.isOpen(path)), [true, true, false]);
+});
+
+test("the inspector's facts of a body, of a call and of a result", () => {
+  const model = modelOf(functions());
+  const told = (box: string, title: string): string[] =>
+    (factsOf(model, box)?.sections.find((s) => s.title === title)?.facts ?? []).map((f) => `${f.name} ${f.value} ${f.leadsTo}`);
+  const box = (name: string): string => `o${model.tree.idOf(name) ?? -1}`;
+  assert.equal(factsOf(model, "s:layer")?.kind, "function");
+  assert.deepEqual(told("s:layer", "Called by"), [`call layer_1 ${box("layer_1")}`, `call layer_2 ${box("layer_2")}`]);
+  assert.deepEqual(told("s:layer", "Parameters"), [`float32[?,4] layer/x ${box("layer/x")}`, `float32[4,4] layer/w ${box("layer/w")}`]);
+  assert.deepEqual(told("s:layer", "Results"), [`float32[?,4] layer/Relu ${box("layer/Relu")}`]);
+  assert.equal(factsOf(model, box("layer_1"))?.kind, "\u0192\u00a0layer");
+  assert.deepEqual(told(box("layer_1"), "Calls"), ["function \u0192\u00a0layer s:layer"]);
+  assert.deepEqual(told(box("layer/Relu"), "Goes to"), ["result of \u0192\u00a0layer s:layer"]);
+});
+
+test("a saved snapshot of before there were functions is still read", () => {
+  const { body, is_result, calls, stale, ...old } = mlp()[0]!;
+  const { snapshot } = readSavedView({ snapshot: { ...snapshotOf([]), graph: { version: 1, added: [old] } } });
+  assert.deepEqual(snapshot?.graph.added, [{ ...old, body, is_result, calls, stale }]);
+  assert.deepEqual(snapshot?.graph.marked, []);
 });
 
 test("the inspector's facts of an op and of a scope", () => {

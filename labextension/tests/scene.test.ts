@@ -2,13 +2,14 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
-import { mlp, star } from "../dev/graphs.js";
+import { functions, mlp, star } from "../dev/graphs.js";
 import { layoutJob, roughMeasure } from "../src/layout/measure.js";
 import { LayoutMemory, layoutTree } from "../src/layout/tree.js";
 import { GraphModel } from "../src/model/graph.js";
 import { markedBoxes } from "../src/model/marked.js";
 import { families } from "../src/model/structure.js";
-import { visibleGraph } from "../src/model/visible.js";
+import { relatedBoxes } from "../src/model/bodies.js";
+import { endFinder, visibleGraph } from "../src/model/visible.js";
 import { fitText } from "../src/render/fit.js";
 import { scene } from "../src/render/scene.js";
 import { escape, toSvg } from "../src/render/svg.js";
@@ -24,10 +25,12 @@ function svg(
   const model = new GraphModel();
   const snapshot = snapshotOf(nodes);
   model.applySnapshot({ ...snapshot, graph: { ...snapshot.graph, marked } });
-  const graph = visibleGraph(model, (path) => path === "" || open.includes(path));
+  const isOpen = (path: string): boolean => path === "" || open.includes(path);
+  const graph = visibleGraph(model, isOpen);
+  const related = relatedBoxes(model, selection, endFinder(model, isOpen));
   const { root, links } = layoutJob(graph, roughMeasure);
   const devices = new Map([["/device:CPU:0", 0], ["/device:GPU:0", 1]]);
-  const picture = { graph, links, families: families(model), devices, selection, marked: markedBoxes(model) };
+  const picture = { graph, links, families: families(model), devices, selection, related, marked: markedBoxes(model) };
   return toSvg(scene(picture, layoutTree(root, new LayoutMemory()), null, theme));
 }
 
@@ -37,6 +40,10 @@ test("the classifier, open and dark, one scope selected", () => {
   matchSnapshot("mlp-open-dark", "svg", svg(mlp(), open, "s:layer2", DARK));
 });
 test("a fan of 30", () => matchSnapshot("star-30", "svg", svg(star(30), [])));
+
+test("a function, its calls and its gradient, the body selected", () => {
+  matchSnapshot("function", "svg", svg(functions(), ["layer", "gradients"], "s:layer"));
+});
 
 test("what a cell's re-run has changed has a dot, and so has the scope around it; stale operations say so", () => {
   const g = new GraphBuilder();

@@ -23,6 +23,9 @@ for (const { name, steps } of vectors) {
       assert.deepEqual(sent, step.sends);
       assert.equal(channel.state, step.state);
       assert.deepEqual([...model.nodes.values()].map((node) => node.name), step.ops);
+      for (const [name, body] of Object.entries("bodies" in step ? (step.bodies ?? {}) : {})) {
+        assert.deepEqual(model.bodies.get(name), { name, isOfGradient: false, ...body });
+      }
       assert.deepEqual(model.session && [model.session.state, model.session.steps], step.run);
     }
   });

@@ -88,9 +88,7 @@ def test_nested_loops_and_conds(sess):
 def test_a_loop_in_a_cond(sess):
     p = fs.placeholder(fs.bool, [])
     w = fs.placeholder(fs.float64, [])
-    y = fs.cond(
-        p, lambda: power_loop(w, 3, fs.constant(1.0, fs.float64)), lambda: fs.exp(w)
-    )
+    y = fs.cond(p, lambda: power_loop(w, 3, fs.constant(1.0, fs.float64)), lambda: fs.exp(w))
     g = fs.gradients(y, w)[0]
     h = fs.gradients(g, w)[0]
     assert sess.run([y, g, h], {p: True, w: 2.0}) == [8, 12, 12]
@@ -170,9 +168,7 @@ def test_zero_iterations(sess):
 
 def test_maximum_iterations_bound_the_gradient(sess):
     w = fs.placeholder(fs.float32, [])
-    y = fs.while_loop(
-        lambda x: fs.constant(True), lambda x: x * w, [1.0], maximum_iterations=4
-    )
+    y = fs.while_loop(lambda x: fs.constant(True), lambda x: x * w, [1.0], maximum_iterations=4)
     assert sess.run(fs.gradients(y, w)[0], {w: 2.0}) == 32
 
 

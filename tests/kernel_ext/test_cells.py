@@ -172,6 +172,18 @@ def test_a_tensor_of_another_dtype_is_stale_where_it_is_held(notebook):
         assert f"re-run cell {five}" in error["evalue"]
 
 
+def test_a_line_put_before_others_shifts_names_and_says_so(notebook):
+    notebook.ok("a = fs.constant(1.0) + 1.0", "first")
+    number = notebook.number()
+    notebook.ok("b = fs.negative(a)", "second")
+    text = notebook.ok("new = fs.constant(5.0) + 5.0\na = fs.constant(1.0) + 1.0", "first")
+    assert text.endswith(f"; stale: cell {number}\n")
+    _, error = notebook.run("sess.run(b)")
+    assert "which is not the value of a any more" in error["evalue"]
+    notebook.ok("b = fs.negative(a)", "second")
+    assert notebook.ask("float(sess.run(b))") == -2.0
+
+
 def test_a_cell_that_fails_is_taken_back(notebook):
     before = operations(notebook)
     number = notebook.number()

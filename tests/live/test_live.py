@@ -50,6 +50,33 @@ def test_a_snapshot_holds_everything_and_deltas_what_came_since(feed):
     assert placed.session.steps == 1
 
 
+def test_functions_are_told_by_their_bodies_calls_and_results(feed, graph):
+    told = {}
+
+    def look():
+        for node in feed.tick(1.0).graph.changed + feed.sent[-1].graph.added:
+            told[node.name] = (node.body, node.is_result, node.calls)
+
+    @fs.function
+    def layer(x):
+        y = fs.tanh(x)
+        look()
+        return y
+
+    y = layer(fs.placeholder(fs.float32, [2], name="x"))
+    assert told["layer/Tanh"] == ("layer", False, ""), "the body is not complete yet"
+    look()
+    assert told["layer/x"] == ("layer", False, "")
+    assert told["layer/Tanh"] == ("layer", True, "")
+    assert told["x"] == ("", False, "")
+    assert told[y.op.name] == ("", False, "layer")
+    fs.gradients(y, graph.get_tensor_by_name("x:0"))
+    look()
+    (call,) = [name for name, (_, _, calls) in told.items() if calls == "layer_grad"]
+    assert told[call][0] == ""
+    assert any(body == "layer_grad" and is_result for body, is_result, _ in told.values())
+
+
 def test_messages_are_json(feed):
     v = fs.Variable([1.0])
     with fs.Session() as sess:

@@ -58,8 +58,9 @@ def _check_memory_order(op: Operation, inputs: list[Any], value: Any) -> None:
     arrays = [i for i in inputs if np.ndim(i)]
     if order is None or not np.ndim(value):
         return
-    if order == "C" or all(a.flags.c_contiguous for a in arrays):
-        assert np.ndim(value) > 2 or value.flags.c_contiguous, f"{op.type} is not in C order"
+    if order != "K" or all(a.flags.c_contiguous for a in arrays):
+        is_free = order == "C2" and np.ndim(value) > 2
+        assert is_free or value.flags.c_contiguous, f"{op.type} is not in C order"
     if order == "K":
         _check_reuse(op, inputs, value)
 

@@ -16,7 +16,7 @@ import numpy as np
 from row_tools import B, C, F, H, I, In, Row, Table, like, vec
 
 import flowscope as fs
-from flowscope.ops import activations, broadcasting, elementwise, padding, selection
+from flowscope.ops import activations, broadcasting, elementwise, padding
 from flowscope.ops.build import apply
 
 __all__ = ["ROWS", "Row"]
@@ -152,8 +152,6 @@ row("boolean_mask", fs.boolean_mask, lambda x, m: x[m], In(), _COND, dynamic=Tru
 row("boolean_mask_axis", lambda x, m: fs.boolean_mask(x, m, axis=1), lambda x, m: x[:, m], In(),
     In(value=[True, False, True], dtype="bool"), dynamic=True, rank=True)
 row("sequence_mask", lambda n: fs.sequence_mask(n, 4), lambda n: np.arange(4) < n[:, None], vec(1, 3), order=0)
-row("diag", fs.diag, np.diag, In((3,)))
-row("diag_part", lambda x: apply(selection.DiagPart(), x), np.diag, In((3, 3)))
 row("eye", lambda x: x + fs.eye(2, 3, dtype=x.dtype), lambda x: x + np.eye(2, 3, dtype=x.dtype), In())
 
 # -- reductions -----------------------------------------------------------------------------------

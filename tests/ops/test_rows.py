@@ -299,13 +299,14 @@ ELSEWHERE = {
     "Const": "tests/graph",
     "Placeholder": "every row feeds one",
     "NoOp": "test_flow.py",
-    "AssertTrue": "test_asserts.py",
 }
 MODULES_ELSEWHERE = {
     "flowscope.ops.checkpoint": "tests/train/test_saver_graphs.py",
     "flowscope.ops.state": "tests/runtime/test_variables.py",
     "flowscope.ops.training": "tests/train/test_rules.py",
     "flowscope.ops.random": "test_random.py",
+    "flowscope.ops.printing": "test_printing.py",
+    "flowscope.ops.py_functions": "test_py_functions.py",
 }
 
 

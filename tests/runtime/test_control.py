@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from stopping import StopAt
 
 import flowscope as fs
 from flowscope.plan import code
@@ -158,19 +159,6 @@ def test_an_update_is_whole_at_every_safepoint(sess, optimizer, monkeypatch):
     state = fs.global_variables()
     sess.run(fs.global_variables_initializer())
     start = sess.run(state)
-
-    class StopAt(Gate):
-        def __init__(self, count):
-            super().__init__()
-            self.raised = True
-            self.count = count
-
-        def hold(self, point, live):
-            if point >= 0:
-                self.count -= 1
-                if self.count < 0:
-                    raise fs.errors.CancelledError("here")
-            return live
 
     normal, outcomes = sess.gate, set()
     for count in range(1000):

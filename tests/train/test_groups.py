@@ -2,32 +2,14 @@
 
 import numpy as np
 import pytest
+from stopping import StopAt
 
 import flowscope as fs
 from flowscope.plan import code
-from flowscope.runtime.gate import Gate
 
 pytestmark = pytest.mark.usefixtures("graph")
 
 T = fs.train
-
-
-class StopAt(Gate):
-    """Ends the step at its n-th safepoint."""
-
-    __slots__ = ("count",)
-
-    def __init__(self, count):
-        super().__init__()
-        self.raised = True
-        self.count = count
-
-    def hold(self, point, live):
-        if point >= 0:
-            self.count -= 1
-            if self.count < 0:
-                raise fs.errors.CancelledError("here")
-        return live
 
 
 def outcomes(sess, step, groups):

@@ -13,17 +13,6 @@ pytestmark = pytest.mark.usefixtures("graph")
 errors = fs.errors
 
 
-@pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "model")
-
-
-def initialized(*fetches):
-    sess = fs.Session()
-    sess.run([fs.global_variables_initializer(), *fetches])
-    return sess
-
-
 def strings(*values):
     return np.array(values, object)
 
@@ -51,7 +40,7 @@ def as_bits(array):
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_a_value_comes_back_bit_by_bit(path, kind):
+def test_a_value_comes_back_bit_by_bit(path, kind, initialized):
     value = VALUES[kind]
     v = fs.Variable(value, name="v", trainable=False)
     saver = fs.train.Saver()
@@ -68,7 +57,7 @@ def test_a_value_comes_back_bit_by_bit(path, kind):
     assert np.shape(reader.get_tensor("v")) == np.shape(value)
 
 
-def test_a_scalar_string_comes_back(path):
+def test_a_scalar_string_comes_back(path, initialized):
     v = fs.Variable(b"text", name="v", trainable=False)
     saver = fs.train.Saver()
     with initialized() as sess:
@@ -78,7 +67,7 @@ def test_a_scalar_string_comes_back(path):
         assert sess.run(v) == b"text"
 
 
-def test_the_file_is_a_safetensors_file(path):
+def test_the_file_is_a_safetensors_file(path, initialized):
     fs.Variable([1.0, 2.0], name="a")
     with initialized() as sess:
         fs.train.Saver().save(sess, path)
@@ -95,7 +84,7 @@ def test_files_of_others_are_read(path):
         fs.train.Saver().restore(sess, path + ".safetensors")
 
 
-def test_variables_are_renamed_and_chosen(path):
+def test_variables_are_renamed_and_chosen(path, initialized):
     a, b = fs.Variable(1.0, name="a"), fs.Variable(2.0, name="b")
     with initialized() as sess:
         fs.train.Saver({"x": a, "y": b}).save(sess, path)
@@ -107,7 +96,7 @@ def test_variables_are_renamed_and_chosen(path):
     assert report.is_complete
 
 
-def test_local_variables_are_not_saved_unless_they_are_named(path):
+def test_local_variables_are_not_saved_unless_they_are_named(path, initialized):
     a, b = fs.Variable(1.0, name="a"), fs.get_local_variable("b", initializer=2.0)
     with initialized(b.initializer) as sess:
         fs.train.Saver().save(sess, path)
@@ -147,7 +136,7 @@ def test_uninitialised_variables_are_all_named_and_nothing_is_written(path, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_deferred_saver(path):
+def test_a_deferred_saver(path, initialized):
     saver = fs.train.Saver(defer_build=True)
     a = fs.Variable(1.0, name="a")
     with initialized() as sess:
@@ -172,7 +161,7 @@ def in_parts(count, name="w", axis=0):
 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_parts_are_one_tensor_and_come_back_cut_otherwise(path, count, axis):
+def test_parts_are_one_tensor_and_come_back_cut_otherwise(path, count, axis, initialized):
     value = np.arange(15, dtype=np.float32).reshape(5, 3)
     w = in_parts(2)
     with initialized(w.assign(value)) as sess:
@@ -185,7 +174,7 @@ def test_parts_are_one_tensor_and_come_back_cut_otherwise(path, count, axis):
             np.testing.assert_array_equal(sess.run(other), value)
 
 
-def test_parts_are_saved_by_list_by_dict_and_as_a_whole(path):
+def test_parts_are_saved_by_list_by_dict_and_as_a_whole(path, initialized):
     w = in_parts(2)
     with initialized() as sess:
         for var_list in (list(w), [w], {"w": w}, {"w": list(w)}):
@@ -197,7 +186,7 @@ def test_parts_are_saved_by_list_by_dict_and_as_a_whole(path):
         fs.train.Saver(list(w)[:1])
 
 
-def test_slots_of_parts_are_saved_as_one(path):
+def test_slots_of_parts_are_saved_as_one(path, initialized):
     w = in_parts(2)
     optimizer = fs.train.AdamOptimizer()
     optimizer.minimize(fs.reduce_sum(w * w))
@@ -211,7 +200,7 @@ def test_slots_of_parts_are_saved_as_one(path):
 # -- what does not fit ----------------------------------------------------------------------------
 
 
-def misfits(path):
+def misfits(path, initialized):
     """A checkpoint, and a graph with variables of which only "fits" is as in it."""
     with fs.Graph().as_default():
         fs.Variable([1.0], name="fits")
@@ -236,8 +225,8 @@ REPORT = """\
   not used: dense/kernel: the file has float32[1]"""
 
 
-def test_all_that_does_not_fit_is_reported_before_anything_changes(path):
-    variables = misfits(path)
+def test_all_that_does_not_fit_is_reported_before_anything_changes(path, initialized):
+    variables = misfits(path, initialized)
     saver = fs.train.Saver()
     with initialized() as sess:
         with pytest.raises(errors.NotFoundError) as caught:
@@ -247,8 +236,8 @@ def test_all_that_does_not_fit_is_reported_before_anything_changes(path):
         assert all((value == 0).all() for value in sess.run(list(variables.values())))
 
 
-def test_a_report_alone_changes_nothing(path, graph):
-    misfits(path)
+def test_a_report_alone_changes_nothing(path, graph, initialized):
+    misfits(path, initialized)
     before = len(graph)
     assert str(fs.train.restore_report(path)) == REPORT.format(path=path)
     assert len(graph) == before
@@ -257,8 +246,8 @@ def test_a_report_alone_changes_nothing(path, graph):
     assert chosen.fits == ("dense/kernel",)
 
 
-def test_a_partial_restore_restores_what_fits(path):
-    variables = misfits(path)
+def test_a_partial_restore_restores_what_fits(path, initialized):
+    variables = misfits(path, initialized)
     with fs.Session() as sess:
         report = fs.train.Saver().restore(sess, path, partial=True)
         assert report.fits == ("fits",)
@@ -267,7 +256,7 @@ def test_a_partial_restore_restores_what_fits(path):
         assert list(names) == [b"dense_1/kernel", b"shape", b"type"]
 
 
-def test_a_partial_restore_of_parts_and_of_nothing(path):
+def test_a_partial_restore_of_parts_and_of_nothing(path, initialized):
     w = in_parts(2)
     with initialized(w.assign(np.ones((5, 3)))) as sess:
         fs.train.Saver({"w": w}).save(sess, path)
@@ -280,7 +269,7 @@ def test_a_partial_restore_of_parts_and_of_nothing(path):
         assert sess.run(other) == 5
 
 
-def test_another_shape_of_the_same_size_is_restored_on_demand(path):
+def test_another_shape_of_the_same_size_is_restored_on_demand(path, initialized):
     with fs.Graph().as_default():
         fs.Variable([[1.0, 2.0], [3.0, 4.0]], name="v")
         with initialized() as sess:
@@ -293,7 +282,7 @@ def test_another_shape_of_the_same_size_is_restored_on_demand(path):
         assert list(sess.run(v)) == [1, 2, 3, 4]
 
 
-def test_variables_of_unknown_shape_take_what_comes(path):
+def test_variables_of_unknown_shape_take_what_comes(path, initialized):
     v = fs.Variable([1.0, 2.0], name="v", validate_shape=False)
     saver = fs.train.Saver()
     with initialized() as sess:
@@ -314,7 +303,7 @@ def test_several_variables_are_restored(path, one_by_one, sess):
     assert [list(a) for a in sess.run(variables)] == [[1], [2, 2], [3, 3, 3], [4, 4, 4, 4]]
 
 
-def test_restored_values_are_not_tied_to_the_file(path):
+def test_restored_values_are_not_tied_to_the_file(path, initialized):
     v = fs.Variable(np.ones(1000, np.float32), name="v")
     saver = fs.train.Saver()
     with initialized() as sess:

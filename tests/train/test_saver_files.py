@@ -19,17 +19,6 @@ pytestmark = pytest.mark.usefixtures("graph")
 errors = fs.errors
 
 
-@pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "model")
-
-
-def initialized(*fetches):
-    sess = fs.Session()
-    sess.run([fs.global_variables_initializer(), *fetches])
-    return sess
-
-
 def strings(*values):
     return np.array(values, object)
 
@@ -38,7 +27,7 @@ def strings(*values):
 
 
 @pytest.fixture
-def saved(path):
+def saved(path, initialized):
     fs.Variable(np.arange(100, dtype=np.float32), name="v")
     fs.Variable(strings(b"a", b"bc"), name="s", trainable=False)
     saver = fs.train.Saver()
@@ -126,7 +115,7 @@ def test_a_reader_tells_what_is_there(path, saved):
     assert fs.train.load_variable(path, "v:0")[99] == 99
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(path, tmp_path):
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(path, tmp_path, initialized):
     v = fs.Variable([1.0], name="v")
     saver = fs.train.Saver()
     with initialized() as sess:
@@ -149,7 +138,7 @@ def names_in(folder):
     return sorted(p.name for p in folder.iterdir())
 
 
-def test_the_last_few_are_kept(path, tmp_path):
+def test_the_last_few_are_kept(path, tmp_path, initialized):
     fs.Variable(1.0, name="v")
     saver = fs.train.Saver(max_to_keep=2)
     with initialized() as sess:
@@ -167,7 +156,7 @@ def test_the_last_few_are_kept(path, tmp_path):
 
 
 @pytest.mark.parametrize("keep", [0, None])
-def test_all_are_kept_on_demand(path, tmp_path, keep):
+def test_all_are_kept_on_demand(path, tmp_path, keep, initialized):
     fs.Variable(1.0, name="v")
     saver = fs.train.Saver(max_to_keep=keep)
     with initialized() as sess:
@@ -184,7 +173,7 @@ def test_one_every_few_hours_is_kept_for_good():
     assert kept.preserved == 6 * 3600
 
 
-def test_a_checkpoint_that_is_written_again_counts_once(path):
+def test_a_checkpoint_that_is_written_again_counts_once(path, initialized):
     fs.Variable(1.0, name="v")
     saver = fs.train.Saver(max_to_keep=2)
     with initialized() as sess:
@@ -194,7 +183,7 @@ def test_a_checkpoint_that_is_written_again_counts_once(path):
     assert fs.train.checkpoint_exists(f"{path}-b")
 
 
-def test_a_new_saver_takes_up_the_checkpoints_of_an_old_one(path, tmp_path):
+def test_a_new_saver_takes_up_the_checkpoints_of_an_old_one(path, tmp_path, initialized):
     fs.Variable(1.0, name="v")
     with initialized() as sess:
         old = fs.train.Saver()
@@ -216,7 +205,7 @@ def test_a_new_saver_takes_up_the_checkpoints_of_an_old_one(path, tmp_path):
     assert fs.train.latest_checkpoint(str(tmp_path)) is None
 
 
-def test_names_of_checkpoints(path, tmp_path):
+def test_names_of_checkpoints(path, tmp_path, initialized):
     fs.Variable(1.0, name="v")
     step = fs.train.get_or_create_global_step()
     saver = fs.train.Saver(pad_step_number=True)
@@ -236,7 +225,7 @@ def test_names_of_checkpoints(path, tmp_path):
             saver.save(sess, path, latest_filename="a/b")
 
 
-def test_relative_paths_survive_a_move(path, tmp_path, monkeypatch):
+def test_relative_paths_survive_a_move(path, tmp_path, monkeypatch, initialized):
     fs.Variable(1.0, name="v")
     folder = tmp_path / "here"
     with initialized() as sess:

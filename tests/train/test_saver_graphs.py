@@ -10,17 +10,6 @@ pytestmark = pytest.mark.usefixtures("graph")
 errors = fs.errors
 
 
-@pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "model")
-
-
-def initialized(*fetches):
-    sess = fs.Session()
-    sess.run([fs.global_variables_initializer(), *fetches])
-    return sess
-
-
 def as_bits(array):
     return np.asarray(array).tobytes()
 
@@ -99,7 +88,7 @@ def training():
 FEED = {"x:0": np.arange(6, dtype=np.float32).reshape(2, 3)}
 
 
-def test_training_goes_on_from_a_file_without_the_program(path, tmp_path):
+def test_training_goes_on_from_a_file_without_the_program(path, tmp_path, initialized):
     train = training()
     saver = fs.train.Saver()
     with initialized() as sess:
@@ -122,7 +111,7 @@ def test_training_goes_on_from_a_file_without_the_program(path, tmp_path):
     assert got[1] == want[1]
 
 
-def test_a_graph_is_imported_into_a_scope(path):
+def test_a_graph_is_imported_into_a_scope(path, initialized):
     training()
     saver = fs.train.Saver(max_to_keep=7)
     with initialized() as sess:
@@ -149,7 +138,7 @@ def test_a_graph_without_a_saver_gets_one():
     assert v.name == "v:0"
 
 
-def test_a_saver_from_the_definition_of_another(path, graph):
+def test_a_saver_from_the_definition_of_another(path, graph, initialized):
     v = fs.Variable(3.0, name="v")
     saver = fs.train.Saver(max_to_keep=1)
     before = len(graph)

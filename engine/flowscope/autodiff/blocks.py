@@ -1,7 +1,8 @@
 """Backward passes through blocks: from inside a body to what it uses from outside.
 
-In a body, ys depend on xs outside by way of the parameters that stand for tensors outside. So one pass
-leads from the ys to these parameters, and another one, in the block around, from there to the xs.
+In a body, ys depend on xs outside by way of the parameters that stand for tensors outside. So one
+pass leads from the ys to these parameters, and another one, in the block around, from there to the
+xs.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from flowscope.control.calls import Call
 from flowscope.graph.constant import Const, convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.order import in_order
 from flowscope.ops.flow import identity
 
 __all__ = ["recompute_grad"]
@@ -90,7 +91,7 @@ class _Recompute:
     def _copy(self, same: dict[Tensor, Tensor]) -> list[Tensor]:
         """Adds the copies, and stands-in for tensors that are kept; returns the kept ones."""
         needed = ancestors(self._ys, lambda op: op in self._made)
-        ops = sorted([op for op in needed if _is_copied(op)], key=lambda op: op.id)
+        ops = in_order(op for op in needed if _is_copied(op))
         made = {t for op in ops for t in op.outputs}
         read = dict.fromkeys([*(t for op in ops for t in op.inputs), *self._ys])
         kept = [t for t in read if t not in made and t not in same and _is_smooth(t)]

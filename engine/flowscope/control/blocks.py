@@ -1,11 +1,12 @@
 """Functions: blocks of operations with parameters and results, closed against what is outside.
 
 A `Function` owns a block with `Parameter` operations for its inputs and some of its tensors as
-results. A tensor of another block that is used inside becomes one more parameter, its *capture*, and
-whoever uses the function hands it in. Calls, branches and loops are operations that use functions.
+results. A tensor of another block that is used inside becomes one more parameter, its *capture*,
+and whoever uses the function hands it in. Calls, branches and loops are operations that use
+functions.
 
-A `GradientBody` is a function that is built from another one, the forward function. What it reads of
-that one's tensors is among its captures too, until the operation that uses it says where their
+A `GradientBody` is a function that is built from another one, the forward function. What it reads
+of that one's tensors is among its captures too, until the operation that uses it says where their
 values come from.
 """
 
@@ -72,7 +73,7 @@ class Function:
     ) -> None:
         self.name = name
         self.graph = graph
-        self.block = Block(parent or graph.root, capture=self.inside)
+        self.block = Block(parent or graph.root, capture=self.inside, name=name)
         self.block.captured = self.pairs
         self.block.what = what
         self.parameters: list[Tensor] = []
@@ -155,7 +156,7 @@ class Function:
         )
 
     def reach(self, wanted: list[Tensor]) -> set[Tensor]:
-        """Returns the parameters whose cotangents follow from those of some tensors of the block."""
+        """Returns the parameters whose cotangents follow from those of tensors of the block."""
         found: dict[Tensor, frozenset[Tensor]] = {}
         for t in self.parameters:
             if flows(t.spec):
@@ -238,7 +239,7 @@ class GradientBody(Function):
 
 
 def value_spec(spec: Spec) -> Spec:
-    """Returns the Spec of a cotangent for a tensor of this Spec: behind a handle, the variable's."""
+    """Returns the Spec of a cotangent for a tensor of this Spec, the variable's for a handle."""
     if spec.dtype is resource and spec.variable is not None:
         return outside(spec.variable)
     return outside(spec)
@@ -261,10 +262,10 @@ def zeros_of(tensor: Tensor) -> Tensor:
     if spec.dtype.kind == "v":
         return list_of_zeros(tensor)
     if spec.is_static:
-        return zeros(spec.shape, spec.dtype)  # type: ignore[no-any-return]
+        return zeros(spec.shape, spec.dtype)
     if tensor.spec.dtype is resource:
         tensor = tensor.graph.add(ReadVariable(), (tensor,), "read").outputs[0]
-    return zeros(shape(tensor), spec.dtype)  # type: ignore[no-any-return]
+    return zeros(shape(tensor), spec.dtype)
 
 
 def free_name(graph: Graph, name: str) -> str:

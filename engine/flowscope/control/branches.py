@@ -20,7 +20,7 @@ from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import bool_, int32
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops.asserts import Assert
+from flowscope.ops.checks import Assert
 from flowscope.ops.elementwise import equal
 from flowscope.ops.flow import identity
 from flowscope.ops.joining import stack
@@ -273,7 +273,7 @@ def _numbered(given: Any) -> dict[int, Callable[[], Any]]:
         good = isinstance(pair, tuple | list) and len(pair) == 2 and callable(pair[1])
         if not good or not isinstance(pair[0], int):
             raise DTypeError(f"expected functions, or pairs of a number and one, got {pair!r}")
-    found = {i: f for i, f in pairs}
+    found = dict(pairs)
     if len(found) < len(pairs):
         raise InvalidArgumentError(f"two functions have one number: {[i for i, _ in pairs]}")
     return found

@@ -1,7 +1,7 @@
 """Calls of functions: a block of operations that is written once and used many times (SPEC W46).
 
-A `Call` operation hands tensors to a function and returns its results. Plans inline calls, so a call
-costs nothing and is simplified with what is around it.
+A `Call` operation hands tensors to a function and returns its results. Plans inline calls, so a
+call costs nothing and is simplified with what is around it.
 
 The gradient of a call is a call of the function's gradient function, whose extra inputs are tensors
 of the body that it reads; the body's results grow by them, and the call's outputs with them.

@@ -1,8 +1,8 @@
 """Branches: an operation with two functions, of which a bool decides which one runs (SPEC C1).
 
-The gradient of a `Cond` is a `Cond` on the same bool, with the gradients of both branches. What these
-read of the forward branches' tensors becomes a further output of both: a list of one element from the
-branch that has it, an empty list from the other.
+The gradient of a `Cond` is a `Cond` on the same bool, with the gradients of both branches. What
+these read of the forward branches' tensors becomes a further output of both: a list of one element
+from the branch that has it, an empty list from the other.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Lists: values of dtype variant that keep what gradients of branches and loops read.
 
-A list is None where it is empty, else a pair of its last element and the list before it. So lists are
-immutable, adding and taking an element costs the same however long they are, and an element is freed
-when the last list that has it is. The elements' Spec is the `variable` of the list's.
+A list is None where it is empty, else a pair of its last element and the list before it. So lists
+are immutable, adding and taking an element costs the same however long they are, and an element is
+freed when the last list that has it is. The elements' Spec is the `variable` of the list's.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _elements(value: Any) -> list[Any]:
 
 
 def _listed(elements: list[Any]) -> Any:
-    made = None
+    made: Any = None
     for one in reversed(elements):
         made = (one, made)
     return made

@@ -1,7 +1,7 @@
 """Loops: an operation that runs a function again and again (SPEC C2).
 
-A `Loop` hands the body's results to its parameters in the next iteration, as long as its `cond` says
-so, at most so many times as its count says, or both. Its inputs and outputs:
+A `Loop` hands the body's results to its parameters in the next iteration, as long as its `cond`
+says so, at most so many times as its count says, or both. Its inputs and outputs:
 
     inputs   [count]  variables  lists to take an element of per iteration  what cond captures
              what the body captures

@@ -1,11 +1,12 @@
 """The gradient of a loop: a loop that runs as many times, backwards (SPEC C30, C31, C34, C42).
 
-Its variables are the cotangents of the loop's variables, and a sum for each capture. What it reads of
-the forward body's tensors the forward loop keeps, as a list per tensor that grows by one value in each
-iteration; the backward loop takes them from its end. What the forward loop captures it captures too.
+Its variables are the cotangents of the loop's variables, and a sum for each capture. What it reads
+of the forward body's tensors the forward loop keeps, as a list per tensor that grows by one value
+in each iteration; the backward loop takes them from its end. What the forward loop captures it
+captures too.
 
-Lists that the forward loop takes elements of become lists that the backward loop keeps, and the other
-way round. So the backward loop is a loop like any other, and has a gradient.
+Lists that the forward loop takes elements of become lists that the backward loop keeps, and the
+other way round. So the backward loop is a loop like any other, and has a gradient.
 """
 
 from __future__ import annotations

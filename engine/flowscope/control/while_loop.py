@@ -38,8 +38,8 @@ def while_loop(
     """Runs `body` as long as `cond` is true; returns the loop variables at the end.
 
     Both functions are called while the graph is built, once: a second time only where a variable's
-    shape changes from one iteration to the next and no invariant says so. What they use from outside
-    is computed before the loop. Gradients of any order lead through.
+    shape changes from one iteration to the next and no invariant says so. What they use from
+    outside is computed before the loop. Gradients of any order lead through.
 
     Args:
         cond: Takes the loop variables, returns a bool scalar.

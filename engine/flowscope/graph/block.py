@@ -22,6 +22,7 @@ class Block:
         capture: Returns what stands in the block for a tensor of another; None where that is an
             error.
         captured: Returns what stands in the block for tensors outside, with these.
+        name: Of the function whose body it is, "" for the graph's own: views tell bodies by it.
         what: What messages call it, e.g. "a function".
         forward: Another block that encloses it: the one that it is the gradient of.
         hoists: Whether an op that needs only the shape of a tensor outside is put beside that
@@ -33,6 +34,7 @@ class Block:
         "captured",
         "forward",
         "hoists",
+        "name",
         "operations",
         "owner",
         "parent",
@@ -44,7 +46,9 @@ class Block:
         parent: Block | None = None,
         owner: Operation | None = None,
         capture: Callable[[Tensor], Tensor] | None = None,
+        name: str = "",
     ) -> None:
+        self.name = name
         self.parent = parent
         self.owner = owner
         self.capture = capture

@@ -113,6 +113,8 @@ def _filled(array: Any, dims: Any, verify: bool) -> Any:
     if array.shape == dims:
         return array
     size = int(np.prod(dims, dtype=np.int64))
+    if size == 0 and not verify:
+        return np.empty(dims, array.dtype)
     if verify or array.size > size or array.size == 0:
         raise InvalidArgumentError(
             f"a value of shape {text(array.shape)} does not fit shape {text(dims)}"
@@ -136,7 +138,9 @@ def to_array(value: Any, dtype: DType | None) -> Any:
         raise InvalidArgumentError(
             f"expected numbers in a regular shape, got {_short(value)}: {e}"
         ) from None
-    if found.dtype.kind in "SU" or (found.dtype.kind == "O" and found.size and _all_text(found)):
+    if dtype is string and found.size == 0:
+        return np.empty(found.shape, object)
+    if found.dtype.kind in "SU" or (found.dtype.kind == "O" and _all_text(found)):
         return _strings(found, value, dtype)
     if found.dtype.kind == "O":
         numbers = _numbers(value)

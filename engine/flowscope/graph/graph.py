@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from operator import attrgetter
@@ -11,8 +10,9 @@ from typing import Any
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError, OpError
 from flowscope.graph.block import Block, misplaced, outermost
-from flowscope.graph.cells import Cells, Run, notebook
+from flowscope.graph.cells import Cells, notebook
 from flowscope.graph.cells.cell import PLACES
+from flowscope.graph.cells.parts import Edits
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor, where
@@ -23,7 +23,7 @@ from flowscope.graph.written.forms import WrittenForms
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 
 
-class Graph(WrittenForms):
+class Graph(Edits, WrittenForms):
     """A dataflow graph. Operations are added by the op functions while it is the default graph.
 
         with fs.Graph().as_default() as g:
@@ -32,17 +32,13 @@ class Graph(WrittenForms):
 
     Attributes:
         seed: Seed of the random ops (see `fs.set_random_seed`), None if it was not set.
-        version: Grows with every change.
-        edits: How many changes of operations that were there have been noted: see `edited`.
         root: The block of all operations that stand in no other.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.seed: int | None = None
         self.root = Block()
-        self.version = 0
-        self.edits = 0
-        self._edited: list[weakref.ref[Operation] | None] = []
         self._operations: list[Operation] = []
         self._next_id = 0
         self._next_order = 0
@@ -66,7 +62,7 @@ class Graph(WrittenForms):
         self.functions: dict[str, Any] = {}
         #: Cells of a notebook that have built it, and the run of the one that is building it now.
         self.cells = Cells(self)
-        self.run: Run | None = None
+        self.run = None
         notebook.join(self)
 
     # -- adding ---------------------------------------------------------------------------------
@@ -137,7 +133,7 @@ class Graph(WrittenForms):
                 op.device = _merged(str(wish), op.device)
         if definition.writes_state:
             for t in given:
-                self._writes[t] = self._writes.get(t, 0) + 1
+                self._writes[t] = op.order
         if run is not None:
             earlier = run.made(op, self._full(name or definition.type))
             if earlier is not None:
@@ -219,36 +215,12 @@ class Graph(WrittenForms):
                     stack.append(p)
         return False
 
-    def writes_to(self, handle: Tensor) -> int:
-        """Returns how many operations that write the variable of this handle there are so far."""
-        return self._writes.get(handle, 0)
+    def last_write(self, handle: Tensor) -> int:
+        """Returns the order of the last operation that writes the variable of this handle.
 
-    def touch(self) -> None:
-        """Notes that something changed."""
-        self.version += 1
-
-    def edited(self, op: Operation) -> None:
-        """Notes that an operation which was there is another one now: plans that use it are stale.
-
-        Call it after a change of its definition, inputs, control inputs, device or presence. Plans
-        that do not use it stay, and adding operations makes no plan stale.
+        Of those that the running cell has made; -1 if there is none.
         """
-        self._edited.append(weakref.ref(op))
-        self.edits = len(self._edited)
-        self.touch()
-
-    def edited_since(self, count: int) -> list[Operation]:
-        """Returns the operations that were edited after the first `count` edits."""
-        refs = [ref for ref in self._edited[count:] if ref is not None]
-        found = [op for ref in refs if (op := ref()) is not None]
-        return found if self.run is None else [op for op in found if self.run.is_edited(op)]
-
-    def forget_edits(self, places: list[int], true: set[Operation]) -> None:
-        """Takes back the edits at these places, but for those of operations in `true`."""
-        for i in places:
-            ref = self._edited[i]
-            if ref is not None and ref() not in true:
-                self._edited[i] = None
+        return self._writes.get(handle, -1)
 
     def finalize(self) -> None:
         """Makes the graph read-only."""
@@ -541,26 +513,6 @@ class Graph(WrittenForms):
     def clear_collection(self, name: Any) -> None:
         """Empties the collection."""
         self._collections.pop(name, None)
-
-    @contextmanager
-    def cell(self, identity: Any, label: str | None = None) -> Iterator[Run]:
-        """Builds a cell: run again, it replaces what it built before; a failed run is taken back.
-
-            with graph.cell("a") as run:
-                y = fs.exp(x)
-            print(run.report)
-
-        Args:
-            identity: Tells the cell apart.
-            label: What messages call it; the identity by default.
-        """
-        run = self.cells.begin(identity, label)
-        try:
-            yield run
-        except BaseException:
-            self.cells.end(run, "undone")
-            raise
-        self.cells.end(run, "whole")
 
     def as_default(self) -> AbstractContextManager[Graph]:
         """Returns a context manager that makes this the default graph."""

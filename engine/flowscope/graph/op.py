@@ -137,9 +137,9 @@ class Op:
         reads_state, writes_state: What a stateful op does to the resources whose handles it takes.
         accepts_empty: Whether it can read a variable that has no value.
         views: Inputs of which an output may share memory.
-        memory_order: "K" for an element-wise op whose arrays are new and in C order where its inputs
-            are; "C" for one whose arrays are new and, up to rank 2, in C order; None where neither
-            is promised.
+        memory_order: "K" for an element-wise op whose arrays are new, and in C order where its
+            inputs are; "C" for one whose arrays are new and in C order; "C2" where that holds up
+            to rank 2; None where nothing is promised.
         grad_reads: Names of `grad`'s parameters whose *values* the gradient uses ("y" is the
             output; shapes alone do not count).
         passes_slices: Whether `grad` hands on an `IndexedSlices` as it is; others get it dense.
@@ -189,7 +189,7 @@ class Op:
 
     def attributes(self) -> dict[str, Any]:
         """The attributes by name."""
-        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        fields = dataclasses.fields(self)
         return {f.name: getattr(self, f.name) for f in fields}
 
     def infer(self, *inputs: Any) -> Any:
@@ -223,7 +223,7 @@ class Op:
 
     @property
     def is_pure(self) -> bool:
-        """Whether its outputs follow from its inputs alone: it may be merged, folded or left out."""
+        """Whether its outputs follow from its inputs alone: it may be merged, or left out."""
         return not (self.is_stateful or self.is_random or self.is_blocking)
 
     @property

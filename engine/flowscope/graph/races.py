@@ -19,6 +19,7 @@ from flowscope.errors import DTypeError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.order import in_order
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def variable_races(fetches: Any) -> Races:
         DTypeError: if a fetch is no element of a graph.
     """
     roots = [_operation(f) for f in _flat(fetches)]
-    needed = sorted(_closure(roots), key=lambda op: op.id)
+    needed = in_order(_closure(roots))
     accesses = [op for op in needed if _handles(op)]
     before = _before(needed, accesses)
     by_variable: dict[Operation, list[int]] = {}
@@ -90,7 +91,7 @@ def variable_races(fetches: Any) -> Races:
         for variable, places in by_variable.items()
         for i, k in _unordered(places, accesses, before)
     ]
-    found.sort(key=lambda r: (r.second.id, r.first.id))
+    found.sort(key=lambda r: (r.second.order, r.first.order))
     return Races(found)
 
 

@@ -64,6 +64,12 @@ class Node:
     origin: Origin | None
     #: Why it cannot be used since a cell was run again, and what to do; None if it can.
     stale: str | None = None
+    #: The body that it stands in: a function's name, which is also the body's scope; "" for none.
+    body: str = ""
+    #: Whether an output of it is a result of that body.
+    is_result: bool = False
+    #: The function that it calls, "" for none.
+    calls: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from flowscope.control.calls import Call
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation
 from flowscope.live.schema import GraphChange, Node, Origin, Output, Progress, SessionState
@@ -29,7 +30,15 @@ def node_of(op: Operation, placed: str | None) -> Node:
         summary=(type(definition).__doc__ or "").strip().partition("\n")[0],
         origin=_origin(op),
         stale=None if op.stale is None else op.graph.cells.refusal(op).message,
+        body=op.block.name,
+        is_result=_is_result(op),
+        calls=definition.function.name if isinstance(definition, Call) else "",
     )
+
+
+def _is_result(op: Operation) -> bool:
+    function = op.graph.functions.get(op.block.name)
+    return function is not None and any(t.op is op for t in function.results)
 
 
 def _output(spec: object) -> Output:
@@ -58,6 +67,8 @@ class GraphWatcher:
         self._version = -1
         self._placed: dict[int, str] = {}
         self._marked: tuple[int, ...] = ()
+        #: Ids of functions' results: known when a body is complete, its operations before.
+        self._results: set[int] = set()
 
     def is_behind(self, graph: Graph, placements: dict[int, str]) -> bool:
         """Whether there may be something new."""
@@ -108,9 +119,18 @@ class GraphWatcher:
         edits = graph.edits
         edited = {op.id: op for op in graph.edited_since(self._edits)}
         self._edits = edits
+        turned = self._turned(graph)
+        edited |= {op.id: op for op in graph.get_operations() if op.id in turned} if turned else {}
         gone = {op.id for op in edited.values() if op.stale and op.stale.kind == "gone"}
         known = self._told - added - gone
         return tuple([_node(op, placements) for i, op in edited.items() if i in known])
+
+    def _turned(self, graph: Graph) -> set[int]:
+        """Returns the ids of what has become, or was, a function's result since the last call."""
+        results = {t.op.id for f in list(graph.functions.values()) for t in f.results}
+        turned = results ^ self._results
+        self._results = results
+        return turned
 
 
 def _node(op: Operation, placements: dict[int, str]) -> Node:

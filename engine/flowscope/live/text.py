@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from flowscope.live.bodies import SIGN, Body, bodies_of, is_of_gradient, kind_of
 from flowscope.live.schema import Node, Output
 
 #: Most lines of a text.
@@ -31,11 +32,15 @@ class Scope:
     size: int = 0
     #: The operation that has the scope's own name, if there is one.
     own: Node | None = None
+    #: The function whose body this is, if it is one.
+    body: Body | None = None
+    #: Whether it is the body of another function's gradient.
+    is_gradient: bool = False
 
     @property
     def name(self) -> str:
-        """The last part of the path."""
-        return short_name(self.path)
+        """The last part of the path; a function's with a sign before it."""
+        return (SIGN if self.body else "") + short_name(self.path)
 
 
 def short_name(name: str) -> str:
@@ -62,7 +67,16 @@ def scope_tree(nodes: Iterable[Node]) -> tuple[Scope, dict[int, Scope]]:
         while above is not None:
             above.size += 1
             above = above.parent
+    _note_bodies(nodes, scopes)
     return root, homes
+
+
+def _note_bodies(nodes: Sequence[Node], scopes: Mapping[str, Scope]) -> None:
+    bodies = bodies_of(nodes)
+    for name, body in bodies.items():
+        if name in scopes:
+            scopes[name].body = body
+            scopes[name].is_gradient = is_of_gradient(name, bodies)
 
 
 def _parent(name: str) -> str:
@@ -103,12 +117,19 @@ def count_text(count: int, noun: str = "op") -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}".replace(",", " ")
 
 
+def size_text(scope: Scope) -> str:
+    """Returns e.g. "4 ops", and of a function "4 ops, 2 calls"."""
+    size = count_text(scope.size)
+    return f"{size}, {count_text(len(scope.body.calls), 'call')}" if scope.body else size
+
+
 def text(nodes: Sequence[Node]) -> str:
     """Returns an indented tree of the scopes and operations, of at most `LINES` lines.
 
     An operation's line is "name  Type  dtype[shape]  <- inputs", "^" marking operations that must
     merely finish first. Scopes are opened from the outside inwards while there is room; long runs
-    of like operations or scopes are folded.
+    of like operations or scopes are folded; functions' gradients stay closed. A function's body is
+    marked as its calls are, and says how often it is called.
     """
     root, _ = scope_tree(nodes)
     by_id = {node.id: node for node in nodes}
@@ -151,7 +172,7 @@ def _rows(scope: Scope) -> list[_Row]:
 def _kind(child: Scope | Node) -> tuple[object, ...]:
     """What makes neighbours alike: the name but for digits, and the type or the inside."""
     if isinstance(child, Node):
-        return (_stem(child.name), child.type, len(child.inputs))
+        return (_stem(child.name), child.type, child.calls, len(child.inputs))
     inside = tuple(c.type if isinstance(c, Node) else _stem(c.path) for c in child.children[:20])
     return (_stem(child.path), child.size, inside)
 
@@ -168,7 +189,7 @@ def _to_open(root: Scope, rows: Mapping[Scope, list[_Row]]) -> list[Scope]:
     for scope in queue:
         for row in _rows(scope):
             inner = row.shown
-            if row.repeats or isinstance(inner, Node):
+            if row.repeats or isinstance(inner, Node) or inner.is_gradient:
                 continue
             left -= len(_rows(inner))
             if left < 0:
@@ -202,12 +223,13 @@ def _line(row: _Row, by_id: Mapping[int, Node]) -> str:
         last = row.repeats[-1]
         names = f"{_short(shown)} to {_short(last)}" if last is not shown else _short(shown)
         if isinstance(shown, Node):
-            return f"... {len(row.repeats)} more {shown.type}: {names}"
+            return f"... {len(row.repeats)} more {kind_of(shown)}: {names}"
         return f"... {count_text(len(row.repeats), 'scope')} more like it: {names}"
     if isinstance(shown, Scope):
-        return f"{shown.name}/  {count_text(shown.size)}"
+        return f"{shown.name}/  {size_text(shown)}"
     made = ", ".join(tensor_text(o) for o in shown.outputs[:NAMED])
-    parts = (_short(shown), shown.type, made, _sources(shown, by_id))
+    result = "-> result" if shown.is_result else ""
+    parts = (_short(shown), kind_of(shown), made, _sources(shown, by_id), result)
     return "  ".join(part for part in parts if part)
 
 

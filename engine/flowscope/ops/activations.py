@@ -90,6 +90,28 @@ _BITS = {2: "int16", 4: "int32", 8: "int64"}
 relu_grad: BinaryFunction = binary_op(
     "relu_grad",
     "ReluGrad",
+    "g where relu's output y is positive, else 0 times g.",
+    "{0} * ({1} > 0)",
+    "fi",
+    lambda g, dx, dy, y: (relu_grad(g, y), None),
+    "b",
+)
+
+
+relu6_grad: BinaryFunction = binary_op(
+    "relu6_grad",
+    "Relu6Grad",
+    "g where relu6's output y is between 0 and 6, else 0 times g.",
+    "{0} * (({1} > 0) & ({1} < 6))",
+    "fi",
+    lambda g, dx, dy, y: (relu6_grad(g, y), None),
+    "b",
+)
+
+
+elu_grad: BinaryFunction = binary_op(
+    "relu_grad",
+    "ReluGrad",
     "g where relu's output y is positive, else 0.",
     "",
     "fi",

@@ -28,7 +28,6 @@ from flowscope.ops.joining import concat, parallel_stack, split, stack, unstack
 from flowscope.ops.padding import pad, repeat, tile
 from flowscope.ops.selection import (
     boolean_mask,
-    diag,
     eye,
     one_hot,
     select,
@@ -36,7 +35,7 @@ from flowscope.ops.selection import (
     where,
 )
 from flowscope.ops.shaping import expand_dims, invert_permutation, reshape, squeeze, transpose
-from flowscope.ops.slicing import newaxis, reverse, slice, strided_slice
+from flowscope.ops.slicing import newaxis, reverse, reverse_v2, slice, strided_slice
 
 __all__ = [
     "boolean_mask",
@@ -44,7 +43,6 @@ __all__ = [
     "broadcast_static_shape",
     "broadcast_to",
     "concat",
-    "diag",
     "expand_dims",
     "eye",
     "fill",
@@ -64,6 +62,7 @@ __all__ = [
     "repeat",
     "reshape",
     "reverse",
+    "reverse_v2",
     "scatter_nd",
     "select",
     "sequence_mask",

@@ -8,7 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.graph.constant import get_static_value
+from flowscope.graph.constant import (
+    Convertible,
+    convert_to_tensor,
+    get_static_value,
+    holds_tensor,
+)
 from flowscope.graph.op import Array, Cost, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, size_of, text
@@ -34,6 +39,8 @@ def as_axes(axis: Any) -> Axes:
         return None
     if isinstance(axis, int):
         return (axis,)
+    if isinstance(axis, Convertible) or (isinstance(axis, list | tuple) and holds_tensor(axis)):
+        axis = convert_to_tensor(axis)
     value = get_static_value(axis)
     if value is None:
         raise InvalidArgumentError(f"expected axes known while the graph is built, got {axis!r}")

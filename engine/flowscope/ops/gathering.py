@@ -18,6 +18,8 @@ from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.axes import as_axes, positive_axis
 from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.build import apply
+from flowscope.ops.folding import add_rows
+from flowscope.ops.run_time_axes import late_axes
 from flowscope.ops.shaping import shape_of
 
 __all__ = [
@@ -125,9 +127,12 @@ class GatherGrad(Op):
     def kernel(self, xp: ArrayModule, g: Array, shape: Array, indices: Array) -> Array:
         sizes = as_sizes(shape)
         self._check(g.shape, sizes, indices.shape)
-        out = xp.zeros(sizes, g.dtype)
         axis = positive_axis(self.axis, len(sizes))
         check_range(indices, sizes[axis])
+        if axis == 0:
+            rows = g.reshape(indices.size, *sizes[1:])
+            return add_rows(xp, sizes[0], indices.reshape(-1), rows)
+        out = xp.zeros(sizes, g.dtype)
         xp.add.at(out, (builtins.slice(None),) * axis + (indices,), g)
         return out
 
@@ -172,6 +177,17 @@ def positions(indices: Array, shape: Any) -> tuple[Array, ...]:
     return tuple([indices[..., i] for i in range(k)])
 
 
+def flat_rows(xp: ArrayModule, indices: Array, shape: Any) -> Array:
+    """Returns positions as numbers of rows, where the axes that they name are flattened to one."""
+    k, step = indices.shape[-1], 1
+    where = positions(indices, shape)
+    total = xp.zeros(indices.shape[:-1], xp.int64)
+    for i in reversed(range(k)):
+        total = total + where[i] * step
+        step *= shape[i]
+    return total.reshape(-1)
+
+
 @dataclass(frozen=True)
 class ScatterNd(Op):
     """Zeros of a shape, to which updates are added at positions; repeats add up.
@@ -199,9 +215,18 @@ class ScatterNd(Op):
         return None, apply(GatherNd(), g, indices), None
 
     def kernel(self, xp: ArrayModule, indices: Array, updates: Array, shape: Array) -> Array:
-        out = xp.zeros(as_sizes(shape), updates.dtype)
-        xp.add.at(out, positions(indices, out.shape), updates)
-        return out
+        sizes = as_sizes(shape)
+        k = indices.shape[-1]
+        if updates.shape != (*indices.shape[:-1], *sizes[k:]):
+            raise InvalidArgumentError(
+                f"expected updates of shape {text((*indices.shape[:-1], *sizes[k:]))}, "
+                f"got {text(updates.shape)}"
+            )
+        places = flat_rows(xp, indices, sizes)
+        n = 1
+        for d in sizes[:k]:
+            n *= d
+        return add_rows(xp, n, places, updates.reshape(places.size, *sizes[k:])).reshape(sizes)
 
 
 def _dense(values: Tensor, indices: Tensor, dense_shape: Tensor) -> Tensor:
@@ -212,7 +237,12 @@ densifier.append(_dense)
 
 
 def gather(
-    params: Any, indices: Any, validate_indices: Any = None, name: str | None = None, axis: Any = 0
+    params: Any,
+    indices: Any,
+    validate_indices: Any = None,
+    name: str | None = None,
+    axis: Any = None,
+    batch_dims: int = 0,
 ) -> Tensor:
     """Returns the slices of `params` along an axis that the indices name.
 
@@ -221,16 +251,32 @@ def gather(
         indices: Integers in [0, length of the axis).
         validate_indices: Not used: they are always checked.
         name: Name of the operation.
-        axis: The axis.
+        axis: The axis; by default the one behind the batch.
+        batch_dims: How many leading axes are a batch, with indices of its own for each element.
     """
-    axes = as_axes(axis) or (0,)
     x = convert_to_tensor(params)
-    return apply(
-        Gather(axes[0]),
-        x,
-        convert_to_tensor(indices, None, None, dtypes.int32),
-        name=name or "GatherV2",
-    )
+    places = convert_to_tensor(indices, None, None, dtypes.int32)
+    late = late_axes(axis)
+    if late is not None:
+        return _gather_late(x, places, late, batch_dims, name or "GatherV2")
+    first = (as_axes(axis) or (batch_dims,))[0]
+    if not batch_dims:
+        return apply(Gather(first), x, places, name=name or "GatherV2")
+    from flowscope.ops.batch_gathering import BatchGather
+
+    if batch_dims < 0 and places.spec.rank is not None:
+        batch_dims = positive_axis(batch_dims, places.spec.rank)
+    return apply(BatchGather(first, int(batch_dims)), x, places, name=name or "GatherV2")
+
+
+def _gather_late(x: Tensor, places: Tensor, axis: Tensor, batch_dims: int, name: str) -> Tensor:
+    if batch_dims:
+        raise InvalidArgumentError("expected an axis known while the graph is built with a batch")
+    from flowscope.ops.run_time_axes import Lines
+
+    with x.graph.name_scope(name):
+        lines = Lines(x, axis)
+        return lines.without(apply(Gather(1), lines.tensor, places), shape_of(places))
 
 
 def gather_nd(params: Any, indices: Any, name: str | None = None) -> Tensor:

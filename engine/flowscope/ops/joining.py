@@ -17,6 +17,7 @@ from flowscope.graph.shapes import Dims, compatible, merge_dims, text
 from flowscope.ops.axes import as_axes, positive_axis
 from flowscope.ops.broadcasting import as_sizes
 from flowscope.ops.build import apply, apply_many
+from flowscope.ops.run_time_axes import Lines, late_axes
 from flowscope.ops.shaping import known_values, shape_of, zeros_of
 
 __all__ = [
@@ -185,6 +186,34 @@ class SplitEven(Op):
 
 
 @dataclass(frozen=True)
+class SplitBy(Op):
+    """`num` parts along an axis, of the lengths given; one may be -1, which is worked out.
+
+    Shapes: [..., n, ...], lengths [num] -> [..., lengths[i], ...] for each i
+    """
+
+    num: int
+    axis: int = 0
+    views: ClassVar[Any] = (0,)
+
+    def infer(self, x: Spec, lengths: Spec) -> Any:
+        if lengths.dtype.name not in ("int32", "int64"):
+            raise DTypeError(f"expected lengths of dtype int32 or int64, got {lengths.dtype}")
+        if not compatible(lengths.shape, (self.num,)):
+            raise InvalidArgumentError(f"expected {self.num} lengths, got {text(lengths.shape)}")
+        if x.shape is None:
+            return tuple([Spec(x.dtype, None)] * self.num)
+        axis = positive_axis(self.axis, len(x.shape))
+        return tuple([Spec(x.dtype, (*x.shape[:axis], None, *x.shape[axis + 1 :]))] * self.num)
+
+    def grad(self, g: Any, y: Any, x: Tensor, lengths: Tensor) -> Any:
+        return concat(_whole(g, y), self.axis), None
+
+    def kernel(self, xp: ArrayModule, x: Array, lengths: Array) -> Any:
+        return Split(tuple(lengths.tolist()), self.axis).kernel(xp, x)
+
+
+@dataclass(frozen=True)
 class Pack(Op):
     """Tensors of one shape, stacked along a new axis.
 
@@ -299,13 +328,21 @@ def concat(values: Any, axis: Any, name: str | None = "concat") -> Tensor:
     """
     if isinstance(values, Tensor) or hasattr(values, "_as_tensor"):
         values = [values]
+    tensors, late = _same_dtype(values), late_axes(axis)
+    if not tensors:
+        raise InvalidArgumentError("expected one tensor at least, got none")
+    if late is not None:
+        return _concat_late(tensors, late, name or "concat")
     axes = as_axes(axis)
     if axes is None or len(axes) != 1:
         raise InvalidArgumentError(f"expected one axis, got {axis!r}")
-    tensors = _same_dtype(values)
-    if not tensors:
-        raise InvalidArgumentError("expected one tensor at least, got none")
     return apply(Concat(axes[0]), *tensors, name=name or "concat")
+
+
+def _concat_late(tensors: list[Tensor], axis: Tensor, name: str) -> Tensor:
+    with axis.graph.name_scope(name):
+        lines = [Lines(t, axis) for t in tensors]
+        return lines[0].back(apply(Concat(1), *[line.tensor for line in lines]))
 
 
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
@@ -361,19 +398,35 @@ def split(
         value: A tensor.
         num_or_size_splits: Number of equal parts, or a list of lengths (one may be -1).
         axis: The axis.
-        num: Not used.
+        num: How many parts, where the lengths are a tensor of unknown length.
         name: Name of the operation.
     """
-    x, axes = convert_to_tensor(value), as_axes(axis)
+    x, late = convert_to_tensor(value), late_axes(axis)
+    if late is not None:
+        with x.graph.name_scope(name or "split"):
+            lines = Lines(x, late)
+            return [lines.back(p) for p in split(lines.tensor, num_or_size_splits, 1, num)]
+    axes = as_axes(axis)
     if axes is None or len(axes) != 1:
         raise InvalidArgumentError(f"expected one axis, got {axis!r}")
+    lengths = late_axes(num_or_size_splits)
+    if lengths is not None:
+        return _split_by(x, lengths, axes[0], num, name or "split")
     sizes = get_static_value(num_or_size_splits)
-    if sizes is None:
-        raise InvalidArgumentError("expected lengths known while the graph is built, got a tensor")
     if np.ndim(sizes) == 0:
         return list(apply_many(SplitEven(int(sizes), axes[0]), x, name=name or "split"))
     op = Split(tuple(int(n) for n in np.asarray(sizes)), axes[0])
     return list(apply_many(op, x, name=name or "split"))
+
+
+def _split_by(x: Tensor, lengths: Tensor, axis: int, num: int | None, name: str) -> list[Tensor]:
+    n = lengths.spec.shape[0] if lengths.spec.shape else num
+    n = num if n is None else n
+    if lengths.spec.shape == () or n is None:
+        raise InvalidArgumentError(
+            f"expected a number of parts known while the graph is built, got lengths {lengths.spec}"
+        )
+    return list(apply_many(SplitBy(n, axis), x, lengths, name=name))
 
 
 def _packed(values: Any, dtype: Any, name: str | None) -> Tensor:

@@ -1,23 +1,24 @@
-"""Matrix products."""
+"""Products of matrices and tensors."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
+from flowscope.graph.dtypes import float32
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
 from flowscope.graph.shapes import broadcast, size_of, text
 from flowscope.ops.broadcasting import sum_to
 from flowscope.ops.build import apply
-from flowscope.ops.casting import conj
+from flowscope.ops.casting import cast, conj
+from flowscope.ops.onednn import matrix_product
 from flowscope.ops.table import check_kind, check_same
 
-__all__ = ["matmul", "matrix_transpose", "norm", "tensordot", "trace"]
+__all__ = ["matmul", "matrix_transpose", "sparse_matmul", "tensordot", "trace"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class MatMul(Op):
     transpose_a: bool = False
     transpose_b: bool = False
     grad_reads: ClassVar[Any] = ("a", "b")
-    memory_order: ClassVar[str | None] = "C"
+    memory_order: ClassVar[str | None] = "C2"
 
     def infer(self, a: Spec, b: Spec) -> Spec:
         if a.dtype is not b.dtype:
@@ -62,7 +63,7 @@ class MatMul(Op):
             gb = _product(x, g, not ta, False)
         else:
             gb = _product(g, x, True, ta)
-        return _unbatch(ga, a, b), _unbatch(gb, b, a)
+        return unbatch(ga, a, b), unbatch(gb, b, a)
 
     def kernel(self, xp: ArrayModule, a: Array, b: Array) -> Array:
         if self.transpose_a:
@@ -77,7 +78,8 @@ class MatMul(Op):
             raise InvalidArgumentError(
                 f"inner dimensions must agree: expected {a.shape[-1]}, got {b.shape[-2]}"
             )
-        return xp.matmul(a, b)
+        found = matrix_product(xp, a, b)
+        return xp.matmul(a, b) if found is None else found
 
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
         a = inputs[0].shape
@@ -94,7 +96,7 @@ def _product(a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool) -> Tens
     return apply(_MATMULS[transpose_a, transpose_b], a, b, name="MatMul")
 
 
-def _unbatch(g: Tensor, x: Tensor, other: Tensor) -> Tensor:
+def unbatch(g: Tensor, x: Tensor, other: Tensor) -> Tensor:
     """Returns the cotangent of x, summed over the batch axes that were broadcast."""
     mine, theirs = x.spec.shape, other.spec.shape
     if mine is not None and theirs is not None:
@@ -125,7 +127,7 @@ def matmul(
         transpose_b: Whether b's are.
         adjoint_a: Whether `a` is transposed and conjugated first.
         adjoint_b: Whether `b` is.
-        a_is_sparse: Not used.
+        a_is_sparse: Not used: a zero costs as much as any number.
         b_is_sparse: Not used.
         name: Name of the operation.
 
@@ -165,61 +167,83 @@ def matrix_transpose(
     return transpose(conj(a) if conjugate else a, [*range(rank - 2), rank - 1, rank - 2], name)
 
 
+def matvec(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    adjoint_a: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Returns the products of matrices `a` and vectors `b`.
+
+    Args:
+        a: Matrices [..., m, n].
+        b: Vectors [..., n] of the same dtype.
+        transpose_a: Whether a's last two axes are swapped first.
+        adjoint_a: Whether `a` is transposed and conjugated first.
+        a_is_sparse: Not used.
+        b_is_sparse: Not used.
+        name: Name scope of the operations.
+    """
+    from flowscope.ops.shaping import expand_axes, squeeze_axes
+
+    del a_is_sparse, b_is_sparse
+    a = convert_to_tensor(a)
+    b = convert_to_tensor(b, a.dtype)
+    with a.graph.name_scope(name or "MatVec"):
+        out = matmul(a, expand_axes(b, (-1,)), transpose_a, adjoint_a=adjoint_a)
+        return squeeze_axes(out, (-1,))
+
+
+def sparse_matmul(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Returns the product of float32 or bfloat16 matrices, as float32.
+
+    For matrices that hold many zeros a `SparseTensor` and `sparse_tensor_dense_matmul` are quicker.
+    """
+    del a_is_sparse, b_is_sparse
+    x, y = (cast(convert_to_tensor(t), float32) for t in (a, b))
+    return matmul(x, y, transpose_a, transpose_b, name=name or "SparseMatMul")
+
+
+def adjoint(matrix: Any, name: str | None = None) -> Tensor:
+    """Returns matrices with their last two axes swapped, conjugated."""
+    return matrix_transpose(matrix, name or "adjoint", conjugate=True)
+
+
 def trace(x: Any, name: str | None = None) -> Tensor:
     """Returns the sum along the diagonal of each matrix in the last two axes."""
     from flowscope.ops.elementwise import multiply
     from flowscope.ops.reductions import reduce_sum
     from flowscope.ops.selection import eye
+    from flowscope.ops.shaping import shape_of
 
     x = convert_to_tensor(x)
-    rows, columns = x.spec.shape[-2:] if x.spec.shape and len(x.spec.shape) >= 2 else (None, None)
-    if rows is None or columns is None:
-        raise InvalidArgumentError(f"expected matrices of known size, got {x.spec}")
+    dims = x.spec.shape
+    if dims is not None and len(dims) < 2:
+        raise InvalidArgumentError(f"expected matrices, of rank 2 at least, got {text(dims)}")
+    known = dims is not None and None not in dims[-2:]
     with x.graph.name_scope(name or "Trace"):
-        return reduce_sum(multiply(x, eye(rows, columns, dtype=x.dtype)), [-2, -1])
-
-
-def norm(
-    tensor: Any,
-    ord: Any = "euclidean",
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Returns the norm of vectors: "euclidean" (or 2), 1, infinity or any p.
-
-    Args:
-        tensor: A tensor of numbers.
-        ord: Which norm.
-        axis: Axes of the vectors; all if None.
-        keepdims: Whether the reduced axes stay, of length 1.
-        name: Name scope of the operations.
-        keep_dims: Old name of `keepdims`.
-    """
-    from flowscope.ops.elementwise import abs, pow
-    from flowscope.ops.reductions import reduce_euclidean_norm, reduce_max, reduce_sum
-
-    x, keep = convert_to_tensor(tensor), bool(keepdims or keep_dims)
-    if ord in ("euclidean", "fro", 2, 2.0):
-        return reduce_euclidean_norm(x, axis, keep, name or "norm")
-    if not isinstance(ord, int | float) or ord <= 0:
-        raise InvalidArgumentError(f"expected 'euclidean' or a positive number, got {ord!r}")
-    with x.graph.name_scope(name or "norm"):
-        if ord == 1:
-            return reduce_sum(abs(x), axis, keep)
-        if math.isinf(ord):
-            return reduce_max(abs(x), axis, keep)
-        return pow(reduce_sum(pow(abs(x), float(ord)), axis, keep), 1.0 / ord)
+        sizes: Any = dims if known else shape_of(x)
+        return reduce_sum(multiply(x, eye(sizes[-2], sizes[-1], dtype=x.dtype)), [-2, -1])
 
 
 def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     """Returns the sums of products over pairs of axes.
 
     Args:
-        a: A tensor of known rank.
-        b: A tensor of known rank and the same dtype.
-        axes: n for a's last n axes with b's first n, or two lists of axes.
+        a: A tensor.
+        b: A tensor of the same dtype.
+        axes: n for a's last n axes with b's first n, or two lists of axes (for known ranks).
         name: Name scope of the operations.
 
     Raises:
@@ -230,13 +254,30 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
 
     a = convert_to_tensor(a)
     b = convert_to_tensor(b, a.dtype)
-    if a.spec.rank is None or b.spec.rank is None:
-        raise InvalidArgumentError(f"expected known ranks, got {a.spec} and {b.spec}")
-    ours, theirs = _paired(axes, a.spec.rank, b.spec.rank)
     with a.graph.name_scope(name or "Tensordot"):
+        if a.spec.rank is None or b.spec.rank is None:
+            return _last_with_first(a, b, axes)
+        ours, theirs = _paired(axes, a.spec.rank, b.spec.rank)
         left, rows = _matrix(a, ours, last=True)
         right, columns = _matrix(b, theirs, last=False)
         return reshape(matmul(left, right), concat([rows, columns], 0))
+
+
+def _last_with_first(a: Tensor, b: Tensor, axes: Any) -> Tensor:
+    """Returns the product over a's last axes and b's first ones, whatever the ranks."""
+    from flowscope.ops.arrays import rank
+    from flowscope.ops.joining import concat
+    from flowscope.ops.reductions import reduce_prod
+    from flowscope.ops.shaping import reshape, shape_of
+
+    if not isinstance(axes, int) or axes < 0:
+        raise InvalidArgumentError(f"expected known ranks, got {a.spec} and {b.spec}")
+    sizes, others = shape_of(a), shape_of(b)
+    rows, columns = sizes[: rank(a) - axes], others[axes:]
+    inner = reduce_prod(others[:axes])
+    left = reshape(a, [reduce_prod(rows), inner])
+    right = reshape(b, [inner, reduce_prod(columns)])
+    return reshape(matmul(left, right), concat([rows, columns], 0))
 
 
 def _paired(axes: Any, m: int, n: int) -> tuple[list[int], list[int]]:

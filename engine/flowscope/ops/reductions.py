@@ -16,7 +16,16 @@ from flowscope.graph.shapes import size_of
 from flowscope.ops import logical
 from flowscope.ops.axes import Reduction, as_axes, positive_axis
 from flowscope.ops.build import unary
-from flowscope.ops.scans import arg_max, arg_min, argmax, argmin, cumprod, cumsum
+from flowscope.ops.run_time_axes import late_axes, reduce_axes
+from flowscope.ops.scans import (
+    arg_max,
+    arg_min,
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    cumulative_logsumexp,
+)
 
 __all__ = [
     "arg_max",
@@ -26,6 +35,7 @@ __all__ = [
     "count_nonzero",
     "cumprod",
     "cumsum",
+    "cumulative_logsumexp",
     "reduce_all",
     "reduce_any",
     "reduce_euclidean_norm",
@@ -128,6 +138,10 @@ def _prod_grad(op: Prod, g: Tensor, x: Tensor) -> Tensor:
         others = reshape(multiply(before, cumprod(flat, exclusive=True, reverse=True)), whole)
         return multiply(_spread(reshape(g, []), x), conj(others))
     rank = x.spec.rank
+    if op.axis == (-1,):
+        before = cumprod(x, axis=-1, exclusive=True)
+        others = multiply(before, cumprod(x, axis=-1, exclusive=True, reverse=True))
+        return multiply(g if op.keepdims else expand_axes(g, op.axis), conj(others))
     if rank is None:
         raise InvalidArgumentError("expected a known rank for the gradient of a product along axes")
     if not op.axis:
@@ -200,6 +214,10 @@ def _reduce(
         keepdims = keep_dims
     elif keep_dims is not None:
         raise InvalidArgumentError("expected keepdims or its old name keep_dims, got both")
+    late = late_axes(axis)
+    if late is not None:
+        keep, name = bool(keepdims), name or op.__name__
+        return reduce_axes(x, late, lambda m: unary(op((-1,)), m), keep, name)
     return unary(op(as_axes(axis), bool(keepdims)), x, name)
 
 
@@ -315,7 +333,12 @@ def reduce_logsumexp(
     from flowscope.ops.shaping import squeeze_axes
 
     x = convert_to_tensor(input_tensor)
-    axes = as_axes(reduction_indices if axis is None else axis)
+    axis = reduction_indices if axis is None else axis
+    late = late_axes(axis)
+    if late is not None:
+        keep = bool(keepdims or keep_dims)
+        return reduce_axes(x, late, lambda m: reduce_logsumexp(m, -1), keep, name or "logsumexp")
+    axes = as_axes(axis)
     with x.graph.name_scope(name or "ReduceLogSumExp"):
         top = reduce_max(x, axes, keepdims=True)
         top = stop_gradient(where(is_finite(top), top, zeros_like(top)))

@@ -13,6 +13,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.axes import as_axes, positive_axis, reduced
 from flowscope.ops.build import apply, unary
+from flowscope.ops.run_time_axes import along, late_axes, reduced_along
 from flowscope.ops.table import check_kind
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "argmin",
     "cumprod",
     "cumsum",
+    "cumulative_logsumexp",
 ]
 
 
@@ -80,7 +82,7 @@ class _Cumulative(Op, abstract=True):
             positive_axis(self.axis, len(x.shape))
         return x.like()
 
-    def _run(self, xp: ArrayModule, x: Array, accumulate: Any, neutral: int) -> Array:
+    def _run(self, xp: ArrayModule, x: Array, accumulate: Any, neutral: float) -> Array:
         axis = positive_axis(self.axis, x.ndim)
         if self.reverse:
             x = xp.flip(x, axis)
@@ -129,6 +131,54 @@ class Cumprod(_Cumulative):
         return self._run(xp, x, xp.cumprod, 1)
 
 
+@dataclass(frozen=True)
+class CumulativeLogsumexp(_Cumulative):
+    """log(sum(exp(x))) of the elements so far along an axis, without overflow.
+
+    Attributes: `exclusive` leaves the element itself out; `reverse` starts at the end.
+    """
+
+    grad_reads: ClassVar[Any] = ("y", "x")
+
+    def infer(self, x: Spec) -> Spec:
+        check_kind(x.dtype, "f")
+        return super().infer(x)
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        """g exp(-y) is summed the other way round, by logarithms, once for each sign of g."""
+        from flowscope.ops.arrays import zeros_like
+        from flowscope.ops.elementwise import add, exp, greater, log, negative, subtract
+        from flowscope.ops.selection import where
+
+        back = CumulativeLogsumexp(self.axis, self.exclusive, not self.reverse)
+        none = add(zeros_like(g), float(x.dtype.min))
+
+        def part(signed: Tensor) -> Tensor:
+            is_there = greater(signed, 0.0)
+            safe = where(is_there, signed, exp(zeros_like(signed)))
+            logs = where(is_there, subtract(log(safe), y), none)
+            return exp(add(apply(back, logs), x))
+
+        return (subtract(part(g), part(negative(g))),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return self._run(xp, x, _logaddexp(xp), -xp.inf)
+
+
+def _logaddexp(xp: ArrayModule) -> Any:
+    def accumulate(x: Array, axis: int, dtype: Any) -> Array:
+        try:
+            return xp.logaddexp.accumulate(x, axis=axis, dtype=dtype)
+        except (AttributeError, NotImplementedError):  # CuPy
+            out = x.copy()
+            lines = xp.moveaxis(out, axis, 0)
+            for i in range(1, lines.shape[0]):
+                lines[i] = xp.logaddexp(lines[i - 1], lines[i])
+            return out
+
+    return accumulate
+
+
 def _one_axis(axis: Any, default: int) -> int:
     axes = as_axes(axis)
     if axes is None:
@@ -154,8 +204,7 @@ def argmax(
         dimension: Old name of `axis`.
         output_type: int32 or int64.
     """
-    op = ArgMax(_one_axis(dimension if axis is None else axis, 0), as_dtype(output_type))
-    return unary(op, input, name)
+    return _place(ArgMax, input, dimension if axis is None else axis, output_type, name)
 
 
 def argmin(
@@ -166,8 +215,14 @@ def argmin(
     output_type: Any = dtypes.int64,
 ) -> Tensor:
     """Returns the position of the smallest along an axis, the first one at ties; see `argmax`."""
-    op = ArgMin(_one_axis(dimension if axis is None else axis, 0), as_dtype(output_type))
-    return unary(op, input, name)
+    return _place(ArgMin, input, dimension if axis is None else axis, output_type, name)
+
+
+def _place(op: Any, x: Any, axis: Any, output_type: Any, name: str | None) -> Tensor:
+    dtype, late = as_dtype(output_type), late_axes(axis)
+    if late is not None:
+        return reduced_along(x, late, lambda lines: apply(op(1, dtype), lines), op.__name__)
+    return unary(op(_one_axis(axis, 0), dtype), x, name)
 
 
 arg_max = argmax
@@ -188,11 +243,25 @@ def cumsum(
         reverse: Whether to start at the end.
         name: Name of the operation.
     """
-    return unary(Cumsum(_one_axis(axis, 0), exclusive, reverse), x, name)
+    return _scan(Cumsum, x, axis, exclusive, reverse, name)
 
 
 def cumprod(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
     """Returns products of the elements so far along an axis; arguments as for `cumsum`."""
-    return unary(Cumprod(_one_axis(axis, 0), exclusive, reverse), x, name)
+    return _scan(Cumprod, x, axis, exclusive, reverse, name)
+
+
+def cumulative_logsumexp(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
+    """Returns log(sum(exp(x))) of the elements so far along an axis; arguments as for `cumsum`."""
+    return _scan(CumulativeLogsumexp, x, axis, exclusive, reverse, name)
+
+
+def _scan(op: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, name: str | None) -> Tensor:
+    late = late_axes(axis)
+    if late is not None:
+        return along(x, late, lambda t: apply(op(1, exclusive, reverse), t), name or op.__name__)
+    return unary(op(_one_axis(axis, 0), bool(exclusive), bool(reverse)), x, name)

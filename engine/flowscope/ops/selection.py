@@ -20,7 +20,6 @@ from flowscope.ops.table import check_same
 
 __all__ = [
     "boolean_mask",
-    "diag",
     "eye",
     "one_hot",
     "select",
@@ -178,51 +177,6 @@ class OneHot(Op):
         return xp.where(xp.expand_dims(indices, axis) == places, on, off)
 
 
-@dataclass(frozen=True)
-class Diag(Op):
-    """A matrix with the given diagonal and zeros elsewhere.
-
-    Shapes: [..., n] -> [..., n, n]
-    """
-
-    def infer(self, x: Spec) -> Spec:
-        if x.shape is None:
-            return Spec(x.dtype, None)
-        if not x.shape:
-            raise InvalidArgumentError("expected rank 1 at least, got []")
-        return Spec(x.dtype, (*x.shape, x.shape[-1]))
-
-    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
-        return (apply(DiagPart(), g),)
-
-    def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        out = xp.zeros((*x.shape, x.shape[-1]), x.dtype)
-        places = xp.arange(x.shape[-1])
-        out[..., places, places] = x
-        return out
-
-
-@dataclass(frozen=True)
-class DiagPart(Op):
-    """The diagonal of square matrices.
-
-    Shapes: [..., n, n] -> [..., n]
-    """
-
-    def infer(self, x: Spec) -> Spec:
-        if x.shape is None:
-            return Spec(x.dtype, None)
-        if len(x.shape) < 2 or not compatible(x.shape[-1:], x.shape[-2:-1]):
-            raise InvalidArgumentError(f"expected square matrices, got {text(x.shape)}")
-        return Spec(x.dtype, x.shape[:-1])
-
-    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
-        return (apply(Diag(), g),)
-
-    def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        return xp.diagonal(x, axis1=-2, axis2=-1).copy()
-
-
 _SELECT, _WHERE = Select(), Where()
 
 
@@ -331,11 +285,6 @@ def _eye_later(rows: Any, columns: Any, batch_shape: Any, dtype: Any, name: str 
     if batch_shape is not None:
         raise InvalidArgumentError("expected sizes known while the graph is built, got a tensor")
     return one_hot(range_(convert_to_tensor(rows)), columns, dtype=dtype, name=name or "eye")
-
-
-def diag(diagonal: Any, name: str | None = None) -> Tensor:
-    """Returns a matrix with this diagonal."""
-    return apply(Diag(), convert_to_tensor(diagonal), name=name or "diag")
 
 
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any = None) -> Tensor:

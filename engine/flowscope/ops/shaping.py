@@ -15,6 +15,7 @@ from flowscope.graph.shapes import size_of, text
 from flowscope.ops.axes import Axes, as_axes, positive_axis
 from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.build import apply, unary
+from flowscope.ops.run_time_axes import late_axes, transpose_by
 from flowscope.ops.table import folded
 
 __all__ = [
@@ -260,8 +261,11 @@ def transpose(
     """
     from flowscope.ops.casting import conj
 
-    axes = as_axes(perm)
-    x = unary(Transpose(axes), a, name or "transpose")
+    late = late_axes(perm)
+    if late is not None:
+        x = transpose_by(convert_to_tensor(a), late, name or "transpose")
+    else:
+        x = unary(Transpose(as_axes(perm)), a, name or "transpose")
     return conj(x) if conjugate else x
 
 
@@ -284,10 +288,27 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
         name: Name of the operation.
         dim: Old name of `axis`.
     """
+    late = late_axes(dim if axis is None else axis)
+    if late is not None:
+        return _expand_late(convert_to_tensor(input), late, name or "ExpandDims")
     axes = as_axes(dim if axis is None else axis)
     if axes is None or len(axes) != 1:
         raise InvalidArgumentError(f"expected one axis, got {axis!r}")
     return unary(ExpandDims(axes), input, name)
+
+
+def _expand_late(x: Tensor, axis: Tensor, name: str) -> Tensor:
+    """Returns x with a new axis whose place is known when the step runs."""
+    from flowscope.ops.arrays import rank
+    from flowscope.ops.casting import cast
+    from flowscope.ops.joining import concat
+    from flowscope.ops.run_time_axes import PositiveAxes
+
+    with x.graph.name_scope(name):
+        sizes = shape_of(x)
+        place = apply(PositiveAxes(), cast(axis, "int32"), rank(x) + 1)
+        place = reshape(place, [])
+        return reshape(x, concat([sizes[:place], [1], sizes[place:]], 0))
 
 
 def squeeze(

@@ -19,11 +19,13 @@ from flowscope.graph.shapes import Dimension, compatible, text
 from flowscope.ops.axes import as_axes, positive_axis
 from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.build import apply, unary
+from flowscope.ops.run_time_axes import ReverseBy, late_axes
 from flowscope.ops.shaping import shape_of
 
 __all__ = [
     "newaxis",
     "reverse",
+    "reverse_v2",
     "slice",
     "strided_slice",
 ]
@@ -418,4 +420,10 @@ def _entries(values: Any) -> list[Any]:
 
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
     """Returns a tensor backwards along axes."""
+    late = late_axes(axis)
+    if late is not None:
+        return apply(ReverseBy(), convert_to_tensor(tensor), late, name=name or "ReverseV2")
     return unary(Reverse(as_axes(axis) or ()), tensor, name or "ReverseV2")
+
+
+reverse_v2 = reverse

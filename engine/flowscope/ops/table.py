@@ -154,6 +154,8 @@ def unary_op(
     out: DType | None = None,
     folds: bool = False,
     name: str | None = None,
+    kernel: Callable[..., Any] | None = None,
+    devices: tuple[str, ...] = ("CPU", "GPU"),
 ) -> UnaryFunction:
     """Defines an element-wise op of one input and returns its op function.
 
@@ -161,7 +163,7 @@ def unary_op(
         function: Name of the op function.
         op_type: Name of the op type.
         doc: Docstring of both.
-        template: The expression over {0}.
+        template: The expression over {0}; "" where only `kernel` says it.
         kinds: Kinds of dtypes that it takes.
         grad: The gradient (g, y, x) -> cotangent; None if nothing flows.
         reads: Letters among "x" and "y" (the output) whose values the gradient reads.
@@ -169,16 +171,21 @@ def unary_op(
         out: Dtype of the output; the input's if None.
         folds: Whether small integer constants are computed while the graph is built.
         name: Default name of an operation; the op type by default.
+        kernel: The kernel (self, xp, x) in place of one from the template.
+        devices: Device types with a kernel.
     """
     namespace: dict[str, Any] = {
         "kinds": kinds,
         "out": out,
         "folds": folds,
-        "kernel": _compiled(template, "x"),
+        "kernel": kernel or _compiled(template, "x"),
+        "devices": devices,
     }
     if grad is not None:
         namespace["grad"] = lambda self, g, y, x: (grad(g, y, x),)
-    op = _define(op_type, doc, Unary, namespace, template, scalar, tuple(reads), grad is not None)
+    op = _define(
+        op_type, doc, Unary, namespace, template or None, scalar, tuple(reads), grad is not None
+    )
     default = None if name is None or name == op_type else name
 
     def call(x: Any, name: str | None = None) -> Tensor:

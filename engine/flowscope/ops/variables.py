@@ -185,9 +185,9 @@ class Variable(Convertible):
         """Returns the value at this place in program order."""
         graph = self.graph
         graph.cells.hold(self.op)
-        key = (graph.writes_to(self.handle), graph.building_context())
+        key = graph.building_context()
         found = self._reads.get(key)
-        if found is None or graph.cells.is_superseded(found.op):
+        if found is None or not graph.cells.is_current(found.op, self.handle):
             found = self._reads[key] = self.read_value()
         return found
 

@@ -59,6 +59,7 @@ def variable_of(facts: dict[str, Any], find: Callable[[str], Any]) -> Variable:
     variable.aggregation = _member(VariableAggregation, facts, "aggregation")
     if "part" in facts:
         variable._save_slice_info = _part(variable, facts)
+    variable.graph.cells.note_owner(variable.op, variable)
     return variable
 
 

@@ -11,6 +11,7 @@ of estimated work, and never a write of an update group that has begun.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import linecache
 import zlib
@@ -361,7 +362,12 @@ def own(value: Any) -> Any:
 
 def device_type(node: Node) -> str:
     """Returns the type of the device that the node was placed on, e.g. "CPU"."""
-    return node.device.rpartition("/device:")[2].partition(":")[0] or "CPU"
+    return _type_of(node.device)
+
+
+@functools.cache
+def _type_of(device: str) -> str:
+    return device.rpartition("/device:")[2].partition(":")[0] or "CPU"
 
 
 def _last_uses(program: Program) -> dict[Value, int]:

@@ -1,9 +1,9 @@
 """Branches and loops as Python's `if` and `while`, in the function of their region.
 
-A block's values live in local variables of the same function, and are freed at their last use in it.
-What a block captures stays where it is. A loop's variables keep one place: the result of an iteration
-is written where the parameter was as soon as that is dead, else moved there at the end. A safepoint
-stands at the end of each iteration.
+A block's values live in local variables of the same function, and are freed at their last use in
+it. What a block captures stays where it is. A loop's variables keep one place: the result of an
+iteration is written where the parameter was as soon as that is dead, else moved there at the end. A
+safepoint stands at the end of each iteration.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def _frame(
     return Frame(program, own, is_safe, outer.is_inner or is_loop)
 
 
-def _discard(writer: Writer, frame: Frame, keep: set[str] = frozenset()) -> list[str]:  # type: ignore[assignment]
-    """Frees the places of what a block made, but for some; returns those that hold memory."""
+def _discard(writer: Writer, frame: Frame) -> list[str]:
+    """Frees the places of what a block made; returns those that hold memory."""
     from flowscope.plan.code import is_small
 
     gone = [(v, writer.place.pop(v)) for v in frame.own if v in writer.place]
-    names = dict.fromkeys(n for _, n in gone if n[0] == "s" and n not in keep)
+    names = dict.fromkeys(n for _, n in gone if n[0] == "s")
     writer.free += [n for n in names if n not in writer.free]
     large = {n for v, n in gone if n in names and not (frame.is_inner and is_small(v))}
     return [n for n in names if n in large]

@@ -1,13 +1,14 @@
 """Raw values: numbers of loops that generated code computes as Python's own.
 
-A Python integer or float is added and compared in a quarter of the time that a NumPy scalar takes, with
-the same results: float64 is what Python computes with, and integers are wrapped where they can leave
-their range. Making a NumPy scalar of one takes long, so a value is raw only if all that reads it in
-loops computes with raw values too. What is read from outside a loop is converted before the loop.
+A Python integer or float is added and compared in a quarter of the time that a NumPy scalar takes,
+with the same results: float64 is what Python computes with, and integers are wrapped where they can
+leave their range. Making a NumPy scalar of one takes long, so a value is raw only if all that reads
+it in loops computes with raw values too. What is read from outside a loop is converted before the
+loop.
 
-Which values are raw is the largest set in which each follows from raw values, constants and values from
-outside its loop, and none is read by anything else: found by taking away what does not fit until all
-does.
+Which values are raw is the largest set in which each follows from raw values, constants and values
+from outside its loop, and none is read by anything else: found by taking away what does not fit
+until all does.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Raw:
 def raw_values(program: Program) -> Raw:
     """Returns what can be raw in the loops of a program."""
     found = Raw()
-    scopes = list(_scopes(program, None, {}))
+    scopes = list(_scopes(program))
     if len(scopes) < 2:
         return found
     _Search(scopes, found).run()
@@ -80,13 +81,13 @@ class _Scope:
 
 
 def _scopes(
-    program: Program, owner: Node | None, _: Any, loop: Node | None = None
+    program: Program, owner: Node | None = None, loop: Node | None = None
 ) -> Iterator[_Scope]:
     yield _Scope(program, owner, loop)
     for node in program.nodes:
         for block in node.blocks:
             inner = node if node.op.type == "Loop" else loop
-            yield from _scopes(block, node, _, inner)
+            yield from _scopes(block, node, inner)
 
 
 class _Search:
@@ -122,11 +123,8 @@ class _Search:
             if is_raw_node(node):
                 self._raw.values.add(node.outputs[0])
             elif node.op.type == "Loop":
-                self._raw.values.update(
-                    v
-                    for v in node.outputs[: node.op.variables]
-                    if _is_number(v)  # type: ignore[attr-defined]
-                )
+                op: Any = node.op
+                self._raw.values.update(v for v in node.outputs[: op.variables] if _is_number(v))
 
     def _removed(self) -> bool:
         """Takes away what does not fit; returns whether there was something."""
@@ -187,7 +185,7 @@ class _Search:
         self._drop(node.inputs[op.first + op.variables : op.first + op.variables + op.lists])
 
     def _bound(self, node: Node) -> None:
-        """Notes additions of 1 to what the condition says is below something: they stay in range."""
+        """Notes additions of 1 to what the condition says is below something."""
         if len(node.blocks) < 2:
             return
         cond, body = node.blocks

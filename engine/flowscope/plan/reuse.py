@@ -53,6 +53,8 @@ def reuse(region: Region) -> dict[Node, Reuse]:
     """Returns how nodes of the region use buffers again."""
     if any(v.spec.constant is not None or v.spec.dims is not None for v in region.inputs):
         return {}  # shapes may have been inferred from the value that this feed replaces
+    if all(v.spec.shape == () for n in region.nodes for v in n.outputs):
+        return {}
     buffers = _Buffers(region)
     found = {}
     for i, node in enumerate(region.nodes):
@@ -116,8 +118,8 @@ class _Buffers:
             return isinstance(constant, np.ndarray) and constant.flags.c_contiguous
         if rank is not None and rank <= 1 and not node.op.views:
             return True
-        if node.op.memory_order == "C":
-            return rank is not None and rank <= 2
+        if node.op.memory_order in ("C", "C2"):
+            return node.op.memory_order == "C" or (rank is not None and rank <= 2)
         return node.op.memory_order == "K" and all(
             v.spec.shape == () or v in self.in_c_order for v in node.inputs
         )

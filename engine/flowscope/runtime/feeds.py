@@ -14,6 +14,7 @@ from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, is_known, text
+from flowscope.ops.sparse_tensor import SparseTensor
 from flowscope.runtime.config import FeedStats
 from flowscope.runtime.devices import Device
 
@@ -65,23 +66,36 @@ def _host_converter(tensor: Tensor) -> Converter:
 
 
 def without_slices(feed_dict: Any) -> dict[Any, Any] | None:
-    """Returns the feeds with those for `IndexedSlices` taken apart; None if there are none."""
-    if not feed_dict or not any(isinstance(key, IndexedSlices) for key in feed_dict):
+    """Returns the feeds with those for slices and sparse tensors taken apart; None if none are."""
+    if not feed_dict or not any(isinstance(key, _COMPOSITE) for key in feed_dict):
         return None
     out: dict[Any, Any] = {}
     for key, value in feed_dict.items():
-        if not isinstance(key, IndexedSlices):
+        if isinstance(key, _COMPOSITE):
+            out.update(_taken_apart(key, value))
+        else:
             out[key] = value
-            continue
-        parts = [key.values, key.indices, key.dense_shape]
-        wanted = parts if key.dense_shape is not None else parts[:2]
-        if not isinstance(value, tuple) or not len(wanted) <= len(value) <= 3:
-            raise InvalidArgumentError(
-                f'cannot feed the slices "{key.name}": expected fs.IndexedSlicesValue or a tuple '
-                f"of {len(wanted)} arrays, got {type(value).__name__}"
-            )
-        out.update(zip(wanted, value))
     return out
+
+
+_COMPOSITE = (IndexedSlices, SparseTensor)
+
+
+def _taken_apart(key: Any, value: Any) -> Any:
+    """Returns a composite tensor's parts with the values fed for them."""
+    if isinstance(key, SparseTensor):
+        parts = [key.indices, key.values, key.dense_shape]
+        what, value_type = "sparse tensor", "SparseTensorValue"
+    else:
+        parts = [key.values, key.indices, key.dense_shape]
+        what, value_type = "slices", "IndexedSlicesValue"
+    wanted: list[Any] = parts if key.dense_shape is not None else parts[:2]
+    if not isinstance(value, tuple) or not len(wanted) <= len(value) <= 3:
+        raise InvalidArgumentError(
+            f'cannot feed the {what} "{key.name}": expected fs.{value_type} or a tuple of '
+            f"{len(wanted)} arrays, got {type(value).__name__}"
+        )
+    return zip(wanted, value)
 
 
 def _scalar(tensor: Tensor, spec: Spec) -> Converter:

@@ -9,6 +9,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.ops.sparse_tensor import SparseTensor, SparseTensorValue
 
 #: Puts a structure together from the values of all fetched tensors.
 Rebuild = Callable[[tuple[Any, ...]], Any]
@@ -47,6 +48,8 @@ class Flattened:
             return self._sequence(fetches)
         if isinstance(fetches, IndexedSlices):
             return self._slices(fetches)
+        if isinstance(fetches, SparseTensor):
+            return self._sparse(fetches)
         if fetches is None:
             raise DTypeError(
                 "expected a tensor, an operation, a name or a structure of them to fetch, got None"
@@ -72,6 +75,11 @@ class Flattened:
             return lambda found: IndexedSlicesValue(values(found), indices(found))
         shape = self._flatten(fetches.dense_shape)
         return lambda found: IndexedSlicesValue(values(found), indices(found), shape(found))
+
+    def _sparse(self, fetches: SparseTensor) -> Rebuild:
+        parts = (fetches.indices, fetches.values, fetches.dense_shape)
+        found = [self._flatten(part) for part in parts]
+        return lambda values: SparseTensorValue(*[part(values) for part in found])
 
     def _mapping(self, fetches: Mapping[Any, Any]) -> Rebuild:
         parts = {k: self._flatten(v) for k, v in fetches.items()}

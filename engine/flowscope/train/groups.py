@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Any
 
 from flowscope.graph.operation import Operation
 
@@ -17,7 +18,8 @@ def join_group(operations: Iterable[Operation], name: str) -> None:
     for operation in operations:
         definition = operation.definition
         if definition.writes_state and getattr(definition, "group", None) == "":
-            operation.definition = dataclasses.replace(definition, group=name)  # type: ignore[type-var]
+            changes: dict[str, Any] = {"group": name}
+            operation.definition = dataclasses.replace(definition, **changes)
 
 
 __all__ = ["join_group"]

@@ -19,7 +19,7 @@ export function placeAside(
   const left = Math.max(extent.right, lines) + 2 * SPACE.sibling;
   const height = Math.max(extent.bottom - extent.top, 160);
   const need = boxes.reduce((sum, box) => sum + box.h + GAP, 0);
-  if (need <= height) return placeColumn(boxes, wishes(drawing, control, extent), left);
+  if (need <= height) return placeColumn(boxes, wishes(drawing, control, extent), left, extent.top);
   const area = boxes.reduce((sum, box) => sum + (box.w + GAP) * (box.h + GAP), 0);
   const widest = boxes.reduce((most, box) => Math.max(most, box.w), 0);
   placeRows(boxes, left, extent.top, Math.max(widest, area / height), GAP);
@@ -38,16 +38,18 @@ function wishes(
     const [box, other] = from.isAside ? [from.vertex, to.vertex] : [to.vertex, from.vertex];
     heights.set(box, [...(heights.get(box) ?? []), other.y + other.h / 2]);
   }
-  const middle = (list: readonly number[] | undefined): number =>
-    list ? list.reduce((sum, y) => sum + y, 0) / list.length : extent.top;
+  // What waits for nothing here begins where the others do.
+  const middle = (list: readonly number[] | undefined, { h }: Vertex): number =>
+    list ? list.reduce((sum, y) => sum + y, 0) / list.length : extent.top + h / 2;
   return new Map(drawing.aside.map((i) => {
     const vertex = at(drawing.vertices, i);
-    return [vertex, middle(heights.get(vertex))];
+    return [vertex, middle(heights.get(vertex), vertex)];
   }));
 }
 
-function placeColumn(boxes: readonly Vertex[], wish: ReadonlyMap<Vertex, number>, left: number): void {
-  const order = [...boxes].sort((a, b) => (wish.get(a) ?? 0) - (wish.get(b) ?? 0));
+function placeColumn(boxes: readonly Vertex[], wish: ReadonlyMap<Vertex, number>, left: number, least: number): void {
+  const top = (box: Vertex): number => (wish.get(box) ?? 0) - box.h / 2;
+  const order = [...boxes].sort((a, b) => top(a) - top(b));
   const offsets: number[] = [];
   order.forEach((box, k) => {
     const above = order[k - 1];
@@ -55,8 +57,9 @@ function placeColumn(boxes: readonly Vertex[], wish: ReadonlyMap<Vertex, number>
   });
   const places = Float64Array.from(order, (box, k) => (wish.get(box) ?? 0) - (offsets[k] ?? 0));
   isotonic(places, new Float64Array(order.length).fill(1));
+  const down = Math.max(0, least - ((places[0] ?? 0) - (order[0]?.h ?? 0) / 2));
   order.forEach((box, k) => {
     box.x = left + box.w / 2;
-    box.y = Math.round((places[k] ?? 0) + (offsets[k] ?? 0) - box.h / 2);
+    box.y = Math.round((places[k] ?? 0) + (offsets[k] ?? 0) - box.h / 2 + down);
   });
 }

@@ -1,8 +1,9 @@
 /** Sizes of boxes from their texts; measuring text is an argument. Pure. */
-import { plural } from "../model/figures.js";
+import { kindOf } from "../model/bodies.js";
+import type { Node } from "../wire/messages.js";
 import { ROOT, type BoxId } from "../model/ids.js";
 import { linksOf, type Link } from "../model/links.js";
-import type { Box, VisibleGraph } from "../model/visible.js";
+import { sizeText, type Box, type VisibleGraph } from "../model/visible.js";
 import { SPACE, type BoxInput, type LinkInput, type ScopeInput } from "./types.js";
 
 /** Width in pixels of a text in the given style. */
@@ -18,10 +19,11 @@ const SCOPE = { least: 104, most: 220, side: 14, mark: 22, high: 42 } as const;
 export const roughMeasure: Measure = (text, style) => text.length * FONT_PX[style] * 0.56;
 
 /** How an op is drawn, told by its type. */
-export type OpShape = "box" | "slant" | "cylinder" | "pill";
+export type OpShape = "box" | "slant" | "cylinder" | "pill" | "call";
 
-export function shapeOf(type: string): OpShape {
-  if (type.startsWith("Placeholder")) return "slant";
+export function shapeOf({ type, calls }: Pick<Node, "type" | "calls">): OpShape {
+  if (calls) return "call";
+  if (type === "Parameter" || type.startsWith("Placeholder")) return "slant";
   if (/^(VarHandleOp|Variable(V2)?|VarHandle)$/.test(type)) return "cylinder";
   return type === "Const" || type === "Constant" ? "pill" : "box";
 }
@@ -79,17 +81,16 @@ function innermostFirst(graph: VisibleGraph): Box[] {
 function boxInput(box: Box | undefined, inner: ScopeInput | null, measure: Measure): BoxInput {
   if (!box) throw new Error("layout: a child without a box");
   if (inner) return { id: box.id, w: 0, h: 0, inner };
-  return { id: box.id, inner: null, ...(box.scope ? scopeSize(box, measure) : opSize(box, measure)) };
+  return { id: box.id, inner: null, ...(box.node ? opSize(box, box.node, measure) : scopeSize(box, measure)) };
 }
 
-function opSize(box: Box, measure: Measure): { w: number; h: number } {
-  const type = box.node?.type ?? "";
-  const shape = shapeOf(type);
+function opSize(box: Box, node: Node, measure: Measure): { w: number; h: number } {
+  const shape = shapeOf(node);
   const text = shape === "pill"
     ? measure(box.name, "type")
-    : Math.max(measure(box.name, "name"), measure(type, "type"));
-  // Slants lose room at both ends, pills to the device strip.
-  const extra = shape === "slant" ? 14 : shape === "pill" ? 10 : 0;
+    : Math.max(measure(box.name, "name"), measure(kindOf(node), "type"));
+  // Slants and calls lose room at both ends, pills to the device strip.
+  const extra = shape === "slant" ? 14 : shape === "pill" || shape === "call" ? 10 : 0;
   const least = shape === "pill" ? 52 : OP.least;
   return {
     w: even(clamp(text + 2 * OP.side + extra, least, OP.most)),
@@ -98,13 +99,13 @@ function opSize(box: Box, measure: Measure): { w: number; h: number } {
 }
 
 function scopeSize(box: Box, measure: Measure): { w: number; h: number } {
-  const count = plural(box.scope?.size ?? 0, "op");
+  const count = sizeText(box);
   const text = Math.max(measure(box.name, "header"), measure(count, "type"));
   return { w: even(clamp(text + 2 * SCOPE.side + SCOPE.mark, SCOPE.least, SCOPE.most)), h: SCOPE.high };
 }
 
 function headerWidth(box: Box, measure: Measure): number {
-  const count = plural(box.scope?.size ?? 0, "op");
+  const count = sizeText(box);
   return even(measure(box.name, "header") + measure(count, "type") + SCOPE.mark + 2 * SPACE.padding + 10);
 }
 

@@ -2,6 +2,7 @@
  * What the user has chosen: open scopes and the selection. A choice of the user's beats the
  * automatic one, which is made once, for the first graph that is seen.
  */
+import type { Body } from "./bodies.js";
 import type { BoxId } from "./ids.js";
 import type { Scope, ScopeTree } from "./scopes.js";
 import { Signal } from "./signal.js";
@@ -47,9 +48,9 @@ export class Choices {
   }
 
   /** Decides which scopes are open at first; later calls change nothing. */
-  begin(tree: ScopeTree): void {
+  begin(tree: ScopeTree, bodies: ReadonlyMap<string, Body>): void {
     if (this.#automatic || tree.root.size === 0) return;
-    this.#automatic = new Set(firstOpen(tree.root, FIRST_PICTURE));
+    this.#automatic = new Set(firstOpen(tree.root, FIRST_PICTURE, (path) => bodies.get(path)?.isOfGradient ?? false));
   }
 
   /** Closes what was opened automatically; whether that changed anything. */
@@ -61,16 +62,17 @@ export class Choices {
 }
 
 /** Opens whole depths while the picture has at most `most` boxes: like things look alike. */
-export function firstOpen(root: Scope, most: number): string[] {
+export function firstOpen(root: Scope, most: number, isShut: (path: string) => boolean): string[] {
   const open: string[] = [];
-  let level: Scope[] = [...root.scopes.values()];
-  let boxes = level.length + root.ops.size;
+  const below = (scope: Scope): Scope[] => [...scope.scopes.values()].filter(({ path }) => !isShut(path));
+  let level = below(root);
+  let boxes = root.scopes.size + root.ops.size;
   while (level.length > 0) {
     const inside = level.reduce((sum, scope) => sum + scope.scopes.size + scope.ops.size, 0);
     if (boxes + inside > most) break;
     boxes += inside;
     open.push(...level.map((scope) => scope.path));
-    level = level.flatMap((scope) => [...scope.scopes.values()]);
+    level = level.flatMap(below);
   }
   return open;
 }

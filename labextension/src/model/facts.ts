@@ -1,5 +1,6 @@
 /** What the inspector says about the selection: titled lists of facts. Pure. */
 import type { Node, Origin } from "../wire/messages.js";
+import { kindOf, scopeTitle, type Body } from "./bodies.js";
 import { plural, typeText } from "./figures.js";
 import type { GraphModel } from "./graph.js";
 import { opBox, opOf, pathOf, scopeBox, type BoxId } from "./ids.js";
@@ -42,15 +43,30 @@ function opFacts(model: GraphModel, node: Node): Facts {
   const inputs = node.inputs.map(([from, output]) => inputFact(model, from, output));
   const control = node.control.map((from): Fact => linkFact(model, from, "after"));
   const sections: Section[] = [
+    { title: "Calls", facts: calledFacts(model, node) },
     { title: "Inputs", facts: shorten([...inputs, ...control]) },
     { title: "Outputs", facts: node.outputs.map((out, i) => ({ name: `:${i}`, value: typeText(out) })) },
-    { title: "Goes to", facts: shorten(model.consumersOf(node.id).map((id) => linkFact(model, id, ""))) },
+    { title: "Goes to", facts: shorten([...resultFacts(model, node), ...model.consumersOf(node.id).map((id) => linkFact(model, id, ""))]) },
     { title: "Device", facts: deviceFacts(node) },
     { title: "Attributes", facts: Object.entries(node.attributes).map(([name, value]) => ({ name, value })) },
     { title: "Made at", facts: originFacts(node.origin) },
     { title: "Since a cell was run again", facts: rerunFacts(model, node) },
   ];
-  return { kind: node.type, name: node.name, summary: node.summary, sections: sections.filter((s) => s.facts.length > 0) };
+  return { kind: kindOf(node), name: node.name, summary: node.summary, sections: sections.filter((s) => s.facts.length > 0) };
+}
+
+function calledFacts(model: GraphModel, node: Node): Fact[] {
+  const body = model.bodies.get(node.calls);
+  return body ? [bodyFact(model, body, "function")] : [];
+}
+
+function resultFacts(model: GraphModel, node: Node): Fact[] {
+  const body = node.is_result ? model.bodies.get(node.body) : undefined;
+  return body ? [bodyFact(model, body, "result of")] : [];
+}
+
+function bodyFact(model: GraphModel, body: Body, name: string): Fact {
+  return { name, value: scopeTitle(model, body.name), leadsTo: scopeBox(body.name) };
 }
 
 function inputFact(model: GraphModel, from: number, output: number): Fact {
@@ -63,7 +79,7 @@ function inputFact(model: GraphModel, from: number, output: number): Fact {
 
 function linkFact(model: GraphModel, id: number, name: string): Fact {
   const node = model.nodes.get(id);
-  return { name: name || (node?.type ?? "?"), value: node?.name ?? String(id), leadsTo: opBox(id) };
+  return { name: name || (node ? kindOf(node) : "?"), value: node?.name ?? String(id), leadsTo: opBox(id) };
 }
 
 function deviceFacts(node: Node): Fact[] {
@@ -90,19 +106,33 @@ function originFacts(origin: Origin | null): Fact[] {
 
 function scopeFacts(model: GraphModel, scope: Scope): Facts {
   const isRoot = scope.parent === null;
+  const body = model.bodies.get(scope.path);
   const sections: Section[] = [
+    ...(body ? bodyFacts(model, body) : []),
     { title: "Inside", facts: insideFacts(model, scope) },
     ...(isRoot ? [] : wallFacts(model, scope)),
   ];
   return {
-    kind: isRoot ? "graph" : "scope", name: isRoot ? model.name || "graph" : scope.path,
+    kind: isRoot ? "graph" : body ? "function" : "scope", name: isRoot ? model.name || "graph" : scope.path,
     summary: plural(scope.size, "op"), sections: sections.filter((s) => s.facts.length > 0),
   };
 }
 
+function bodyFacts(model: GraphModel, { calls, parameters, results }: Body): Section[] {
+  const carried = (id: number): Fact => {
+    const output = model.nodes.get(id)?.outputs[0];
+    return linkFact(model, id, output ? typeText(output) : "");
+  };
+  return [
+    { title: "Called by", facts: shorten(calls.map((id) => linkFact(model, id, "call"))) },
+    { title: "Parameters", facts: shorten(parameters.map(carried)) },
+    { title: "Results", facts: shorten(results.map(carried)) },
+  ];
+}
+
 function insideFacts(model: GraphModel, scope: Scope): readonly Fact[] {
   const scopes = [...scope.scopes.values()].map((inner): Fact => ({
-    name: inner.name, value: plural(inner.size, "op"), leadsTo: scopeBox(inner.path),
+    name: scopeTitle(model, inner.path), value: plural(inner.size, "op"), leadsTo: scopeBox(inner.path),
   }));
   const ops = [...scope.ops].map((id) => linkFact(model, id, ""));
   return shorten([...scopes, ...ops]);

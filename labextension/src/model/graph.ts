@@ -1,5 +1,6 @@
 /** The graph as the kernel told it: applies snapshots and deltas and says what changed. */
 import type { Delta, GraphChange, Node, SessionState, Snapshot } from "../wire/messages.js";
+import { bodiesOf, type Body } from "./bodies.js";
 import { ScopeTree } from "./scopes.js";
 import { Signal } from "./signal.js";
 
@@ -20,6 +21,7 @@ export class GraphModel {
   #tree = new ScopeTree();
   #marked: ReadonlySet<number> = new Set();
   #consumers: Map<number, number[]> | null = null;
+  #bodies: ReadonlyMap<string, Body> | null = null;
   #version = 0;
 
   get nodes(): ReadonlyMap<number, Node> {
@@ -38,6 +40,12 @@ export class GraphModel {
   /** Grows with every change of operations or placements, on this side. */
   get version(): number {
     return this.#version;
+  }
+
+  /** The functions of the graph by name. */
+  get bodies(): ReadonlyMap<string, Body> {
+    this.#bodies ??= bodiesOf(this.#nodes.values());
+    return this.#bodies;
   }
 
   applySnapshot(snapshot: Snapshot): void {
@@ -77,6 +85,7 @@ export class GraphModel {
     }
     this.#marked = new Set(change.marked);
     this.#consumers = null;
+    this.#bodies = null;
     this.#version += 1;
   }
 

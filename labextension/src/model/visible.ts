@@ -3,6 +3,8 @@
  * between them, bundled. Pure.
  */
 import type { Node } from "../wire/messages.js";
+import { scopeTitle, type Body } from "./bodies.js";
+import { plural } from "./figures.js";
 import type { GraphModel } from "./graph.js";
 import { ROOT, opBox, scopeBox, type BoxId } from "./ids.js";
 import { shortName, type Scope } from "./scopes.js";
@@ -18,7 +20,15 @@ export interface Box {
   /** A scope, or null for an operation. */
   readonly scope: Scope | null;
   readonly isOpen: boolean;
+  /** The function whose body this scope is, or null. */
+  readonly body: Body | null;
   readonly children: readonly BoxId[];
+}
+
+/** "4 ops", and of a function "4 ops, 2 calls". */
+export function sizeText({ scope, body }: Box): string {
+  const size = plural(scope?.size ?? 0, "op");
+  return body ? `${size}, ${plural(body.calls.length, "call")}` : size;
 }
 
 export interface VisibleGraph {
@@ -27,10 +37,8 @@ export interface VisibleGraph {
 }
 
 export function visibleGraph(model: GraphModel, isOpen: (path: string) => boolean): VisibleGraph {
-  return {
-    boxes: visibleBoxes(model, isOpen),
-    edges: visibleEdges(model, endFinder(model, isOpen)),
-  };
+  const boxes = visibleBoxes(model, isOpen);
+  return { boxes, edges: visibleEdges(model, boxes, endFinder(model, isOpen)) };
 }
 
 function visibleBoxes(model: GraphModel, isOpen: (path: string) => boolean): Map<BoxId, Box> {
@@ -41,7 +49,9 @@ function visibleBoxes(model: GraphModel, isOpen: (path: string) => boolean): Map
     const id = scopeBox(scope.path);
     const open = isOpen(scope.path);
     const children = open ? childrenOf(scope) : [];
-    boxes.set(id, { id, parent, name: scope.name, node: null, scope, isOpen: open, children });
+    const name = scopeTitle(model, scope.path);
+    const body = model.bodies.get(scope.path) ?? null;
+    boxes.set(id, { id, parent, name, node: null, scope, isOpen: open, body, children });
     if (!open) continue;
     for (const inner of scope.scopes.values()) queue.push({ scope: inner, parent: id });
     for (const op of scope.ops) boxes.set(opBox(op), boxOfOp(model, op, id));
@@ -52,7 +62,9 @@ function visibleBoxes(model: GraphModel, isOpen: (path: string) => boolean): Map
 function boxOfOp(model: GraphModel, op: number, parent: BoxId): Box {
   const node = model.nodes.get(op);
   if (!node) throw new Error(`visible: no operation with id ${op}`);
-  return { id: opBox(op), parent, name: shortName(node.name), node, scope: null, isOpen: false, children: [] };
+  return {
+    id: opBox(op), parent, name: shortName(node.name), node, scope: null, isOpen: false, body: null, children: [],
+  };
 }
 
 /** In the order of making: a scope stands where its first operation stands. */
@@ -93,7 +105,9 @@ export function endFinder(model: GraphModel, isOpen: (path: string) => boolean):
   return (op) => find(model.tree.homeOf(op)) ?? opBox(op);
 }
 
-function visibleEdges(model: GraphModel, endOf: (op: number) => BoxId): Edge[] {
+function visibleEdges(
+  model: GraphModel, boxes: ReadonlyMap<BoxId, Box>, endOf: (op: number) => BoxId,
+): Edge[] {
   const bundles = new Bundles();
   for (const node of model.nodes.values()) {
     const to = endOf(node.id);
@@ -104,6 +118,9 @@ function visibleEdges(model: GraphModel, endOf: (op: number) => BoxId): Edge[] {
     for (const producer of node.control) {
       if (model.nodes.has(producer)) bundles.add(endOf(producer), to, "control", null);
     }
+    // A result leaves through the lower wall of the body.
+    const body = scopeBox(node.body);
+    if (node.is_result && boxes.get(body)?.isOpen) bundles.add(to, body, "data", node.outputs[0] ?? null);
   }
   return bundles.edges();
 }

@@ -6,6 +6,7 @@ export const WIDGET_MIME_TYPE = "application/vnd.jupyter.widget-view+json";
 
 /** What a snapshot of an older version may lack. */
 const NO_CHANGE = { placed: [], changed: [], removed: [], marked: [] } as const;
+const PLAIN = { stale: null, body: "", is_result: false, calls: "" } as const;
 
 export interface SavedView {
   /** The widget's model in the kernel, "" for none. */
@@ -31,7 +32,8 @@ function isSnapshot(value: unknown): value is Snapshot {
 }
 
 function whole(snapshot: Snapshot): Snapshot {
-  return { ...snapshot, graph: { ...NO_CHANGE, ...snapshot.graph } };
+  const added = snapshot.graph.added.map((node) => ({ ...PLAIN, ...node }));
+  return { ...snapshot, graph: { ...NO_CHANGE, ...snapshot.graph, added } };
 }
 
 /** A picture as an address: in an image nothing of it can run. */

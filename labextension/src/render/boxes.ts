@@ -1,8 +1,9 @@
 /** The marks of operations and scopes. Shapes tell kinds apart; colour never does so alone. */
 import { FONT_PX, shapeOf } from "../layout/measure.js";
 import { SPACE, type Rect } from "../layout/types.js";
-import { plural } from "../model/figures.js";
+import { kindOf } from "../model/bodies.js";
 import type { Mark, ShapeMark, TextMark } from "./marks.js";
+import { sizeText, type Box } from "../model/visible.js";
 import type { Part, Picture } from "./scene.js";
 import { deviceColor, tint, type Theme } from "./theme.js";
 
@@ -18,14 +19,13 @@ const DETAIL_FROM = 0.55;
 export function opMarks({ box, rect }: Part, picture: Picture, theme: Theme): Mark[] {
   const node = box.node;
   if (!node) return [];
-  const shape = shapeOf(node.type);
-  const isSelected = picture.selection === box.id;
+  const shape = shapeOf(node);
   const outline: ShapeMark = {
     kind: "shape", id: box.id, shape, ...rect, r: shape === "pill" ? rect.h / 2 : 5,
-    fill: theme.paper, stroke: isSelected ? theme.accent : theme.border, width: isSelected ? 2.5 : 1,
+    fill: theme.paper, ...edgeOf(box, picture, theme),
   };
   const x = rect.x + rect.w / 2;
-  const room = rect.w - 16;
+  const room = rect.w - (shape === "call" ? 22 : 16);
   if (shape === "pill") {
     return [outline, ...strip(node.placed, rect, shape, picture), ...dot({ box, rect }, picture, theme),
       text(box.id, box.name, x + 4, rect.y + rect.h / 2, room - 8, theme, { size: FONT_PX.type })];
@@ -35,7 +35,7 @@ export function opMarks({ box, rect }: Part, picture: Picture, theme: Theme): Ma
   return [
     outline, ...strip(node.placed, rect, shape, picture), ...dot({ box, rect }, picture, theme),
     text(box.id, box.name, x, y - 7, room, theme, { weight: 600 }),
-    text(box.id, node.stale ? `stale: ${node.type}` : node.type, x, y + 8, room, theme, { size: FONT_PX.type, fill: theme.muted, from: DETAIL_FROM }),
+    text(box.id, node.stale ? `stale: ${kindOf(node)}` : kindOf(node), x, y + 8, room, theme, { size: FONT_PX.type, fill: theme.muted, from: DETAIL_FROM }),
   ];
 }
 
@@ -69,7 +69,7 @@ export function scopeMarks({ box, rect }: Part, picture: Picture, theme: Theme):
     { ...outline(box.id, { ...rect, x: rect.x + 3, y: rect.y + 3 }, theme.folder, theme.border, 0.75), id: "" },
     frame({ box, rect }, picture, theme),
     text(box.id, box.name, x, y - 7, room, theme, { weight: 600, anchor: "start" }),
-    text(box.id, plural(box.scope?.size ?? 0, "op"), x, y + 8, room, theme,
+    text(box.id, sizeText(box), x, y + 8, room, theme,
       { size: FONT_PX.type, fill: theme.muted, anchor: "start", from: DETAIL_FROM }),
     ...toggle(rect, rect.h / 2, "+", theme),
     ...dot({ box, rect }, picture, theme),
@@ -77,9 +77,16 @@ export function scopeMarks({ box, rect }: Part, picture: Picture, theme: Theme):
 }
 
 export function openScopeFrame({ box, rect }: Part, picture: Picture, theme: Theme): Mark {
-  const isSelected = picture.selection === box.id;
-  const stroke = isSelected ? theme.accent : theme.border;
-  return outline(box.id, rect, fillOf({ box, rect }, picture, theme, true), stroke, isSelected ? 2.5 : 1);
+  const { stroke, width } = edgeOf(box, picture, theme);
+  return outline(box.id, rect, fillOf({ box, rect }, picture, theme, true), stroke, width);
+}
+
+/** The line around a box: the selection and what belongs to it stand out, and so do functions. */
+function edgeOf(box: Box, picture: Picture, theme: Theme): Pick<ShapeMark, "stroke" | "width"> {
+  if (picture.selection === box.id) return { stroke: theme.accent, width: 2.5 };
+  if (picture.related.has(box.id)) return { stroke: theme.accent, width: 2 };
+  const isOfFunction = box.body !== null || Boolean(box.node?.calls);
+  return { stroke: isOfFunction ? theme.body : theme.border, width: box.body ? 1.5 : 1 };
 }
 
 /** Drawn after the lines, so that lines pass under the name. */
@@ -87,7 +94,7 @@ export function openScopeHeader({ box, rect }: Part, picture: Picture, theme: Th
   const y = rect.y + SPACE.header / 2 + 1;
   const x = rect.x + SPACE.padding - 4;
   const halo = fillOf({ box, rect }, picture, theme, true);
-  const count = plural(box.scope?.size ?? 0, "op");
+  const count = sizeText(box);
   // The layout made the header wide enough for both; this only holds while a box grows.
   const room = Math.max(20, rect.w - SPACE.padding - TOGGLE_PX - 20);
   const forCount = Math.min(room / 2, count.length * FONT_PX.type * 0.7);
@@ -100,12 +107,12 @@ export function openScopeHeader({ box, rect }: Part, picture: Picture, theme: Th
 }
 
 function frame({ box, rect }: Part, picture: Picture, theme: Theme): Mark {
-  const isSelected = picture.selection === box.id;
-  const stroke = isSelected ? theme.accent : theme.border;
-  return outline(box.id, rect, fillOf({ box, rect }, picture, theme, false), stroke, isSelected ? 2.5 : 1);
+  const { stroke, width } = edgeOf(box, picture, theme);
+  return outline(box.id, rect, fillOf({ box, rect }, picture, theme, false), stroke, width);
 }
 
 function fillOf({ box }: Part, picture: Picture, theme: Theme, isOpen: boolean): string {
+  if (box.body) return theme.bodyFill;
   const family = picture.families.get(box.scope?.path ?? "");
   if (family !== undefined) return tint(family, theme);
   return isOpen ? theme.background : theme.folder;

@@ -56,9 +56,10 @@ function labels(
   const bySource = new Map<string, { texts: Set<string>; link: Link }>();
   for (const link of picture.links) {
     if (link.from !== link.source) continue;
+    const text = link.label && link.targets.includes(link.scope) ? `result ${link.label}` : link.label;
     const known = bySource.get(link.from);
-    if (known) known.texts.add(link.label);
-    else bySource.set(link.from, { texts: new Set([link.label]), link });
+    if (known) known.texts.add(text);
+    else bySource.set(link.from, { texts: new Set([text]), link });
   }
   const marks: Mark[] = [];
   const isClosed = run?.state === "closed";
@@ -67,7 +68,7 @@ function labels(
     const route = positions.routes.get(link.id);
     const text = [...texts].filter((label) => label !== "").join(" \u00b7 ");
     if (!rect || !route || !text || texts.has("")) continue;
-    marks.push(label(text, route[0] ?? 0, rect.y + rect.h + 12, rect.w + 20, theme, isClosed));
+    marks.push(label(text, route[0] ?? 0, rect.y + rect.h + 12, rect.w + 44, theme, isClosed));
   }
   return marks;
 }

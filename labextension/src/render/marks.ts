@@ -1,6 +1,6 @@
 /** The draw list: what a picture consists of, before anything is drawn. */
 
-export type ShapeKind = "box" | "slant" | "cylinder" | "pill" | "strip";
+export type ShapeKind = "box" | "slant" | "cylinder" | "pill" | "call" | "strip";
 
 export interface ShapeMark {
   readonly kind: "shape";

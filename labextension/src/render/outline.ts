@@ -5,11 +5,14 @@ import type { Pen } from "./trace.js";
 /** How far a parallelogram leans, and how high a cylinder's lid is. */
 const LEAN_PX = 8;
 const LID_PX = 5;
+/** How far inside a call's bars stand: right of the device strip. */
+const BAR_PX = 8;
 
 export function traceOutline(pen: Pen, mark: ShapeMark): void {
   if (mark.shape === "slant") slant(pen, mark);
   else if (mark.shape === "cylinder") cylinder(pen, mark);
   else if (mark.shape === "strip") strip(pen, mark);
+  else if (mark.shape === "call") call(pen, mark);
   else rounded(pen, mark);
 }
 
@@ -24,6 +27,15 @@ function rounded(pen: Pen, { x, y, w, h, r: wish }: ShapeMark): void {
   pen.quadraticCurveTo(x, y + h, x, y + h - r);
   pen.lineTo(x, y + r);
   pen.quadraticCurveTo(x, y, x + r, y);
+}
+
+/** With an upright line at each side: flow charts draw what stands elsewhere so. */
+function call(pen: Pen, mark: ShapeMark): void {
+  rounded(pen, mark);
+  for (const x of [mark.x + BAR_PX, mark.x + mark.w - BAR_PX]) {
+    pen.moveTo(x, mark.y);
+    pen.lineTo(x, mark.y + mark.h);
+  }
 }
 
 function slant(pen: Pen, { x, y, w, h }: ShapeMark): void {

@@ -18,6 +18,8 @@ export interface Picture {
   /** Device name -> its number. */
   readonly devices: ReadonlyMap<string, number>;
   readonly selection: BoxId | null;
+  /** Boxes that belong to the selection without an edge. */
+  readonly related: ReadonlySet<BoxId>;
   /** Boxes that the latest re-run of a cell has changed. */
   readonly marked: ReadonlySet<BoxId>;
 }

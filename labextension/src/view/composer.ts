@@ -2,12 +2,13 @@
 import { layoutJob, roughMeasure, type Measure } from "../layout/measure.js";
 import { LayoutThread } from "../layout/thread.js";
 import type { Positions } from "../layout/types.js";
+import { relatedBoxes } from "../model/bodies.js";
 import type { Choices } from "../model/choices.js";
 import type { GraphModel } from "../model/graph.js";
 import type { BoxId } from "../model/ids.js";
 import { markedBoxes } from "../model/marked.js";
 import { families } from "../model/structure.js";
-import { visibleGraph } from "../model/visible.js";
+import { endFinder, visibleGraph } from "../model/visible.js";
 import type { Picture } from "../render/scene.js";
 
 export type ShowPicture = (picture: Picture, positions: Positions, hold: BoxId | null) => void;
@@ -45,11 +46,18 @@ export class Composer {
       const families = this.#familiesNow();
       const devices = devicesOf(this.#model);
       const marked = markedBoxes(this.#model);
-      this.#show({ graph, links, families, devices, selection: this.#choices.selection, marked }, positions, hold);
+      this.#show({ graph, links, families, devices, ...this.selected(), marked }, positions, hold);
       const next = this.#next;
       this.#next = null;
       if (next) this.refresh(next.hold);
     });
+  }
+
+  /** The selection, and what belongs to it. */
+  selected(): Pick<Picture, "selection" | "related"> {
+    const { selection } = this.#choices;
+    const endOf = endFinder(this.#model, (path) => this.#choices.isOpen(path));
+    return { selection, related: relatedBoxes(this.#model, selection, endOf) };
   }
 
   #familiesNow(): ReadonlyMap<string, number> {

@@ -1,5 +1,6 @@
 /** The instrument: run bar, stage, inspector and outline around one graph and one selection. */
 import { walk } from "../layout/walk.js";
+import { calledBox } from "../model/bodies.js";
 import { Choices } from "../model/choices.js";
 import { GraphModel, type Change } from "../model/graph.js";
 import { opOf, pathOf, ROOT, scopeBox, type BoxId } from "../model/ids.js";
@@ -36,6 +37,8 @@ export class Instrument {
   readonly #until: AbortSignal;
   #graph: VisibleGraph | null = null;
   #hold: BoxId | null = null;
+  /** To be brought into sight by the next picture. */
+  #sought: BoxId | null = null;
   #isFirst = true;
 
   /** Puts the instrument into `host` until the signal fires. Without `send` it only shows. */
@@ -107,7 +110,7 @@ export class Instrument {
     this.runBar.update(this.model);
     this.#stage.setRun(this.model.session);
     if (!graph) return;
-    this.#choices.begin(this.model.tree);
+    this.#choices.begin(this.model.tree, this.model.bodies);
     this.#forgetLost();
     this.#stage.element.setAttribute("aria-label", `Graph ${this.model.name}`);
     this.#onSelection();
@@ -136,7 +139,8 @@ export class Instrument {
     const isSmall = isFirst && this.#stage.zoomFor(positions) < LEGIBLE;
     if (isSmall && this.#choices.retreat()) return this.#refresh();
     this.#graph = picture.graph;
-    this.#stage.show({ ...picture, selection: this.#choices.selection }, positions, hold);
+    this.#stage.show({ ...picture, ...this.#composer.selected() }, positions, hold, this.#sought);
+    if (positions.boxes.has(this.#sought ?? "")) this.#sought = null;
     this.#outline.update(picture.graph, picture.marked);
     if (this.model.nodes.size > 0) this.#root.dataset.ready = "true";
   };
@@ -144,7 +148,7 @@ export class Instrument {
   #onSelection(): void {
     const selection = this.#choices.selection;
     this.#root.classList.toggle("fs-with-selection", selection !== null);
-    this.#stage.setSelection(selection);
+    this.#stage.setSelection(this.#composer.selected());
     this.#outline.mark(selection);
     this.#inspector.update(this.model, selection);
     this.#crumbs.update(this.model, selection);
@@ -155,19 +159,24 @@ export class Instrument {
     if (box !== null && bringIn) this.#stage.reveal(box);
   }
 
-  /** Selects a box that may lie in closed scopes, and opens them. */
+  /** Selects a box that may lie in closed scopes, and opens them; a function's body is opened too. */
   #go(box: BoxId): void {
+    const path = pathOf(box) ?? "";
     const op = opOf(box);
-    const home = op === null ? (this.model.tree.get(pathOf(box) ?? "")?.parent?.path ?? "") : this.model.tree.homeOf(op).path;
-    const closed = pathParts(home).find((path) => !this.#choices.isOpen(path));
-    if (closed !== undefined) this.#hold = scopeBox(closed);
-    this.#choices.reveal(pathParts(home));
+    const home = op === null ? (this.model.tree.get(path)?.parent?.path ?? "") : this.model.tree.homeOf(op).path;
+    const wanted = pathParts(this.model.bodies.has(path) ? path : home);
+    const closed = wanted.find((one) => !this.#choices.isOpen(one));
+    if (closed !== undefined) [this.#hold, this.#sought] = [scopeBox(closed), box];
+    this.#choices.reveal(wanted);
     this.#select(box, closed === undefined);
   }
 
+  /** Opens or closes a scope; a call leads to the body that it calls. */
   #toggle(box: BoxId): void {
     const path = pathOf(box);
-    if (path !== null && path !== "") this.#setOpen(path, !this.#choices.isOpen(path));
+    if (path !== null && path !== "") return this.#setOpen(path, !this.#choices.isOpen(path));
+    const body = calledBox(this.model, box);
+    if (body !== null) this.#go(body);
   }
 
   #setOpen(path: string, open: boolean): void {

@@ -4,8 +4,8 @@
  */
 import type { BoxId } from "../model/ids.js";
 import { ROOT, pathOf } from "../model/ids.js";
-import { plural } from "../model/figures.js";
-import type { Box, VisibleGraph } from "../model/visible.js";
+import { kindOf } from "../model/bodies.js";
+import { sizeText, type Box, type VisibleGraph } from "../model/visible.js";
 import { make, OWN_KEYS } from "./dom.js";
 
 /** Items of one scope beyond this are counted, not listed. */
@@ -70,7 +70,7 @@ export class Outline {
     if (!box) return item;
     const isMarked = this.#marked.has(id);
     const notes = [...(isMarked ? ["changed"] : []), ...(box.node?.stale ? ["stale"] : [])];
-    const detail = [box.node ? box.node.type : plural(box.scope?.size ?? 0, "op"), ...notes].join(", ");
+    const detail = [box.node ? kindOf(box.node) : sizeText(box), ...notes].join(", ");
     item.classList.toggle("fs-changed", isMarked);
     item.setAttribute("aria-label", `${box.name}, ${detail}`);
     item.append(make("span", { class: "fs-item" }, box.name, " ", make("small", {}, detail)));

@@ -44,7 +44,7 @@ export function listenToPointer(stage: Stage, actions: PointerActions, until: Ab
   on("dblclick", (event) => {
     const box = stage.hit(event.offsetX, event.offsetY);
     const isOnToggle = box !== null && hitsToggle(stage, actions, box, event);
-    if (box !== null && !isOnToggle && actions.boxOf(box)?.scope) actions.toggle(box);
+    if (box !== null && !isOnToggle) actions.toggle(box);
   });
   on("wheel", (event) => {
     // A plain wheel scrolls the notebook, unless the user is working in the picture.

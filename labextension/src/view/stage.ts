@@ -76,14 +76,14 @@ export class Stage {
   }
 
   /** The same boxes with another selection. */
-  setSelection(selection: BoxId | null): void {
+  setSelection(selected: Pick<Picture, "selection" | "related">): void {
     if (!this.#picture) return;
-    this.#picture = { ...this.#picture, selection };
+    this.#picture = { ...this.#picture, ...selected };
     this.#renew();
   }
 
-  /** A new layout. The box `hold` stays where it is seen. */
-  show(picture: Picture, positions: Positions, hold: BoxId | null): void {
+  /** A new layout. The box `hold` stays where it is seen; the box `sought` comes into sight. */
+  show(picture: Picture, positions: Positions, hold: BoxId | null, sought: BoxId | null = null): void {
     const from = this.#positions;
     const camera = this.#camera;
     this.#picture = picture;
@@ -95,6 +95,8 @@ export class Stage {
     } else if (this.#isFitted) {
       this.#camera = this.#fitted();
     }
+    const place = positions.boxes.get(sought ?? "");
+    if (place) this.#camera = bringIn(this.#camera, place, this.#width, this.#height);
     const isQuiet = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const canMove = from !== EMPTY && positions.boxes.size <= MOST_MOVING && !isQuiet;
     this.#moving = canMove ? { from, camera, startedAt: performance.now() } : null;

@@ -30,6 +30,9 @@ export interface Node {
   readonly summary: string;
   readonly origin: Origin | null;
   readonly stale: string | null;
+  readonly body: string;
+  readonly is_result: boolean;
+  readonly calls: string;
 }
 
 /** What became of operations since the message before (a snapshot has all of them). */

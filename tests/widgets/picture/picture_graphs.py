@@ -26,6 +26,9 @@ class Maker:
         dtype: str = "float64",
         control: Sequence[str] = (),
         outputs: int = 1,
+        body: str = "",
+        result: bool = False,
+        calls: str = "",
     ) -> str:
         ends = [i.partition(":") for i in inputs]
         node = Node(
@@ -40,6 +43,9 @@ class Maker:
             placed=None,
             summary="",
             origin=None,
+            body=body,
+            is_result=result,
+            calls=calls,
         )
         self._ids[name] = node.id
         self.nodes.append(node)
@@ -152,6 +158,24 @@ def loop() -> list[Node]:
     m.op("y", "Neg", ["while/Exit"])
     back = next(n.id for n in m.nodes if n.type == "NextIteration")
     return [replace(n, inputs=(*n.inputs, (back, 0))) if n.type == "Merge" else n for n in m.nodes]
+
+
+def functions() -> list[Node]:
+    """A function that is called twice, and its gradient."""
+    m, row = Maker(), (None, 4)
+    m.op("x", "Placeholder", (), row)
+    w = m.variable("w", (4, 4))
+    m.op("layer/x", "Parameter", (), row, body="layer")
+    m.op("layer/w", "Parameter", (), (4, 4), body="layer")
+    m.op("layer/MatMul", "MatMul", ["layer/x", "layer/w"], row, body="layer")
+    m.op("layer/Relu", "Relu", ["layer/MatMul"], row, body="layer", result=True)
+    m.op("layer_1", "Call", ["x", w], row, calls="layer")
+    m.op("layer_2", "Call", ["layer_1", w], row, calls="layer")
+    m.op("gradients/ones", "OnesLike", ["layer_2"], row)
+    m.op("layer_grad/g", "Parameter", (), row, body="layer_grad")
+    m.op("layer_grad/mul", "ReluGrad", ["layer_grad/g"], row, body="layer_grad", result=True)
+    m.op("gradients/layer_grad", "Call", ["gradients/ones", "layer_2"], row, calls="layer_grad")
+    return m.nodes
 
 
 def tangle(count: int, seed: int) -> list[Node]:

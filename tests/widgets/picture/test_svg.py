@@ -22,6 +22,7 @@ CASES: dict[str, tuple[list[Node], tuple[str, ...]]] = {
     "variable-open": (graphs.mlp(), ("layer1/w",)),
     "awkward": (graphs.awkward(), ("s & t", "u")),
     "loop": (graphs.loop(), ()),
+    "functions": (graphs.functions(), ()),
     "towers": (graphs.towers(5, 3), ("tower2/layer1",)),
     "tangle": (graphs.tangle(30, seed=1), ()),
     "empty": ([], ()),
@@ -90,6 +91,18 @@ def _outline(group: ET.Element) -> tuple[str, ...]:
     return tuple(
         f"{c.tag}{c.get('rx', '')}{re.sub('[^a-zA-Z]', '', c.get('d', ''))}" for c in shapes
     )
+
+
+def test_a_function_is_named_at_its_body_and_at_its_calls(own_layout: None) -> None:
+    nodes = graphs.functions()
+    root = ET.fromstring(picture.svg(nodes))
+    told = [text.text for text in root.iter(f"{SVG}text")]
+    assert told.count("ƒ layer") == 3
+    assert {"4 ops, 2 calls", "Relu → result", "2 ops, 1 call"} <= set(told)
+    (call,) = [g for g in root.iter(f"{SVG}g") if g.get("data-op") == str(nodes[9].id)]
+    assert "calls layer" in (call.findtext(f"{SVG}title") or "")
+    opened = {r.get("data-scope") for r in root.iter(f"{SVG}rect")} - {None}
+    assert opened == {"layer", "gradients"}, "a gradient stays closed"
 
 
 def test_control_edges_are_dashed_and_bundles_counted(own_layout: None) -> None:

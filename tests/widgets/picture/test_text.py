@@ -37,6 +37,32 @@ last  Neg  float64[]  <- top:1, ^x"""
     )
 
 
+def test_functions_are_named_at_their_bodies_and_calls() -> None:
+    assert (
+        text(graphs.functions())
+        == """\
+graph: 15 operations
+x  Placeholder  float64[?,4]
+w/  4 ops
+  initial_value  Const  float64[4,4]
+  w  VarHandle  float64[4,4]
+  Assign  Assign  <- w, initial_value
+  read  ReadVariable  float64[4,4]  <- w
+ƒ layer/  4 ops, 2 calls
+  x  Parameter  float64[?,4]
+  w  Parameter  float64[4,4]
+  MatMul  MatMul  float64[?,4]  <- x, w
+  Relu  Relu  float64[?,4]  <- MatMul  -> result
+layer_1  ƒ layer  float64[?,4]  <- x, w/read
+layer_2  ƒ layer  float64[?,4]  <- layer_1, w/read
+gradients/  2 ops
+  ones  OnesLike  float64[?,4]  <- layer_2
+  layer_grad  ƒ layer_grad  float64[?,4]  <- ones, layer_2
+ƒ layer_grad/  2 ops, 1 call
+... 2 operations more, in closed scopes or further on"""
+    )
+
+
 def test_repeats_are_folded() -> None:
     assert text(graphs.chain(200)).splitlines()[-1] == "... 198 more Add: Add_1 to Add_198"
     folded = text(graphs.towers(9, 3)).splitlines()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flowscope.live.schema import Node
-from flowscope.live.text import count_text, tensor_text
+from flowscope.live.text import count_text, size_text, tensor_text
 from flowscope_widgets.picture.geometry import Rect
 from flowscope_widgets.picture.measure import (
     AFTER,
@@ -33,7 +33,8 @@ _CAP = 6.0
 
 def wall(box: Box, rect: Rect, depth: int) -> str:
     """Returns the box of an open scope, without its header."""
-    kind = "wall2" if depth % 2 else "wall"
+    plain = "wall2" if depth % 2 else "wall"
+    kind = "body" if box.scope and box.scope.body else plain
     return _rectangle(
         kind, rect, 8.0, f' data-scope="{escape(box.scope.path if box.scope else "")}"'
     )
@@ -41,7 +42,7 @@ def wall(box: Box, rect: Rect, depth: int) -> str:
 
 def header(box: Box, rect: Rect) -> str:
     """Returns name and op count of an open scope."""
-    count = count_text(box.scope.size if box.scope else 0)
+    count = size_text(box.scope) if box.scope else ""
     room = rect.w - 46.0 - text_width(count, TYPE_PX)
     name = shorten(box.name, BOLD_PX, max(room, 40.0))
     base = rect.y + HEADER / 2 + 5
@@ -63,11 +64,20 @@ def closed_box(box: Box, rect: Rect, strip: str) -> str:
         parts.append(_stub(box, rect))
         rect = Rect(rect.x, rect.y + AFTER, rect.w, rect.h - AFTER)
     shape = shape_of(box)
-    draw = {"slant": _slanted, "cylinder": _cylinder, "pill": _pill, "scope": _stack}
-    outline = _op(rect, strip) if shape == "box" else draw[shape](rect)
-    parts += [outline, _texts(box, rect, shape)]
+    parts += [_outline(box, rect, shape, strip), _texts(box, rect, shape)]
     place = f'data-op="{box.node.id}"' if box.node else f'data-scope="{escape(box.id[6:])}"'
     return f"<g {place}><title>{escape(_tip(box))}</title>{''.join(parts)}</g>"
+
+
+def _outline(box: Box, rect: Rect, shape: Shape, strip: str) -> str:
+    match shape:
+        case "box":
+            return _op("op", rect, strip)
+        case "call":
+            return _op("call", rect, strip) + _bars(rect)
+        case "scope":
+            return _stack("body" if box.scope and box.scope.body else "scope", rect)
+    return {"slant": _slanted, "cylinder": _cylinder, "pill": _pill}[shape](rect)
 
 
 def _texts(box: Box, rect: Rect, shape: Shape) -> str:
@@ -88,6 +98,7 @@ def _tip(box: Box) -> str:
         return f"{box.id[6:]}: {count_text(box.scope.size if box.scope else 0, 'operation')}"
     made = ", ".join(map(tensor_text, node.outputs[:4]))
     lines = [node.name, f"{node.type}  {made}".strip(), node.summary]
+    lines.append(f"calls {node.calls}" if node.calls else "")
     lines.append(f"device {node.placed or node.device}" if node.placed or node.device else "")
     if node.origin is not None:
         place = node.origin.file or f"cell {node.origin.cell}"
@@ -113,11 +124,18 @@ def _rectangle(kind: str, rect: Rect, radius: float, more: str = "") -> str:
     return f"<rect {colour(kind)} {at} {size}{more}/>"
 
 
-def _op(rect: Rect, kind: str) -> str:
+def _op(kind: str, rect: Rect, strip: str) -> str:
     """A rounded box with a strip at its left edge."""
     x, y, h = rect.x, rect.y, rect.h
-    strip = f"M{digits(x + 5, y)}a5 5 0 0 0 -5 5v{digits(h - 10)}a5 5 0 0 0 5 5z"
-    return _rectangle("op", rect, 5.0) + f'<path {colour(kind)} d="{strip}"/>'
+    line = f"M{digits(x + 5, y)}a5 5 0 0 0 -5 5v{digits(h - 10)}a5 5 0 0 0 5 5z"
+    return _rectangle(kind, rect, 5.0) + f'<path {colour(strip)} d="{line}"/>'
+
+
+def _bars(rect: Rect) -> str:
+    """An upright line at each side: flow charts draw what stands elsewhere so."""
+    down = f"{digits(rect.y)}v{digits(rect.h)}"
+    line = f"M{digits(rect.x + 9)} {down}M{digits(rect.x + rect.w - 9)} {down}"
+    return f'<path {colour("call")} d="{line}"/>'
 
 
 def _slanted(rect: Rect) -> str:
@@ -140,8 +158,8 @@ def _pill(rect: Rect) -> str:
     return _rectangle("const", rect, rect.h / 2)
 
 
-def _stack(rect: Rect) -> str:
+def _stack(kind: str, rect: Rect) -> str:
     """A closed scope: a box with another behind it."""
     behind = Rect(rect.x + 4, rect.y + 4, rect.w - 4, rect.h - 4)
     front = Rect(rect.x, rect.y, rect.w - 4, rect.h - 4)
-    return _rectangle("wall2", behind, 7.0) + _rectangle("scope", front, 7.0)
+    return _rectangle("wall2", behind, 7.0) + _rectangle(kind, front, 7.0)

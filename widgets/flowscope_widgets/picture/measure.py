@@ -5,8 +5,9 @@ from __future__ import annotations
 import unicodedata
 from typing import Literal
 
+from flowscope.live.bodies import kind_of
 from flowscope.live.schema import Node
-from flowscope.live.text import count_text
+from flowscope.live.text import size_text
 from flowscope_widgets.picture.opening import VARIABLES, is_variable
 from flowscope_widgets.picture.visible import Box
 
@@ -20,9 +21,13 @@ PADDING = 18.0
 #: Space between neighbours, and between ranks.
 SIBLING, RANK = 24.0, 46.0
 
-Shape = Literal["box", "slant", "cylinder", "pill", "scope"]
+Shape = Literal["box", "slant", "cylinder", "pill", "call", "scope"]
 
 _LEAST, _MOST = 76.0, 190.0
+_ROOM: dict[Shape, float] = {
+    "box": 24.0, "slant": 40.0, "cylinder": 24.0, "pill": 26.0, "call": 36.0, "scope": 30.0
+}  # fmt: skip
+_HIGH: dict[Shape, float] = {"cylinder": 48.0, "pill": 36.0, "scope": 44.0}
 _NARROW = frozenset("ijlt.,:;'|!fr()[]/ I1")
 _WIDE = frozenset("mwMW@%")
 
@@ -57,8 +62,10 @@ def shape_of(box: Box) -> Shape:
     """Returns how a box is drawn: what it is shows in its shape, not in its colour alone."""
     if box.scope is not None:
         return "cylinder" if is_variable(box.scope) else "scope"
+    if box.node and box.node.calls:
+        return "call"
     kind = box.node.type if box.node else ""
-    if kind.startswith("Placeholder"):
+    if kind == "Parameter" or kind.startswith("Placeholder"):
         return "slant"
     if kind in VARIABLES:
         return "cylinder"
@@ -70,17 +77,16 @@ def lines_of(box: Box) -> tuple[str, str]:
     if box.node is not None:
         value = box.node.attributes.get("value", "") if box.node.type == "Const" else ""
         short = value if len(value) <= 10 and "\n" not in value else ""
-        return box.name, f"{box.node.type} {short}".strip()
-    count = count_text(box.scope.size if box.scope else 0)
+        result = "\u2192 result" if box.node.is_result else ""
+        return box.name, " ".join(part for part in (kind_of(box.node), short, result) if part)
+    count = size_text(box.scope) if box.scope else ""
     own: Node | None = box.scope.own if box.scope and is_variable(box.scope) else None
     return box.name, f"{own.type}, {count}" if own else count
 
 
 def text_room(box: Box) -> float:
     """Returns how many pixels of a closed box's width its shape takes from the text."""
-    return {"box": 24.0, "slant": 40.0, "cylinder": 24.0, "pill": 26.0, "scope": 30.0}[
-        shape_of(box)
-    ]
+    return _ROOM[shape_of(box)]
 
 
 def size_of(box: Box) -> tuple[float, float]:
@@ -93,7 +99,7 @@ def size_of(box: Box) -> tuple[float, float]:
         text = max(text, text_width(after_line(box), LABEL_PX))
     least = 60.0 if shape == "pill" else _LEAST
     w = min(max(text + text_room(box), least), _MOST)
-    h = {"box": 40.0, "slant": 40.0, "cylinder": 48.0, "pill": 36.0, "scope": 44.0}[shape]
+    h = _HIGH.get(shape, 40.0)
     return 2.0 * round(w / 2 + 0.49), h + (AFTER if box.is_aside and box.after else 0.0)
 
 
@@ -109,6 +115,6 @@ def after_line(box: Box) -> str:
 
 def header_width(box: Box) -> float:
     """Returns the width that an open scope's header needs."""
-    count = count_text(box.scope.size if box.scope else 0)
+    count = size_text(box.scope) if box.scope else ""
     text = text_width(box.name, BOLD_PX) + text_width(count, TYPE_PX)
     return min(text, 260.0) + 46.0

@@ -60,7 +60,8 @@ def _open_more(opened: set[Scope], shown: int) -> None:
         inside = [s for scope in level for s in _scopes_in(scope) if s not in opened]
         level = []
         for scope in sorted(inside, key=lambda s: (-s.size, s.path)):
-            if not is_variable(scope) and shown + len(scope.children) < SOME:
+            is_shut = is_variable(scope) or scope.is_gradient
+            if not is_shut and shown + len(scope.children) < SOME:
                 shown += len(scope.children)
                 opened.add(scope)
                 level.append(scope)

@@ -12,6 +12,8 @@ COLOURS: dict[str, dict[str, tuple[str, str]]] = {
     "ground": {"fill": ("#fafbfc", "#16191d")},
     "wall": {"fill": ("#eef1f5", "#20252b"), "stroke": ("#c3cad3", "#434c57")},
     "wall2": {"fill": ("#e3e8ee", "#2a3038"), "stroke": ("#c3cad3", "#4b5561")},
+    "body": {"fill": ("#f4f0fb", "#2a2538"), "stroke": ("#8467b8", "#a78fd6")},
+    "call": {"fill": ("#ffffff", "#2b3139"), "stroke": ("#8467b8", "#a78fd6")},
     "op": {"fill": ("#ffffff", "#2b3139"), "stroke": ("#8b96a4", "#7a8695")},
     "feed": {"fill": ("#eaf3fb", "#1f3547"), "stroke": ("#4a8cbf", "#6fb0e0")},
     "var": {"fill": ("#fdf3e0", "#40341d"), "stroke": ("#b98a2f", "#d8a84a")},

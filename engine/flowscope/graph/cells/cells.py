@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,7 +46,12 @@ class Cells:
 
     # -- runs -----------------------------------------------------------------------------------
 
-    def begin(self, identity: Hashable, label: str | None = None) -> Run:
+    def begin(
+        self,
+        identity: Hashable,
+        label: str | None = None,
+        names: Callable[[], Mapping[str, Any]] = dict,
+    ) -> Run:
         """Starts a run of a cell; without a label it keeps the one that it has."""
         graph = self._graph
         if graph.run is not None:
@@ -57,7 +62,8 @@ class Cells:
         if label is not None:
             cell.label = label
         graph._next_order = cell.position * PLACES
-        graph.run = Run(graph, cell)
+        graph._writes = {}
+        graph.run = Run(graph, cell, names)
         return graph.run
 
     def end(self, run: Run, how: Literal["whole", "broken off", "undone"]) -> CellReport:
@@ -69,7 +75,6 @@ class Cells:
         """
         graph, cell = self._graph, run.cell
         graph.run = None
-        # A name for the place where the rest of the program goes on: no cell has it.
         if how == "undone" and run.is_again:
             report = run.undo()
         else:
@@ -79,6 +84,7 @@ class Cells:
             if run.is_again:
                 self.marked = run.marked
         graph._next_order = self._new_position() * PLACES
+        graph._writes = {}
         graph.touch()
         return report
 
@@ -113,13 +119,16 @@ class Cells:
         op = thing.op if isinstance(thing, Tensor) else thing
         return refusal(self._graph, op, thing.name)
 
-    def is_superseded(self, op: Operation) -> bool:
-        """Whether something made earlier must not be shared any more: it is about to be replaced.
+    def is_current(self, read: Operation, handle: Tensor) -> bool:
+        """Whether a read of a variable can be shared: it would read the same if it were made now.
 
-        What a variable has read for the run of a cell before this one, say.
+        Not if the variable was written since, or if the read stems from the run of the cell before
+        this one and has not been made again.
         """
-        run = self._graph.run
-        return op.stale is not None or (run is not None and run.is_unmade(op))
+        graph = self._graph
+        if read.stale is not None or read.order < graph.last_write(handle):
+            return False
+        return graph.run is None or not graph.run.is_unmade(read)
 
     def hold(self, op: Operation) -> None:
         """Keeps an operation that the cell has made in an earlier run, and goes on using."""

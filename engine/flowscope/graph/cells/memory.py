@@ -74,7 +74,6 @@ def tables(graph: Graph) -> dict[str, dict[Any, Any]]:
         NAMES: graph._names,
         EXTRAS: graph.extras,
         "functions": graph.functions,
-        "writes": graph._writes,
     }
     for name, extra in graph.extras.items():
         if isinstance(extra, dict):

@@ -6,8 +6,8 @@ The notebook's extension calls `notebook.begin` and `notebook.end`; nothing here
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.cells.cell import CellReport
 from flowscope.graph.cells.run import Run
@@ -26,6 +26,7 @@ class Notebook:
         self._graphs: weakref.WeakSet[Graph] = weakref.WeakSet()
         self._running: Hashable | None = None
         self._runs: list[tuple[Run, Graph, list[object]]] = []
+        self._names: Callable[[], Mapping[str, Any]] = dict
         self._has_new_graph = False
         self._forgotten: list[Hashable] = []
 
@@ -36,15 +37,16 @@ class Notebook:
             self._has_new_graph = True
             self._start(graph)
 
-    def begin(self, identity: Hashable) -> None:
+    def begin(self, identity: Hashable, names: Callable[[], Mapping[str, Any]] = dict) -> None:
         """A cell starts to run. What ran before has ended.
 
         Args:
             identity: Tells the cell apart, and stays when it is edited and run again.
+            names: Returns the user's variables by name.
         """
         if self._running is not None:
             self.end()
-        self._running = identity
+        self._running, self._names = identity, names
         self._has_new_graph = False
         for graph in list(self._graphs):
             self._start(graph)
@@ -52,7 +54,7 @@ class Notebook:
     def _start(self, graph: Graph) -> None:
         assert self._running is not None
         if not graph.finalized and graph.run is None:
-            run = graph.cells.begin(self._running)
+            run = graph.cells.begin(self._running, None, self._names)
             self._runs.append((run, graph, [f(graph) for f in steps_of]))
 
     def end(self, error: BaseException | None = None, label: str | None = None) -> list[CellReport]:
@@ -62,7 +64,7 @@ class Notebook:
             error: What it raised, None if nothing.
             label: What people call it from now on: the number that it has got.
         """
-        runs, self._runs, self._running = self._runs, [], None
+        runs, self._runs, self._running, self._names = self._runs, [], None, dict
         for run, *_ in runs if label is not None else ():
             run.cell.label = str(label)
         # What is built in another graph now is not missing in this one.

@@ -10,10 +10,11 @@ that fails is undone.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flowscope.errors import GraphError
+from flowscope.graph.cells.bindings import bindings
 from flowscope.graph.cells.bodies import blocks_of, same_definition
 from flowscope.graph.cells.cell import PLACES, Cell, CellReport, Restart
 from flowscope.graph.cells.memory import NAMES, Memory, operation_of, rewind, tables, take_out
@@ -48,6 +49,7 @@ class Run:
     Args:
         graph: The graph.
         cell: The cell; it has operations already if this is a re-run.
+        names: Returns the user's variables by name.
 
     Attributes:
         is_again: Whether the cell has been run before.
@@ -55,7 +57,9 @@ class Run:
         report: What happened, once it has ended.
     """
 
-    def __init__(self, graph: Graph, cell: Cell) -> None:
+    def __init__(
+        self, graph: Graph, cell: Cell, names: Callable[[], Mapping[str, Any]] = dict
+    ) -> None:
         self._graph = graph
         self.cell = cell
         self.report: CellReport | None = None
@@ -83,6 +87,10 @@ class Run:
         self._undo: list[Callable[[], None]] = []
         self.is_again = cell.has_content
         self.reads: dict[Tensor, int] = {}
+        self._names = names
+        mine = set(cell.operations)
+        bound = bindings(names()) if mine else {}
+        self._bound = {path: t for path, t in bound.items() if t.op in mine}
 
     def _hide(self, operations: Sequence[Operation]) -> None:
         hidden = set(operations)
@@ -146,13 +154,12 @@ class Run:
     def _stay(self, op: Operation) -> None:
         graph = self._graph
         graph._names.setdefault(op.name.lower(), 1)
-        if op.definition.writes_state:
-            for t in op.inputs:
-                graph._writes[t] = graph._writes.get(t, 0) + 1
         order = op.order
         self._undo.append(lambda: setattr(op, "order", order))
         op.order = graph._next_order
         graph._next_order += 1
+        if op.definition.writes_state:
+            graph._writes.update(dict.fromkeys(op.inputs, op.order))
         self._kept.append(op)
         self._show(op)
         for change in self.cell.changes:
@@ -293,7 +300,8 @@ class Run:
         graph.forget_edits(self._log, {op for op in self._taken if self.is_edited(op)})
         specs = {t: s for t, s in self._specs.items() if not same_spec(s, t.spec)}
         self._forget_derivations()
-        spread = Spread(graph, cell, set(self._made), self._changed | set(gone), specs)
+        changed = self._changed | set(gone)
+        spread = Spread(graph, cell, set(self._made), changed, specs, self._moved())
         if self.is_again:
             spread.run()
         cell.operations = sorted(made, key=lambda o: o.order)
@@ -303,6 +311,13 @@ class Run:
         self._count_on()
         self.report = self._reported(left, spread.turned)
         return self.report
+
+    def _moved(self) -> dict[Tensor, str]:
+        """Returns the tensors that a name of the user's stood for, and does not any more."""
+        if not self._bound:
+            return {}
+        now = bindings(self._names())
+        return {t: path for path, t in self._bound.items() if now.get(path) is not t}
 
     def _forget_derivations(self) -> None:
         """Drops what earlier runs of the cell have noted, unless they count still."""

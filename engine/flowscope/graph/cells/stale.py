@@ -54,6 +54,7 @@ class Spread:
         made: What the run has made: it is fresh.
         changed: Operations that were there and are others now, or are gone.
         specs: What was known of tensors before, where that has changed.
+        moved: Tensors for which a name of the user's does not stand any more.
     """
 
     def __init__(
@@ -63,22 +64,25 @@ class Spread:
         made: set[Operation],
         changed: set[Operation],
         specs: dict[Tensor, Spec],
+        moved: dict[Tensor, str],
     ) -> None:
         self._graph = graph
         self._cell = cell
         self._made = made
         self._changed = changed
         self._specs = specs
+        self._moved = moved
         #: Operations that have become stale or fresh.
         self.turned: list[Operation] = []
         self._inferred_anew: set[Operation] = set()
 
     def run(self) -> None:
         """Marks operations as stale or fresh, and infers anew what follows from the changes."""
+        if not self._touched():
+            return
         standing = [op for op in self._graph.get_operations() if op not in self._made]
-        if self._changed or self._specs:
-            self._derivations(standing)
-            self._readers(standing)
+        self._derivations(standing)
+        self._readers(standing)
         turned = -1
         while turned < len(self.turned):  # once more where a cell takes what a later one made
             turned = len(self.turned)
@@ -99,12 +103,12 @@ class Spread:
                 self._set(op, self._own(f'is a gradient through "{source.name}"'))
 
     def _touched(self) -> set[Operation]:
-        return self._changed | {t.op for t in self._specs}
+        return self._changed | {t.op for t in (*self._specs, *self._moved)}
 
     def _readers(self, standing: list[Operation]) -> None:
         """Finds operations that were built by code that has read a value which is another now."""
         for cell in self._graph.cells:
-            lost = [t for t in cell.reads if t.op in self._changed or t in self._specs]
+            lost = [t for t in cell.reads if t.op in self._touched()]
             for op in standing if lost and cell is not self._cell else ():
                 read = next((t for t in lost if cell.reads[t] <= op.order), None)
                 if read is not None and self._graph.cells.of(op) is cell and _can_turn(op):
@@ -133,6 +137,9 @@ class Spread:
         for c in op.control_inputs:
             if c.stale is not None and c.stale.kind == "gone":
                 return f'waits for "{c.name}", which {c.stale.cause}'
+        for t in op.inputs if self._moved else ():
+            if t in self._moved:
+                return f'takes "{t.name}", which is not the value of {self._moved[t]} any more'
         if not self._specs:
             return ""
         renewed = [t for t in op.inputs if t in self._specs]

@@ -1,8 +1,8 @@
 """Inline: calls of functions are replaced by the functions' bodies (SPEC W46).
 
-Branches and loops stay nodes, and get their bodies as programs of their own, `Node.blocks`. These use
-values of the programs around them as they are; what a block captures is an input of its node, so that
-every later pass sees what the node waits for.
+Branches and loops stay nodes, and get their bodies as programs of their own, `Node.blocks`. These
+use values of the programs around them as they are; what a block captures is an input of its node,
+so that every later pass sees what the node waits for.
 
 A body's nodes stand at the call's place in program order, in the body's own order, so their effects
 on variables fall where the call stands. What controls the call controls every node of the body;

@@ -55,11 +55,11 @@ def _memory(device: str) -> str:
 
 def _gathered(nodes: Sequence[Node], devices: Sequence[DeviceSpec]) -> list[str]:
     """Moves all nodes to the CPU if they lie in different memories; returns a note if so."""
+    if len({_memory(device) for device in {n.device for n in nodes}}) < 2:
+        return []
     first: dict[str, Node] = {}
     for node in nodes:
         first.setdefault(_memory(node.device), node)
-    if len(first) < 2:
-        return []
     cpu = next(d for d in devices if d.device_type == "CPU")
     stuck = next((n for n in nodes if not _can_run(n, cpu)), None)
     if stuck is not None:
@@ -127,9 +127,27 @@ class _Placer:
         self._devices = devices
         self._soft = soft
         self._allowed: dict[tuple[object, ...], tuple[list[DeviceSpec], list[DeviceSpec]]] = {}
+        #: Device and reason of nodes that share with no other, by what their choices depend on.
+        self._alone: dict[tuple[object, ...], tuple[str, str]] = {}
         self.notes: list[str] = []
 
     def place(self, component: list[Node]) -> None:
+        """Sets device and reason of nodes that must share a device."""
+        if len(component) > 1:
+            self._place(component)
+            return
+        (node,) = component
+        key = _key(node)
+        found = self._alone.get(key)
+        if found is not None:
+            node.device, node.reason = found
+            return
+        notes = len(self.notes)
+        self._place(component)
+        if len(self.notes) == notes:
+            self._alone[key] = node.device, node.reason
+
+    def _place(self, component: list[Node]) -> None:
         able, allowed = self._choices(component[0])
         for node in component[1:]:
             also_able, also_allowed = self._choices(node)
@@ -147,12 +165,11 @@ class _Placer:
 
     def _choices(self, node: Node) -> tuple[list[DeviceSpec], list[DeviceSpec]]:
         """Returns the devices that have a kernel, and those among them that the wish allows."""
-        wished = _wish(node)
-        key = (wished, type(node.op), node.op.devices, _is_plain(node))
+        key = _key(node)
         found = None if node.blocks else self._allowed.get(key)
         if found is None:
             able = [d for d in self._devices if _can_run(node, d)]
-            wish = DeviceSpec.from_string(wished)
+            wish = DeviceSpec.from_string(_wish(node))
             found = able, [d for d in able if wish.allows(d)]
             if not node.blocks:
                 self._allowed[key] = found
@@ -174,6 +191,11 @@ class _Placer:
             )
         error = InvalidArgumentError(f"{what}; this session has {names}{hint}")
         return error.located(op=node.name, op_type=node.op.type, **_where(node))
+
+
+def _key(node: Node) -> tuple[object, ...]:
+    """Returns all that a node's choices depend on."""
+    return _wish(node), type(node.op), node.op.devices, _is_plain(node)
 
 
 def _wish(node: Node) -> str:

@@ -47,7 +47,7 @@ class _Simplifier:
         self._known: dict[Value, Any] = around._known if around else {}
         self._seen: dict[Hashable, Node] = {}
         self._changed = False
-        self._trusts = around._trusts if around else program.has_true_specs
+        self._trusts: bool = around._trusts if around else program.has_true_specs
 
     def run(self) -> Program:
         nodes = [self._visit(n) for n in self._program.nodes]

@@ -1,8 +1,9 @@
 """Trim: branches and loops keep what somebody uses of their results.
 
-A loop may have variables that only its own next iterations would read, and lists that a gradient reads
-in another plan: they go, with all that only they need. Which variables stay is a fixpoint: those that
-are used afterwards, by the condition, by effects, or by the next value of one that stays.
+A loop may have variables that only its own next iterations would read, and lists that a gradient
+reads in another plan: they go, with all that only they need. Which variables stay is a fixpoint:
+those that are used afterwards, by the condition, by effects, or by the next value of one that
+stays.
 """
 
 from __future__ import annotations

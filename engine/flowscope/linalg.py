@@ -1,0 +1,48 @@
+"""Linear algebra, under TensorFlow's names."""
+
+from flowscope.ops.clipping import global_norm as global_norm
+from flowscope.ops.einsum import einsum as einsum
+from flowscope.ops.factors import (
+    cholesky as cholesky,
+    lu as lu,
+    lu_matrix_inverse as lu_matrix_inverse,
+    lu_reconstruct as lu_reconstruct,
+    lu_solve as lu_solve,
+    qr as qr,
+)
+from flowscope.ops.linalg import (
+    adjoint as adjoint,
+    matmul as matmul,
+    matrix_transpose as matrix_transpose,
+    matrix_transpose as transpose,
+    matvec as matvec,
+    tensordot as tensordot,
+    trace as trace,
+)
+from flowscope.ops.matrix_functions import (
+    matrix_exponential as expm,
+    matrix_logarithm as logm,
+    matrix_square_root as sqrtm,
+)
+from flowscope.ops.nn import l2_normalize as l2_normalize
+from flowscope.ops.norms import norm as norm, normalize as normalize
+from flowscope.ops.selection import eye as eye
+from flowscope.ops.solving import (
+    cholesky_solve as cholesky_solve,
+    logdet as logdet,
+    matrix_determinant as det,
+    matrix_inverse as inv,
+    matrix_solve as solve,
+    matrix_solve_ls as lstsq,
+    matrix_triangular_solve as triangular_solve,
+    slogdet as slogdet,
+)
+from flowscope.ops.spectra import (
+    eig as eig,
+    eigvals as eigvals,
+    matrix_rank as matrix_rank,
+    pinv as pinv,
+    self_adjoint_eig as eigh,
+    self_adjoint_eigvals as eigvalsh,
+    svd as svd,
+)

@@ -1,0 +1,184 @@
+"""Vectors as sets: distinct elements, differences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph import dtypes
+from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import text
+from flowscope.ops.build import apply_many
+from flowscope.ops.table import check_same
+
+__all__ = ["listdiff", "setdiff1d", "unique", "unique_with_counts"]
+
+
+def _check_vector(x: Spec) -> None:
+    if x.dtype.kind not in "fiucbs":
+        raise DTypeError(f"expected numbers, bools or strings, got {x.dtype}")
+    if x.rank not in (None, 1):
+        raise InvalidArgumentError(f"expected a vector, got {text(x.shape)}")
+
+
+def _index_type(dtype: Any) -> DType:
+    found = as_dtype(dtype)
+    if found not in (dtypes.int32, dtypes.int64):
+        raise DTypeError(f"expected int32 or int64 for indices, got {found}")
+    return found
+
+
+def _distinct(xp: ArrayModule, x: Array) -> tuple[Array, Array, Array]:
+    """Returns the first place of each distinct element, in order, the number of each, and counts.
+
+    NaN is not equal to NaN.
+    """
+    if x.dtype.kind == "O":
+        return _distinct_strings(xp, x)
+    _, first, inverse, counts = xp.unique(
+        x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
+    order = xp.argsort(first)
+    rank = xp.empty_like(order)
+    rank[order] = xp.arange(order.size)
+    return first[order], rank[inverse.reshape(-1)], counts[order]
+
+
+def _distinct_strings(xp: ArrayModule, x: Array) -> tuple[Array, Array, Array]:
+    numbers: dict[bytes, int] = {}
+    inverse = [numbers.setdefault(v, len(numbers)) for v in x.tolist()]
+    first, counts = [0] * len(numbers), [0] * len(numbers)
+    for i in range(len(inverse) - 1, -1, -1):
+        first[inverse[i]] = i
+        counts[inverse[i]] += 1
+    return xp.array(first, int), xp.array(inverse, int), xp.array(counts, int)
+
+
+@dataclass(frozen=True)
+class Unique(Op):
+    """The distinct elements in the order in which they come, and for each element which it is.
+
+    Shapes: [n] -> [?], [n]
+    """
+
+    dtype: DType
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, x: Spec) -> Any:
+        _check_vector(x)
+        return Spec(x.dtype, (None,)), Spec(self.dtype, x.shape or (None,))
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Any:
+        first, number, _ = _distinct(xp, x)
+        return x[first], number.astype(self.dtype.np_dtype)
+
+
+@dataclass(frozen=True)
+class UniqueWithCounts(Op):
+    """The distinct elements, for each element which it is, and how often each of them comes.
+
+    Shapes: [n] -> [?], [n], [?]
+    """
+
+    dtype: DType
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, x: Spec) -> Any:
+        _check_vector(x)
+        several = Spec(self.dtype, (None,))
+        return Spec(x.dtype, (None,)), Spec(self.dtype, x.shape or (None,)), several
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Any:
+        first, number, counts = _distinct(xp, x)
+        dtype = self.dtype.np_dtype
+        return x[first], number.astype(dtype), counts.astype(dtype)
+
+
+@dataclass(frozen=True)
+class ListDiff(Op):
+    """The elements of x that y does not have, and their places in x.
+
+    Shapes: x [m], y [n] -> [?], [?]
+    """
+
+    dtype: DType
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, x: Spec, y: Spec) -> Any:
+        check_same(x, y)
+        _check_vector(x)
+        _check_vector(y)
+        return Spec(x.dtype, (None,)), Spec(self.dtype, (None,))
+
+    def kernel(self, xp: ArrayModule, x: Array, y: Array) -> Any:
+        if x.dtype.kind == "O":
+            known = set(y.tolist())
+            left = xp.array([v not in known for v in x.tolist()], bool)
+        else:
+            left = ~xp.isin(x, y)
+        return x[left], xp.flatnonzero(left).astype(self.dtype.np_dtype)
+
+
+class UniqueResult(NamedTuple):
+    """What `unique` returns."""
+
+    y: Tensor
+    idx: Tensor
+
+
+class UniqueWithCountsResult(NamedTuple):
+    """What `unique_with_counts` returns."""
+
+    y: Tensor
+    idx: Tensor
+    count: Tensor  # type: ignore[assignment]
+
+
+class ListDiffResult(NamedTuple):
+    """What `setdiff1d` returns."""
+
+    out: Tensor
+    idx: Tensor
+
+
+def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> UniqueResult:
+    """Returns (y, idx): the distinct elements, and for each element its place among them.
+
+    Args:
+        x: A vector.
+        out_idx: Dtype of `idx`, int32 or int64.
+        name: Name of the operation.
+    """
+    return UniqueResult(*apply_many(Unique(_index_type(out_idx)), convert_to_tensor(x), name=name))
+
+
+def unique_with_counts(
+    x: Any, out_idx: Any = dtypes.int32, name: str | None = None
+) -> UniqueWithCountsResult:
+    """Returns (y, idx, count): as `unique`, and how often each distinct element comes."""
+    op = UniqueWithCounts(_index_type(out_idx))
+    return UniqueWithCountsResult(*apply_many(op, convert_to_tensor(x), name=name))
+
+
+def setdiff1d(
+    x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None
+) -> ListDiffResult:
+    """Returns (out, idx): the elements of x that y does not have, in order, and their places.
+
+    Args:
+        x: A vector.
+        y: A vector of the same dtype.
+        index_dtype: Dtype of `idx`, int32 or int64.
+        name: Name of the operation.
+    """
+    x = convert_to_tensor(x)
+    y = convert_to_tensor(y, None if isinstance(y, Tensor) else x.dtype)
+    op = ListDiff(_index_type(index_dtype))
+    return ListDiffResult(*apply_many(op, x, y, name=name))
+
+
+listdiff = setdiff1d

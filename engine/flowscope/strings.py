@@ -1,0 +1,47 @@
+"""Strings (bytes of any length), under TensorFlow's names."""
+
+from flowscope.ops.parsing import string_to_number as to_number
+from flowscope.ops.string_parts import (
+    bytes_split,
+    reduce_join,
+    split,
+    unsorted_segment_join,
+)
+from flowscope.ops.strings import (
+    as_string,
+    regex_full_match,
+    regex_replace,
+    string_format as format,
+    string_join as join,
+    string_length as length,
+    string_lower as lower,
+    string_strip as strip,
+    string_to_hash_bucket as to_hash_bucket,
+    string_to_hash_bucket_fast as to_hash_bucket_fast,
+    string_to_hash_bucket_strong as to_hash_bucket_strong,
+    string_upper as upper,
+    substr,
+    unicode_transcode,
+)
+
+__all__ = [
+    "as_string",
+    "bytes_split",
+    "format",
+    "join",
+    "length",
+    "lower",
+    "reduce_join",
+    "regex_full_match",
+    "regex_replace",
+    "split",
+    "strip",
+    "substr",
+    "to_hash_bucket",
+    "to_hash_bucket_fast",
+    "to_hash_bucket_strong",
+    "to_number",
+    "unicode_transcode",
+    "unsorted_segment_join",
+    "upper",
+]
