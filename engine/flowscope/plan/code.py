@@ -26,7 +26,7 @@ from flowscope.plan.nested import write_cond, write_loop
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.raw import TEMPLATES, Raw, literal, overflow_check, raw_values
-from flowscope.plan.reuse import Reuse, reuse
+from flowscope.plan.reuse import Reuse, can_reuse, reuse
 
 #: Estimated seconds of work between two safepoints.
 STRETCH_S = 200e-6
@@ -156,7 +156,8 @@ class Writer:
         """Returns the function."""
         self._head()
         frame = Frame(self.program)
-        if self.is_on_cpu:
+        self.reuses = self.is_on_cpu and can_reuse(self.region)
+        if self.reuses:
             frame.reuse = reuse(self.region)
         self.frames.append(frame)
         self.nodes(frame)
@@ -300,6 +301,8 @@ class Writer:
 
     #: Further local variables that are alive: lists of loops.
     extra: tuple[str, ...] = ()
+    #: Whether dying buffers may be used again.
+    reuses = False
 
     def _is_used_later(self, value: Value) -> bool:
         return any(f.last_use.get(value, -1) >= f.index for f in self.frames)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.raw import is_raw_node
+from flowscope.plan.reuse import reuse_in_block
 
 if TYPE_CHECKING:
     from flowscope.plan.code import Frame, Writer
@@ -42,7 +43,10 @@ def _frame(
     from flowscope.plan.code import Frame
 
     is_safe = _is_safe(writer, outer)
-    return Frame(program, own, is_safe, outer.is_inner or is_loop)
+    frame = Frame(program, own, is_safe, outer.is_inner or is_loop)
+    if writer.reuses:
+        frame.reuse = reuse_in_block(program)
+    return frame
 
 
 def _discard(writer: Writer, frame: Frame) -> list[str]:

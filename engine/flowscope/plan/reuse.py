@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flowscope.plan.passes.regions import Region
-from flowscope.plan.program import Node, Value
+from flowscope.plan.program import Node, Program, Value, outer_values
 
 #: Up to about this size a new buffer costs nothing (measured: from 16 KB on it doubles the time).
 SMALL_BYTES = 1 << 13
@@ -51,8 +51,26 @@ class Reuse:
 
 def reuse(region: Region) -> dict[Node, Reuse]:
     """Returns how nodes of the region use buffers again."""
-    if any(v.spec.constant is not None or v.spec.dims is not None for v in region.inputs):
-        return {}  # shapes may have been inferred from the value that this feed replaces
+    if not can_reuse(region):
+        return {}
+    return _reused(region)
+
+
+def can_reuse(region: Region) -> bool:
+    """Whether shapes hold: not where one may follow from a known value that a feed replaces."""
+    return all(v.spec.constant is None and v.spec.dims is None for v in region.inputs)
+
+
+def reuse_in_block(block: Program) -> dict[Node, Reuse]:
+    """Returns how nodes of a branch or a loop's body use the buffers that die in it again.
+
+    What comes from outside the block, or from an iteration before, is left alone.
+    """
+    inputs = (*block.feeds, *outer_values([block]))
+    return _reused(Region(block.nodes, inputs, block.fetches, (), ()))
+
+
+def _reused(region: Region) -> dict[Node, Reuse]:
     if all(v.spec.shape == () for n in region.nodes for v in n.outputs):
         return {}
     buffers = _Buffers(region)
