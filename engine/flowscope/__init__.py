@@ -39,6 +39,8 @@ from flowscope.autodiff.recompute import *
 from flowscope.autodiff.registry import *
 from flowscope.control.branches import *
 from flowscope.control.function import *
+from flowscope.control.functional import *
+from flowscope.control.tensor_array import *
 from flowscope.control.while_loop import *
 from flowscope.errors import (
     ControlFlowWarning as ControlFlowWarning,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from flowscope.control.blocks import outside
+from flowscope.control.items import Items
 from flowscope.errors import DTypeError
 from flowscope.graph.dtypes import variant
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
@@ -148,13 +149,15 @@ def _listed(elements: list[Any]) -> Any:
 
 def _sum(a: Any, b: Any) -> Any:
     if not (_is_list(a) and _is_list(b)):
-        return a + b
+        return b if a is None else a if b is None else a + b
     if a is None or b is None:
         return a if b is None else b
     return _listed([_sum(x, y) for x, y in zip(_elements(a), _elements(b), strict=True)])
 
 
 def _zeros(xp: ArrayModule, value: Any) -> Any:
+    if isinstance(value, Items):
+        return value.zeros()
     if _is_list(value):
         return _listed([_zeros(xp, one) for one in _elements(value)])
     return xp.zeros(value.shape, value.dtype)[()]

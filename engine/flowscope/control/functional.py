@@ -1,0 +1,225 @@
+"""`map_fn`, `foldl`, `foldr` and `scan`: loops over the first axis of tensors (SPEC C3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flowscope import nest
+from flowscope.control.tensor_array import TensorArray
+from flowscope.control.tracing import to_tensor
+from flowscope.control.while_loop import while_loop
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.default import get_default_graph
+from flowscope.graph.operation import Tensor
+from flowscope.ops.arrays import shape
+
+__all__ = ["foldl", "foldr", "map_fn", "scan"]
+
+
+class _Elements:
+    """Tensors, taken apart along their first axes."""
+
+    def __init__(self, elems: Any) -> None:
+        self.structure = elems
+        tensors = [to_tensor(e) for e in nest.flatten(elems)]
+        if not tensors:
+            raise InvalidArgumentError("expected one tensor at least as elems, got none")
+        for t in tensors:
+            if t.spec.shape == ():
+                raise InvalidArgumentError(f'elems must have a first axis: "{t.name}" is a scalar')
+        known = [t.spec.shape[0] for t in tensors if t.spec.shape]
+        sizes = {n for n in known if n is not None}
+        if len(sizes) > 1:
+            raise InvalidArgumentError(f"elems must have one length, got {sorted(sizes)}")
+        self.static = next(iter(sizes), None)
+        self.count: Any = self.static if sizes else shape(tensors[0])[0]
+        self._arrays = [
+            TensorArray(t.dtype, self.count, element_shape=_tail(t)).unstack(t) for t in tensors
+        ]
+
+    def at(self, i: Any) -> Any:
+        """Returns the elements at an index, in the structure of what was given."""
+        return nest.pack_sequence_as(self.structure, [a.read(i) for a in self._arrays])
+
+
+def _tail(t: Tensor) -> Any:
+    return None if t.spec.shape is None else t.spec.shape[1:]
+
+
+def _options(parallel_iterations: int | None, back_prop: bool, swap_memory: bool) -> dict[str, Any]:
+    return {
+        "parallel_iterations": parallel_iterations or 10,
+        "back_prop": back_prop,
+        "swap_memory": swap_memory,
+    }
+
+
+def map_fn(
+    fn: Callable[..., Any],
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+) -> Any:
+    """Returns the results of `fn` for the parts of `elems` along the first axis, stacked.
+
+    Args:
+        fn: Takes a part of `elems`, in its structure; returns tensors.
+        elems: A tensor or a nested structure of tensors of one length.
+        dtype: Dtypes in the structure of the results, where that is not the structure of `elems`.
+        parallel_iterations: As in `while_loop`.
+        back_prop: Whether gradients flow through.
+        swap_memory: As in `while_loop`.
+        infer_shape: Whether all results have the shape of the first.
+        name: Name scope of the operations.
+    """
+    with get_default_graph().name_scope(name or "map"):
+        parts = _Elements(elems)
+        like = elems if dtype is None else dtype
+        dtypes = [to_tensor(e).dtype if dtype is None else e for e in nest.flatten(like)]
+        arrays = [TensorArray(d, parts.count, infer_shape=infer_shape) for d in dtypes]
+
+        def body(i: Any, arrays: Any) -> Any:
+            found = fn(parts.at(i))
+            nest.assert_same_structure(like, found)
+            values = nest.flatten(found)
+            return i + 1, [a.write(i, v) for a, v in zip(arrays, values, strict=True)]
+
+        _, arrays = while_loop(
+            lambda i, _: i < parts.count,
+            body,
+            [0, arrays],
+            **_options(parallel_iterations, back_prop, swap_memory),
+        )
+        return _stacked(like, arrays, parts)
+
+
+def _stacked(like: Any, arrays: list[TensorArray], parts: _Elements) -> Any:
+    tensors = [a.stack() for a in arrays]
+    for a, t in zip(arrays, tensors, strict=True):
+        dims = a.element_shape
+        if dims.ndims is not None:
+            t.set_shape([parts.static, *dims.as_list()])
+    return nest.pack_sequence_as(like, tensors)
+
+
+def foldl(
+    fn: Callable[..., Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Returns `fn(... fn(fn(initializer, elems[0]), elems[1]) ..., elems[-1])`.
+
+    Args:
+        fn: Takes the result so far and a part of `elems`; returns the next result.
+        elems: A tensor or a nested structure of tensors of one length.
+        initializer: The first result; the first part of `elems` by default.
+        parallel_iterations: As in `while_loop`.
+        back_prop: Whether gradients flow through.
+        swap_memory: As in `while_loop`.
+        name: Name scope of the operations.
+    """
+    options = _options(parallel_iterations, back_prop, swap_memory)
+    return _folded(fn, elems, initializer, False, options, name or "foldl")
+
+
+def foldr(
+    fn: Callable[..., Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Returns what `foldl` does, from the last part of `elems` to the first; same arguments."""
+    options = _options(parallel_iterations, back_prop, swap_memory)
+    return _folded(fn, elems, initializer, True, options, name or "foldr")
+
+
+def _first(parts: _Elements, initializer: Any, reverse: bool) -> tuple[Any, Any, int]:
+    """Returns the first result, where the loop starts, and how many parts are used already."""
+    last = parts.count - 1
+    if initializer is None:
+        return parts.at(last if reverse else 0), (last - 1 if reverse else 1), 1
+    return nest.map_structure(to_tensor, initializer), (last if reverse else 0), 0
+
+
+def _folded(
+    fn: Callable[..., Any],
+    elems: Any,
+    initializer: Any,
+    reverse: bool,
+    options: dict[str, Any],
+    name: str,
+) -> Any:
+    with get_default_graph().name_scope(name):
+        parts = _Elements(elems)
+        result, start, _ = _first(parts, initializer, reverse)
+        step = -1 if reverse else 1
+        return while_loop(
+            lambda i, a: i >= 0 if reverse else i < parts.count,
+            lambda i, a: (i + step, fn(a, parts.at(i))),
+            [start, result],
+            **options,
+        )[1]
+
+
+def scan(
+    fn: Callable[..., Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Returns all results of `foldl`, stacked along a new first axis.
+
+    Args:
+        fn: Takes the result so far and a part of `elems`; returns the next result.
+        elems: A tensor or a nested structure of tensors of one length.
+        initializer: The result before the first; by default the first part of `elems`, which then
+            is the first result.
+        parallel_iterations: As in `while_loop`.
+        back_prop: Whether gradients flow through.
+        swap_memory: As in `while_loop`.
+        infer_shape: Whether all results have the shape of the first.
+        reverse: Whether it goes from the last part to the first; results stay with their parts.
+        name: Name scope of the operations.
+    """
+    with get_default_graph().name_scope(name or "scan"):
+        parts = _Elements(elems)
+        result, start, used = _first(parts, initializer, reverse)
+        flat = [convert_to_tensor(v) for v in nest.flatten(result)]
+        arrays = [TensorArray(t.dtype, parts.count, infer_shape=infer_shape) for t in flat]
+        if used:
+            at = parts.count - 1 if reverse else 0
+            arrays = [a.write(at, t) for a, t in zip(arrays, flat, strict=True)]
+        step = -1 if reverse else 1
+
+        def body(i: Any, result: Any, arrays: Any) -> Any:
+            found = fn(result, parts.at(i))
+            nest.assert_same_structure(result, found)
+            values = nest.flatten(found)
+            written = [a.write(i, v) for a, v in zip(arrays, values, strict=True)]
+            return i + step, found, written
+
+        _, _, arrays = while_loop(
+            lambda i, *_: i >= 0 if reverse else i < parts.count,
+            body,
+            [start, result, arrays],
+            **_options(parallel_iterations, back_prop, swap_memory),
+        )
+        return _stacked(result, arrays, parts)
