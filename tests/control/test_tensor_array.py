@@ -65,6 +65,7 @@ def test_arrays_in_loops_and_branches(sess):
 
     _, a = fs.while_loop(lambda i, a: i < n, body, [0, fs.TensorArray(fs.float32, n)])
     assert a.element_shape == []
+    assert sess.run(a.read(n - 1), {n: 3}) == 4
     b = fs.cond(p, lambda: a, lambda: fs.TensorArray(fs.float32, 1).write(0, 9.0))
     assert sess.run(b.stack(), {n: 3, p: True}).tolist() == [0, 2, 4]
     assert sess.run(b.stack(), {n: 3, p: False}).tolist() == [9]
@@ -91,9 +92,8 @@ def test_map_fn(sess):
     y = fs.map_fn(lambda v: v * v + 1.0, x)
     assert y.shape.as_list() == [None, 2]
     assert sess.run(y, {x: [[1, 2], [3, 4]]}).tolist() == [[2, 5], [10, 17]]
-    a, b = fs.map_fn(
-        lambda v: (v[0] + v[1], v[0] * v[1]), (fs.constant([1, 2]), fs.constant([3, 4]))
-    )
+    pair = fs.constant([1, 2]), fs.constant([3, 4])
+    a, b = fs.map_fn(lambda v: (v[0] + v[1], v[0] * v[1]), pair)
     assert [v.tolist() for v in sess.run([a, b])] == [[4, 6], [3, 8]]
     n = fs.map_fn(lambda v: fs.cast(v, fs.int32), x[:, 0], dtype=fs.int32)
     assert sess.run(n, {x: [[1, 2], [3, 4]]}).tolist() == [1, 3]

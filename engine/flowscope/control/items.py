@@ -1,8 +1,9 @@
 """The value of a tensor array: a persistent array, whose newest version is changed in place.
 
-A write returns a new version and leaves the old one as it was. All versions share one dict: the newest
-holds it, and each older one says by what it differs from the next. Whoever reads an old version takes
-the dict over first. A version that nobody holds is gone, so a loop that writes costs one dict.
+A write returns a new version and leaves the old one as it was. All versions share one dict: the
+newest holds it, and each older one says by what it differs from the next. Whoever reads an old
+version takes the dict over first. A version that nobody holds is gone, so a loop that writes costs
+one dict.
 
 Source: Baker 1991, "Shallow binding makes functional arrays fast".
 """

@@ -22,8 +22,8 @@ __all__ = ["TensorArray"]
 class TensorArray(Composite):
     """Tensors by index, each of which is written once.
 
-    An array is a value: writing returns a new one, which has to be used from then on, and the old one
-    stays what it was. Gradients of any order lead through.
+    An array is a value: writing returns a new one, which has to be used from then on, and the old
+    one stays what it was. Gradients of any order lead through.
 
     Args:
         dtype: Element type of the tensors.
