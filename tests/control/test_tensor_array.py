@@ -56,6 +56,14 @@ def test_errors(sess):
         fs.TensorArray(fs.float32, 2, element_shape=[2]).write(0, [1.0])
 
 
+def test_an_array_itself_is_neither_fetched_nor_fed(sess):
+    a = fs.TensorArray(fs.float32, 2)
+    with pytest.raises(ValueError, match=r"cannot be fetched: .*TensorArray.stack"):
+        sess.run(a.flow)
+    with pytest.raises(ValueError, match="is no array and cannot be fed"):
+        sess.run(a.size(), {a.flow: 1})
+
+
 def test_arrays_in_loops_and_branches(sess):
     n = fs.placeholder(fs.int32, [])
     p = fs.placeholder(fs.bool, [])

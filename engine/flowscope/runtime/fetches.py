@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError
+from flowscope.graph.dtypes import variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from flowscope.graph.operation import Operation, Tensor
@@ -58,6 +59,11 @@ class Flattened:
             element = self._graph.as_graph_element(fetches)
         except NotFoundError as e:
             raise InvalidArgumentError(f"cannot fetch {fetches!r}: {e.message}") from None
+        if isinstance(element, Tensor) and element.spec.dtype is variant:
+            raise InvalidArgumentError(
+                f'"{element.name}" is no array and cannot be fetched: fetch what is read from it, '
+                "e.g. TensorArray.stack()"
+            )
         if not self._graph.is_fetchable(element):
             raise InvalidArgumentError(
                 f'"{element.name}" stands inside a control-flow body and cannot be fetched: '

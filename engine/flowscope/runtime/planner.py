@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, OpError, StaleError
+from flowscope.graph.dtypes import variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.state import ReadVariable
@@ -123,6 +124,8 @@ class Planner:
             raise
         except OpError as e:
             raise DTypeError(f"cannot feed {key!r}: {e.message}") from None
+        if tensor.spec.dtype is variant:
+            raise InvalidArgumentError(f'"{tensor.name}" is no array and cannot be fed')
         if not self._graph.is_feedable(tensor):
             raise InvalidArgumentError(
                 f'"{tensor.name}" stands inside a control-flow body and cannot be fed'
