@@ -291,6 +291,28 @@ def test_the_plan_shows_blocks(graph):
     assert "    while s0 < s1:\n        s0 = s0 + 1\n" in code
 
 
+def test_sums_are_added_up_in_place(graph):
+    n, x = fs.placeholder(fs.int32, []), fs.placeholder(fs.float32, [64, 64])
+
+    def body(i, total, last):
+        return i + 1, total + fs.matmul(x, x), total
+
+    start = fs.zeros([64, 64])
+    _, total, _ = fs.while_loop(lambda i, *_: i < n, body, [0, start, start])
+    _, both, last = fs.while_loop(lambda i, *_: i < n, body, [0, start, start])
+    value = np.random.default_rng(0).normal(size=(64, 64)).astype("f")
+    found = []
+    for mode in ("compiled", "op"):
+        with fs.Session(config=fs.ConfigProto(mode=mode)) as s:
+            for _ in range(2):
+                got = s.run([total, both, last, start], {n: 5, x: value})
+                found.append([v.tobytes() for v in got])
+            if mode == "compiled":
+                assert "out=" in s.plan(total, [n, x]).text("code")
+                assert "out=" not in s.plan([both, last], [n, x]).text("code")
+    assert all(f == found[0] for f in found)
+
+
 def test_a_loop_runs_in_constant_memory(graph):
     import tracemalloc
 

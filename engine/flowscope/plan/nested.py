@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.raw import is_raw_node
-from flowscope.plan.reuse import reuse_in_block
+from flowscope.plan.reuse import owned_variables, reuse_in_block
 
 if TYPE_CHECKING:
     from flowscope.plan.code import Frame, Writer
@@ -103,6 +103,8 @@ class _LoopWriter:
         self.has_count: bool = op.has_count
         self.body: Program = node.blocks[-1]
         self.cond: Program | None = node.blocks[0] if len(node.blocks) == 2 else None
+        #: Parameters whose buffers are the loop's own.
+        self.owned = owned_variables(node) if writer.reuses else []
         self.trip = node.outputs[self.variables]
         is_random = any(n.op.is_random for b in node.blocks for n in b.walk())
         self.counts = self.trip in frame.last_use or self.has_count or is_random
@@ -133,7 +135,8 @@ class _LoopWriter:
         others = [*node.inputs[: self.first], *node.inputs[self.first + len(explicit) :]]
         left, right, places, moved = [], [], [], []
         for i, start in enumerate(explicit):
-            is_only = explicit.count(start) == 1 and start not in others
+            is_owned = i < self.variables and self.body.feeds[i] in self.owned
+            is_only = not is_owned and explicit.count(start) == 1 and start not in others
             name = writer.place[start]
             is_same_kind = start in writer.raw.values or i >= self.variables or (
                 self.body.feeds[i] not in writer.raw.values
@@ -146,7 +149,8 @@ class _LoopWriter:
             places.append(target)
             left.append(target)
             raw = i < self.variables and self.body.feeds[i] in writer.raw.values
-            right.append(self._raw(start) if raw else writer.boxed(start))
+            given = self._raw(start) if raw else writer.boxed(start)
+            right.append(f"own({given})" if is_owned else given)
         for v in moved:
             del writer.place[v]
         _assign(writer, left, right, node)
@@ -269,6 +273,8 @@ class _LoopWriter:
                 writer.place.pop(v, None)
         inner = _frame(writer, self.frame, body, body.feeds[: self.variables], True)
         inner.own |= set(body.feeds)
+        if self.owned:
+            inner.reuse = reuse_in_block(body, self.owned)
         n = self.variables
         places = self.places[:n]
         with _inside(writer, inner):

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -61,19 +63,62 @@ def can_reuse(region: Region) -> bool:
     return all(v.spec.constant is None and v.spec.dims is None for v in region.inputs)
 
 
-def reuse_in_block(block: Program) -> dict[Node, Reuse]:
+def reuse_in_block(block: Program, owned: Collection[Value] = ()) -> dict[Node, Reuse]:
     """Returns how nodes of a branch or a loop's body use the buffers that die in it again.
 
-    What comes from outside the block, or from an iteration before, is left alone.
+    What comes from outside the block, or from an iteration before, is left alone, but for what is
+    `owned`.
     """
+    return _reused(_as_region(block), owned)
+
+
+def _as_region(block: Program) -> Region:
     inputs = (*block.feeds, *outer_values([block]))
-    return _reused(Region(block.nodes, inputs, block.fetches, (), ()))
+    return Region(block.nodes, inputs, block.fetches, (), ())
 
 
-def _reused(region: Region) -> dict[Node, Reuse]:
+def owned_variables(node: Node) -> list[Value]:
+    """Returns parameters of a loop's body whose buffers the next values can take: sums, mostly.
+
+    They start in C order, their next values have memory of their own that is in C order too, and
+    the body writes into them. The loop has to start with a copy, which is its own.
+    """
+    op: Any = node.op
+    block = node.blocks[-1]
+    starts = node.inputs[op.first : op.first + op.variables]
+    pairs = list(zip(block.feeds, block.fetches, strict=False))[: op.variables]
+    found = []
+    for (f, after), start in zip(pairs, starts, strict=True):
+        if f.spec.shape != () and after.node in block.nodes and _starts_in_c_order(start):
+            found.append(f)
+    while found:
+        buffers = _Buffers(_as_region(block), found)
+        owners = [buffers.owner.get(v) for v in block.fetches]
+        good = [
+            f for f, after in pairs
+            if f in found and buffers.owner.get(after) is after and owners.count(after) == 1
+            and after in buffers.in_c_order
+        ]  # fmt: skip
+        if len(good) == len(found):
+            break
+        found = good
+    taken = {n.inputs[r.index] for n, r in reuse_in_block(block, found).items()}
+    return [f for f in found if f in taken]
+
+
+def _starts_in_c_order(value: Value) -> bool:
+    if value.node is None or value.spec.rank is None:
+        return False
+    if value.node.op.type == "Const":
+        constant = value.spec.constant
+        return isinstance(constant, np.ndarray) and constant.flags.c_contiguous
+    return value.node.op.type in ("Fill", "ZerosLike")
+
+
+def _reused(region: Region, owned: Collection[Value] = ()) -> dict[Node, Reuse]:
     if all(v.spec.shape == () for n in region.nodes for v in n.outputs):
         return {}
-    buffers = _Buffers(region)
+    buffers = _Buffers(region, owned)
     found = {}
     for i, node in enumerate(region.nodes):
         plan = _plan(node, i, buffers)
@@ -85,11 +130,12 @@ def _reused(region: Region) -> dict[Node, Reuse]:
 class _Buffers:
     """Which values share memory, who made it, and when it is used last."""
 
-    def __init__(self, region: Region) -> None:
+    def __init__(self, region: Region, owned: Collection[Value] = ()) -> None:
         #: The value that owns each value's memory; None for memory that is not the region's.
         self.owner: dict[Value, Value | None] = dict.fromkeys(region.inputs)
-        self.in_c_order: set[Value] = set()
-        self.last: dict[Value, int] = {}
+        self.owner.update((v, v) for v in owned)
+        self.in_c_order: set[Value] = set(owned)
+        self.last: dict[Value, int] = dict.fromkeys(owned, -1)
         for i, node in enumerate(region.nodes):
             self._enter(i, node)
         for v in region.outputs:
