@@ -78,15 +78,6 @@ _softsign: UnaryFunction = unary_op(
 )
 
 
-def _where(x: Array, mask: Array) -> Array:
-    """Returns x where the mask is set, else 0: three times as quick on bits as by `xp.where`."""
-    if x.dtype.kind != "f":
-        return x * mask
-    return (x.view(_BITS[x.dtype.itemsize]) * mask).view(x.dtype)
-
-
-_BITS = {2: "int16", 4: "int32", 8: "int64"}
-
 relu_grad: BinaryFunction = binary_op(
     "relu_grad",
     "ReluGrad",
@@ -106,30 +97,6 @@ relu6_grad: BinaryFunction = binary_op(
     "fi",
     lambda g, dx, dy, y: (relu6_grad(g, y), None),
     "b",
-)
-
-
-elu_grad: BinaryFunction = binary_op(
-    "relu_grad",
-    "ReluGrad",
-    "g where relu's output y is positive, else 0.",
-    "",
-    "fi",
-    lambda g, dx, dy, y: (relu_grad(g, y), None),
-    "b",
-    kernel=lambda self, xp, dy, y: _where(dy, y > 0),
-)
-
-
-relu6_grad: BinaryFunction = binary_op(
-    "relu6_grad",
-    "Relu6Grad",
-    "g where relu6's output y is between 0 and 6, else 0.",
-    "",
-    "fi",
-    lambda g, dx, dy, y: (relu6_grad(g, y), None),
-    "b",
-    kernel=lambda self, xp, dy, y: _where(dy, (y > 0) & (y < 6)),
 )
 
 

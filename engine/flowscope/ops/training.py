@@ -150,6 +150,25 @@ class ApplyGradientDescent(Apply):
     group: str = ""
     numbers: ClassVar[tuple[str, ...]] = ("alpha",)
 
+    def kernel(self, xp: ArrayModule, var: Any, *rest: Array) -> Array:
+        if len(rest) > 2:
+            return super().kernel(xp, var, *rest)
+        # Two passes alone: stretches and the locks of several variables cost more than they gain.
+        alpha, delta = rest
+        step = alpha * delta
+
+        def in_place(old: Array) -> None:
+            if old.shape != delta.shape:
+                raise _unlike(old, delta)
+            xp.subtract(old, step, out=old)
+
+        def fresh(old: Array) -> Array:
+            if old.shape != delta.shape:
+                raise _unlike(old, delta)
+            return old - step
+
+        return var.update(fresh, in_place)
+
     def rule(self, xp: ArrayModule, *parts: Array) -> None:
         var, delta, t, alpha = parts
         xp.multiply(delta, alpha, t)
