@@ -24,6 +24,7 @@ from flowscope import (
     nn as nn,
     random as random,
     sparse as sparse,
+    signal as signal,
     strings as strings,
     test as test,
     train as train,
@@ -120,6 +121,7 @@ from flowscope.ops.einsum import *
 from flowscope.ops.elementwise import *
 from flowscope.ops.factors import *
 from flowscope.ops.flow import *
+from flowscope.ops.fourier import *
 from flowscope.ops.initializers import *
 from flowscope.ops.linalg import *
 from flowscope.ops.logical import *
@@ -148,6 +150,7 @@ from flowscope.ops.string_parts import *
 from flowscope.ops.strings import *
 from flowscope.ops.template import *
 from flowscope.ops.tensor_scatters import *
+from flowscope.ops.timing import *
 from flowscope.ops.uniques import *
 from flowscope.ops.variable_scope import *
 from flowscope.ops.variables import *

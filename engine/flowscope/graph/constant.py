@@ -94,6 +94,8 @@ def constant(
         DTypeError: if the value cannot have this dtype.
         InvalidArgumentError: if the value does not fit the shape.
     """
+    if dtype is None and getattr(getattr(value, "dtype", None), "names", None) is not None:
+        dtype = value.dtype  # a quantised type in NumPy's form: its array alone does not tell
     want = None if dtype is None else as_dtype(dtype)
     array = to_array(value, want)
     if shape is not None:
@@ -151,6 +153,8 @@ def to_array(value: Any, dtype: DType | None) -> Any:
         dtype = _default_dtype(found, is_array)
     elif not _fits(found, dtype, is_array):
         raise DTypeError(f"expected {dtype}, got {_short(value)} of {found.dtype}")
+    if found.dtype.names is not None:
+        found = found[found.dtype.names[0]]  # a quantised type in NumPy's form
     out = np.array(found, dtype.np_dtype)
     return out if out.ndim else out[()]
 
@@ -205,8 +209,12 @@ def _fits(found: Any, dtype: DType, is_array: bool) -> bool:
         return True
     if kind == "f" and found.size:
         return is_array and bool((found == np.trunc(found)).all())
-    lowest, highest = (dtype.min, dtype.max) if found.size and not is_array else (None, None)
-    return lowest is None or bool(found.min() >= lowest and found.max() <= highest)
+    if found.dtype.names is not None:
+        return of_numpy(found.dtype) is dtype
+    if is_array or not found.size:
+        return True
+    limits = of_numpy(dtype.np_dtype)
+    return bool(found.min() >= limits.min and found.max() <= limits.max)
 
 
 def _short(value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 
@@ -134,6 +134,9 @@ def as_dims(shape: Any) -> Dims:
         return None
     if isinstance(shape, TensorShape):
         return shape._dims
+    if isinstance(shape, TensorShapeProto):
+        sizes = [None if d.size < 0 else d.size for d in shape.dim]
+        return None if shape.unknown_rank else tuple(sizes)
     if isinstance(shape, str):
         raise DTypeError(f"expected a shape, got the string {shape!r}")
     try:
@@ -225,6 +228,27 @@ def text(dims: Dims) -> str:
     return "[" + ",".join("?" if d is None else str(d) for d in dims) + "]"
 
 
+class TensorShapeProto:
+    """A static shape with the fields that TensorFlow's message of this name has.
+
+    Attributes:
+        dim: The dimensions, each with its `size` (-1 for an unknown one) and a `name`.
+        unknown_rank: Whether the rank is unknown.
+    """
+
+    class Dim(NamedTuple):
+        """One dimension."""
+
+        size: int
+        name: str = ""
+
+    def __init__(
+        self, dim: Sequence[TensorShapeProto.Dim] = (), unknown_rank: bool = False
+    ) -> None:
+        self.dim = list(dim)
+        self.unknown_rank = unknown_rank
+
+
 class TensorShape:
     """The static shape of a tensor, as users see it; equal to the matching tuple or list.
 
@@ -282,6 +306,19 @@ class TensorShape:
         if self._dims is None or theirs is None or len(self._dims) != len(theirs):
             return TensorShape(None)
         return TensorShape([a if a == b else None for a, b in zip(self._dims, theirs, strict=True)])
+
+    def most_specific_common_supertype(self, others: Any) -> TensorShape:
+        """Returns the shape that keeps what it and all `others` agree on."""
+        found = self
+        for other in others:
+            found = found.most_specific_compatible_shape(other)
+        return found
+
+    def as_proto(self) -> TensorShapeProto:
+        """Returns the shape as a message's fields."""
+        if self._dims is None:
+            return TensorShapeProto(unknown_rank=True)
+        return TensorShapeProto([TensorShapeProto.Dim(-1 if d is None else d) for d in self._dims])
 
     def merge_with(self, other: Any) -> TensorShape:
         """Returns what is known from both; raises ValueError if they contradict."""

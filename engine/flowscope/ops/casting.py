@@ -25,6 +25,8 @@ __all__ = [
     "real",
     "saturate_cast",
     "to_bfloat16",
+    "to_complex64",
+    "to_complex128",
     "to_double",
     "to_float",
     "to_int32",
@@ -231,11 +233,25 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
     from flowscope.ops.elementwise import maximum, minimum
 
     value, dtype = convert_to_tensor(value), as_dtype(dtype)
+    if value.dtype.is_complex and not dtype.is_complex:
+        value = real(value)
+    if dtype.is_complex or value.dtype.is_bool or dtype.is_bool:
+        return cast(value, dtype, name or "saturate_cast")
     if value.dtype.min < dtype.min:
-        value = maximum(value, convert_to_tensor(dtype.min, value.dtype))
+        value = maximum(value, convert_to_tensor(_inside(dtype.min, value.dtype), value.dtype))
     if value.dtype.max > dtype.max:
-        value = minimum(value, convert_to_tensor(dtype.max, value.dtype))
+        value = minimum(value, convert_to_tensor(_inside(dtype.max, value.dtype), value.dtype))
     return cast(value, dtype, name or "saturate_cast")
+
+
+def _inside(limit: Any, dtype: DType) -> Any:
+    """Returns the number of a dtype next to a limit, towards 0 where it is not exact."""
+    if not dtype.is_floating:
+        return limit
+    found = dtype.np_dtype.type(limit)
+    if abs(float(found)) > abs(float(limit)) or (isinstance(limit, int) and int(found) > limit > 0):
+        found = np.nextafter(found, dtype.np_dtype.type(0))
+    return found
 
 
 def to_float(x: Any, name: str = "ToFloat") -> Tensor:
@@ -261,6 +277,16 @@ def to_int64(x: Any, name: str = "ToInt64") -> Tensor:
 def to_bfloat16(x: Any, name: str = "ToBFloat16") -> Tensor:
     """Returns `x` as bfloat16."""
     return cast(x, dtypes.bfloat16, name)
+
+
+def to_complex64(x: Any, name: str = "ToComplex64") -> Tensor:
+    """Returns `x` as complex64."""
+    return cast(x, dtypes.complex64, name)
+
+
+def to_complex128(x: Any, name: str = "ToComplex128") -> Tensor:
+    """Returns `x` as complex128."""
+    return cast(x, dtypes.complex128, name)
 
 
 def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:

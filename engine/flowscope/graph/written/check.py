@@ -356,5 +356,6 @@ def _check_constant(node: NodeDef, spec: Spec) -> None:
     if value is None:
         return
     dtype = dtype_of(value)
-    if dtype is not spec.dtype or not compatible(np.shape(value), spec.shape):
+    is_held = spec.dtype.is_quantized and spec.dtype.np_dtype == dtype.np_dtype
+    if (dtype is not spec.dtype and not is_held) or not compatible(np.shape(value), spec.shape):
         raise _error(InvalidArgumentError, node, f"expected a value of {spec}, got {dtype}")

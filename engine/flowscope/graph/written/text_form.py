@@ -113,8 +113,12 @@ def _attributes(node: NodeDef, exact: bool) -> list[str]:
 
 
 def is_implied(op_type: str, attribute: str, known: dict[str, Any]) -> bool:
-    """Whether the text leaves an attribute out for another says it: a constant's dtype."""
-    return op_type == "Const" and attribute == "dtype" and "value" in known
+    """Whether the text leaves an attribute out for another says it: a constant's dtype.
+
+    (That of quantised numbers is none of their array's.)
+    """
+    is_said = op_type == "Const" and attribute == "dtype" and "value" in known
+    return is_said and getattr(known.get("dtype"), "kind", "") != "q"
 
 
 @functools.cache

@@ -16,7 +16,7 @@ _TYPE = re.compile(r"[^\W\d]\w*")
 _ATTRIBUTE = re.compile(r"([^\W\d]\w*)[ \t]*=")
 _INDEX = re.compile(r":\d+", re.ASCII)
 _SEED = re.compile(r"@seed[ \t]+(-?\d+)[ \t]*", re.ASCII)
-_DTYPE = re.compile(r"[a-z]+\d*(?=\[)", re.ASCII)
+_DTYPE = re.compile(r"[a-z][a-z0-9_]*(?=\[)", re.ASCII)
 _FUNCTION = re.compile(r"function(?=[ \t]+[^ \t=])")
 _LISTS = re.compile(r"(?:captures|returns|keeps)(?=[ \t]+[^ \t=])")
 _DTYPES = {d.name: d for d in ALL}

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
-from flowscope.graph.dtypes import bfloat16, string
+from flowscope.graph.dtypes import SMALL, string
 from flowscope.graph.op import has_kernel
 from flowscope.graph.operation import where
 from flowscope.plan.program import Node, Program
 
 #: Dtypes that only the CPU's array module has.
-_CPU_ONLY = frozenset([string, bfloat16])
+_CPU_ONLY = SMALL | {string}
 
 
 def place(program: Program, devices: Sequence[DeviceSpec], soft: bool) -> Program:
