@@ -18,7 +18,8 @@ class DType:
         kind: A letter for what can be done with it. "f" floating-point, "i" signed integer,
             "u" unsigned, "c" complex, "b" bool: arithmetic or logic. "e" floats of 8 bits, "n" and
             "m" signed and unsigned integers of 2 or 4: to keep and to cast. "q" quantised: integers
-            that stand for other numbers by a scale. "s" bytes, "r" resource.
+            that stand for other numbers by a scale. "s" bytes, "r" resource, "v" variant: an immutable
+            value that is no array.
     """
 
     __slots__ = ("_dtype", "_np", "kind", "name")
@@ -342,9 +343,6 @@ _BY_PYTHON = {
     str: string,
     bytes: string,
 }
-<<<<<<< HEAD
-_BY_NUMPY = {d.np_dtype: d for d in ALL if d.kind not in "srv" and d is not bfloat16}
-=======
 _BY_NUMPY = {d.np_dtype: d for d in ALL if d.kind in "fiucb" and d not in SMALL}
 
 
