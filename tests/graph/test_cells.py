@@ -382,10 +382,13 @@ def test_building_on_its_own_earlier_result_is_an_error(graph, sess):
 
 
 def test_a_function_that_reads_a_variable_is_no_variable(graph):
+    def build(size):
+        v = fs.get_variable("v", [size])
+        fs.function(lambda x: x + v, name="f")(fs.constant(1.0))
+
     for size in (2, 3):
         with graph.cell("a") as run:
-            v = fs.get_variable("v", [size])
-            fs.function(lambda x: x + v, name="f")(fs.constant(1.0))
+            build(size)
     assert [r.name for r in run.report.restarts] == ["v"]
 
 
