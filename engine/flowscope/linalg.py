@@ -19,6 +19,15 @@ from flowscope.ops.linalg import (
     tensordot as tensordot,
     trace as trace,
 )
+from flowscope.ops.matrices import (
+    cross as cross,
+    diag as tensor_diag,
+    diag_part as tensor_diag_part,
+    matrix_band_part as band_part,
+    matrix_diag as diag,
+    matrix_diag_part as diag_part,
+    matrix_set_diag as set_diag,
+)
 from flowscope.ops.matrix_functions import (
     matrix_exponential as expm,
     matrix_logarithm as logm,

@@ -77,6 +77,25 @@ test("operations change and leave when a cell is run again, and what came of it 
   assert.deepEqual([...markedBoxes(model)], []);
 });
 
+test("an operation that takes over a name is the same box", () => {
+  const g = new GraphBuilder();
+  const x = g.op("Placeholder", "x");
+  const y = g.op("Neg", "y", { inputs: [x] });
+  const model = modelOf(g.nodes);
+  const tell = (change: Partial<GraphChange>): void =>
+    model.applyDelta({ kind: "delta", seq: 1, session: null, graph: { ...NO_CHANGE, ...change } });
+  const [newX, newY] = [{ ...g.nodes[x]!, id: 7, type: "Const" }, { ...g.nodes[y]!, id: 8, inputs: [[7, 0] as const] }];
+  tell({ added: [newX, newY], marked: [7, 8] });
+  tell({ removed: [x, y], placed: [[8, "/device:GPU:0"]], marked: [8] });
+  assert.deepEqual([...model.nodes.values()].map(({ id, type, inputs }) => [id, type, inputs]), [
+    [x, "Const", []], [y, "Neg", [[x, 0]]],
+  ]);
+  assert.equal(model.nodes.get(y)?.placed, "/device:GPU:0");
+  assert.deepEqual([...markedBoxes(model)], [`o${y}`]);
+  tell({ removed: [8] });
+  assert.deepEqual([...model.nodes.keys()], [x]);
+});
+
 test("edges are bundled between what can be seen", () => {
   const g = new GraphBuilder();
   const x = g.op("Placeholder", "x", { shape: [null, 3] });
@@ -148,6 +167,21 @@ test("a function's body is a closed scope that its calls lead to, and that leads
   assert.deepEqual([...relatedBoxes(model, "s:layer_grad", endOf)], ["s:gradients"]);
   assert.deepEqual([...relatedBoxes(model, box("layer_1"), endOf)], ["s:layer"]);
   assert.deepEqual([...relatedBoxes(model, null, endOf)], []);
+});
+
+test("what stands in a body lies there, whatever its name", () => {
+  const g = new GraphBuilder();
+  const w = g.op("VarHandle", "w");
+  const read = g.op("ReadVariable", "w/read", { inputs: [w] });
+  const x = g.op("Parameter", "f/x", { body: "f" });
+  const inside = g.op("ReadVariable", "w/read_1", { inputs: [x], body: "f" });
+  const model = modelOf(g.nodes);
+  assert.deepEqual([w, read, x, inside].map((id) => model.tree.homeOf(id).path), ["w", "w", "f", "f"]);
+  assert.equal(see(model, "f").boxes.get(`o${inside}`)?.name, "w/read_1");
+  assert.deepEqual(edgesOf(see(model)), []);
+  const moved = { ...g.nodes[inside]!, body: "" };
+  model.applyDelta({ kind: "delta", seq: 1, session: null, graph: { ...NO_CHANGE, changed: [moved] } });
+  assert.equal(model.tree.homeOf(inside).path, "w");
 });
 
 test("a result leaves through the lower wall of an open body", () => {

@@ -307,6 +307,7 @@ MODULES_ELSEWHERE = {
     "flowscope.ops.random": "test_random.py",
     "flowscope.ops.printing": "test_printing.py",
     "flowscope.ops.py_functions": "test_py_functions.py",
+    "flowscope.ops.timing": "test_arrays.py",
 }
 
 
