@@ -168,6 +168,7 @@ from flowscope.ops.patches import *
 from flowscope.ops.printing import *
 from flowscope.ops.py_functions import *
 from flowscope.ops.random import *
+from flowscope.ops.random_distributions import *
 from flowscope.ops.reductions import *
 from flowscope.ops.scatters import *
 from flowscope.ops.segments import *

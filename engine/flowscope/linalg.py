@@ -33,7 +33,7 @@ from flowscope.ops.matrix_functions import (
     matrix_logarithm as logm,
     matrix_square_root as sqrtm,
 )
-from flowscope.ops.nn import l2_normalize as l2_normalize
+from flowscope.ops.normalization import l2_normalize as l2_normalize
 from flowscope.ops.norms import norm as norm, normalize as normalize
 from flowscope.ops.selection import eye as eye
 from flowscope.ops.solving import (
