@@ -40,7 +40,12 @@ class Scope:
     @property
     def name(self) -> str:
         """The last part of the path; a function's with a sign before it."""
-        return (SIGN if self.body else "") + short_name(self.path)
+        return (SIGN if self.is_function else "") + short_name(self.path)
+
+    @property
+    def is_function(self) -> bool:
+        """Whether this is the body of a function."""
+        return self.body is not None and self.body.is_function
 
 
 def short_name(name: str) -> str:
@@ -132,7 +137,9 @@ def count_text(count: int, noun: str = "op") -> str:
 def size_text(scope: Scope) -> str:
     """Returns e.g. "4 ops", and of a function "4 ops, 2 calls"."""
     size = count_text(scope.size)
-    return f"{size}, {count_text(len(scope.body.calls), 'call')}" if scope.body else size
+    if scope.body is None or not scope.is_function:
+        return size
+    return f"{size}, {count_text(len(scope.body.calls), 'call')}"
 
 
 def text(nodes: Sequence[Node]) -> str:

@@ -20,7 +20,7 @@ export interface Box {
   /** A scope, or null for an operation. */
   readonly scope: Scope | null;
   readonly isOpen: boolean;
-  /** The function whose body this scope is, or null. */
+  /** What this scope is the body of, or null. */
   readonly body: Body | null;
   readonly children: readonly BoxId[];
 }
@@ -28,7 +28,7 @@ export interface Box {
 /** "4 ops", and of a function "4 ops, 2 calls". */
 export function sizeText({ scope, body }: Box): string {
   const size = plural(scope?.size ?? 0, "op");
-  return body ? `${size}, ${plural(body.calls.length, "call")}` : size;
+  return body?.isFunction ? `${size}, ${plural(body.calls.length, "call")}` : size;
 }
 
 export interface VisibleGraph {

@@ -1,7 +1,7 @@
 /** The marks of operations and scopes. Shapes tell kinds apart; colour never does so alone. */
 import { FONT_PX, shapeOf } from "../layout/measure.js";
 import { SPACE, type Rect } from "../layout/types.js";
-import { kindOf } from "../model/bodies.js";
+import { kindOf, runsBodies } from "../model/bodies.js";
 import type { Mark, ShapeMark, TextMark } from "./marks.js";
 import { sizeText, type Box } from "../model/visible.js";
 import type { Part, Picture } from "./scene.js";
@@ -87,8 +87,8 @@ export function openScopeFrame({ box, rect }: Part, picture: Picture, theme: The
 function edgeOf(box: Box, picture: Picture, theme: Theme): Pick<ShapeMark, "stroke" | "width"> {
   if (picture.selection === box.id) return { stroke: theme.accent, width: 2.5 };
   if (picture.related.has(box.id)) return { stroke: theme.accent, width: 2 };
-  const isOfFunction = box.body !== null || Boolean(box.node?.calls);
-  return { stroke: isOfFunction ? theme.body : theme.border, width: box.body ? 1.5 : 1 };
+  const isOfBody = box.body !== null || (box.node !== null && runsBodies(box.node));
+  return { stroke: isOfBody ? theme.body : theme.border, width: box.body ? 1.5 : 1 };
 }
 
 /** Drawn after the lines, so that lines pass under the name. */
