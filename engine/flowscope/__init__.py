@@ -24,9 +24,10 @@ from flowscope import (
     metrics as metrics,
     nest as nest,
     nn as nn,
+    quantization as quantization,
     random as random,
-    sparse as sparse,
     signal as signal,
+    sparse as sparse,
     strings as strings,
     test as test,
     train as train,
@@ -167,6 +168,7 @@ from flowscope.ops.partitioned import *
 from flowscope.ops.patches import *
 from flowscope.ops.printing import *
 from flowscope.ops.py_functions import *
+from flowscope.ops.quantization import *
 from flowscope.ops.random import *
 from flowscope.ops.random_distributions import *
 from flowscope.ops.reductions import *
