@@ -43,7 +43,7 @@ class Cast(Op):
     dtype: DType
 
     def infer(self, x: Spec) -> Spec:
-        if x.dtype.kind not in "fiucb" or self.dtype.kind not in "fiucb":
+        if x.dtype.kind not in _NUMBERS or self.dtype.kind not in _NUMBERS:
             raise DTypeError(f"expected numbers or bools to cast to {self.dtype}, got {x.dtype}")
         if x.constant is not None and x.constant.size <= 16 and _is_integer(x.dtype, self.dtype):
             return Spec(self.dtype, x.shape, self.kernel(np, x.constant))
@@ -61,7 +61,18 @@ class Cast(Op):
             return _numpy_type(self.dtype).type(x)  # quicker on scalars, to the same bits
         if x.dtype.kind == "c" and self.dtype.kind != "c":
             x = (x != 0) if self.dtype.kind == "b" else x.real
+        if self.dtype.kind in "nm":
+            return _wrapped(xp, x, self.dtype)
         return x.astype(_numpy_type(self.dtype))
+
+
+#: Kinds of dtypes that can be cast.
+_NUMBERS = frozenset("fiucbenm")
+
+
+def _wrapped(xp: ArrayModule, x: Array, dtype: DType) -> Array:
+    """Returns x as integers of 2 or 4 bits: of larger ones the lowest bits stay, as for others."""
+    return x.astype(xp.int32).astype(xp.int8).astype(_numpy_type(dtype))
 
 
 def _is_integer(*types: DType) -> bool:
@@ -180,7 +191,7 @@ class Bitcast(Op):
 
     def infer(self, x: Spec) -> Spec:
         for d in (x.dtype, self.dtype):
-            if d.kind not in "fiuc":
+            if d.kind not in "fiuceq":
                 raise DTypeError(f"expected numeric dtypes, got {d}")
         if x.shape is None:
             return Spec(self.dtype, None)
