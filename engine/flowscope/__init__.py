@@ -13,7 +13,9 @@ Names, arguments and semantics are TensorFlow 1's wherever the concept exists th
 from flowscope import (
     bitwise as bitwise,
     debugging as debugging,
+    dtypes as dtypes,
     errors as errors,
+    experimental as experimental,
     graph_util as graph_util,
     io as io,
     linalg as linalg,
@@ -22,7 +24,9 @@ from flowscope import (
     metrics as metrics,
     nest as nest,
     nn as nn,
+    quantization as quantization,
     random as random,
+    signal as signal,
     sparse as sparse,
     strings as strings,
     test as test,
@@ -61,27 +65,56 @@ from flowscope.graph.default import (
 )
 from flowscope.graph.devices import DeviceSpec as DeviceSpec
 from flowscope.graph.dtypes import (
+    QUANTIZED_DTYPES as QUANTIZED_DTYPES,
     DType as DType,
     as_dtype as as_dtype,
     bfloat16 as bfloat16,
+    bfloat16_ref as bfloat16_ref,
     bool_ as bool,
+    bool_ref as bool_ref,
     complex64 as complex64,
+    complex64_ref as complex64_ref,
     complex128 as complex128,
+    complex128_ref as complex128_ref,
     double as double,
+    double_ref as double_ref,
     float16 as float16,
+    float16_ref as float16_ref,
     float32 as float32,
+    float32_ref as float32_ref,
     float64 as float64,
+    float64_ref as float64_ref,
     half as half,
+    half_ref as half_ref,
     int8 as int8,
+    int8_ref as int8_ref,
     int16 as int16,
+    int16_ref as int16_ref,
     int32 as int32,
+    int32_ref as int32_ref,
     int64 as int64,
+    int64_ref as int64_ref,
+    qint8 as qint8,
+    qint8_ref as qint8_ref,
+    qint16 as qint16,
+    qint16_ref as qint16_ref,
+    qint32 as qint32,
+    qint32_ref as qint32_ref,
+    quint8 as quint8,
+    quint8_ref as quint8_ref,
+    quint16 as quint16,
+    quint16_ref as quint16_ref,
     resource as resource,
     string as string,
+    string_ref as string_ref,
     uint8 as uint8,
+    uint8_ref as uint8_ref,
     uint16 as uint16,
+    uint16_ref as uint16_ref,
     uint32 as uint32,
+    uint32_ref as uint32_ref,
     uint64 as uint64,
+    uint64_ref as uint64_ref,
     variant as variant,
 )
 from flowscope.graph.graph import Graph as Graph
@@ -122,6 +155,7 @@ from flowscope.ops.einsum import *
 from flowscope.ops.elementwise import *
 from flowscope.ops.factors import *
 from flowscope.ops.flow import *
+from flowscope.ops.fourier import *
 from flowscope.ops.initializers import *
 from flowscope.ops.linalg import *
 from flowscope.ops.logical import *
@@ -134,7 +168,9 @@ from flowscope.ops.partitioned import *
 from flowscope.ops.patches import *
 from flowscope.ops.printing import *
 from flowscope.ops.py_functions import *
+from flowscope.ops.quantization import *
 from flowscope.ops.random import *
+from flowscope.ops.random_distributions import *
 from flowscope.ops.reductions import *
 from flowscope.ops.scatters import *
 from flowscope.ops.segments import *
@@ -150,6 +186,7 @@ from flowscope.ops.string_parts import *
 from flowscope.ops.strings import *
 from flowscope.ops.template import *
 from flowscope.ops.tensor_scatters import *
+from flowscope.ops.timing import *
 from flowscope.ops.uniques import *
 from flowscope.ops.variable_scope import *
 from flowscope.ops.variables import *

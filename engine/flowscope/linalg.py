@@ -19,12 +19,21 @@ from flowscope.ops.linalg import (
     tensordot as tensordot,
     trace as trace,
 )
+from flowscope.ops.matrices import (
+    cross as cross,
+    diag as tensor_diag,
+    diag_part as tensor_diag_part,
+    matrix_band_part as band_part,
+    matrix_diag as diag,
+    matrix_diag_part as diag_part,
+    matrix_set_diag as set_diag,
+)
 from flowscope.ops.matrix_functions import (
     matrix_exponential as expm,
     matrix_logarithm as logm,
     matrix_square_root as sqrtm,
 )
-from flowscope.ops.nn import l2_normalize as l2_normalize
+from flowscope.ops.normalization import l2_normalize as l2_normalize
 from flowscope.ops.norms import norm as norm, normalize as normalize
 from flowscope.ops.selection import eye as eye
 from flowscope.ops.solving import (

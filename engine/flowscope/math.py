@@ -12,10 +12,10 @@ from flowscope.ops.linalg import *
 from flowscope.ops.logical import *
 from flowscope.ops.nn import (
     in_top_k as in_top_k,
-    l2_normalize as l2_normalize,
     top_k as top_k,
     zero_fraction as zero_fraction,
 )
+from flowscope.ops.normalization import l2_normalize as l2_normalize
 from flowscope.ops.reductions import *
 from flowscope.ops.segments import *
 from flowscope.ops.shaping import invert_permutation as invert_permutation

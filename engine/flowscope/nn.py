@@ -4,12 +4,14 @@ from flowscope.ops import (
     convolution as _convolution,
     embedding as _embedding,
     nn as _nn,
+    normalization as _normalization,
     pooling as _pooling,
     sparse_embedding as _sparse_embedding,
 )
 from flowscope.ops.convolution import *
 from flowscope.ops.embedding import *
 from flowscope.ops.nn import *
+from flowscope.ops.normalization import *
 from flowscope.ops.pooling import *
 from flowscope.ops.sparse_embedding import *
 
@@ -17,5 +19,6 @@ __all__ = []
 __all__ += _convolution.__all__
 __all__ += _embedding.__all__
 __all__ += _nn.__all__
+__all__ += _normalization.__all__
 __all__ += _pooling.__all__
 __all__ += _sparse_embedding.__all__

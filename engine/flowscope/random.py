@@ -1,10 +1,26 @@
 """Random functions, under TensorFlow's names."""
 
 from flowscope.ops.random import (
+    get_seed as get_seed,
+    multinomial as multinomial,
     random_normal as normal,
     random_shuffle as shuffle,
     random_uniform as uniform,
-    truncated_normal,
+    set_random_seed as set_random_seed,
+    truncated_normal as truncated_normal,
 )
-
-__all__ = ["normal", "shuffle", "truncated_normal", "uniform"]
+from flowscope.ops.random_distributions import (
+    categorical as categorical,
+    random_gamma as gamma,
+    random_poisson as poisson,
+)
+from flowscope.ops.random_stateless import (
+    stateless_binomial as stateless_binomial,
+    stateless_categorical as stateless_categorical,
+    stateless_gamma as stateless_gamma,
+    stateless_multinomial as stateless_multinomial,
+    stateless_normal as stateless_normal,
+    stateless_poisson as stateless_poisson,
+    stateless_truncated_normal as stateless_truncated_normal,
+    stateless_uniform as stateless_uniform,
+)

@@ -13,6 +13,7 @@ export interface OpOptions {
   readonly body?: string;
   readonly result?: boolean;
   readonly calls?: string;
+  readonly runs?: readonly string[];
 }
 
 const SUMMARIES: Readonly<Record<string, string>> = {
@@ -40,6 +41,7 @@ export class GraphBuilder {
       summary: options.summary ?? SUMMARIES[type] ?? "",
       origin: { file: null, cell: 3, line: 1 + (id % 9), text: `${name.split("/").pop() ?? ""} = fs.${type.toLowerCase()}(...)` },
       stale: null, body: options.body ?? "", is_result: options.result ?? false, calls: options.calls ?? "",
+      runs: options.runs ?? [],
     });
     return id;
   }

@@ -1,5 +1,5 @@
 /** The development page: a kernel that is played, and the widget on it. ?graph=mlp&theme=dark */
-import { render } from "../src/index.js";
+import widget from "../src/index.js";
 import type { FromKernel, FromView, SessionState } from "../src/wire/messages.js";
 import { snapshotOf } from "./builder.js";
 import { chain, deep, flat, functions, mlp, star } from "./graphs.js";
@@ -45,7 +45,7 @@ const model = {
 const startedAt = performance.now();
 const host = document.getElementById("host");
 if (!host) throw new Error("the page has no host");
-const dispose = render({ model, el: host });
+const dispose = widget.render({ model, el: host });
 Object.assign(globalThis, { dispose, tell, listeners, startedAt });
 if (query.has("live")) {
   setInterval(() => {

@@ -16,7 +16,7 @@ export interface RenderContext {
   readonly signal?: AbortSignal;
 }
 
-export function render({ model, el, signal }: RenderContext): () => void {
+function render({ model, el, signal }: RenderContext): () => void {
   const life = new AbortController();
   const channel = new Channel(Math.floor(Math.random() * 2 ** 40));
   const now = (): number => performance.now();

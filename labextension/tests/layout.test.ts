@@ -1,7 +1,7 @@
 /** The layout: nothing overlaps, little moves, much is bearable. */
 import assert from "node:assert/strict";
 import test from "node:test";
-import { snapshotOf } from "../dev/builder.js";
+import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 import { chain, flat, mlp, star } from "../dev/graphs.js";
 import { isotonic } from "../src/layout/coordinates.js";
 import { layoutJob, roughMeasure } from "../src/layout/measure.js";
@@ -83,6 +83,28 @@ function touchesWall({ x, y, w, h }: Rect, px: number, py: number): boolean {
   const isOnWall = Math.abs(py - y) < 1 || Math.abs(py - y - h) < 1;
   return isOnWall && px >= x - 1 && px <= x + w + 1;
 }
+
+test("what no data joins to the main flow stands beside it, each part by itself", () => {
+  const g = new GraphBuilder();
+  const chain = (name: string, size: number): void => {
+    let last = g.op("Placeholder", `${name}0`);
+    for (let k = 1; k < size; k++) last = g.op("Neg", `${name}${k}`, { inputs: [last] });
+  };
+  chain("small", 2);
+  chain("main", 6);
+  chain("other", 3);
+  g.op("NoOp", "init");
+  const laid = lay(g.nodes, "all");
+  assertApart(laid);
+  const rects = (from: number, to: number): Rect[] => g.nodes.slice(from, to).map(({ id }) => rectOf(laid, `o${id}`));
+  const right = Math.max(...rects(2, 8).map(({ x, w }) => x + w));
+  const beside = [...rects(0, 2), ...rects(8, 12)];
+  assert.ok(beside.every(({ x }) => x > right));
+  const [small, other] = [rects(0, 2), rects(8, 11)];
+  const under = (above: Rect[], below: Rect[]): boolean => above.every((a) => below.every((b) => a.y + a.h < b.y));
+  assert.ok(under(small, other) || under(other, small));
+  assert.equal(laid.positions.routes.size, 1 + 5 + 2);
+});
 
 test("the lines meet at the ports of a wall", () => {
   const { positions } = lay(mlp(), "all");

@@ -77,6 +77,25 @@ test("operations change and leave when a cell is run again, and what came of it 
   assert.deepEqual([...markedBoxes(model)], []);
 });
 
+test("an operation that takes over a name is the same box", () => {
+  const g = new GraphBuilder();
+  const x = g.op("Placeholder", "x");
+  const y = g.op("Neg", "y", { inputs: [x] });
+  const model = modelOf(g.nodes);
+  const tell = (change: Partial<GraphChange>): void =>
+    model.applyDelta({ kind: "delta", seq: 1, session: null, graph: { ...NO_CHANGE, ...change } });
+  const [newX, newY] = [{ ...g.nodes[x]!, id: 7, type: "Const" }, { ...g.nodes[y]!, id: 8, inputs: [[7, 0] as const] }];
+  tell({ added: [newX, newY], marked: [7, 8] });
+  tell({ removed: [x, y], placed: [[8, "/device:GPU:0"]], marked: [8] });
+  assert.deepEqual([...model.nodes.values()].map(({ id, type, inputs }) => [id, type, inputs]), [
+    [x, "Const", []], [y, "Neg", [[x, 0]]],
+  ]);
+  assert.equal(model.nodes.get(y)?.placed, "/device:GPU:0");
+  assert.deepEqual([...markedBoxes(model)], [`o${y}`]);
+  tell({ removed: [8] });
+  assert.deepEqual([...model.nodes.keys()], [x]);
+});
+
 test("edges are bundled between what can be seen", () => {
   const g = new GraphBuilder();
   const x = g.op("Placeholder", "x", { shape: [null, 3] });
@@ -150,12 +169,43 @@ test("a function's body is a closed scope that its calls lead to, and that leads
   assert.deepEqual([...relatedBoxes(model, null, endOf)], []);
 });
 
+test("what stands in a body lies there, whatever its name", () => {
+  const g = new GraphBuilder();
+  const w = g.op("VarHandle", "w");
+  const read = g.op("ReadVariable", "w/read", { inputs: [w] });
+  const x = g.op("Parameter", "f/x", { body: "f" });
+  const inside = g.op("ReadVariable", "w/read_1", { inputs: [x], body: "f" });
+  const model = modelOf(g.nodes);
+  assert.deepEqual([w, read, x, inside].map((id) => model.tree.homeOf(id).path), ["w", "w", "f", "f"]);
+  assert.equal(see(model, "f").boxes.get(`o${inside}`)?.name, "w/read_1");
+  assert.deepEqual(edgesOf(see(model)), []);
+  const moved = { ...g.nodes[inside]!, body: "" };
+  model.applyDelta({ kind: "delta", seq: 1, session: null, graph: { ...NO_CHANGE, changed: [moved] } });
+  assert.equal(model.tree.homeOf(inside).path, "w");
+});
+
 test("a result leaves through the lower wall of an open body", () => {
   const model = modelOf(functions());
   const walls = (...open: string[]): string[] => linksOf(see(model, ...open))
     .filter((link) => link.to === null).map((link) => `${link.scope} ${link.from} ${link.label}`);
   assert.deepEqual(walls("layer"), [`s:layer o${model.tree.idOf("layer/Relu") ?? -1} float32[?,4]`]);
   assert.deepEqual(walls(), []);
+});
+
+test("a loop runs bodies of its own", () => {
+  const g = new GraphBuilder();
+  const i = g.op("Placeholder", "i");
+  g.op("Less", "loop/cond/Less", { inputs: [g.op("Parameter", "loop/cond/i", { body: "loop/cond" })], body: "loop/cond", result: true });
+  g.op("Add", "loop/body/add", { inputs: [g.op("Parameter", "loop/body/i", { body: "loop/body" })], body: "loop/body", result: true });
+  const loop = g.op("Loop", "loop/Loop", { inputs: [i], runs: ["loop/cond", "loop/body"] });
+  const model = modelOf(g.nodes);
+  const { boxes } = see(model, "loop");
+  assert.deepEqual(boxes.get("s:loop")?.children.map((id) => boxes.get(id)?.name), ["cond", "body", "Loop"]);
+  assert.equal(calledBox(model, `o${loop}`), "s:loop/cond");
+  assert.deepEqual([...relatedBoxes(model, `o${loop}`, (op) => `o${op}`)], ["s:loop/cond", "s:loop/body"]);
+  const facts = factsOf(model, "s:loop/body");
+  assert.deepEqual([facts?.kind, facts?.sections[0]?.title, facts?.sections[0]?.facts[0]?.leadsTo], ["body", "Run by", `o${loop}`]);
+  assert.deepEqual(factsOf(model, `o${loop}`)?.sections[0]?.facts.map((f) => f.value), ["cond", "body"]);
 });
 
 test("gradients of functions stay closed in the first picture", () => {
@@ -180,9 +230,9 @@ test("the inspector's facts of a body, of a call and of a result", () => {
 });
 
 test("a saved snapshot of before there were functions is still read", () => {
-  const { body, is_result, calls, stale, ...old } = mlp()[0]!;
+  const { body, is_result, calls, runs, stale, ...old } = mlp()[0]!;
   const { snapshot } = readSavedView({ snapshot: { ...snapshotOf([]), graph: { version: 1, added: [old] } } });
-  assert.deepEqual(snapshot?.graph.added, [{ ...old, body, is_result, calls, stale }]);
+  assert.deepEqual(snapshot?.graph.added, [{ ...old, body, is_result, calls, runs, stale }]);
   assert.deepEqual(snapshot?.graph.marked, []);
 });
 

@@ -6,7 +6,7 @@ import { functions, mlp, star } from "../dev/graphs.js";
 import { layoutJob, roughMeasure } from "../src/layout/measure.js";
 import { LayoutMemory, layoutTree } from "../src/layout/tree.js";
 import { GraphModel } from "../src/model/graph.js";
-import { markedBoxes } from "../src/model/marked.js";
+import { markedBoxes, staleBoxes } from "../src/model/marked.js";
 import { families } from "../src/model/structure.js";
 import { relatedBoxes } from "../src/model/bodies.js";
 import { endFinder, visibleGraph } from "../src/model/visible.js";
@@ -30,7 +30,7 @@ function svg(
   const related = relatedBoxes(model, selection, endFinder(model, isOpen));
   const { root, links } = layoutJob(graph, roughMeasure);
   const devices = new Map([["/device:CPU:0", 0], ["/device:GPU:0", 1]]);
-  const picture = { graph, links, families: families(model), devices, selection, related, marked: markedBoxes(model) };
+  const picture = { graph, links, families: families(model), devices, selection, related, marked: markedBoxes(model), stale: staleBoxes(model) };
   return toSvg(scene(picture, layoutTree(root, new LayoutMemory()), null, theme));
 }
 
@@ -45,16 +45,18 @@ test("a function, its calls and its gradient, the body selected", () => {
   matchSnapshot("function", "svg", svg(functions(), ["layer", "gradients"], "s:layer"));
 });
 
-test("what a cell's re-run has changed has a dot, and so has the scope around it; stale operations say so", () => {
+test("what a cell's re-run has changed has a dot, what is stale a ring, and so have the scopes around", () => {
   const g = new GraphBuilder();
   const x = g.op("Placeholder", "x");
   const y = g.op("Neg", "s/y", { inputs: [x] });
   g.op("Exp", "z", { inputs: [y] });
   const nodes = g.nodes.map((node) => (node.name === "z" ? { ...node, stale: "re-run cell 3" } : node));
   const dots = (text: string): number => text.split(LIGHT.mark).length - 1;
-  assert.equal(dots(svg(nodes, [])), 0);
-  assert.equal(dots(svg(nodes, [], null, LIGHT, [x, y])), 2);
-  assert.equal(dots(svg(nodes, ["s"], null, LIGHT, [x, y])), 2);
+  assert.equal(dots(svg(nodes, [])), 1, "a ring at z");
+  assert.equal(dots(svg(nodes, [], null, LIGHT, [x, y])), 3);
+  assert.equal(dots(svg(nodes, ["s"], null, LIGHT, [x, y])), 3);
+  const inside = g.nodes.map((node) => (node.name === "s/y" ? { ...node, stale: "re-run cell 3" } : node));
+  assert.equal(dots(svg(inside, [], null, LIGHT, [y])), 2, "both at s");
   assert.ok(svg(nodes, []).includes("stale: Exp"));
 });
 

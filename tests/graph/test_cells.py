@@ -9,7 +9,7 @@ import pytest
 from cells import model, names, training
 
 import flowscope as fs
-from flowscope.graph.cells import CellReport, notebook
+from flowscope.graph.cells import CellReport, Restart, notebook
 
 ROW = np.array([[1.0, 2.0, 3.0]], np.float32)
 
@@ -381,6 +381,17 @@ def test_building_on_its_own_earlier_result_is_an_error(graph, sess):
     assert sess.run(h) == 2.0
 
 
+def test_a_function_that_reads_a_variable_is_no_variable(graph):
+    def build(size):
+        v = fs.get_variable("v", [size])
+        fs.function(lambda x: x + v, name="f")(fs.constant(1.0))
+
+    for size in (2, 3):
+        with graph.cell("a") as run:
+            build(size)
+    assert [r.name for r in run.report.restarts] == ["v"]
+
+
 def test_functions_are_made_again_with_their_cell(graph, sess):
     def define(k):
         @fs.function
@@ -539,4 +550,11 @@ def test_a_report_says_what_happened():
     assert str(report) == (
         "cell 3 again: 12 operations kept, 2 new, 1 removed; "
         "stale: cells 5, 7 and code outside cells"
+    )
+    restarts = (Restart("v", "int32[1]", "int32[2]"), Restart("w", "int32[3]", "int32[4]"))
+    assert str(CellReport("3", 12, 1, restarts=restarts, stale=("5",))) == (
+        "cell 3 again: 12 operations kept, 1 changed\n"
+        "  variable v re-initialised (int32[1] -> int32[2])\n"
+        "  variable w re-initialised (int32[3] -> int32[4])\n"
+        "  stale: cell 5"
     )

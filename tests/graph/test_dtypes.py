@@ -10,7 +10,7 @@ import flowscope as fs
 from flowscope.errors import DTypeError
 from flowscope.graph import dtypes
 
-PLAIN = [d for d in dtypes.ALL if d.kind not in "sr"]
+PLAIN = [d for d in dtypes.ALL if d.kind not in "srv"]
 CAST = [d for d in PLAIN if not d.is_quantized]
 TINY = [d for d in dtypes.SMALL if d is not fs.bfloat16]
 

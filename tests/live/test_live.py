@@ -77,6 +77,18 @@ def test_functions_are_told_by_their_bodies_calls_and_results(feed, graph):
     assert any(body == "layer_grad" and is_result for body, is_result, _ in told.values())
 
 
+def test_loops_and_branches_are_told_by_their_bodies(feed):
+    x = fs.placeholder(fs.float32, [], name="x")
+    fs.while_loop(lambda x: x < 1.0, lambda x: x + 1.0, [x], name="loop")
+    fs.cond(x < 1.0, lambda: x + 1.0, lambda: x, name="branch")
+    nodes = {n.name: n for n in feed.tick(1.0).graph.added}
+    (loop,) = [n for n in nodes.values() if n.type == "Loop"]
+    (branch,) = [n for n in nodes.values() if n.type == "Cond"]
+    assert set(loop.runs) == {"loop/cond", "loop/body"} and loop.calls == ""
+    assert set(branch.runs) == {"branch/then", "branch/else"}
+    assert nodes["loop/body/add"].body == "loop/body" and nodes["loop/body/add"].is_result
+
+
 def test_messages_are_json(feed):
     v = fs.Variable([1.0])
     with fs.Session() as sess:

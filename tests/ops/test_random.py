@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from op_oracle import evaluate
+from scipy import special
 
 import flowscope as fs
 from flowscope.graph.op import all_ops
@@ -78,6 +79,69 @@ def test_multinomial() -> None:
     assert not x[1].any()
 
 
+def test_categorical() -> None:
+    x = draw(lambda: fs.random.categorical(np.log([[0.2, 0.8]]), N, "int32"))
+    assert x.shape == (1, N)
+    assert x.dtype == np.int32
+    assert abs(x.mean() - 0.8) < 4 * 0.4 / np.sqrt(N)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_gamma(dtype: str) -> None:
+    x = draw(lambda: fs.random_gamma([N // 2], [3.0, 0.5], [[2.0]], dtype)).astype("f8")
+    assert x.shape == (N // 2, 1, 2)
+    assert (x > 0).all()
+    assert abs(x[:, 0, 0].mean() - 1.5) < 4 * np.sqrt(3 / 4 / (N // 2))
+    assert abs(x[:, 0, 1].var() - 0.125) < 0.05
+
+
+def test_gamma_gradients_follow_the_quantiles() -> None:
+    """The same quantile of a neighbouring distribution lies where the gradient says."""
+
+    def make() -> Any:
+        a, b = fs.constant([0.3, 2.0, 20.0], "float64"), fs.constant(2.0, "float64")
+        y = fs.random_gamma([4], a, b, "float64")
+        (ga,) = fs.gradients(y[0], a)
+        (gb,) = fs.gradients(y, b)
+        total = fs.reduce_sum(y)
+        return fs.concat([y[0], ga, [gb, total]], 0)
+
+    found = draw(make)
+    y, slope, gb, total = found[:3] * 2, found[3:6] * 2, found[6], found[7]
+    a = np.array([0.3, 2.0, 20.0])
+    moved = special.gammaincinv(a + 1e-6, special.gammainc(a, y))
+    np.testing.assert_allclose(slope, (moved - y) / 1e-6, rtol=1e-4)
+    np.testing.assert_allclose(gb, -total / 2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_poisson(dtype: str) -> None:
+    x = draw(lambda: fs.random_poisson([4.0, 0.0], [N], dtype))
+    assert x.shape == (N, 2)
+    assert x.dtype == dtype
+    assert not x[:, 1].any()
+    assert abs(x[:, 0].mean() - 4) < 4 * 2 / np.sqrt(N)
+    assert draw(lambda: fs.random.poisson(3.0, [2, 2])).shape == (2, 2)
+
+
+def test_crop() -> None:
+    x = np.arange(60).reshape(6, 10)
+    places = set()
+    with fs.Graph().as_default() as g, fs.Session(graph=g) as session:
+        y = fs.random_crop(x, [2, 10], seed=3)
+        assert y.shape.as_list() == [2, 10]
+        for _ in range(40):
+            got = session.run(y)
+            places.add(got[0, 0])
+            np.testing.assert_array_equal(got, x[got[0, 0] // 10 :][:2])
+        assert places == {0, 10, 20, 30, 40}
+        with pytest.raises(ValueError, match="a block that fits"):
+            fs.random_crop(x, [7, 1])
+        sizes = fs.placeholder(fs.int32, [2])
+        with pytest.raises(ValueError, match="a block that fits"):
+            session.run(fs.random_crop(x, sizes), {sizes: [1, 11]})
+
+
 def test_dropout() -> None:
     x = draw(lambda: fs.nn.dropout(fs.ones(SHAPE), 0.25))
     assert set(x.reshape(-1).tolist()) == {0.0, 4.0}
@@ -136,13 +200,25 @@ def test_errors() -> None:
         fs.nn.dropout([1.0], 2.0)
     with fs.Session() as session, pytest.raises(ValueError, match="above minval, got 1 and 2"):
         session.run(fs.random_uniform([2], 2, 1, "int32"))
+    with fs.Session() as session, pytest.raises(ValueError, match="parameters above 0, got -1"):
+        session.run(fs.random_gamma([2], -1.0))
+    with fs.Session() as session, pytest.raises(ValueError, match="rates from 0 on, got -1"):
+        session.run(fs.random_poisson(-1.0, [2]))
+    with pytest.raises(TypeError, match="real numbers, got bool"):
+        fs.random_poisson(1.0, [2], "bool")
+    with pytest.raises(ValueError, match="number of samples known"):
+        fs.random.categorical([[1.0]], fs.placeholder(fs.int32, []))
 
 
 def test_every_random_op_is_here() -> None:
-    ours = {n for n, c in all_ops().items() if c.__module__ == "flowscope.ops.random"}
+    modules = ("flowscope.ops.random", "flowscope.ops.random_distributions")
+    ours = {n for n, c in all_ops().items() if c.__module__ in modules}
     assert ours == {
         "Multinomial",
+        "RandomGamma",
+        "RandomGammaGrad",
         "RandomNormal",
+        "RandomPoisson",
         "RandomShuffle",
         "RandomUniform",
         "RandomUniformInt",

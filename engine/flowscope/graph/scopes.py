@@ -20,6 +20,7 @@ __all__ = [
     "get_collection",
     "get_collection_ref",
     "get_seed",
+    "init_scope",
     "is_tensor",
     "name_scope",
     "op_scope",
@@ -42,6 +43,17 @@ def name_scope(
     del values
     with get_default_graph().name_scope(default_name if name is None else name) as scope:
         yield scope
+
+
+@contextmanager
+def init_scope() -> Iterator[None]:
+    """Adds the operations of the block to the graph itself, even inside a function that is traced.
+
+    Control dependencies from outside do not count in it; the name scope stays.
+    """
+    graph = get_default_graph()
+    with graph.enter_block(graph.root):
+        yield
 
 
 def op_scope(

@@ -1,7 +1,7 @@
-"""Bodies: which operations stand in a function's block, and which call it.
+"""Bodies: which operations stand in a function's, a branch's or a loop's block, and which run it.
 
-A body is a scope of its name, and closed: no edge leads into it or out of it. What joins it to the
-graph are the operations that call it, so views name both alike, with a sign before the name.
+A body is a scope of its name, and closed: no edge leads into it or out of it. What joins a function
+to the graph are the operations that call it, so views name both alike, with a sign before the name.
 """
 
 from __future__ import annotations
@@ -20,14 +20,19 @@ _OF_GRADIENT = re.compile(r"(.+)_grad(_\d+)?")
 
 @dataclass(eq=False)
 class Body:
-    """What belongs to a function."""
+    """What belongs to a body."""
 
     name: str
     #: Operations that stand for its inputs.
     parameters: list[Node] = field(default_factory=list)
     results: list[Node] = field(default_factory=list)
-    #: Operations anywhere that call it.
+    #: Operations anywhere that call it, or run it as a branch or in a loop.
     calls: list[Node] = field(default_factory=list)
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it is a function's, which any operation may call: not a branch's or a loop's."""
+        return not any(node.runs for node in self.calls)
 
 
 def bodies_of(nodes: Iterable[Node]) -> dict[str, Body]:
@@ -43,8 +48,9 @@ def bodies_of(nodes: Iterable[Node]) -> dict[str, Body]:
         if node.is_result:
             body.results.append(node)
     for node in nodes:
-        if node.calls in found:
-            found[node.calls].calls.append(node)
+        for name in (node.calls, *node.runs):
+            if name in found:
+                found[name].calls.append(node)
     return found
 
 

@@ -64,12 +64,15 @@ class Node:
     origin: Origin | None
     #: Why it cannot be used since a cell was run again, and what to do; None if it can.
     stale: str | None = None
-    #: The body that it stands in: a function's name, which is also the body's scope; "" for none.
+    #: The body that it stands in: a function's, a branch's or a loop's, by its name, which is also
+    #: the body's scope; "" for none.
     body: str = ""
     #: Whether an output of it is a result of that body.
     is_result: bool = False
     #: The function that it calls, "" for none.
     calls: str = ""
+    #: The bodies of its own that it runs, by name: a branching operation's, a loop's.
+    runs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

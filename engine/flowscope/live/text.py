@@ -40,7 +40,12 @@ class Scope:
     @property
     def name(self) -> str:
         """The last part of the path; a function's with a sign before it."""
-        return (SIGN if self.body else "") + short_name(self.path)
+        return (SIGN if self.is_function else "") + short_name(self.path)
+
+    @property
+    def is_function(self) -> bool:
+        """Whether this is the body of a function."""
+        return self.body is not None and self.body.is_function
 
 
 def short_name(name: str) -> str:
@@ -51,7 +56,8 @@ def short_name(name: str) -> str:
 def scope_tree(nodes: Iterable[Node]) -> tuple[Scope, dict[int, Scope]]:
     """Returns the root of the scopes, and each operation's scope by the operation's id.
 
-    "a/b/c" lies in "a/b", which lies in "a"; an operation with a scope's name lies in that scope.
+    "a/b/c" lies in "a/b", which lies in "a"; an operation with a scope's name lies in that scope,
+    and what stands in a function's body lies in that, whatever its name.
     """
     nodes = tuple(nodes)
     paths = _scope_paths(nodes)
@@ -59,6 +65,8 @@ def scope_tree(nodes: Iterable[Node]) -> tuple[Scope, dict[int, Scope]]:
     scopes, homes = {"": root}, {}
     for node in nodes:
         path = node.name if node.name in paths else _parent(node.name)
+        if _leaves_body(node):
+            path = node.body
         scope = homes[node.id] = scopes.get(path) or _make_scope(path, scopes)
         scope.children.append(node)
         if path and path == node.name:
@@ -81,6 +89,15 @@ def _note_bodies(nodes: Sequence[Node], scopes: Mapping[str, Scope]) -> None:
 
 def _parent(name: str) -> str:
     return name[: max(name.rfind("/"), 0)]
+
+
+def _leaves_body(node: Node) -> bool:
+    return bool(node.body) and not node.name.startswith(node.body + "/")
+
+
+def title_of(node: Node) -> str:
+    """Returns what an operation is called where it stands."""
+    return node.name if _leaves_body(node) else short_name(node.name)
 
 
 def _scope_paths(nodes: Iterable[Node]) -> set[str]:
@@ -120,7 +137,9 @@ def count_text(count: int, noun: str = "op") -> str:
 def size_text(scope: Scope) -> str:
     """Returns e.g. "4 ops", and of a function "4 ops, 2 calls"."""
     size = count_text(scope.size)
-    return f"{size}, {count_text(len(scope.body.calls), 'call')}" if scope.body else size
+    if scope.body is None or not scope.is_function:
+        return size
+    return f"{size}, {count_text(len(scope.body.calls), 'call')}"
 
 
 def text(nodes: Sequence[Node]) -> str:
@@ -235,7 +254,8 @@ def _line(row: _Row, by_id: Mapping[int, Node]) -> str:
 
 def _short(child: Scope | Node) -> str:
     """The last part of a name, on one line."""
-    return " ".join(short_name(child.path if isinstance(child, Scope) else child.name).split())
+    name = short_name(child.path) if isinstance(child, Scope) else title_of(child)
+    return " ".join(name.split())
 
 
 def _sources(node: Node, by_id: Mapping[int, Node]) -> str:

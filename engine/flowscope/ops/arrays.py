@@ -9,11 +9,12 @@ import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
-from flowscope.graph.constant import constant, convert_to_tensor, get_static_value
+from flowscope.graph.constant import constant, convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import as_dims, is_known, size_of, text
+from flowscope.graph.shapes import as_dims, compatible, is_known, merge_dims, size_of, text
+from flowscope.ops.axes import positive_axis
 from flowscope.ops.broadcasting import (
     as_shape,
     as_sizes,
@@ -33,6 +34,7 @@ from flowscope.ops.selection import (
     select,
     sequence_mask,
     where,
+    where_v2,
 )
 from flowscope.ops.shaping import expand_dims, invert_permutation, reshape, squeeze, transpose
 from flowscope.ops.slicing import newaxis, reverse, reverse_v2, slice, strided_slice
@@ -78,6 +80,7 @@ __all__ = [
     "transpose",
     "unstack",
     "where",
+    "where_v2",
     "zeros",
     "zeros_like",
 ]
@@ -238,28 +241,55 @@ class Range(Op):
 
 @dataclass(frozen=True)
 class LinSpace(Op):
-    """`num` numbers at equal distances from start to stop, both included.
+    """Numbers at equal distances from start to stop, both included, along a new axis.
 
-    Shapes: [], [] -> [num]
+    Shapes: start s, stop s, num [] -> s with num at the axis
     """
 
-    num: int
-    is_differentiable: ClassVar[bool] = False
+    axis: int = 0
+    grad_reads: ClassVar[Any] = ("num",)
 
-    def infer(self, start: Spec, stop: Spec) -> Spec:
+    def infer(self, start: Spec, stop: Spec, num: Spec) -> Spec:
         if start.dtype is not stop.dtype or start.dtype.kind != "f":
             raise DTypeError(
                 f"expected two of one floating-point dtype, got {start.dtype} and {stop.dtype}"
             )
-        for s in (start, stop):
-            if s.shape not in (None, ()):
-                raise InvalidArgumentError(f"expected scalars, got {text(s.shape)}")
-        if self.num < 1:
-            raise InvalidArgumentError(f"expected at least one number, got {self.num}")
-        return Spec(start.dtype, (self.num,))
+        if num.dtype.kind not in "iu" or num.shape not in (None, ()):
+            raise DTypeError(f"expected an integer scalar as num, got {num}")
+        if not compatible(start.shape, stop.shape):
+            raise InvalidArgumentError(
+                f"expected both of one shape, got {text(start.shape)} and {text(stop.shape)}"
+            )
+        n = None if num.constant is None else int(num.constant)
+        if n is not None and n < 1:
+            raise InvalidArgumentError(f"expected at least one number, got {n}")
+        dims = merge_dims(start.shape, stop.shape)
+        if dims is None:
+            return Spec(start.dtype, None)
+        axis = positive_axis(self.axis, len(dims) + 1)
+        return Spec(start.dtype, (*dims[:axis], n, *dims[axis:]))
 
-    def kernel(self, xp: ArrayModule, start: Array, stop: Array) -> Array:
-        return xp.linspace(start, stop, self.num, dtype=start.dtype)
+    def grad(self, g: Tensor, y: Tensor, start: Tensor, stop: Tensor, num: Tensor) -> Any:
+        """Each number is start * (1 - part) + stop * part."""
+        from flowscope.ops.casting import cast
+        from flowscope.ops.elementwise import maximum, multiply, realdiv, subtract
+        from flowscope.ops.reductions import reduce_sum
+
+        steps = cast(maximum(subtract(num, 1), 1), g.dtype)
+        part = realdiv(cast(range(cast(num, dtypes.int32)), g.dtype), steps)
+        if self.axis >= 0:
+            behind = fill(reshape(subtract(rank(g), self.axis + 1), [1]), 1)
+            part = reshape(part, concat([[-1], behind], 0))
+        else:
+            part = reshape(part, [-1] + [1] * (-self.axis - 1))
+        later = reduce_sum(multiply(g, part), self.axis)
+        return subtract(reduce_sum(g, self.axis), later), later, None
+
+    def kernel(self, xp: ArrayModule, start: Array, stop: Array, num: Array) -> Array:
+        n = int(num)
+        if n < 1:
+            raise InvalidArgumentError(f"expected at least one number, got {n}")
+        return xp.linspace(start, stop, n, dtype=start.dtype, axis=self.axis)
 
 
 _SHAPES = {t: Shape(t) for t in (dtypes.int32, dtypes.int64)}
@@ -435,13 +465,20 @@ def range(
     return apply(_RANGE, a, b, c, name=name)
 
 
-def linspace(start: Any, stop: Any, num: Any, name: str | None = None) -> Tensor:
-    """Returns `num` (an integer) numbers at equal distances from start to stop, both included."""
+def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
+    """Returns numbers at equal distances from start to stop, both included.
+
+    Args:
+        start: First number, or a tensor of them.
+        stop: Last number, of the same dtype and shape.
+        num: How many, an integer.
+        name: Name of the operation.
+        axis: Where the new axis stands in the result.
+    """
     a = convert_to_tensor(start)
-    value = get_static_value(num) if isinstance(num, Tensor) else num
-    if value is None:
-        raise InvalidArgumentError(f"expected a number known while the graph is built, got {num!r}")
-    return apply(LinSpace(int(value)), a, convert_to_tensor(stop, a.dtype), name=name)
+    b = convert_to_tensor(stop, None if isinstance(stop, Tensor) else a.dtype)
+    count = convert_to_tensor(num, None, None, dtypes.int32)
+    return apply(LinSpace(axis), a, b, count, name=name)
 
 
 lin_space = linspace

@@ -41,23 +41,20 @@ from flowscope.ops.losses import (
     sparse_softmax_cross_entropy_with_logits,
     weighted_cross_entropy_with_logits,
 )
+from flowscope.ops.quick_sums import sum_along
 from flowscope.ops.reductions import reduce_mean, reduce_sum
 from flowscope.ops.shaping import shape_of
 from flowscope.ops.table import check_kind, check_same
 
 __all__ = [
-    "batch_normalization",
     "bias_add",
-    "dropout",
     "elu",
     "in_top_k",
     "l2_loss",
-    "l2_normalize",
     "leaky_relu",
     "log_poisson_loss",
     "log_sigmoid",
     "log_softmax",
-    "moments",
     "relu",
     "relu6",
     "relu_layer",
@@ -143,7 +140,8 @@ class BiasAddGrad(Op):
 
     def kernel(self, xp: ArrayModule, g: Array) -> Array:
         axis = 1 if self.data_format == "NCHW" else g.ndim - 1
-        return g.sum(axis=tuple(i for i in range(g.ndim) if i != axis), dtype=g.dtype)
+        others = tuple([i for i in range(g.ndim) if i != axis])
+        return sum_along(xp, g, others, False, g.dtype)
 
 
 def bias_add(
@@ -203,111 +201,6 @@ class L2Loss(Op):
 
 
 _L2_LOSS = L2Loss()
-
-
-def dropout(
-    x: Any,
-    keep_prob: Any = None,
-    noise_shape: Any = None,
-    seed: int | None = None,
-    name: str | None = None,
-    rate: Any = None,
-) -> Tensor:
-    """Returns `x` with elements set to 0 at random, the others scaled up so that the mean stays.
-
-    Args:
-        x: A floating-point tensor.
-        keep_prob: The probability that an element is kept.
-        noise_shape: Shape of the random choices, broadcast to x's; x's own by default.
-        seed: Seed of the op.
-        name: Name scope of the operations.
-        rate: 1 - keep_prob, in its place.
-
-    Raises:
-        InvalidArgumentError: unless one of keep_prob and rate is given, and is a probability.
-    """
-    from flowscope.ops.random import random_uniform
-
-    x = convert_to_tensor(x)
-    if (keep_prob is None) == (rate is None):
-        raise InvalidArgumentError("expected one of keep_prob and rate, got both or none")
-    check_kind(x.dtype, "f")
-    keep = 1 - rate if keep_prob is None else keep_prob
-    known = get_static_value(keep)
-    if known is not None:
-        if not 0 < known <= 1:
-            raise InvalidArgumentError(f"expected a keep_prob in (0, 1], got {known}")
-        if known == 1:
-            return x  # type: ignore[no-any-return]
-    with x.graph.name_scope(name or "dropout"):
-        keep = convert_to_tensor(keep, None if isinstance(keep, Tensor) else x.dtype)
-        sizes = shape_of(x) if noise_shape is None else noise_shape
-        chance = random_uniform(sizes, dtype=x.dtype, seed=seed)
-        return multiply(realdiv(x, keep), floor(add(chance, keep)))
-
-
-def moments(
-    x: Any,
-    axes: Any,
-    shift: Any = None,
-    name: str | None = None,
-    keep_dims: bool | None = None,
-    keepdims: bool | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Returns mean and variance along axes.
-
-    Args:
-        x: A tensor.
-        axes: The axes.
-        shift: Not used.
-        name: Name scope of the operations.
-        keep_dims: Old name of `keepdims`.
-        keepdims: Whether the reduced axes stay, of length 1.
-    """
-    from flowscope.ops.shaping import squeeze_axes
-
-    x = convert_to_tensor(x)
-    places = as_axes(axes)
-    with x.graph.name_scope(name or "moments"):
-        mean = reduce_mean(x, places, keepdims=True, name="mean")
-        variance = reduce_mean(squared_difference(x, mean), places, keepdims=True, name="variance")
-        if keepdims or keep_dims:
-            return mean, variance
-        return squeeze_axes(mean, places), squeeze_axes(variance, places)
-
-
-def batch_normalization(
-    x: Any,
-    mean: Any,
-    variance: Any,
-    offset: Any,
-    scale: Any,
-    variance_epsilon: float,
-    name: str | None = None,
-) -> Tensor:
-    """Returns (x - mean) / sqrt(variance + epsilon) * scale + offset; scale and offset may be None.
-
-    Source: Ioffe & Szegedy 2015.
-    """
-    x = convert_to_tensor(x)
-    with x.graph.name_scope(name or "batchnorm"):
-        factor = rsqrt(add(variance, variance_epsilon))
-        if scale is not None:
-            factor = multiply(factor, scale)
-        shift = negative(multiply(mean, factor))
-        if offset is not None:
-            shift = add(offset, shift)
-        return add(multiply(x, factor), shift)
-
-
-def l2_normalize(
-    x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None
-) -> Tensor:
-    """Returns x / sqrt(max(sum(x * x), epsilon)) along an axis (or several)."""
-    x = convert_to_tensor(x)
-    with x.graph.name_scope(name or "l2_normalize"):
-        squares = reduce_sum(square(x), dim if axis is None else axis, keepdims=True)
-        return multiply(x, rsqrt(maximum(squares, epsilon)))
 
 
 def zero_fraction(value: Any, name: str | None = None) -> Tensor:

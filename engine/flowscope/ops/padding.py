@@ -9,15 +9,17 @@ import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
-from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.axes import positive_axis
 from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.build import apply
-from flowscope.ops.joining import concat, stack
-from flowscope.ops.shaping import expand_axes, reshape, shape_of, transpose
+from flowscope.ops.folding import add_rows
+from flowscope.ops.joining import stack
+from flowscope.ops.shaping import reshape, shape_of, transpose
+from flowscope.ops.table import check_same
 
 __all__ = [
     "pad",
@@ -52,13 +54,14 @@ class Tile(Op):
             raise InvalidArgumentError(f"expected {rank} multiples, one per axis, got {n}")
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, multiples: Tensor) -> Any:
+        from flowscope.ops.arrays import range as range_, size
         from flowscope.ops.reductions import reduce_sum
 
         rank = x.spec.rank
-        if rank is None:
-            raise InvalidArgumentError("expected a known rank for the gradient of a tile")
         pairs = transpose(stack([multiples, shape_of(x)]))
-        split_up = reshape(g, reshape(pairs, [2 * rank]))
+        split_up = reshape(g, reshape(pairs, [-1 if rank is None else 2 * rank]))
+        if rank is None:
+            return reduce_sum(split_up, range_(0, 2 * size(multiples), 2)), None
         return reduce_sum(split_up, list(range(0, 2 * rank, 2))), None
 
     def kernel(self, xp: ArrayModule, x: Array, multiples: Array) -> Array:
@@ -115,6 +118,103 @@ class Pad(Op):
         return xp.pad(x, widths, mode=self.mode.lower()) if widths else x
 
 
+@dataclass(frozen=True)
+class PadWith(Op):
+    """The input with a margin of a value that is an input, too.
+
+    Shapes: [d0, ...], paddings [n, 2], value [] -> [d0 + paddings[0, 0] + paddings[0, 1], ...]
+    """
+
+    grad_reads: ClassVar[Any] = ("paddings",)
+
+    def infer(self, x: Spec, paddings: Spec, value: Spec) -> Spec:
+        check_same(x, value)
+        if value.shape not in (None, ()):
+            raise InvalidArgumentError(f"expected a scalar to pad with, got {text(value.shape)}")
+        return Pad().infer(x, paddings)
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor, paddings: Tensor, value: Tensor) -> Any:
+        from flowscope.ops.reductions import reduce_sum
+
+        inner, _ = Pad().grad(g, y, x, paddings)
+        return inner, None, reduce_sum(g) - reduce_sum(inner)
+
+    def kernel(self, xp: ArrayModule, x: Array, paddings: Array, value: Array) -> Array:
+        widths = _widths(x, paddings)
+        if not widths:
+            return x.copy()
+        out = xp.full([d + a + b for d, (a, b) in zip(x.shape, widths)], value, x.dtype)
+        out[tuple([slice(a, a + d) for d, (a, _) in zip(x.shape, widths)])] = x
+        return out
+
+
+@dataclass(frozen=True)
+class Repeat(Op):
+    """The slices along an axis, each as often as is said.
+
+    Shapes: x [..., n, ...], repeats [n], [1] or [] -> [..., sum of repeats, ...]
+    Raises: InvalidArgumentError if a number is negative.
+    """
+
+    axis: int
+    grad_reads: ClassVar[Any] = ("repeats",)
+
+    def infer(self, x: Spec, repeats: Spec) -> Spec:
+        if repeats.dtype.name not in ("int32", "int64") or repeats.rank not in (None, 0, 1):
+            raise DTypeError(f"expected repeats as a vector of int32 or int64, got {repeats}")
+        if x.shape is None:
+            return Spec(x.dtype, None)
+        axis = positive_axis(self.axis, len(x.shape))
+        n = x.shape[axis]
+        if repeats.shape not in (None, (), (1,)) and not compatible(repeats.shape, (n,)):
+            raise InvalidArgumentError(
+                f"expected {n} repeats for axis {axis} of {text(x.shape)}, "
+                f"got {text(repeats.shape)}"
+            )
+        total = None
+        if repeats.constant is not None and n is not None:
+            times = np.asarray(repeats.constant)
+            total = int(times.sum()) if times.size == n else n * int(times.sum())
+        return Spec(x.dtype, (*x.shape[:axis], total, *x.shape[axis + 1 :]))
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor, repeats: Tensor) -> Any:
+        return apply(RepeatGrad(self.axis), g, shape_of(x), repeats), None
+
+    def kernel(self, xp: ArrayModule, x: Array, repeats: Array) -> Array:
+        return xp.repeat(x, _times(repeats, x.shape[self.axis]), axis=self.axis)
+
+
+@dataclass(frozen=True)
+class RepeatGrad(Op):
+    """The sums of the slices that a `Repeat` makes of one: its cotangent.
+
+    Shapes: g, shape [n], repeats -> shape
+    """
+
+    axis: int
+    grad_reads: ClassVar[Any] = ("repeats",)
+
+    def infer(self, g: Spec, shape: Spec, repeats: Spec) -> Spec:
+        return Spec(g.dtype, shape.shape_value())
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor, shape: Tensor, repeats: Tensor) -> Any:
+        return apply(Repeat(self.axis), g, repeats), None, None
+
+    def kernel(self, xp: ArrayModule, g: Array, shape: Array, repeats: Array) -> Array:
+        n = as_sizes(shape)[self.axis]
+        places = xp.asarray(np.repeat(np.arange(n), _times(repeats, n)))
+        sums = add_rows(xp, n, places, xp.moveaxis(g, self.axis, 0))
+        return xp.ascontiguousarray(xp.moveaxis(sums, 0, self.axis))
+
+
+def _times(repeats: Array, n: int) -> list[int]:
+    times: list[int] = repeats.reshape(-1).tolist()
+    times = times * n if len(times) == 1 else times
+    if len(times) != n or min(times, default=0) < 0:
+        raise InvalidArgumentError(f"expected {n} repeats from 0 on, got {times}")
+    return times
+
+
 def _widths(x: Array, paddings: Array) -> list[list[int]]:
     widths: list[list[int]] = paddings.tolist()
     if paddings.shape != (x.ndim, 2) or any(w < 0 for pair in widths for w in pair):
@@ -168,19 +268,19 @@ def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
     )
 
 
-def repeat(input: Any, repeats: int, axis: int | None = None, name: str | None = None) -> Tensor:
-    """Returns each element `repeats` times along an axis (flattened if None)."""
+def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None = None) -> Tensor:
+    """Returns the slices along an axis, each so often, one copy behind the other.
+
+    Args:
+        input: A tensor.
+        repeats: How often: an integer, or a vector with one for each slice.
+        axis: The axis; the tensor is flattened if None.
+        name: Name of the operation.
+    """
     x = convert_to_tensor(input)
-    x = reshape(x, [-1]) if axis is None else x
-    axis, rank = axis or 0, x.spec.rank
-    if rank is None:
-        raise InvalidArgumentError("expected a known rank, got an unknown one")
-    axis = positive_axis(axis, rank)
-    wide = tile(expand_axes(x, (axis + 1,)), [1] * (axis + 1) + [repeats] + [1] * (rank - axis - 1))
-    sizes = shape_of(x)
-    return reshape(
-        wide, concat([sizes[:axis], sizes[axis : axis + 1] * repeats, sizes[axis + 1 :]], 0), name
-    )
+    times = convert_to_tensor(repeats, None, None, dtypes.int32)
+    flat = reshape(x, [-1]) if axis is None else x
+    return apply(Repeat(axis or 0), flat, times, name=name)
 
 
 def pad(
@@ -197,10 +297,13 @@ def pad(
         paddings: Integers of shape [rank, 2]: how much before and behind on each axis.
         mode: "CONSTANT", "REFLECT" (mirrored, the edge not repeated) or "SYMMETRIC" (repeated).
         name: Name of the operation.
-        constant_values: The margin's value in the first mode.
+        constant_values: The margin's value in the first mode, a number or a scalar tensor.
     """
     mode = mode.upper()
     if mode not in ("CONSTANT", "REFLECT", "SYMMETRIC"):
         raise InvalidArgumentError(f"expected mode CONSTANT, REFLECT or SYMMETRIC, got {mode!r}")
     margins = convert_to_tensor(paddings, None, "Pad/paddings", dtypes.int32)
+    if isinstance(constant_values, Tensor | Convertible) and mode == "CONSTANT":
+        x = convert_to_tensor(tensor)
+        return apply(PadWith(), x, margins, convert_to_tensor(constant_values), name=name or "Pad")
     return apply(Pad(mode, constant_values), convert_to_tensor(tensor), margins, name=name)

@@ -110,14 +110,16 @@ class TruncatedNormal(_Random):
     """
 
     def kernel(self, xp: ArrayModule, rng: Any, shape: Array) -> Array:
-        def draw(dtype: Any) -> Array:
-            out = rng.standard_normal(as_sizes(shape), dtype)
-            flat = xp.asarray(out).reshape(-1)
-            while (bad := abs(flat) > 2).any():
-                flat[bad] = rng.standard_normal(int(bad.sum()), dtype)
-            return flat.reshape(as_sizes(shape))[()]
+        sizes = as_sizes(shape)
+        return self._drawn(lambda t: xp.asarray(draw_truncated(rng, sizes, t))[()])
 
-        return self._drawn(draw)
+
+def draw_truncated(rng: Any, sizes: Any, dtype: Any) -> Any:
+    """Returns normal numbers within two standard deviations as a NumPy array."""
+    flat = rng.standard_normal(sizes, dtype).reshape(-1) if sizes else rng.standard_normal(1, dtype)
+    while (bad := abs(flat) > 2).any():
+        flat[bad] = rng.standard_normal(int(bad.sum()), dtype)
+    return flat.reshape(sizes)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from flowscope.graph.shapes import size_of
 from flowscope.ops import logical
 from flowscope.ops.axes import Reduction, as_axes, positive_axis
 from flowscope.ops.build import unary
+from flowscope.ops.quick_sums import max_along, sum_along
 from flowscope.ops.run_time_axes import late_axes, reduce_axes
 from flowscope.ops.scans import (
     arg_max,
@@ -60,6 +61,11 @@ def _spread(t: Tensor, x: Tensor) -> Tensor:
     return broadcast_to(t, shape(x))
 
 
+def _wide(xp: ArrayModule, dtype: Any) -> Any:
+    """Returns the dtype in which sums are made: short ones lose digits and overflow early."""
+    return xp.float32 if dtype.itemsize <= 2 and dtype.kind not in "iub" else dtype
+
+
 @dataclass(frozen=True)
 class Sum(Reduction):
     """The sum along axes; 0 of nothing. Integers keep their dtype and wrap around."""
@@ -68,7 +74,8 @@ class Sum(Reduction):
         return (_spread(self._kept(g), x),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        return x.sum(axis=self._axes(x), dtype=x.dtype, keepdims=self.keepdims)[()]
+        wide = _wide(xp, x.dtype)
+        return sum_along(xp, x, self._axes(x), self.keepdims, wide).astype(x.dtype, copy=False)[()]
 
 
 @dataclass(frozen=True)
@@ -81,9 +88,8 @@ class Mean(Reduction):
         return (realdiv(_spread(self._kept(g), x), _count(x, y)),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        # float16 sums overflow early.
-        wide = xp.float32 if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x.dtype
-        total = x.sum(axis=self._axes(x), dtype=wide, keepdims=self.keepdims)
+        wide = _wide(xp, x.dtype)
+        total = sum_along(xp, x, self._axes(x), self.keepdims, wide)
         n = x.size // total.size if total.size else 0
         if x.dtype.kind in "iu":
             if n == 0 and total.size:
@@ -178,7 +184,7 @@ class Max(_Extremum):
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         if x.size:
-            return x.max(axis=self._axes(x), keepdims=self.keepdims)[()]
+            return max_along(xp, x, self._axes(x), self.keepdims)[()]
         return x.max(axis=self._axes(x), keepdims=self.keepdims, initial=_lowest(x.dtype))[()]
 
 
@@ -188,7 +194,7 @@ class Min(_Extremum):
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         if x.size:
-            return x.min(axis=self._axes(x), keepdims=self.keepdims)[()]
+            return max_along(xp, x, self._axes(x), self.keepdims, "min")[()]
         highest = -_lowest(x.dtype) if x.dtype.kind not in "iu" else np.iinfo(x.dtype).max
         return x.min(axis=self._axes(x), keepdims=self.keepdims, initial=highest)[()]
 

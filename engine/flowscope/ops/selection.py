@@ -10,10 +10,11 @@ import numpy as np
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
+from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, merge_dims, text
+from flowscope.graph.shapes import broadcast, compatible, merge_dims, text
 from flowscope.ops.axes import as_axes, positive_axis
 from flowscope.ops.build import apply
 from flowscope.ops.table import check_same
@@ -25,6 +26,7 @@ __all__ = [
     "select",
     "sequence_mask",
     "where",
+    "where_v2",
 ]
 
 
@@ -111,7 +113,6 @@ class ClipByValue(Op):
     grad_reads: ClassVar[Any] = ("x", "low", "high")
 
     def infer(self, x: Spec, low: Spec, high: Spec) -> Spec:
-        from flowscope.graph.shapes import broadcast
         from flowscope.ops.table import check_kind
 
         check_same(x, low)
@@ -210,6 +211,53 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 select = where
 
 
+@dataclass(frozen=True)
+class SelectBroadcast(Op):
+    """x where the condition is true, y elsewhere; all three are broadcast together."""
+
+    grad_reads: ClassVar[Any] = ("condition",)
+
+    def infer(self, condition: Spec, x: Spec, y: Spec) -> Spec:
+        if condition.dtype is not dtypes.bool_:
+            raise DTypeError(f"expected a bool condition, got {condition.dtype}")
+        check_same(x, y)
+        return Spec(x.dtype, broadcast(condition.shape, broadcast(x.shape, y.shape)))
+
+    def grad(self, g: Tensor, y: Tensor, condition: Tensor, a: Tensor, b: Tensor) -> Any:
+        from flowscope.ops.arrays import zeros_like
+        from flowscope.ops.broadcasting import unbroadcast
+
+        zero = zeros_like(g)
+        first = apply(_SELECT_BROADCAST, condition, g, zero)
+        second = apply(_SELECT_BROADCAST, condition, zero, g)
+        return None, unbroadcast(first, a, y), unbroadcast(second, b, y)
+
+    def kernel(self, xp: ArrayModule, condition: Array, x: Array, y: Array) -> Array:
+        try:
+            return xp.where(condition, x, y)[()]
+        except ValueError:
+            shapes = ", ".join(text(v.shape) for v in (condition, x, y))
+            raise InvalidArgumentError(
+                f"expected shapes that can be broadcast together, got {shapes}"
+            ) from None
+
+
+_SELECT_BROADCAST = SelectBroadcast()
+
+
+def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+    """Returns x where the condition is true and y elsewhere; as `where`, but all are broadcast."""
+    if x is None or y is None:
+        return where(condition, x, y, name)
+    condition = convert_to_tensor(condition)
+    if isinstance(y, Tensor | Convertible) and not isinstance(x, Tensor | Convertible):
+        y = convert_to_tensor(y)
+        x = convert_to_tensor(x, y.dtype)
+    x = convert_to_tensor(x)
+    y = convert_to_tensor(y, None if isinstance(y, Tensor | Convertible) else x.dtype)
+    return apply(_SELECT_BROADCAST, condition, x, y, name=name or "SelectV2")
+
+
 def one_hot(
     indices: Any,
     depth: Any,
@@ -264,27 +312,34 @@ def eye(
         name: Name of the operation.
     """
     from flowscope.graph.constant import constant
+    from flowscope.ops.broadcasting import broadcast_to
+    from flowscope.ops.joining import concat
+    from flowscope.ops.shaping import shape_of
 
     rows = get_static_value(num_rows)
     columns = rows if num_columns is None else get_static_value(num_columns)
+    dtype, name = as_dtype(dtype), name or "eye"
     if rows is None or columns is None:
-        return _eye_later(
-            num_rows, num_rows if num_columns is None else num_columns, batch_shape, dtype, name
-        )
-    dtype = as_dtype(dtype)
+        width = num_rows if num_columns is None else num_columns
+        if batch_shape is None:
+            return _eye_later(num_rows, width, dtype, name)
+        with get_default_graph().name_scope(name):
+            square = _eye_later(num_rows, width, dtype, "eye")
+            return broadcast_to(square, concat([batch_shape, shape_of(square)], 0))
     matrix = np.eye(int(rows), int(columns), dtype=dtype.np_dtype)
-    batch = () if batch_shape is None else get_static_value(batch_shape)
-    sizes = tuple(int(d) for d in np.asarray(batch).reshape(-1))
-    return constant(np.broadcast_to(matrix, (*sizes, *matrix.shape)), dtype, name=name or "eye")
+    if batch_shape is None:
+        return constant(matrix, dtype, name=name)
+    with get_default_graph().name_scope(name):
+        sizes = convert_to_tensor(batch_shape, None, "batch_shape", dtypes.int32)
+        whole = concat([sizes, convert_to_tensor(matrix.shape, sizes.dtype)], 0)
+        return broadcast_to(constant(matrix, dtype, name="matrix"), whole)
 
 
-def _eye_later(rows: Any, columns: Any, batch_shape: Any, dtype: Any, name: str | None) -> Tensor:
-    """Returns identity matrices whose size is known only when the step runs."""
+def _eye_later(rows: Any, columns: Any, dtype: Any, name: str) -> Tensor:
+    """Returns an identity matrix whose size is known only when the step runs."""
     from flowscope.ops.arrays import range as range_
 
-    if batch_shape is not None:
-        raise InvalidArgumentError("expected sizes known while the graph is built, got a tensor")
-    return one_hot(range_(convert_to_tensor(rows)), columns, dtype=dtype, name=name or "eye")
+    return one_hot(range_(convert_to_tensor(rows)), columns, dtype=dtype, name=name)
 
 
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any = None) -> Tensor:

@@ -20,7 +20,7 @@ from flowscope.graph.operation import Operation, Tensor, runner
 from flowscope.graph.summary import counted
 from flowscope.graph.written.definition import GraphDef
 from flowscope.plan.plan import Mode, Plan
-from flowscope.runtime import checks, containers, interrupt, reruns
+from flowscope.runtime import checks, clock as clock, containers, interrupt, reruns
 from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
 from flowscope.runtime.devices import Device, local_devices

@@ -1,5 +1,5 @@
 /** Sizes of boxes from their texts; measuring text is an argument. Pure. */
-import { kindOf } from "../model/bodies.js";
+import { kindOf, runsBodies } from "../model/bodies.js";
 import type { Node } from "../wire/messages.js";
 import { ROOT, type BoxId } from "../model/ids.js";
 import { linksOf, type Link } from "../model/links.js";
@@ -21,8 +21,9 @@ export const roughMeasure: Measure = (text, style) => text.length * FONT_PX[styl
 /** How an op is drawn, told by its type. */
 export type OpShape = "box" | "slant" | "cylinder" | "pill" | "call";
 
-export function shapeOf({ type, calls }: Pick<Node, "type" | "calls">): OpShape {
-  if (calls) return "call";
+export function shapeOf(node: Pick<Node, "type" | "calls" | "runs">): OpShape {
+  if (runsBodies(node)) return "call";
+  const { type } = node;
   if (type === "Parameter" || type.startsWith("Placeholder")) return "slant";
   if (/^(VarHandleOp|Variable(V2)?|VarHandle)$/.test(type)) return "cylinder";
   return type === "Const" || type === "Constant" ? "pill" : "box";

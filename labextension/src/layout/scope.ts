@@ -4,6 +4,7 @@ import { makeChains } from "./chains.js";
 import { placeX, placeY, type Band } from "./coordinates.js";
 import { placeAside } from "./aside.js";
 import { placeRows, rowWidth } from "./grid.js";
+import { layOutIslands, splitIslands } from "./islands.js";
 import { makeNet, orderLayers } from "./order.js";
 import { assignRanks, breakCycles, wrapRows } from "./ranks.js";
 import { routeAll } from "./routes.js";
@@ -16,6 +17,12 @@ const MANY = 400;
 const RIBBON = 5;
 
 export function layoutScope(
+  input: ScopeInput, inside: ReadonlyMap<string, ScopeLayout>, before: ScopeLayout | null,
+): ScopeLayout {
+  return layOutIslands(splitIslands(input), (part) => layoutPart(part, inside, before));
+}
+
+function layoutPart(
   input: ScopeInput, inside: ReadonlyMap<string, ScopeLayout>, before: ScopeLayout | null,
 ): ScopeLayout {
   const drawing = startDrawing(input, inside, before);

@@ -1,6 +1,6 @@
 /**
- * Bodies: which operations stand in a function's block, and which call it. A body is a scope of its
- * name and closed, so no edge joins it to its calls: names and links do. Pure.
+ * Bodies: which operations stand in a function's, a branch's or a loop's block, and which run it. A
+ * body is a scope of its name and closed, so no edge joins it to its calls: names and links do. Pure.
  */
 import type { Node } from "../wire/messages.js";
 import type { GraphModel } from "./graph.js";
@@ -11,13 +11,15 @@ import { shortName } from "./scopes.js";
 const SIGN = "\u0192\u00a0";
 
 export interface Body {
-  /** The function's name, which is the path of the body's scope. */
+  /** The path of the body's scope; a function's name. */
   readonly name: string;
   /** Ids of the operations that stand for its inputs. */
   readonly parameters: readonly number[];
   readonly results: readonly number[];
-  /** Ids of the operations anywhere that call it. */
+  /** Ids of the operations anywhere that call it, or run it as a branch or in a loop. */
   readonly calls: readonly number[];
+  /** Whether it is a function's, which any operation may call: not a branch's or a loop's. */
+  readonly isFunction: boolean;
   /** Whether it is the gradient of another one: it is named after that. */
   readonly isOfGradient: boolean;
 }
@@ -26,19 +28,31 @@ export function bodiesOf(nodes: Iterable<Node>): Map<string, Body> {
   const found = new Map<string, { -readonly [K in keyof Body]: Body[K] extends readonly number[] ? number[] : Body[K] }>();
   const calls: Node[] = [];
   for (const node of nodes) {
-    if (node.calls) calls.push(node);
+    if (runsBodies(node)) calls.push(node);
     if (!node.body) continue;
     const body = found.get(node.body)
-      ?? { name: node.body, parameters: [], results: [], calls: [], isOfGradient: false };
+      ?? { name: node.body, parameters: [], results: [], calls: [], isFunction: true, isOfGradient: false };
     found.set(node.body, body);
     if (node.type === "Parameter") body.parameters.push(node.id);
     if (node.is_result) body.results.push(node.id);
   }
-  for (const node of calls) found.get(node.calls)?.calls.push(node.id);
+  for (const node of calls) {
+    found.get(node.calls)?.calls.push(node.id);
+    for (const name of node.runs) {
+      const body = found.get(name);
+      body?.calls.push(node.id);
+      if (body) body.isFunction = false;
+    }
+  }
   for (const body of found.values()) {
     body.isOfGradient = found.has(/^(.+)_grad(_\d+)?$/.exec(body.name)?.[1] ?? "");
   }
   return found;
+}
+
+/** Whether an operation calls a function, or runs branches or a loop's body. */
+export function runsBodies({ calls, runs }: Pick<Node, "calls" | "runs">): boolean {
+  return Boolean(calls) || runs.length > 0;
 }
 
 /** What an operation is, in a word or two: its type, or the function that it calls. */
@@ -48,13 +62,19 @@ export function kindOf(node: Node): string {
 
 /** A scope's short name; a function's with a sign before it. */
 export function scopeTitle(model: GraphModel, path: string): string {
-  return (model.bodies.has(path) ? SIGN : "") + shortName(path);
+  return (model.bodies.get(path)?.isFunction ? SIGN : "") + shortName(path);
 }
 
-/** The body that an operation calls, as a box; null where there is none. */
+/** The bodies that an operation calls or runs. */
+export function bodiesBelow(model: GraphModel, node: Node | undefined): Body[] {
+  const names = node ? [node.calls, ...node.runs] : [];
+  return names.flatMap((name) => model.bodies.get(name) ?? []);
+}
+
+/** The first body that an operation calls or runs, as a box; null where there is none. */
 export function calledBox(model: GraphModel, box: BoxId): BoxId | null {
-  const name = model.nodes.get(opOf(box) ?? -1)?.calls ?? "";
-  return model.bodies.has(name) ? scopeBox(name) : null;
+  const [body] = bodiesBelow(model, model.nodes.get(opOf(box) ?? -1));
+  return body ? scopeBox(body.name) : null;
 }
 
 /** What belongs to the selection without an edge: a body's calls, a call's body. */
@@ -62,7 +82,7 @@ export function relatedBoxes(
   model: GraphModel, selection: BoxId | null, endOf: (op: number) => BoxId,
 ): ReadonlySet<BoxId> {
   if (selection === null) return new Set();
-  const called = calledBox(model, selection);
+  const below = bodiesBelow(model, model.nodes.get(opOf(selection) ?? -1)).map(({ name }) => scopeBox(name));
   const calls = model.bodies.get(pathOf(selection) ?? "")?.calls ?? [];
-  return new Set(called === null ? calls.map(endOf) : [called]);
+  return new Set([...below, ...calls.map(endOf)]);
 }

@@ -1,6 +1,6 @@
 /** What the inspector says about the selection: titled lists of facts. Pure. */
 import type { Node, Origin } from "../wire/messages.js";
-import { kindOf, scopeTitle, type Body } from "./bodies.js";
+import { bodiesBelow, kindOf, scopeTitle, type Body } from "./bodies.js";
 import { plural, typeText } from "./figures.js";
 import type { GraphModel } from "./graph.js";
 import { opBox, opOf, pathOf, scopeBox, type BoxId } from "./ids.js";
@@ -43,7 +43,7 @@ function opFacts(model: GraphModel, node: Node): Facts {
   const inputs = node.inputs.map(([from, output]) => inputFact(model, from, output));
   const control = node.control.map((from): Fact => linkFact(model, from, "after"));
   const sections: Section[] = [
-    { title: "Calls", facts: calledFacts(model, node) },
+    { title: node.calls ? "Calls" : "Runs", facts: calledFacts(model, node) },
     { title: "Inputs", facts: shorten([...inputs, ...control]) },
     { title: "Outputs", facts: node.outputs.map((out, i) => ({ name: `:${i}`, value: typeText(out) })) },
     { title: "Goes to", facts: shorten([...resultFacts(model, node), ...model.consumersOf(node.id).map((id) => linkFact(model, id, ""))]) },
@@ -56,8 +56,7 @@ function opFacts(model: GraphModel, node: Node): Facts {
 }
 
 function calledFacts(model: GraphModel, node: Node): Fact[] {
-  const body = model.bodies.get(node.calls);
-  return body ? [bodyFact(model, body, "function")] : [];
+  return bodiesBelow(model, node).map((body) => bodyFact(model, body, body.isFunction ? "function" : "body"));
 }
 
 function resultFacts(model: GraphModel, node: Node): Fact[] {
@@ -113,18 +112,18 @@ function scopeFacts(model: GraphModel, scope: Scope): Facts {
     ...(isRoot ? [] : wallFacts(model, scope)),
   ];
   return {
-    kind: isRoot ? "graph" : body ? "function" : "scope", name: isRoot ? model.name || "graph" : scope.path,
+    kind: isRoot ? "graph" : body ? (body.isFunction ? "function" : "body") : "scope", name: isRoot ? model.name || "graph" : scope.path,
     summary: plural(scope.size, "op"), sections: sections.filter((s) => s.facts.length > 0),
   };
 }
 
-function bodyFacts(model: GraphModel, { calls, parameters, results }: Body): Section[] {
+function bodyFacts(model: GraphModel, { calls, parameters, results, isFunction }: Body): Section[] {
   const carried = (id: number): Fact => {
     const output = model.nodes.get(id)?.outputs[0];
     return linkFact(model, id, output ? typeText(output) : "");
   };
   return [
-    { title: "Called by", facts: shorten(calls.map((id) => linkFact(model, id, "call"))) },
+    { title: isFunction ? "Called by" : "Run by", facts: shorten(calls.map((id) => linkFact(model, id, isFunction ? "call" : ""))) },
     { title: "Parameters", facts: shorten(parameters.map(carried)) },
     { title: "Results", facts: shorten(results.map(carried)) },
   ];

@@ -1,6 +1,7 @@
 /** The graph as the kernel told it: applies snapshots and deltas and says what changed. */
 import type { Delta, GraphChange, Node, SessionState, Snapshot } from "../wire/messages.js";
 import { bodiesOf, type Body } from "./bodies.js";
+import { Identities } from "./identities.js";
 import { ScopeTree } from "./scopes.js";
 import { Signal } from "./signal.js";
 
@@ -19,6 +20,7 @@ export class GraphModel {
   protocol = 0;
   #nodes = new Map<number, Node>();
   #tree = new ScopeTree();
+  #identities = new Identities();
   #marked: ReadonlySet<number> = new Set();
   #consumers: Map<number, number[]> | null = null;
   #bodies: ReadonlyMap<string, Body> | null = null;
@@ -55,6 +57,7 @@ export class GraphModel {
     this.protocol = snapshot.protocol;
     this.#nodes = new Map();
     this.#tree = new ScopeTree();
+    this.#identities = new Identities();
     this.#merge(snapshot.graph);
     this.changed.emit({ fresh: true, graph: true });
   }
@@ -71,11 +74,15 @@ export class GraphModel {
     return this.#consumers.get(id) ?? [];
   }
 
-  #merge(change: GraphChange): void {
-    this.#remove(change.removed);
-    for (const node of change.changed) if (this.#nodes.has(node.id)) this.#nodes.set(node.id, node);
-    for (const node of change.added) {
-      if (this.#nodes.has(node.id)) continue;
+  #merge(told: GraphChange): void {
+    const change = this.#identities.translate(told, (name) => this.#tree.idOf(name));
+    const known = [...change.added, ...change.changed].filter(({ id }) => this.#nodes.has(id));
+    const moves = known.some(({ id, body }) => this.#nodes.get(id)?.body !== body);
+    const fresh = change.added.filter(({ id }) => !this.#nodes.has(id));
+    for (const node of known) this.#nodes.set(node.id, node);
+    for (const id of change.removed) this.#nodes.delete(id);
+    if (moves || change.removed.length > 0) this.#replant();
+    for (const node of fresh) {
       this.#nodes.set(node.id, node);
       this.#tree.add(node);
     }
@@ -90,9 +97,7 @@ export class GraphModel {
   }
 
   /** Operations leave seldom: the tree is made anew then, and scopes that are empty are gone. */
-  #remove(ids: readonly number[]): void {
-    if (ids.length === 0) return;
-    for (const id of ids) this.#nodes.delete(id);
+  #replant(): void {
     this.#tree = new ScopeTree();
     for (const node of this.#nodes.values()) this.#tree.add(node);
   }

@@ -1,6 +1,7 @@
 /**
  * The tree of scopes that the "/"-separated names span. An op named "a/b/c" lies in "a/b"; an op
- * that has the name of a scope lies inside that scope, so both show as one box.
+ * that has the name of a scope lies inside that scope, so both show as one box. What stands in a
+ * function's body lies in that, whatever its name.
  */
 import type { Node } from "../wire/messages.js";
 
@@ -24,7 +25,9 @@ export class ScopeTree {
   readonly #idByName = new Map<string, number>();
 
   add(node: Node): void {
-    const home = this.#byPath.get(node.name) ?? this.#ensure(parentPath(node.name));
+    const home = leavesBody(node)
+      ? this.#ensure(node.body)
+      : (this.#byPath.get(node.name) ?? this.#ensure(parentPath(node.name)));
     this.#idByName.set(node.name, node.id);
     this.#home.set(node.id, home);
     home.ops.add(node.id);
@@ -79,6 +82,16 @@ export class ScopeTree {
 
 function makeScope(path: string, parent: Scope | null): Scope {
   return { path, name: shortName(path), parent, scopes: new Map(), ops: new Set(), size: 0 };
+}
+
+/** Whether the name leads out of the body that the op stands in; it shows there all the same. */
+function leavesBody({ name, body }: Node): boolean {
+  return Boolean(body) && !name.startsWith(`${body}/`);
+}
+
+/** What an op is called where it stands. */
+export function titleOf(node: Node): string {
+  return leavesBody(node) ? node.name : shortName(node.name);
 }
 
 /** "a/b/c" -> "a/b"; "c" -> "". */

@@ -7,7 +7,7 @@ import { scopeTitle, type Body } from "./bodies.js";
 import { plural } from "./figures.js";
 import type { GraphModel } from "./graph.js";
 import { ROOT, opBox, scopeBox, type BoxId } from "./ids.js";
-import { shortName, type Scope } from "./scopes.js";
+import { titleOf, type Scope } from "./scopes.js";
 import { Bundles, type Edge } from "./edges.js";
 
 export interface Box {
@@ -20,7 +20,7 @@ export interface Box {
   /** A scope, or null for an operation. */
   readonly scope: Scope | null;
   readonly isOpen: boolean;
-  /** The function whose body this scope is, or null. */
+  /** What this scope is the body of, or null. */
   readonly body: Body | null;
   readonly children: readonly BoxId[];
 }
@@ -28,7 +28,7 @@ export interface Box {
 /** "4 ops", and of a function "4 ops, 2 calls". */
 export function sizeText({ scope, body }: Box): string {
   const size = plural(scope?.size ?? 0, "op");
-  return body ? `${size}, ${plural(body.calls.length, "call")}` : size;
+  return body?.isFunction ? `${size}, ${plural(body.calls.length, "call")}` : size;
 }
 
 export interface VisibleGraph {
@@ -63,7 +63,7 @@ function boxOfOp(model: GraphModel, op: number, parent: BoxId): Box {
   const node = model.nodes.get(op);
   if (!node) throw new Error(`visible: no operation with id ${op}`);
   return {
-    id: opBox(op), parent, name: shortName(node.name), node, scope: null, isOpen: false, body: null, children: [],
+    id: opBox(op), parent, name: titleOf(node), node, scope: null, isOpen: false, body: null, children: [],
   };
 }
 
@@ -78,8 +78,7 @@ function firstOp(scope: Scope): number {
   let first = Infinity;
   const stack = [scope];
   for (let at = stack.pop(); at; at = stack.pop()) {
-    const [op] = at.ops;
-    if (op !== undefined) first = Math.min(first, op);
+    for (const op of at.ops) first = Math.min(first, op);
     stack.push(...at.scopes.values());
   }
   return first;

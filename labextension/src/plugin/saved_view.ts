@@ -6,7 +6,7 @@ export const WIDGET_MIME_TYPE = "application/vnd.jupyter.widget-view+json";
 
 /** What a snapshot of an older version may lack. */
 const NO_CHANGE = { placed: [], changed: [], removed: [], marked: [] } as const;
-const PLAIN = { stale: null, body: "", is_result: false, calls: "" } as const;
+const PLAIN = { stale: null, body: "", is_result: false, calls: "", runs: [] } as const;
 
 export interface SavedView {
   /** The widget's model in the kernel, "" for none. */

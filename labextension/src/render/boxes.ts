@@ -1,7 +1,7 @@
 /** The marks of operations and scopes. Shapes tell kinds apart; colour never does so alone. */
 import { FONT_PX, shapeOf } from "../layout/measure.js";
 import { SPACE, type Rect } from "../layout/types.js";
-import { kindOf } from "../model/bodies.js";
+import { kindOf, runsBodies } from "../model/bodies.js";
 import type { Mark, ShapeMark, TextMark } from "./marks.js";
 import { sizeText, type Box } from "../model/visible.js";
 import type { Part, Picture } from "./scene.js";
@@ -12,8 +12,8 @@ export const TOGGLE_PX = 14;
 
 const DOT_PX = 9;
 
-/** Below this zoom names are no longer legible. */
-const NAME_FROM = 0.4;
+/** Below this zoom names are no longer legible, though they grow (see `paint`). */
+const NAME_FROM = 0.27;
 const DETAIL_FROM = 0.55;
 
 export function opMarks({ box, rect }: Part, picture: Picture, theme: Theme): Mark[] {
@@ -27,25 +27,27 @@ export function opMarks({ box, rect }: Part, picture: Picture, theme: Theme): Ma
   const x = rect.x + rect.w / 2;
   const room = rect.w - (shape === "call" ? 22 : 16);
   if (shape === "pill") {
-    return [outline, ...strip(node.placed, rect, shape, picture), ...dot({ box, rect }, picture, theme),
+    return [outline, ...strip(node.placed, rect, shape, picture), ...dots({ box, rect }, picture, theme),
       text(box.id, box.name, x + 4, rect.y + rect.h / 2, room - 8, theme, { size: FONT_PX.type })];
   }
   // The lid of a cylinder takes room above.
   const y = rect.y + rect.h / 2 + (shape === "cylinder" ? 3 : 0);
   return [
-    outline, ...strip(node.placed, rect, shape, picture), ...dot({ box, rect }, picture, theme),
+    outline, ...strip(node.placed, rect, shape, picture), ...dots({ box, rect }, picture, theme),
     text(box.id, box.name, x, y - 7, room, theme, { weight: 600 }),
     text(box.id, node.stale ? `stale: ${kindOf(node)}` : kindOf(node), x, y + 8, room, theme, { size: FONT_PX.type, fill: theme.muted, from: DETAIL_FROM }),
   ];
 }
 
-/** A dot on the corner of what the latest re-run of a cell has changed. */
-function dot({ box, rect }: Part, picture: Picture, theme: Theme): Mark[] {
-  if (!picture.marked.has(box.id)) return [];
-  return [{
-    kind: "shape", id: "", shape: "pill", x: rect.x + rect.w - DOT_PX + 2, y: rect.y - 2, w: DOT_PX, h: DOT_PX,
-    r: DOT_PX / 2, fill: theme.mark, stroke: theme.background, width: 1.5,
-  }];
+/** On the corner a dot where the latest re-run of a cell has changed something, a ring where something is stale. */
+function dots({ box, rect }: Part, picture: Picture, theme: Theme): Mark[] {
+  const dot = { fill: theme.mark, stroke: theme.background, width: 1.5 };
+  const ring = { fill: theme.background, stroke: theme.mark, width: 2.5 };
+  const kinds = [...(picture.marked.has(box.id) ? [dot] : []), ...(picture.stale.has(box.id) ? [ring] : [])];
+  return kinds.map((kind, k) => ({
+    kind: "shape", id: "", shape: "pill", x: rect.x + rect.w - DOT_PX + 2 - k * (DOT_PX + 3), y: rect.y - 2,
+    w: DOT_PX, h: DOT_PX, r: DOT_PX / 2, ...kind,
+  }));
 }
 
 /** A strip at the left edge in the device's colour. */
@@ -72,7 +74,7 @@ export function scopeMarks({ box, rect }: Part, picture: Picture, theme: Theme):
     text(box.id, sizeText(box), x, y + 8, room, theme,
       { size: FONT_PX.type, fill: theme.muted, anchor: "start", from: DETAIL_FROM }),
     ...toggle(rect, rect.h / 2, "+", theme),
-    ...dot({ box, rect }, picture, theme),
+    ...dots({ box, rect }, picture, theme),
   ];
 }
 
@@ -85,8 +87,8 @@ export function openScopeFrame({ box, rect }: Part, picture: Picture, theme: The
 function edgeOf(box: Box, picture: Picture, theme: Theme): Pick<ShapeMark, "stroke" | "width"> {
   if (picture.selection === box.id) return { stroke: theme.accent, width: 2.5 };
   if (picture.related.has(box.id)) return { stroke: theme.accent, width: 2 };
-  const isOfFunction = box.body !== null || Boolean(box.node?.calls);
-  return { stroke: isOfFunction ? theme.body : theme.border, width: box.body ? 1.5 : 1 };
+  const isOfBody = box.body !== null || (box.node !== null && runsBodies(box.node));
+  return { stroke: isOfBody ? theme.body : theme.border, width: box.body ? 1.5 : 1 };
 }
 
 /** Drawn after the lines, so that lines pass under the name. */

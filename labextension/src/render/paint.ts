@@ -17,8 +17,10 @@ export interface Camera {
 /** Texts smaller than this are left out. */
 const LEAST_TEXT_PX = 5;
 /** Names are kept at this size where they have so much room. */
-const LEAST_NAME_PX = 7.5;
-const LEAST_NAME_ROOM_PX = 20;
+const LEAST_NAME_PX = 7;
+const LEAST_NAME_ROOM_PX = 14;
+/** A name that has grown may come nearer to the walls of its box. */
+const GROWN_ROOM_PX = 10;
 /** Below this zoom lines are straight and shapes are plain rectangles. */
 const FAR = 0.25;
 
@@ -104,7 +106,7 @@ function paintText({ ctx, zoom, font }: View, mark: TextMark): void {
   ctx.globalAlpha = 1;
   ctx.font = `${mark.weight} ${size}px ${font}`;
   ctx.textAlign = mark.anchor === "middle" ? "center" : mark.anchor;
-  const text = cachedFit(ctx, mark);
+  const text = cachedFit(ctx, mark.text, size > mark.size ? mark.room + GROWN_ROOM_PX : mark.room);
   if (mark.halo) {
     ctx.strokeStyle = mark.halo;
     ctx.lineWidth = 3;
@@ -124,12 +126,12 @@ function sizeAt(zoom: number, mark: TextMark): number {
 const fitted = new Map<string, string>();
 
 /** Measuring is dear; a text of one style and room is cut once. */
-function cachedFit(ctx: CanvasRenderingContext2D, mark: TextMark): string {
-  const key = `${ctx.font}|${Math.round(mark.room)}|${mark.text}`;
+function cachedFit(ctx: CanvasRenderingContext2D, whole: string, room: number): string {
+  const key = `${ctx.font}|${Math.round(room)}|${whole}`;
   let text = fitted.get(key);
   if (text === undefined) {
     if (fitted.size > 20_000) fitted.clear();
-    text = fitText(mark.text, mark.room, (part) => ctx.measureText(part).width);
+    text = fitText(whole, room, (part) => ctx.measureText(part).width);
     fitted.set(key, text);
   }
   return text;

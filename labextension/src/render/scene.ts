@@ -22,6 +22,8 @@ export interface Picture {
   readonly related: ReadonlySet<BoxId>;
   /** Boxes that the latest re-run of a cell has changed. */
   readonly marked: ReadonlySet<BoxId>;
+  /** Boxes that are stale, or hold what is. */
+  readonly stale: ReadonlySet<BoxId>;
 }
 
 export interface Part {

@@ -20,7 +20,10 @@ import { saveText } from "./save.js";
 import { Stage } from "./stage.js";
 import { canvasMeasure } from "./text_width.js";
 
-/** Below this zoom names cannot be read, and the first picture is shown with closed scopes. */
+/**
+ * Below this zoom names cannot be read: the first picture is shown with closed scopes, and if that
+ * does not help, on a taller stage.
+ */
 const LEGIBLE = 0.62;
 const ZOOM_STEP = 1.25;
 
@@ -134,15 +137,17 @@ export class Instrument {
   }
 
   readonly #show: ShowPicture = (picture, positions, hold) => {
-    const isFirst = this.#isFirst && this.model.nodes.size > 0;
-    if (isFirst) this.#isFirst = false;
+    // A layout of the empty graph may still have been under way when the snapshot came.
+    const isFirst = this.#isFirst && picture.graph.boxes.size > 1;
     const isSmall = isFirst && this.#stage.zoomFor(positions) < LEGIBLE;
     if (isSmall && this.#choices.retreat()) return this.#refresh();
+    if (isSmall) this.#root.classList.add("fs-tall");
+    if (isFirst) this.#isFirst = false;
     this.#graph = picture.graph;
     this.#stage.show({ ...picture, ...this.#composer.selected() }, positions, hold, this.#sought);
     if (positions.boxes.has(this.#sought ?? "")) this.#sought = null;
-    this.#outline.update(picture.graph, picture.marked);
-    if (this.model.nodes.size > 0) this.#root.dataset.ready = "true";
+    this.#outline.update(picture);
+    if (picture.graph.boxes.size > 1) this.#root.dataset.ready = "true";
   };
 
   #onSelection(): void {

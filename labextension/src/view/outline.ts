@@ -6,6 +6,7 @@ import type { BoxId } from "../model/ids.js";
 import { ROOT, pathOf } from "../model/ids.js";
 import { kindOf } from "../model/bodies.js";
 import { sizeText, type Box, type VisibleGraph } from "../model/visible.js";
+import type { Picture } from "../render/scene.js";
 import { make, OWN_KEYS } from "./dom.js";
 
 /** Items of one scope beyond this are counted, not listed. */
@@ -23,6 +24,7 @@ export class Outline {
   readonly #actions: OutlineActions;
   #graph: VisibleGraph | null = null;
   #marked: ReadonlySet<BoxId> = new Set();
+  #stale: ReadonlySet<BoxId> = new Set();
   #current: BoxId | null = null;
 
   constructor(actions: OutlineActions, until: AbortSignal) {
@@ -32,8 +34,8 @@ export class Outline {
     this.#tree.addEventListener("click", (event) => this.#onClick(event), { signal: until });
   }
 
-  update(graph: VisibleGraph, marked: ReadonlySet<BoxId>): void {
-    this.#marked = marked;
+  update({ graph, marked, stale }: Pick<Picture, "graph" | "marked" | "stale">): void {
+    [this.#marked, this.#stale] = [marked, stale];
     const hadFocus = this.#tree.contains(document.activeElement);
     this.#graph = graph;
     this.#items.clear();
@@ -69,7 +71,7 @@ export class Outline {
     this.#items.set(id, item);
     if (!box) return item;
     const isMarked = this.#marked.has(id);
-    const notes = [...(isMarked ? ["changed"] : []), ...(box.node?.stale ? ["stale"] : [])];
+    const notes = [...(isMarked ? ["changed"] : []), ...(this.#stale.has(id) ? ["stale"] : [])];
     const detail = [box.node ? kindOf(box.node) : sizeText(box), ...notes].join(", ");
     item.classList.toggle("fs-changed", isMarked);
     item.setAttribute("aria-label", `${box.name}, ${detail}`);

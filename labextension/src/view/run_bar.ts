@@ -80,7 +80,8 @@ export class RunBar {
   #showProgress(session: SessionState | null): void {
     const progress = session?.progress ?? null;
     this.#progress.hidden = progress === null;
-    setText(this.#eta, progress?.eta_s == null ? "" : `ETA ${clock(progress.eta_s)}`);
+    const isDone = progress !== null && progress.done === progress.total;
+    setText(this.#eta, progress?.eta_s == null || isDone ? "" : `ETA ${clock(progress.eta_s)}`);
     if (!progress) return;
     const { description, done, total } = progress;
     const count = total === null ? whole(done) : `${whole(done)}/${whole(total)}`;

@@ -33,6 +33,7 @@ export interface Node {
   readonly body: string;
   readonly is_result: boolean;
   readonly calls: string;
+  readonly runs: readonly string[];
 }
 
 /** What became of operations since the message before (a snapshot has all of them). */

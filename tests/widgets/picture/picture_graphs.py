@@ -29,6 +29,7 @@ class Maker:
         body: str = "",
         result: bool = False,
         calls: str = "",
+        runs: tuple[str, ...] = (),
     ) -> str:
         ends = [i.partition(":") for i in inputs]
         node = Node(
@@ -46,6 +47,7 @@ class Maker:
             body=body,
             is_result=result,
             calls=calls,
+            runs=runs,
         )
         self._ids[name] = node.id
         self.nodes.append(node)

@@ -63,6 +63,25 @@ gradients/  2 ops
     )
 
 
+def test_bodies_of_a_loop_are_scopes_of_their_names() -> None:
+    m = graphs.Maker()
+    m.op("i", "Placeholder")
+    m.op("loop/body/i", "Parameter", body="loop/body")
+    m.op("loop/body/add", "Neg", ["loop/body/i"], body="loop/body", result=True)
+    m.op("loop/Loop", "Loop", ["i"], runs=("loop/body",))
+    assert (
+        text(m.nodes)
+        == """\
+graph: 4 operations
+i  Placeholder  float64[]
+loop/  3 ops
+  body/  2 ops
+    i  Parameter  float64[]
+    add  Neg  float64[]  <- i  -> result
+  Loop  Loop  float64[]  <- i"""
+    )
+
+
 def test_repeats_are_folded() -> None:
     assert text(graphs.chain(200)).splitlines()[-1] == "... 198 more Add: Add_1 to Add_198"
     folded = text(graphs.towers(9, 3)).splitlines()

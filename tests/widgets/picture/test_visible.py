@@ -31,6 +31,15 @@ def test_names_make_scopes() -> None:
     }
 
 
+def test_what_stands_in_a_body_lies_there_whatever_its_name() -> None:
+    m = graphs.Maker()
+    m.op("w/read", "ReadVariable", [m.op("w", "VarHandle")])
+    m.op("w/read_1", "ReadVariable", [m.op("f/x", "Parameter", body="f")], body="f")
+    view = view_of(m.nodes, ("f",))
+    inside = _box(view, "op:3")
+    assert (inside.name, inside.parent and inside.parent.id) == ("w/read_1", "scope:f")
+
+
 def test_bundled_edges_are_counted() -> None:
     m = graphs.Maker()
     a, b = m.op("s/a", "Op", shape=(2,)), m.op("s/b", "Op", shape=(3,))

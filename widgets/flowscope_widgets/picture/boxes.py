@@ -99,6 +99,7 @@ def _tip(box: Box) -> str:
     made = ", ".join(map(tensor_text, node.outputs[:4]))
     lines = [node.name, f"{node.type}  {made}".strip(), node.summary]
     lines.append(f"calls {node.calls}" if node.calls else "")
+    lines.append(f"runs {', '.join(node.runs)}" if node.runs else "")
     lines.append(f"device {node.placed or node.device}" if node.placed or node.device else "")
     if node.origin is not None:
         place = node.origin.file or f"cell {node.origin.cell}"

@@ -62,7 +62,7 @@ def shape_of(box: Box) -> Shape:
     """Returns how a box is drawn: what it is shows in its shape, not in its colour alone."""
     if box.scope is not None:
         return "cylinder" if is_variable(box.scope) else "scope"
-    if box.node and box.node.calls:
+    if box.node and (box.node.calls or box.node.runs):
         return "call"
     kind = box.node.type if box.node else ""
     if kind == "Parameter" or kind.startswith("Placeholder"):

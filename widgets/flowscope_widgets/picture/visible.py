@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from flowscope.live.schema import Node
-from flowscope.live.text import Scope, scope_tree, short_name, tensor_text
+from flowscope.live.text import Scope, scope_tree, tensor_text, title_of
 from flowscope_widgets.picture.opening import MOST, open_scopes
 
 #: Edges that a picture has at most: more are a black area.
@@ -106,7 +106,7 @@ def _fill(root: Box, opened: set[Scope], shown: dict[Scope | int, Box]) -> None:
 
 def _box(child: Scope | Node, parent: Box) -> Box:
     if isinstance(child, Node):
-        return Box(f"op:{child.id}", short_name(child.name), parent, node=child)
+        return Box(f"op:{child.id}", title_of(child), parent, node=child)
     return Box(f"scope:{child.path}", child.name, parent, scope=child)
 
 

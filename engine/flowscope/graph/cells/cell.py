@@ -94,7 +94,8 @@ class CellReport:
         parts = [", ".join(told), *map(str, self.restarts)]
         if self.stale:
             parts.append(f"stale: {named(self.stale)}")
-        return f"cell {self.cell} again: {'; '.join(parts)}"
+        gap = "\n  " if len(self.restarts) > 1 else "; "
+        return f"cell {self.cell} again: {gap.join(parts)}"
 
 
 def named(labels: tuple[str | None, ...]) -> str:

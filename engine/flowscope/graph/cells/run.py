@@ -350,6 +350,9 @@ class Run:
 
     def _restarts(self) -> Iterable[Restart]:
         for name, old in self._replaced.items():
+            # In a function a variable from outside is a parameter.
+            if old.block.parent is not None:
+                continue
             specs = [o.outputs[0].spec.variable if o.outputs else None
                      for o in (old, self._fresh[name])]  # fmt: skip
             before, after = specs

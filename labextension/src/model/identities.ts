@@ -1,0 +1,39 @@
+/**
+ * Keeps an operation's number when a cell is run again and another operation takes its name: so
+ * the selection stays, and in the picture it is the same box at the same place.
+ */
+import type { GraphChange, Node } from "../wire/messages.js";
+
+export class Identities {
+  /** The kernel's number -> ours, where they differ. */
+  readonly #ours = new Map<number, number>();
+  /** Our number -> the kernel's of the operation that has taken it over. */
+  readonly #holder = new Map<number, number>();
+
+  /** The change in our numbers. `idOf` finds the operation that has a name so far. */
+  translate(change: GraphChange, idOf: (name: string) => number | undefined): GraphChange {
+    for (const { id, name } of change.added) this.#inherit(id, idOf(name));
+    const isLeft = (id: number): boolean => (this.#holder.get(this.#of(id)) ?? this.#of(id)) === id;
+    return {
+      ...change,
+      added: change.added.map(this.#node),
+      changed: change.changed.map(this.#node),
+      placed: change.placed.map(([id, device]) => [this.#of(id), device] as const),
+      removed: change.removed.filter(isLeft).map(this.#of),
+      marked: change.marked.map(this.#of),
+    };
+  }
+
+  #inherit(id: number, known: number | undefined): void {
+    if (known === undefined || known === this.#of(id)) return;
+    this.#ours.set(id, known);
+    this.#holder.set(known, id);
+  }
+
+  readonly #of = (id: number): number => this.#ours.get(id) ?? id;
+
+  readonly #node = (node: Node): Node => ({
+    ...node, id: this.#of(node.id), control: node.control.map(this.#of),
+    inputs: node.inputs.map(([from, output]) => [this.#of(from), output] as const),
+  });
+}

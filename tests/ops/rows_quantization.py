@@ -1,0 +1,67 @@
+# ruff: noqa: E501  (a table: one line per row)
+# fmt: off
+"""Rows of the ops' table: quantised numbers. The expected ones come from TensorFlow 2.21."""
+
+from __future__ import annotations
+
+import numpy as np
+from row_tools import In, Table
+
+import flowscope as fs
+from flowscope.ops import quantization
+
+ROWS = Table()
+row = ROWS.row
+
+_ONE = ("float32",)
+_X = In(value=[-1.0, -0.3, 0.0, 0.26, 0.5, 1.7, 3.0])
+_f = np.float32
+
+
+def fake(x, low, high, bits=8, narrow=False):  # type: ignore[no-untyped-def]
+    least, most = int(narrow), 2**bits - 1
+    scale = (high - low) / (most - least)
+    zero = np.clip(np.floor(least - low / scale + 0.5), least, most)
+    first, last = (least - zero) * scale, (most - zero) * scale
+    return (np.floor((np.clip(x, first, last) - first) / scale + 0.5) * scale + first).astype("f4")
+
+
+row("fake_quant", fs.fake_quant_with_min_max_args, lambda x: fake(x, -6, 6), _X, dtypes=_ONE, order=0)
+row("fake_quant_bits", lambda x: fs.fake_quant_with_min_max_args(x, -1, 2, 4, True), lambda x: fake(x, -1, 2, 4, True), _X, dtypes=_ONE, order=0)
+row("fake_quant_vars", fs.fake_quant_with_min_max_vars, lambda x, a, b: fake(x, a, b), _X, In(value=-0.5), In(value=2.0), dtypes=_ONE, order=0)
+row("fake_quant_none", fs.fake_quant_with_min_max_vars, lambda x, a, b: 0 * x, _X, In(value=0.0), In(value=0.0), dtypes=_ONE, order=0)
+row("fake_quant_channels", fs.fake_quant_with_min_max_vars_per_channel, lambda x, a, b: fake(x, a, b), In((2, 3)), In(value=[-1.0, -0.5, -2.0]), In(value=[1.0, 2.0, 0.5]), dtypes=_ONE, order=0)
+row("fake_quant_gradient", lambda g, x: list(fs.fake_quant_with_min_max_vars_gradient(g, x, -0.5, 2.0)),
+    lambda g, x: [g * ((x >= -0.5) & (x <= 2)), g[x < -0.5].sum(), g[x > 2.01].sum()], In((7,)), _X, dtypes=_ONE, order=0, rtol=1e-5)
+row("fake_quant_gradient_args", lambda g, x: fs.fake_quant_with_min_max_args_gradient(g, x, -0.5, 2.0), lambda g, x: g * ((x >= -0.5) & (x <= 2)), In((7,)), _X, dtypes=_ONE, order=0)
+row("fake_quant_gradient_channels", lambda g, x: list(fs.fake_quant_with_min_max_vars_per_channel_gradient(g, x, [-1.0, -1.0], [1.0, 1.0])),
+    lambda g, x: [g * (np.abs(x) < 1), (g * (x < -1)).sum(0), (g * (x > 1)).sum(0)], In((3, 2)), In((3, 2)), dtypes=_ONE, order=0)
+
+
+def q(mode, dtype, **options):  # type: ignore[no-untyped-def]
+    return lambda x: list(fs.quantize_v2(x, -0.5, 2.0, dtype, mode, **options))
+
+
+for _name, _call, _want, _low, _high in (
+    ("combined", q("MIN_COMBINED", "quint8"), np.array([0, 20, 51, 78, 102, 224, 255], "u1"), -0.5, 2.0),
+    ("combined_signed", q("MIN_COMBINED", "qint8"), np.array([-128, -108, -77, -50, -26, 96, 127], "i1"), -0.5, 2.0),
+    ("first", q("MIN_FIRST", "quint8"), np.array([0, 20, 51, 78, 102, 224, 255], "u1"), -0.5, 2.0),
+    ("scaled", q("SCALED", "qint8"), np.array([-64, -19, 0, 17, 32, 108, 127], "i1"), -2.015748, 2.0),
+    ("scaled_narrow", q("SCALED", "qint8", narrow_range=True, round_mode="HALF_TO_EVEN"), np.array([-64, -19, 0, 17, 32, 108, 127], "i1"), -2.0, 2.0),
+):
+    row(f"quantize_{_name}", _call, lambda x, w=_want, a=_low, b=_high: [w, _f(a), _f(b)], _X, dtypes=_ONE, order=0)
+row("quantize_small_range", lambda x: fs.quantize(x, 0.0, 0.0, fs.quint8)[2], lambda x: _f(0.01), _X, dtypes=_ONE, order=0)
+for _mode in ("MIN_COMBINED", "MIN_FIRST", "SCALED"):
+    for _dtype, _tolerance in (("qint8", 0.02), ("quint16", 1e-4)):
+        row(f"dequantize_{_mode}_{_dtype}", lambda x, m=_mode, d=_dtype: fs.dequantize(*fs.quantize_v2(x, -1.0, 3.0, d, m), m), lambda x, s=_mode, d=_dtype: x if s != "SCALED" or d == "qint8" else np.maximum(x, 0),
+            _X, dtypes=_ONE, order=0, rtol=_tolerance)
+
+
+def _product(a, b):  # type: ignore[no-untyped-def]
+    x = fs.quantize_v2(a, -2.0, 2.0, "quint8")
+    y = fs.quantize_v2(b, -2.0, 2.0, "quint8")
+    found, _, high = quantization.quantized_matmul(x[0], y[0], x[1], x[2], y[1], y[2])
+    return fs.cast(fs.bitcast(found, "int32"), "float32") * (high / 2**31)
+
+
+row("quantized_matmul", _product, np.matmul, In((2, 3), -1, 1), In((3, 4), -1, 1), dtypes=_ONE, order=0, rtol=0.05)
