@@ -24,7 +24,7 @@ from flowscope.graph.constant import Const, convert_to_tensor
 from flowscope.graph.dtypes import bool_
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import Dims, text
+from flowscope.graph.shapes import Dims
 
 
 @dataclass(frozen=True)
@@ -181,9 +181,4 @@ def _at_op(op: Operation, function: Function, offset: int, tensor: Tensor) -> Te
     return op.outputs[index]
 
 
-def shape_text(tensors: list[Tensor]) -> str:
-    """Returns the dtypes and shapes of tensors for a message."""
-    return ", ".join(f"{t.spec.dtype}{text(t.spec.shape)}" for t in tensors)
-
-
-__all__ = ["Cond", "shape_text", "widened"]
+__all__ = ["Cond", "widened"]
