@@ -187,6 +187,7 @@ from flowscope.ops.strings import *
 from flowscope.ops.template import *
 from flowscope.ops.tensor_scatters import *
 from flowscope.ops.timing import *
+from flowscope.ops.type_checks import *
 from flowscope.ops.uniques import *
 from flowscope.ops.variable_scope import *
 from flowscope.ops.variables import *

@@ -19,3 +19,4 @@ from flowscope.ops.elementwise import (
     is_inf as is_inf,
     is_nan as is_nan,
 )
+from flowscope.ops.type_checks import *

@@ -11,7 +11,7 @@ from row_tools import In, Table
 from rows_convolution import margins
 
 import flowscope as fs
-from flowscope.ops import pooling
+from flowscope.ops import pooling_ops as pooling
 from flowscope.ops.build import apply
 
 ROWS = Table()
