@@ -1,7 +1,8 @@
 """The ops that matter beside TensorFlow's, at three sizes: `python tests/benchmarks/bench_ops.py`.
 
-Each library runs in a process of its own; op by op they take turns, on inputs that lie in variables,
-with nothing fetched. A figure is the fastest of some rounds, for both alike: the machines are shared.
+Each library runs in a process of its own; op by op they take turns, on inputs that lie in
+variables, with nothing fetched. A figure is the fastest of some rounds, for both alike: the
+machines are shared.
 What counts is the geometric mean of the ratios over sizes above 10^4 elements, and the list of ops
 that are slower than twice TensorFlow's.
 """

@@ -5,8 +5,8 @@ import pytest
 from op_rows import ROWS
 
 import flowscope as fs
-from flowscope.plan.passes.place import _is_plain
 from flowscope.plan.interpret import Interpreter
+from flowscope.plan.passes.place import _is_plain
 from flowscope.runtime.gate import Gate
 
 CASES = [pytest.param(r, d, id=f"{r.name}-{d}") for r in ROWS for d in r.dtypes[:1]]

@@ -39,7 +39,7 @@ class DType:
 
     @property
     def as_numpy_dtype(self) -> Any:
-        """The NumPy scalar type, e.g. `numpy.float32`; a quantised type gives a dtype of its name."""
+        """The NumPy scalar type, e.g. `numpy.float32`; of a quantised type a dtype of its name."""
         if self.kind == "q":
             return np.dtype([(self.name, self.np_dtype)])
         return self.np_dtype.type

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.dtypes import DType, as_dtype, string as STRING
 from flowscope.graph.op import Array, ArrayModule, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.ops.build import apply, apply_many
@@ -108,7 +108,7 @@ class DecodeCSV(StringOp):
     quotes: bool
     empty: str
     columns: tuple[int, ...] = ()
-    out: ClassVar[DType] = dtypes.string
+    out: ClassVar[DType] = STRING
 
     def infer(self, records: Spec, *defaults: Spec) -> Any:
         check_string(records)

@@ -68,7 +68,7 @@ class StringOp(Op, abstract=True):
     is_differentiable: ClassVar[bool] = False
     out: ClassVar[DType] = dtypes.string
 
-    def infer(self, *xs: Spec) -> Any:
+    def infer(self, *xs: Any) -> Any:
         dims = xs[0].shape
         for x in xs:
             check_string(x)
@@ -274,7 +274,8 @@ class AsString(StringOp):
             return b"true" if value else b"false"
         if isinstance(value, complex):
             return f"({self.form % value.real},{self.form % value.imag})".encode()
-        return (self.form % value).encode()
+        shown: str = self.form % value
+        return shown.encode()
 
 
 @dataclass(frozen=True)

@@ -82,10 +82,10 @@ function linkFact(model: GraphModel, id: number, name: string): Fact {
 }
 
 function deviceFacts(node: Node): Fact[] {
-  return [
-    { name: "asked for", value: node.device || "none" },
-    { name: "placed on", value: node.placed ?? "not yet run" },
-  ];
+  const asked = { name: "asked for", value: node.device || "none" };
+  // What is fed is placed nowhere, however often it runs.
+  if (node.placed === null && node.type.startsWith("Placeholder")) return [asked];
+  return [asked, { name: "placed on", value: node.placed ?? "not yet run" }];
 }
 
 function rerunFacts(model: GraphModel, node: Node): Fact[] {

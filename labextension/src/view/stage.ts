@@ -12,6 +12,8 @@ import { bringIn, fitCamera, holdStill, zoomAt } from "./camera.js";
 import { make, OWN_KEYS } from "./dom.js";
 
 const MOVE_MS = 180;
+/** Width that the buttons at the right edge take from a picture that is fitted. */
+const TOOLS_PX = 36;
 /** Pictures with more boxes than this change at once. */
 const MOST_MOVING = 600;
 
@@ -112,7 +114,7 @@ export class Stage {
 
   /** Zoom at which the whole of a layout could be seen. */
   zoomFor(positions: Positions): number {
-    return fitCamera(positions.w, positions.h, this.#width, this.#height).zoom;
+    return fitCamera(positions.w, positions.h, this.#width - TOOLS_PX, this.#height).zoom;
   }
 
   zoomBy(factor: number, x = this.#width / 2, y = this.#height / 2): void {
@@ -146,7 +148,7 @@ export class Stage {
   }
 
   #fitted(): Camera {
-    return fitCamera(this.#positions.w, this.#positions.h, this.#width, this.#height);
+    return fitCamera(this.#positions.w, this.#positions.h, this.#width - TOOLS_PX, this.#height);
   }
 
   get isShown(): boolean {
