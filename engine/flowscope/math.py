@@ -10,6 +10,7 @@ from flowscope.ops.elementwise import *
 from flowscope.ops.flow import add_n as add_n
 from flowscope.ops.linalg import *
 from flowscope.ops.logical import *
+from flowscope.ops.losses import log_softmax as log_softmax, softmax as softmax
 from flowscope.ops.nn import (
     in_top_k as in_top_k,
     top_k as top_k,

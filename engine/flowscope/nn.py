@@ -10,6 +10,12 @@ from flowscope.ops import (
 )
 from flowscope.ops.convolution import *
 from flowscope.ops.embedding import *
+from flowscope.ops.moving import (
+    batch_to_space as batch_to_space,
+    depth_to_space as depth_to_space,
+    space_to_batch as space_to_batch,
+    space_to_depth as space_to_depth,
+)
 from flowscope.ops.nn import *
 from flowscope.ops.normalization import *
 from flowscope.ops.pooling import *

@@ -32,6 +32,10 @@ row("gather_batch_two", lambda x, i: fs.gather(x, i, axis=2, batch_dims=2), lamb
 row("gather_batch_rank", lambda x, i: fs.gather(x, i, batch_dims=1), lambda x, i: each(x, i, 1, 1), In((2, 3)), In(value=[1, 2], dtype="int32"))
 row("gather_many", fs.gather, lambda x, i: x[i], In((40, 3)), In((2000,), 0, 39, dtype="int32"), dtypes=F, order=0)
 row("gather_axis_fed", lambda x, i, a: fs.gather(x, i, axis=a), lambda x, i, a: x[:, i], In(), In(value=[[2, 0]], dtype="int32"), In(value=-1, dtype="int32"), dynamic=True)
+row("gather_nd_batch", lambda x, i: fs.gather_nd(x, i, batch_dims=1), lambda x, i: np.stack([x[b][tuple(i[b, :, k] for k in range(2))] for b in range(2)]),
+    In((2, 3, 4)), In(value=[[[0, 1], [2, 3]], [[1, 1], [0, 0]]], dtype="int64"), rank=True)
+row("gather_nd_batch_two", lambda x, i: fs.gather_nd(x, i, batch_dims=2), lambda x, i: np.take_along_axis(x, i, 2)[..., 0],
+    In((2, 3, 4)), In(value=[[[0], [1], [3]], [[2], [2], [0]]], dtype="int32"), rank=True)
 _AT = In(value=[[0], [3], [2]], dtype="int32")
 
 

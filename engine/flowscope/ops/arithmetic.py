@@ -79,8 +79,9 @@ multiply_no_nan: BinaryFunction = binary_op(
     lambda g, y, a, b: (multiply_no_nan(g, conj(b)), multiply_no_nan(conj(a), g)), "ab",
     kernel=_multiply_no_nan, name="multiply_no_nan")
 nextafter: BinaryFunction = binary_op(
-    "nextafter", "NextAfter", "The number next to x in the direction of y.",
-    "xp.nextafter({0}, {1})", "f", lambda g, y, a, b: (g, None))
+    "nextafter", "NextAfter", "The number next to x1 in the direction of x2.",
+    "xp.nextafter({0}, {1})", "f", lambda g, y, a, b: (g, None),
+    parameters=("x1", "x2"))
 # fmt: on
 
 floor_div = floordiv

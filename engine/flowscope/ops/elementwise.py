@@ -176,7 +176,7 @@ squared_difference: BinaryFunction = binary_op(
 atan2: BinaryFunction = binary_op(
     "atan2", "Atan2", "The angle of the point (y, x), in (-pi, pi]; x comes second.",
     "xp.arctan2({0}, {1})", "f",
-    lambda g, y, a, b: _atan2_grad(g, a, b), "ab")
+    lambda g, y, a, b: _atan2_grad(g, a, b), "ab", parameters=("y", "x"))
 div_no_nan: BinaryFunction = binary_op(
     "div_no_nan", "DivNoNan", "x / y, and 0 where y is 0.", "", "f",
     lambda g, y, a, b: (div_no_nan(g, b), multiply(g, div_no_nan(negative(y), b))), "by",

@@ -279,10 +279,40 @@ def _gather_late(x: Tensor, places: Tensor, axis: Tensor, batch_dims: int, name:
         return lines.without(apply(Gather(1), lines.tensor, places), shape_of(places))
 
 
-def gather_nd(params: Any, indices: Any, name: str | None = None) -> Tensor:
-    """Returns the elements (or slices) of `params` at positions: the last axis spells one out."""
+def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: int = 0) -> Tensor:
+    """Returns the elements (or slices) of `params` at positions: the last axis spells one out.
+
+    Args:
+        params: A tensor.
+        indices: Integers; the last axis is a position in the axes behind the batch.
+        name: Name of the operation.
+        batch_dims: How many leading axes are a batch, with indices of its own for each element.
+    """
     places = convert_to_tensor(indices, None, None, dtypes.int32)
+    if batch_dims:
+        places = _with_batch(places, int(batch_dims))
     return apply(GatherNd(), convert_to_tensor(params), places, name=name)
+
+
+def _with_batch(places: Tensor, count: int) -> Tensor:
+    """Returns positions with those of the batch elements that they belong to in front."""
+    from flowscope.ops.arrays import range as range_, zeros_like
+    from flowscope.ops.casting import cast
+    from flowscope.ops.elementwise import add
+    from flowscope.ops.joining import concat
+    from flowscope.ops.shaping import reshape
+
+    rank = places.spec.rank
+    if rank is None or not 0 < count < rank:
+        raise InvalidArgumentError(
+            f"expected batch_dims below the known rank of indices {places.spec}, got {count}"
+        )
+    sizes, ground = shape_of(places), zeros_like(places[..., :1])
+    fronts = []
+    for i in builtins.range(count):
+        line = reshape(range_(sizes[i]), [-1 if j == i else 1 for j in builtins.range(rank)])
+        fronts.append(add(ground, cast(line, places.dtype)))
+    return concat([*fronts, places], -1)
 
 
 def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:

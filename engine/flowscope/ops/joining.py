@@ -363,7 +363,9 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     return apply(Pack(axis), *tensors, name=name or "stack")
 
 
-parallel_stack = stack
+def parallel_stack(values: Any, name: str | None = "parallel_stack") -> Tensor:
+    """Returns tensors of one shape, stacked along a new first axis."""
+    return stack(values, 0, name or "parallel_stack")
 
 
 def unstack(

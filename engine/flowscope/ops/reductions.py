@@ -392,18 +392,21 @@ def reduce_euclidean_norm(
 
 def count_nonzero(
     input_tensor: Any,
+    input_tensor: Any = None,
     axis: Any = None,
     keepdims: bool | None = None,
     dtype: Any = dtypes.int64,
     name: str | None = None,
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
+    input: Any = None,
 ) -> Tensor:
     """Returns how many elements along axes are not 0 (strings: not empty)."""
     from flowscope.ops.casting import cast
     from flowscope.ops.elementwise import not_equal
 
     x = convert_to_tensor(input_tensor)
+    x = convert_to_tensor(input if input_tensor is None else input_tensor)
     zero: Any = {"s": b"", "b": False}.get(x.dtype.kind, 0)
     with x.graph.name_scope(name or "count_nonzero"):
         found = cast(not_equal(x, zero), dtype)

@@ -30,7 +30,11 @@ def late_axes(axis: Any) -> Tensor | None:
     if not isinstance(axis, Tensor | Convertible):
         return None
     found = convert_to_tensor(axis)
-    return found if found.spec.constant is None else None
+    if found.spec.constant is not None:
+        return None
+    if found.dtype.name not in ("int32", "int64"):
+        raise DTypeError(f"expected axes of dtype int32 or int64, got {found.dtype}")
+    return found
 
 
 @dataclass(frozen=True)

@@ -225,10 +225,18 @@ def _place(op: Any, x: Any, axis: Any, output_type: Any, name: str | None) -> Te
     return unary(op(_one_axis(axis, 0), dtype), x, name)
 
 
-arg_max = argmax
+def arg_max(
+    input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None
+) -> Tensor:
+    """Returns the position of the largest along an axis; see `argmax`."""
+    return argmax(input, dimension, name, output_type=output_type)
 
 
-arg_min = argmin
+def arg_min(
+    input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None
+) -> Tensor:
+    """Returns the position of the smallest along an axis; see `argmin`."""
+    return argmin(input, dimension, name, output_type=output_type)
 
 
 def cumsum(

@@ -87,6 +87,11 @@ def _scipy(name: str, part: int | None = None) -> Callable[..., Array]:
     return kernel
 
 
+def _lgamma(self: Any, xp: ArrayModule, x: Array) -> Array:
+    out = scipy_of(xp, "special").gammaln(_wide(xp, x))
+    return xp.where(xp.isinf(x), xp.inf, out).astype(x.dtype)[()]
+
+
 def _polygamma(self: Any, xp: ArrayModule, n: Array, x: Array) -> Array:
     special, dtype = scipy_of(xp, "special"), x.dtype
     n, x = _wide(xp, n), _wide(xp, x)
@@ -135,30 +140,31 @@ ndtri: UnaryFunction = unary_op(
     kernel=_scipy("ndtri"), name="ndtri")
 lgamma: UnaryFunction = unary_op(
     "lgamma", "Lgamma", "The logarithm of the absolute value of the gamma function.", "", "f",
-    lambda g, y, x: _times(g, digamma(x)), "x", kernel=_scipy("gammaln"))
+    lambda g, y, x: _times(g, digamma(x)), "x", kernel=_lgamma)
 digamma: UnaryFunction = unary_op(
     "digamma", "Digamma", "The derivative of lgamma.", "", "f",
     lambda g, y, x: _times(g, polygamma(ones_like(x), x)), "x", kernel=_scipy("psi"))
 polygamma: BinaryFunction = binary_op(
-    "polygamma", "Polygamma", "The derivative of order x of digamma, at y.", "", "f",
-    lambda g, y, n, x: (None, _times(g, polygamma(add(n, 1.0), x))), "ab", kernel=_polygamma)
+    "polygamma", "Polygamma", "The derivative of order a of digamma, at x.", "", "f",
+    lambda g, y, n, x: (None, _times(g, polygamma(add(n, 1.0), x))), "ab", kernel=_polygamma,
+    parameters=("a", "x"))
 zeta: BinaryFunction = binary_op(
-    "zeta", "Zeta", "Hurwitz' zeta function: the sum of (n + y) to the power of -x, for n from 0.",
+    "zeta", "Zeta", "Hurwitz' zeta function: the sum of (n + q) to the power of -x, for n from 0.",
     "", "f", lambda g, y, x, q: (None, _times(g, multiply(negative(x), zeta(add(x, 1.0), q)))),
-    "ab", kernel=_scipy("zeta"))
+    "ab", kernel=_scipy("zeta"), parameters=("x", "q"))
 igamma: BinaryFunction = binary_op(
-    "igamma", "Igamma", "The lower incomplete gamma function of x at y, divided by gamma(x).", "",
+    "igamma", "Igamma", "The lower incomplete gamma function of a at x, divided by gamma(a).", "",
     "f", lambda g, y, a, x: (
         _times(g, igamma_grad_a(a, x)), _times(g, _gamma_density(a, x))), "ab",
-    kernel=_scipy("gammainc"))
+    kernel=_scipy("gammainc"), parameters=("a", "x"))
 igammac: BinaryFunction = binary_op(
-    "igammac", "Igammac", "The upper incomplete gamma function of x at y, divided by gamma(x).", "",
+    "igammac", "Igammac", "The upper incomplete gamma function of a at x, divided by gamma(a).", "",
     "f", lambda g, y, a, x: (
         negative(_times(g, igamma_grad_a(a, x))), negative(_times(g, _gamma_density(a, x)))), "ab",
-    kernel=_scipy("gammaincc"))
+    kernel=_scipy("gammaincc"), parameters=("a", "x"))
 igamma_grad_a: BinaryFunction = binary_op(
-    "igamma_grad_a", "IgammaGradA", "The derivative of igamma(x, y) by x.", "", "f",
-    kernel=_igamma_grad_a)
+    "igamma_grad_a", "IgammaGradA", "The derivative of igamma(a, x) by a.", "", "f",
+    kernel=_igamma_grad_a, parameters=("a", "x"))
 xlog1py: BinaryFunction = binary_op(
     "xlog1py", "Xlog1py", "x * log(1 + y), and 0 where x is 0.", "", "f",
     lambda g, y, a, b: (

@@ -26,7 +26,8 @@ FOLD_SIZE = 16
 
 _ONE = "Args:\n    x: A tensor.\n    name: Name of the operation."
 _TWO = (
-    "Args:\n    x: A tensor.\n    y: A tensor of the same dtype; the shapes are broadcast.\n"
+    "Args:\n    {first}: A tensor.\n"
+    "    {second}: A tensor of the same dtype; the shapes are broadcast.\n"
     "    name: Name of the operation."
 )
 
@@ -209,6 +210,7 @@ def binary_op(
     kernel: Callable[..., Any] | None = None,
     name: str | None = None,
     unit: tuple[int, bool] | None = None,
+    parameters: tuple[str, str] = ("x", "y"),
 ) -> BinaryFunction:
     """Defines an element-wise op of two inputs and returns its op function.
 
@@ -219,6 +221,7 @@ def binary_op(
         kernel: The kernel (self, xp, a, b) in place of one from the template.
         unit: The number that as y leaves x as it is, bit by bit, and whether x and y may change
             places.
+        parameters: Names of the op function's parameters; docstrings call them so, too.
     """
     namespace: dict[str, Any] = {
         "kinds": kinds,
@@ -242,7 +245,12 @@ def binary_op(
     def call(x: Any, y: Any, name: str | None = None) -> Tensor:
         return binary(op, x, y, name or default)
 
-    result: BinaryFunction = _named(call, function, f"{doc}\n\n{_TWO}")
+    first, second = parameters
+    if parameters != ("x", "y"):
+        text = f"lambda {first}, {second}, name=None: call({first}, {second}, name)"
+        call = eval(text, {"call": call})  # noqa: S307
+    arguments = _TWO.format(first=first, second=second)
+    result: BinaryFunction = _named(call, function, f"{doc}\n\n{arguments}")
     return result
 
 
