@@ -391,7 +391,6 @@ def reduce_euclidean_norm(
 
 
 def count_nonzero(
-    input_tensor: Any,
     input_tensor: Any = None,
     axis: Any = None,
     keepdims: bool | None = None,
@@ -405,7 +404,6 @@ def count_nonzero(
     from flowscope.ops.casting import cast
     from flowscope.ops.elementwise import not_equal
 
-    x = convert_to_tensor(input_tensor)
     x = convert_to_tensor(input if input_tensor is None else input_tensor)
     zero: Any = {"s": b"", "b": False}.get(x.dtype.kind, 0)
     with x.graph.name_scope(name or "count_nonzero"):
