@@ -159,6 +159,12 @@ COMPARISONS = (
         rounds=5,
     ),
     Comparison(
+        "loop",
+        {"iterations": 200_000},
+        [Row("loop.value", "iteration of a loop", bar=1 / 25)],
+        rounds=5,
+    ),
+    Comparison(
         "train",
         {"optimizer": "GradientDescentOptimizer"},
         [Row("sgd.value", "MLP step, SGD", bar=1.0)],
@@ -236,10 +242,10 @@ def table(rows: Sequence[Row]) -> str:
 def _time(seconds: float | None) -> str:
     if seconds is None:
         return ""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} us"
+    return f"{seconds / 1e-9:.3g} ns"
 
 
 def _last_line(error: Exception) -> str:

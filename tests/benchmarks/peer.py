@@ -158,6 +158,31 @@ class Train:
         return {"value": self.seconds(self.count)}
 
 
+class Loop:
+    """A loop that counts, without anything else to do."""
+
+    def __init__(self, fs: Any, iterations: int) -> None:
+        """Builds the graph and warms up."""
+        graph = fs.Graph()
+        with graph.as_default():
+            limit = fs.placeholder(fs.int32, [])
+            self.end = fs.while_loop(lambda i: i < limit, lambda i: i + 1, [fs.constant(0)])
+        self.session = fs.Session(graph=graph)
+        self.feed = {limit: iterations}
+        self.iterations = iterations
+        warm_up(self.run)
+
+    def run(self) -> None:
+        """Runs the loop."""
+        self.session.run(self.end, self.feed)
+
+    seconds = Step.seconds
+
+    def measure(self) -> dict[str, float]:
+        """Returns the seconds per iteration."""
+        return {"value": self.seconds(1) / self.iterations}
+
+
 class Gradients:
     """`gradients` of a chain of multiplications by one tensor."""
 
@@ -224,6 +249,7 @@ WORK: dict[str, Callable[..., Any]] = {
     "build": Build,
     "train": Train,
     "gradients": Gradients,
+    "loop": Loop,
     "watched": Watched,
 }
 
