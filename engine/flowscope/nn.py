@@ -1,13 +1,16 @@
 """Neural-network functions, under TensorFlow 1's names."""
 
 from flowscope.ops import (
+    candidate_sampling as _candidate_sampling,
     convolution as _convolution,
     embedding as _embedding,
     nn as _nn,
     normalization as _normalization,
     pooling as _pooling,
+    sampled_losses as _sampled_losses,
     sparse_embedding as _sparse_embedding,
 )
+from flowscope.ops.candidate_sampling import *
 from flowscope.ops.convolution import *
 from flowscope.ops.embedding import *
 from flowscope.ops.moving import (
@@ -19,12 +22,15 @@ from flowscope.ops.moving import (
 from flowscope.ops.nn import *
 from flowscope.ops.normalization import *
 from flowscope.ops.pooling import *
+from flowscope.ops.sampled_losses import *
 from flowscope.ops.sparse_embedding import *
 
 __all__ = []
+__all__ += _candidate_sampling.__all__
 __all__ += _convolution.__all__
 __all__ += _embedding.__all__
 __all__ += _nn.__all__
 __all__ += _normalization.__all__
 __all__ += _pooling.__all__
+__all__ += _sampled_losses.__all__
 __all__ += _sparse_embedding.__all__

@@ -305,6 +305,7 @@ MODULES_ELSEWHERE = {
     "flowscope.ops.state": "tests/runtime/test_variables.py",
     "flowscope.ops.training": "tests/train/test_rules.py",
     "flowscope.ops.random": "test_random.py",
+    "flowscope.ops.candidate_sampling": "test_candidate_sampling.py",
     "flowscope.ops.random_distributions": "test_random.py",
     "flowscope.ops.random_stateless": "test_random_stateless.py",
     "flowscope.ops.printing": "test_printing.py",

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.ops.build import apply, unary
 from flowscope.ops.casting import cast
+from flowscope.ops.choices import choose
 from flowscope.ops.elementwise import (
     abs,
     add,
@@ -21,14 +23,17 @@ from flowscope.ops.elementwise import (
     square,
     subtract,
 )
+from flowscope.ops.stretches import stretches
 from flowscope.ops.table import BinaryFunction, UnaryFunction, binary_op, check_kind, unary_op
 
 __all__ = [
+    "crelu",
     "elu",
     "leaky_relu",
     "relu",
     "relu6",
     "selu",
+    "silu",
     "softsign",
     "swish",
 ]
@@ -135,7 +140,15 @@ class LeakyRelu(Op):
         return (apply(LeakyReluGrad(self.alpha), g, x),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        return xp.where(x > 0, x, x * x.dtype.type(self.alpha))[()]
+        if not self.alpha:
+            return xp.maximum(x, 0)
+        slope, extreme = x.dtype.type(self.alpha), xp.minimum if self.alpha > 1 else xp.maximum
+        if not x.ndim:
+            return extreme(x, x * slope)
+        out = xp.empty(x.shape, x.dtype)
+        for given, part in stretches(xp, (x, out), 0):
+            extreme(given, xp.multiply(given, slope, out=part), out=part)
+        return out
 
 
 @dataclass(frozen=True)
@@ -152,7 +165,7 @@ class LeakyReluGrad(Op):
         return apply(self, g, x), None
 
     def kernel(self, xp: ArrayModule, dy: Array, x: Array) -> Array:
-        return xp.where(x > 0, dy, dy * dy.dtype.type(self.alpha))[()]
+        return choose(xp, x > 0, dy, dy * dy.dtype.type(self.alpha))[()]
 
 
 def relu(features: Any, name: str | None = None) -> Tensor:
@@ -193,7 +206,29 @@ def softsign(features: Any, name: str | None = None) -> Tensor:
     return _softsign(features, name)
 
 
-def swish(features: Any, name: str | None = None) -> Tensor:
-    """Returns features * sigmoid(features)."""
+def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
+    """Returns relu(features) and relu(-features), joined along an axis.
+
+    Source: Shang et al. 2016, "Understanding and improving convolutional neural networks via
+    concatenated rectified linear units".
+    """
+    from flowscope.ops.joining import concat
+
     x = convert_to_tensor(features)
-    return multiply(x, sigmoid(x), name or "swish")
+    with x.graph.name_scope(name or "CRelu") as scope:
+        return _relu(concat([x, negative(x)], axis), scope)
+
+
+def swish(features: Any, beta: Any = 1.0, name: str | None = None) -> Tensor:
+    """Returns features * sigmoid(beta * features)."""
+    x = convert_to_tensor(features)
+    if isinstance(beta, str):
+        raise InvalidArgumentError(
+            f"expected a number for beta, got {beta!r}: give the name by name"
+        )
+    with x.graph.name_scope(name or "swish") as scope:
+        inner = x if isinstance(beta, int | float) and beta == 1 else multiply(beta, x)
+        return multiply(x, sigmoid(inner), scope)
+
+
+silu = swish

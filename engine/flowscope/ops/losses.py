@@ -25,6 +25,12 @@ from flowscope.ops.elementwise import (
 from flowscope.ops.flow import stop_gradient
 from flowscope.ops.reductions import reduce_sum
 from flowscope.ops.shaping import reshape, shape_of, transpose
+from flowscope.ops.softmax_kernels import (
+    exponentials,
+    is_large,
+    log_softmax_rows,
+    softmax_rows,
+)
 from flowscope.ops.table import check_kind, check_same
 
 __all__ = [
@@ -41,6 +47,8 @@ __all__ = [
 
 def _stable(xp: ArrayModule, x: Array, axis: int) -> tuple[Array, Array, Array]:
     """Returns x minus its largest along the axis, their exponentials (new), and those's sum."""
+    if axis == 1 and x.ndim == 2:
+        return exponentials(xp, x)
     shifted = x - x.max(axis=axis, keepdims=True) if x.size else x
     powers = xp.exp(shifted)
     return shifted, powers, powers.sum(axis=axis, keepdims=True, dtype=x.dtype)
@@ -61,8 +69,10 @@ class Softmax(Op):
         return (multiply(subtract(g, total), y),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        positive_axis(self.axis, x.ndim)
-        _, powers, total = _stable(xp, x, self.axis)
+        axis = positive_axis(self.axis, x.ndim)
+        if is_large(xp, x, axis):
+            return softmax_rows(x)
+        _, powers, total = _stable(xp, x, axis)
         powers /= total
         return powers
 
@@ -82,8 +92,10 @@ class LogSoftmax(Op):
         return (subtract(g, multiply(exp(y), total)),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        positive_axis(self.axis, x.ndim)
-        shifted, _, total = _stable(xp, x, self.axis)
+        axis = positive_axis(self.axis, x.ndim)
+        if is_large(xp, x, axis):
+            return log_softmax_rows(x)
+        shifted, _, total = _stable(xp, x, axis)
         return shifted - xp.log(total)
 
 
@@ -354,9 +366,24 @@ def sigmoid_cross_entropy_with_logits(
 
 
 def weighted_cross_entropy_with_logits(
-    targets: Any, logits: Any, pos_weight: Any, name: str | None = None
+    labels: Any = None,
+    logits: Any = None,
+    pos_weight: Any = None,
+    name: str | None = None,
+    targets: Any = None,
 ) -> Tensor:
-    """Returns the sigmoid cross entropy in which positive answers count `pos_weight` times."""
+    """Returns the sigmoid cross entropy in which positive answers count `pos_weight` times.
+
+    Args:
+        labels: Probabilities.
+        logits: Unnormalised log-odds, of the same shape and dtype.
+        pos_weight: A number, or a tensor that can be broadcast to the logits.
+        name: Name of the operation.
+        targets: Old name of `labels`.
+    """
+    targets = labels if targets is None else targets
+    if targets is None or logits is None or pos_weight is None:
+        raise InvalidArgumentError("expected labels, logits and pos_weight, got fewer")
     x = convert_to_tensor(logits)
     z = convert_to_tensor(targets, None if isinstance(targets, Tensor) else x.dtype)
     with x.graph.name_scope(name or "logistic_loss"):

@@ -5,13 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, merge_dims, text
-from flowscope.ops.activations import elu, leaky_relu, relu, relu6, selu, softsign, swish
+from flowscope.ops.activations import (
+    crelu,
+    elu,
+    leaky_relu,
+    relu,
+    relu6,
+    selu,
+    silu,
+    softsign,
+    swish,
+)
 from flowscope.ops.axes import as_axes
 from flowscope.ops.build import apply, apply_many, unary
 from flowscope.ops.casting import cast
@@ -48,6 +60,7 @@ from flowscope.ops.table import check_kind, check_same
 
 __all__ = [
     "bias_add",
+    "crelu",
     "elu",
     "in_top_k",
     "l2_loss",
@@ -61,6 +74,7 @@ __all__ = [
     "selu",
     "sigmoid",
     "sigmoid_cross_entropy_with_logits",
+    "silu",
     "softmax",
     "softmax_cross_entropy_with_logits",
     "softmax_cross_entropy_with_logits_v2",
@@ -74,6 +88,12 @@ __all__ = [
     "xw_plus_b",
     "zero_fraction",
 ]
+
+
+#: Elements of one piece of a sum of squares.
+_LONG = 1 << 12
+#: Up to so many of the largest are found one after the other.
+_FEW = 8
 
 
 @dataclass(frozen=True)
@@ -197,6 +217,13 @@ class L2Loss(Op):
         return (multiply(x, g),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        if xp is np and x.size >= _LONG and x.flags.c_contiguous and x.dtype.itemsize >= 4:
+            # Squares and sums in one pass, piece by piece, which is as exact as pairwise.
+            whole = x.size // _LONG * _LONG
+            flat = x.reshape(-1)
+            pieces = np.einsum("ij,ij->i", *[flat[:whole].reshape(-1, _LONG)] * 2)
+            rest = np.square(flat[whole:]).sum(dtype=x.dtype)
+            return (pieces.sum(dtype=x.dtype) + rest) / 2
         return (xp.square(x).sum(dtype=x.dtype) / 2)[()]
 
 
@@ -281,10 +308,31 @@ class TopK(Op):
             raise InvalidArgumentError(
                 f"expected a last axis of {self.k} at least, got {text(x.shape)}"
             )
+        if self.k <= _FEW < x.shape[-1] and x.size:
+            found = self._by_maxima(xp, x)
+            if found is not None:
+                return found
         # Sorting the mirrored row keeps the first of equal ones in front.
         order = xp.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1][..., : self.k]
         places = x.shape[-1] - 1 - order
         return xp.take_along_axis(x, places, axis=-1), places.astype(xp.int32)
+
+    def _by_maxima(self, xp: ArrayModule, x: Array) -> Any:
+        """Takes out the largest k times; None where the lowest number there is turned up."""
+        lowest = -float("inf") if x.dtype.kind == "f" else xp.iinfo(x.dtype).min
+        rest = x.reshape(-1, x.shape[-1]).copy()
+        rows = xp.arange(len(rest))
+        values, places = [], []
+        for _ in range(self.k):
+            place = rest.argmax(axis=1)
+            values.append(rest[rows, place])
+            places.append(place)
+            rest[rows, place] = lowest
+        if (values[-1] == lowest).any():
+            return None  # it may stand for what was taken out
+        dims = (*x.shape[:-1], self.k)
+        order = xp.stack(places, 1).astype(xp.int32).reshape(dims)
+        return xp.stack(values, 1).reshape(dims), order
 
 
 class TopKValues(NamedTuple):

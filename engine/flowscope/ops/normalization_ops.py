@@ -22,7 +22,7 @@ from flowscope.ops.elementwise import (
     square,
     subtract,
 )
-from flowscope.ops.quick_sums import column_sums
+from flowscope.ops.quick_sums import column_sums, laid_out, row_blocks
 from flowscope.ops.table import check_kind, check_same
 
 
@@ -132,20 +132,22 @@ class FusedBatchNormV3(_BatchNorm):
     ) -> Any:
         rows = self.rows(xp, x)
         n = len(rows)
-        centred = None
+        wide, side = laid_out(xp, rows)
+        out = xp.empty(wide.shape, wide.dtype)
         if self.is_training:
             used = column_sums(xp, rows) / max(n, 1)
-            centred = rows - used
-            spread = column_sums(xp, xp.square(centred)) / max(n, 1)
+            spread = _centred(xp, wide, used, side, out) / max(n, 1)
+            given, shift = out, offset
         else:
             used, spread = mean.copy(), variance.copy()
+            given = wide
         factor = xp.reciprocal(xp.sqrt(spread + rows.dtype.type(self.epsilon))) * scale
-        if centred is None:
-            out = rows * factor
-            out += offset - used * factor
-        else:
-            out = xp.multiply(centred, factor, out=centred)
-            out += offset
+        if not self.is_training:
+            shift = offset - used * factor
+        times, plus = xp.tile(factor, side), xp.tile(shift, side)
+        for some in row_blocks(xp, wide):
+            xp.multiply(given[some], times, out=out[some])
+            out[some] += plus
         y = self.shaped(xp, out, x)
         if not self.is_training:
             return y, mean.copy(), variance.copy(), used, spread
@@ -182,16 +184,26 @@ class FusedBatchNormGradV3(_BatchNorm):
         g, rows = self.rows(xp, dy), self.rows(xp, x)
         n = max(len(rows), 1)
         inverse = xp.reciprocal(xp.sqrt(variance + rows.dtype.type(self.epsilon)))
-        unit = (rows - mean) * inverse
         to_offset = column_sums(xp, g)
-        to_scale = column_sums(xp, g * unit)
-        if not self.is_training:
-            return self.shaped(xp, g * (scale * inverse), x), to_scale, to_offset
-        unit *= to_scale / n
-        xp.subtract(g, unit, out=unit)
-        unit -= to_offset / n
-        unit *= scale * inverse
-        return self.shaped(xp, unit, x), to_scale, to_offset
+        # Sums of g * (x - mean) are sums of g * x less mean times those of g, but far less exact.
+        wide, side = laid_out(xp, rows)
+        slopes, _ = laid_out(xp, g)
+        out = xp.empty(wide.shape, wide.dtype)
+        to_scale = _centred(xp, wide, mean, side, out, slopes) * inverse
+        factor = scale * inverse
+        parts = [factor]
+        if self.is_training:
+            parts += [factor * inverse * to_scale / n, factor * to_offset / n]
+        times = [xp.tile(p, side) for p in parts]
+        for some in row_blocks(xp, wide):
+            part = out[some]
+            if not self.is_training:
+                xp.multiply(slopes[some], times[0], out=part)
+                continue
+            part *= times[1]
+            part += times[2]
+            xp.subtract(slopes[some] * times[0], part, out=part)
+        return self.shaped(xp, out, x), to_scale, to_offset
 
     def grad(
         self,
@@ -288,6 +300,21 @@ class FusedBatchNormGradV3(_BatchNorm):
         from flowscope.ops.shaping import reshape
 
         return reshape(t, [-1]) if self.axis == 1 else t
+
+
+def _centred(
+    xp: ArrayModule, x: Array, mean: Array, side: int, out: Array, other: Array | None = None
+) -> Array:
+    """Writes x - mean to `out`; returns the sums, per channel, of that times itself (or another).
+
+    Shapes: x [m, side * c], mean [c], out and other as x -> [c]
+    """
+    repeated = xp.tile(mean, side)
+    total = xp.zeros(x.shape[1], x.dtype)
+    for some in row_blocks(xp, x):
+        part = xp.subtract(x[some], repeated, out=out[some])
+        total += (part * (part if other is None else other[some])).sum(axis=0)
+    return total.reshape(side, -1).sum(axis=0)
 
 
 def _size(x: Tensor) -> Tensor:

@@ -67,7 +67,13 @@ class Tile(Op):
     def kernel(self, xp: ArrayModule, x: Array, multiples: Array) -> Array:
         times = as_sizes(multiples)
         self._check(x.ndim, len(times))
-        return xp.tile(x, times)[()] if times else x
+        if not times:
+            return x
+        # Each axis beside the one that repeats it: one copy makes all repeats.
+        pairs = [n for pair in zip(times, x.shape, strict=True) for n in pair]
+        single = [n for d in x.shape for n in (1, d)]
+        whole = xp.broadcast_to(x.reshape(single), pairs)
+        return xp.ascontiguousarray(whole).reshape([m * d for m, d in zip(times, x.shape)])
 
 
 @dataclass(frozen=True)

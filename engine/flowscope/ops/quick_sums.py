@@ -92,6 +92,26 @@ def column_sums(xp: ArrayModule, x: Array) -> Array:
     return y
 
 
+def laid_out(xp: ArrayModule, x: Array) -> tuple[Array, int]:
+    """Returns a matrix with several rows side by side in each, and how many.
+
+    What is broadcast along rows then has longer ones to go along, after `numpy.tile`.
+    """
+    rows, columns = x.shape
+    if xp is not np or x.size < SMALL or not x.flags.c_contiguous or not 0 < columns < _SOME:
+        return x, 1
+    side = next(s for s in range(max(_WIDTH // 4 // columns, 1), 0, -1) if rows % s == 0)
+    return x.reshape(rows // side, -1), side
+
+
+def row_blocks(xp: ArrayModule, x: Array) -> Iterator[slice]:
+    """Yields which rows of a matrix stay in the cache together; all where there is none."""
+    if xp is np and x.size:
+        yield from _blocks(x)
+    else:
+        yield slice(None)
+
+
 def row_sums(xp: ArrayModule, x: Array) -> Array:
     """Returns the sums over the columns of a matrix of float32 or float64."""
     columns = x.shape[1]

@@ -17,6 +17,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast, compatible, merge_dims, text
 from flowscope.ops.axes import as_axes, positive_axis
 from flowscope.ops.build import apply
+from flowscope.ops.choices import choose
 from flowscope.ops.table import check_same
 
 __all__ = [
@@ -28,6 +29,9 @@ __all__ = [
     "where",
     "where_v2",
 ]
+
+#: Up to so many elements comparing is the quickest way to one-hot vectors.
+_SMALL = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,8 @@ class Select(Op):
         if condition.shape != x.shape:
             self._check(condition.shape, x.shape)
             condition = condition.reshape((-1,) + (1,) * (x.ndim - 1))
-        return xp.where(condition, x, y)
+            return xp.where(condition, x, y)
+        return choose(xp, condition, x, y)
 
 
 @dataclass(frozen=True)
@@ -174,8 +179,16 @@ class OneHot(Op):
         if depth < 0:
             raise InvalidArgumentError(f"expected a depth from 0 on, got {depth}")
         axis = positive_axis(self.axis, indices.ndim + 1)
-        places = xp.arange(int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
-        return xp.where(xp.expand_dims(indices, axis) == places, on, off)
+        if indices.size * int(depth) < _SMALL:
+            places = xp.arange(int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
+            return xp.where(xp.expand_dims(indices, axis) == places, on, off)
+        out = xp.empty((*indices.shape[:axis], int(depth), *indices.shape[axis:]), on.dtype)
+        out[...] = off
+        is_inside = (indices >= 0) & (indices < depth)
+        values = xp.where(is_inside, on, off)  # what is outside writes an `off` at 0
+        places = xp.where(is_inside, indices, 0).astype(xp.int64)
+        xp.put_along_axis(out, xp.expand_dims(places, axis), xp.expand_dims(values, axis), axis)
+        return out
 
 
 _SELECT, _WHERE = Select(), Where()
@@ -234,7 +247,7 @@ class SelectBroadcast(Op):
 
     def kernel(self, xp: ArrayModule, condition: Array, x: Array, y: Array) -> Array:
         try:
-            return xp.where(condition, x, y)[()]
+            return choose(xp, condition, x, y)[()]
         except ValueError:
             shapes = ", ".join(text(v.shape) for v in (condition, x, y))
             raise InvalidArgumentError(
