@@ -82,6 +82,9 @@ row("searchsorted_none", fs.searchsorted, lambda a, v: np.zeros((2, 0), "i4"), I
 # -- sets -----------------------------------------------------------------------------------------
 
 row("unique", fs.unique, lambda x: [np.array([3, 1, 2], x.dtype), np.array([0, 1, 0, 2], "i4")], In(value=[3, 1, 3, 2]), dtypes=(*F, *I), order=0, dynamic=True)
+row("unique_wide", fs.unique, lambda x: [np.array([-2**62, 5, 2**62]), np.array([0, 1, 2, 1], "i4")], In(value=[-2**62, 5, 2**62, 5], dtype="int64"), order=0, dynamic=True)
+row("unique_edges", fs.unique, lambda x: [x[:2], np.array([0, 1, 0], "i4")], In(value=[-128, 127, -128], dtype="int8"), order=0, dynamic=True)
+row("unique_unsigned", fs.unique, lambda x: [x[:2], np.array([0, 1, 0], "i4")], In(value=[2**64 - 1, 2**64 - 9, 2**64 - 1], dtype="uint64"), order=0, dynamic=True)
 row("unique_nan", lambda x: fs.unique(x, "int64"), lambda x: [x, np.array([0, 1])], In(value=[np.nan, np.nan]), order=0, dynamic=True)
 row("unique_none", fs.unique, lambda x: [x, np.zeros(0, "i4")], In((0,)), order=0, dynamic=True)
 row("unique_with_counts", fs.unique_with_counts, lambda x: [np.array([3, 1, 2], x.dtype), np.array([0, 1, 0, 2, 0], "i4"), np.array([3, 1, 1], "i4")],

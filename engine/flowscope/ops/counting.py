@@ -77,8 +77,13 @@ def _limits(limits: Array) -> tuple[float, float]:
 def _parts(xp: ArrayModule, values: Array, limits: Array, count: int) -> Array:
     """Returns in which of `count` equal parts of a range each value lies, the outer ones open."""
     low, high = _limits(limits)
-    wide = xp.maximum(values.astype(xp.float64), low) - low
-    parts = xp.minimum(xp.where(wide == wide, wide, 0) / ((high - low) / count), count - 1)
+    parts = xp.asarray(values.astype(xp.float64))
+    if low:
+        parts -= low
+    parts /= (high - low) / count
+    # What is below, and NaN, counts at the lower end.
+    xp.fmax(parts, 0, out=parts)
+    xp.minimum(parts, count - 1, out=parts)
     return parts.astype(xp.int64)
 
 

@@ -12,6 +12,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.build import apply
+from flowscope.ops.scipy_modules import scipy_of
 
 __all__ = ["fft", "fft2d", "fft3d", "ifft", "ifft2d", "ifft3d"]
 
@@ -52,7 +53,9 @@ class FFT(Op):
         axes = tuple(range(-self.rank, 0))
         if not x.size:
             return x.copy()
-        return (xp.fft.ifftn if self.inverse else xp.fft.fftn)(x, axes=axes).astype(x.dtype)
+        # SciPy's run several lines at once, thrice as fast as NumPy's.
+        fft = scipy_of(xp, "fft")
+        return (fft.ifftn if self.inverse else fft.fftn)(x, axes=axes).astype(x.dtype, copy=False)
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class RFFT(Op):
     def kernel(self, xp: ArrayModule, x: Array, length: Array) -> Array:
         sizes, axes = length.tolist(), tuple(range(-self.rank, 0))
         out = xp.complex64 if x.dtype.itemsize == 4 else xp.complex128
-        return xp.fft.rfftn(x, sizes, axes).astype(out)
+        return scipy_of(xp, "fft").rfftn(x, sizes, axes).astype(out, copy=False)
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ class IRFFT(Op):
     def kernel(self, xp: ArrayModule, x: Array, length: Array) -> Array:
         sizes, axes = length.tolist(), tuple(range(-self.rank, 0))
         out = xp.float32 if x.dtype.itemsize == 8 else xp.float64
-        return xp.fft.irfftn(x, sizes, axes).astype(out)
+        return scipy_of(xp, "fft").irfftn(x, sizes, axes).astype(out, copy=False)
 
 
 def _sizes(length: Spec, rank: int) -> tuple[Any, ...]:

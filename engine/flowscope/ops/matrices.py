@@ -199,14 +199,17 @@ class MatrixBandPart(Op):
         return apply(self, g, lower, upper), None, None
 
     def kernel(self, xp: ArrayModule, x: Array, lower: Array, upper: Array) -> Array:
-        below = xp.arange(x.shape[-2])[:, None] - xp.arange(x.shape[-1])
-        low, high = int(lower), int(upper)
-        inside = xp.ones(below.shape, bool)
-        if low >= 0:
-            inside &= below <= low
-        if high >= 0:
-            inside &= -below <= high
-        return xp.where(inside, x, xp.zeros((), x.dtype))
+        m, n = x.shape[-2:]
+        low = int(lower) if lower >= 0 else m
+        high = int(upper) if upper >= 0 else n
+        # Rows and columns behind these are empty.
+        rows, columns = min(m, n + low), min(n, m + high)
+        down, across = xp.arange(rows)[:, None], xp.arange(columns)
+        inside = (down - low <= across) & (down + high >= across)
+        out = xp.zeros(x.shape, x.dtype)
+        block = (..., slice(rows), slice(columns))
+        out[block] = xp.where(inside, x[block], xp.zeros((), x.dtype))
+        return out
 
 
 @dataclass(frozen=True)

@@ -308,6 +308,17 @@ def _check_sizes(block: list[int], margins: list[list[int]]) -> None:
         )
 
 
+def _padded(xp: ArrayModule, x: Array, edges: list[list[int]]) -> Array:
+    """Returns x with zeros before and behind on the axes behind the first."""
+    if not any(e for pair in edges for e in pair):
+        return x
+    sizes = [d + a + b for d, (a, b) in zip(x.shape[1:], edges)]
+    out = xp.zeros((x.shape[0], *sizes, *x.shape[1 + len(edges) :]), x.dtype)
+    inner = [slice(a, a + d) for d, (a, _) in zip(x.shape[1:], edges)]
+    out[(slice(None), *inner)] = x
+    return out
+
+
 @dataclass(frozen=True)
 class SpaceToBatchND(_Blocks):
     """Blocks of the axes behind the first moved into the first, after padding with zeros.
@@ -330,7 +341,7 @@ class SpaceToBatchND(_Blocks):
     def kernel(self, xp: ArrayModule, x: Array, block: Array, margins: Array) -> Array:
         sizes, edges = block.tolist(), margins.tolist()
         m, out = len(sizes), self._shape(x.shape, sizes, edges)
-        padded = xp.pad(x, [(0, 0), *edges, *[(0, 0)] * (x.ndim - m - 1)])
+        padded = _padded(xp, x, edges)
         pairs = [d for pair in zip(out[1 : m + 1], sizes) for d in pair]
         parts = padded.reshape(x.shape[0], *pairs, *out[m + 1 :])
         space, inner = range(1, 2 * m + 1, 2), range(2, 2 * m + 1, 2)

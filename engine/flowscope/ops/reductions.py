@@ -223,7 +223,7 @@ def _reduce(
     late = late_axes(axis)
     if late is not None:
         keep, name = bool(keepdims), name or op.__name__
-        return reduce_axes(x, late, lambda m: unary(op((-1,)), m), keep, name)
+        return reduce_axes(x, late, lambda m, a: unary(op((a,)), m), keep, name)
     return unary(op(as_axes(axis), bool(keepdims)), x, name)
 
 
@@ -343,7 +343,7 @@ def reduce_logsumexp(
     late = late_axes(axis)
     if late is not None:
         keep = bool(keepdims or keep_dims)
-        return reduce_axes(x, late, lambda m: reduce_logsumexp(m, -1), keep, name or "logsumexp")
+        return reduce_axes(x, late, lambda m, a: reduce_logsumexp(m, a), keep, name or "logsumexp")
     axes = as_axes(axis)
     with x.graph.name_scope(name or "ReduceLogSumExp"):
         top = reduce_max(x, axes, keepdims=True)

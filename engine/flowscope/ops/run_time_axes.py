@@ -182,14 +182,14 @@ def reduced_along(x: Any, axis: Tensor, f: Callable[[Tensor], Tensor], name: str
 
 
 def reduce_axes(
-    x: Any, axes: Tensor, f: Callable[[Tensor], Tensor], keepdims: bool, name: str | None
+    x: Any, axes: Tensor, f: Callable[[Tensor, int], Tensor], keepdims: bool, name: str | None
 ) -> Tensor:
-    """Returns f(x with all of `axes` as its last one), which reduces that one.
+    """Returns a reduction of x along axes.
 
     Args:
         x: A tensor.
         axes: Axes, a scalar or a vector.
-        f: A reduction along the last axis.
+        f: The reduction of a tensor along one axis.
         keepdims: Whether the axes stay, of length 1.
         name: Name scope of the operations.
     """
@@ -203,13 +203,18 @@ def reduce_axes(
     from flowscope.ops.uniques import setdiff1d
 
     x = convert_to_tensor(x)
+    if axes.spec.shape == ():
+        with x.graph.name_scope(name):
+            lines = Lines(x, axes)
+            y = f(lines.tensor, 1)
+            return lines.back(expand_dims(y, 1)) if keepdims else lines.without(y)
     with x.graph.name_scope(name):
         gone = apply(PositiveAxes(), reshape(cast(axes, int32), [-1]), rank(x))
         kept, _ = setdiff1d(range_(rank(x)), gone)
         sizes = shape_of(x)
         last = reduce_prod(gather(sizes, gone), keepdims=True)
         moved = transpose_by(x, concat([kept, gone], 0))
-        y = f(reshape(moved, concat([gather(sizes, kept), last], 0)))
+        y = f(reshape(moved, concat([gather(sizes, kept), last], 0)), -1)
         if not keepdims:
             return y
         return reshape(y, tensor_scatter_update(sizes, expand_dims(gone, 1), ones_like(gone)))

@@ -68,10 +68,10 @@ class _Segments(Op, abstract=True):
     function: ClassVar[str] = "add"
 
     def _folded(self, xp: ArrayModule, x: Array, ids: Array, n: int, empty: Any) -> Array:
-        """Returns n rows; ids below 0 do not count."""
+        """Returns n rows; ids below 0 do not count, and rise where `empty` is given."""
         _check_prefix(x.shape, ids.shape)
         rows, places = x.reshape(ids.size, *x.shape[ids.ndim :]), ids.reshape(-1)
-        if ids.size:
+        if ids.size and empty is None:
             if places.max() >= n:
                 raise InvalidArgumentError(f"expected segment ids below {n}, got {places.max()}")
             if places.min() < 0:
@@ -80,7 +80,7 @@ class _Segments(Op, abstract=True):
             return add_rows(xp, n, places, rows)
         neutral = _neutral(self.function, x.dtype)
         out = xp.full((n, *rows.shape[1:]), neutral, x.dtype)
-        fold_rows(xp, getattr(xp, self.function), out, places, rows)
+        fold_rows(xp, getattr(xp, self.function), out, places, rows, empty is not None)
         if empty is not None and empty != neutral:
             hit = xp.zeros(n, bool)
             hit[places] = True
@@ -318,7 +318,7 @@ class SegmentMean(_Sorted):
 
     def kernel(self, xp: ArrayModule, x: Array, ids: Array) -> Array:
         n = _count(ids)
-        sums = self._folded(xp, x, ids, n, None)
+        sums = self._folded(xp, x, ids, n, 0)
         counts = xp.maximum(xp.bincount(ids, minlength=n), 1).astype(x.dtype)
         counts = counts.reshape(-1, *[1] * (x.ndim - 1))
         return sums // counts if x.dtype.kind in "iu" else sums / counts

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
@@ -16,6 +18,10 @@ from flowscope.ops.build import apply_many
 from flowscope.ops.table import check_same
 
 __all__ = ["listdiff", "setdiff1d", "unique", "unique_with_counts"]
+
+
+#: A range of so many integers is worth a table however few there are.
+_SMALL = 1 << 10
 
 
 def _check_vector(x: Spec) -> None:
@@ -39,6 +45,10 @@ def _distinct(xp: ArrayModule, x: Array) -> tuple[Array, Array, Array]:
     """
     if x.dtype.kind == "O":
         return _distinct_strings(xp, x)
+    if x.dtype.kind in "iu" and x.size:
+        low, high = int(x.min()), int(x.max())
+        if high - low <= max(4 * x.size, _SMALL):
+            return _distinct_of_few(xp, x, low, high - low + 1)
     _, first, inverse, counts = xp.unique(
         x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )
@@ -46,6 +56,24 @@ def _distinct(xp: ArrayModule, x: Array) -> tuple[Array, Array, Array]:
     rank = xp.empty_like(order)
     rank[order] = xp.arange(order.size)
     return first[order], rank[inverse.reshape(-1)], counts[order]
+
+
+def _distinct_of_few(xp: ArrayModule, x: Array, low: int, n: int) -> tuple[Array, Array, Array]:
+    """Does the same for integers of a short range, by a table of it, without sorting."""
+    if x.dtype.kind == "u":
+        keys = (x - x.dtype.type(low)).astype(xp.int64)
+    else:
+        keys = x.astype(xp.int64) - low
+    counts = xp.bincount(keys, minlength=n)
+    first = xp.full(n, x.size, xp.int64)
+    if xp is np:
+        first[keys[::-1]] = np.arange(x.size)[::-1]  # of what goes to one place the last stays
+    else:
+        xp.minimum.at(first, keys, xp.arange(x.size))
+    found = xp.argsort(first)[: int((counts > 0).sum())]
+    rank = xp.empty(n, xp.int64)
+    rank[found] = xp.arange(found.size)
+    return first[found], rank[keys], counts[found]
 
 
 def _distinct_strings(xp: ArrayModule, x: Array) -> tuple[Array, Array, Array]:
