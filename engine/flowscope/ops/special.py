@@ -318,5 +318,3 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
         raise DTypeError(f"expected floating-point numbers, got {x.dtype}")
     with x.graph.name_scope(name or "lbeta"):
         return subtract(reduce_sum(lgamma(x), -1), lgamma(reduce_sum(x, -1)), "sub")
-
-
