@@ -3,6 +3,7 @@
 from flowscope.ops import (
     candidate_sampling as _candidate_sampling,
     convolution as _convolution,
+    ctc as _ctc,
     embedding as _embedding,
     nn as _nn,
     normalization as _normalization,
@@ -12,6 +13,7 @@ from flowscope.ops import (
 )
 from flowscope.ops.candidate_sampling import *
 from flowscope.ops.convolution import *
+from flowscope.ops.ctc import *
 from flowscope.ops.embedding import *
 from flowscope.ops.moving import (
     batch_to_space as batch_to_space,
@@ -28,6 +30,7 @@ from flowscope.ops.sparse_embedding import *
 __all__ = []
 __all__ += _candidate_sampling.__all__
 __all__ += _convolution.__all__
+__all__ += _ctc.__all__
 __all__ += _embedding.__all__
 __all__ += _nn.__all__
 __all__ += _normalization.__all__

@@ -48,6 +48,8 @@ def _invoke(op: Operation, values: dict[Tensor, Any]) -> None:
         check_promise(t, v)
         if not definition.views:
             assert not any(np.shares_memory(v, i) for i in inputs), f"{op.type} shares memory"
+            is_own = not np.ndim(v) or np.asarray(v).flags.writeable or op.type == "Const"
+            assert is_own, f"{op.type} makes a read-only array"
         _check_memory_order(op, inputs, v)
         values[t] = v
     _check_forwards(op, inputs, outputs)

@@ -43,3 +43,20 @@ for _shape, _k in (((3, 20), 4), ((2, 3, 20), 1), ((40,), 8), ((3, 20), 12)):
         lambda x, k=_k: [np.take_along_axis(x, (o := np.argsort(-x.astype('f8'), -1, kind="stable")[..., :k]), -1), o.astype("i4")], In(_shape), dtypes=("float32", "float64", "int32"), order=0)
 row("top_k_lowest", lambda x: fs.nn.top_k(x, 3), lambda x: [np.array([1, -np.inf, -np.inf], x.dtype), np.array([2, 0, 1], "i4")],
     In(value=[-np.inf, -np.inf, 1, *[-np.inf] * 17]), order=0)
+
+
+# -- connectionist temporal classification: see test_ctc.py for more than one step and label ----------
+
+
+def _labels() -> Any:
+    return fs.SparseTensor(np.array([[0, 0], [1, 0]]), np.array([1, 0], "i4"), [2, 1])
+
+
+def _one_step(x: Any) -> Any:
+    return -np.log(soft(x)[0, [0, 1], [1, 0]]).astype(x.dtype)
+
+
+_STEP = In((1, 2, 3))
+row("ctc_loss", lambda x: fs.nn.ctc_loss(_labels(), x, [1, 1]), _one_step, _STEP, order=1)
+row("ctc_greedy", lambda x: [fs.nn.ctc_greedy_decoder(x, [1, 1])[1]], lambda x: [-x.max(2).T], _STEP, order=0)
+row("ctc_beam", lambda x: [fs.nn.ctc_beam_search_decoder(x, [1, 1], 3, 1)[1]], lambda x: [np.log(soft(x)[0].max(1)[:, None]).astype(x.dtype)], _STEP, order=0)

@@ -379,7 +379,7 @@ class BatchToSpaceND(_Blocks):
         space = [d * k for d, k in zip(x.shape[1:], sizes)]
         whole = parts.transpose(perm).reshape(out[0], *space, *out[m + 1 :])
         inner = [slice(a, d - b) for d, (a, b) in zip(space, edges)]
-        return xp.ascontiguousarray(whole[(slice(None), *inner)])
+        return whole[(slice(None), *inner)].copy()
 
 
 def space_to_batch_nd(

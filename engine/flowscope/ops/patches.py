@@ -132,7 +132,7 @@ class ExtractPatchesGrad(_Windows):
         for i, place in enumerate(self._places(xp, counts)):
             whole[(slice(None), *place)] += parts[..., i, :]
         inner = [slice(a, a + d) for d, (a, _) in zip(space, margins)]
-        return xp.ascontiguousarray(whole[(slice(None), *inner)])
+        return whole[(slice(None), *inner)].copy()
 
 
 def _inner(values: Any, what: str, rank: int) -> tuple[int, ...]:
