@@ -73,7 +73,7 @@ class Tile(Op):
         pairs = [n for pair in zip(times, x.shape, strict=True) for n in pair]
         single = [n for d in x.shape for n in (1, d)]
         whole = xp.broadcast_to(x.reshape(single), pairs)
-        return xp.ascontiguousarray(whole).reshape([m * d for m, d in zip(times, x.shape)])
+        return whole.copy().reshape([m * d for m, d in zip(times, x.shape)])
 
 
 @dataclass(frozen=True)
