@@ -21,6 +21,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, os.path.dirname(__file__))
+
+from more_ops import MORE
+
 ROOT = Path(__file__).resolve().parents[2]
 SIZES = (100, 100_000, 1_000_000)
 ROUNDS = 5
@@ -259,7 +263,7 @@ class Measured:
             if name == "cnn":
                 step, feeds = cnn(fs, graph)
             else:
-                y = (chain if name == "chain" else OPS[name])(fs, Inputs(fs, n))
+                y = (chain if name == "chain" else (OPS | MORE)[name])(fs, Inputs(fs, n))
                 step = y if name in ("split", "conv2d grads") else y.op
             start = fs.global_variables_initializer()
         session = fs.Session(graph=graph)
@@ -362,6 +366,7 @@ def main() -> int:
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     parser.add_argument("--peer-venv", type=Path, default=ROOT / ".venv-tf")
     parser.add_argument("--ops", help="only ops whose names contain this (several: a,b)")
+    parser.add_argument("--more", action="store_true", help="other ops: those of more_ops.py")
     parser.add_argument("--sizes", help="only these sizes, with commas between")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--json", type=Path, help="write the figures to this file as well")
@@ -370,12 +375,18 @@ def main() -> int:
         serve(options.serve)
         return 0
     wanted = options.ops.split(",") if options.ops else [""]
-    names = [n for n in OPS if any(w in n for w in wanted)]
+    names = [n for n in (MORE if options.more else OPS) if any(w in n for w in wanted)]
     sizes = [int(s) for s in options.sizes.split(",")] if options.sizes else list(SIZES)
     work = [(name, n) for name in names for n in sizes]
-    work += [
-        (name, n) for name, n in (("chain", 200_000), ("cnn", 0)) if any(w in name for w in wanted)
-    ]
+    work += (
+        []
+        if options.more
+        else [
+            (name, n)
+            for name, n in (("chain", 200_000), ("cnn", 0))
+            if any(w in name for w in wanted)
+        ]
+    )
     ours = Side("flowscope", sys.executable)
     peer = Side("tensorflow", str(options.peer_venv / "bin" / "python"))
     figures: dict[str, dict[int, Any]] = {}
@@ -405,7 +416,7 @@ def summary(figures: dict[str, dict[int, Any]]) -> None:
     slow = []
     for name, sizes in figures.items():
         for n, (mine, other) in sizes.items():
-            if name in OPS and isinstance(mine, float) and isinstance(other, float):
+            if name in OPS | MORE and isinstance(mine, float) and isinstance(other, float):
                 by_size.setdefault(n, []).append(mine / other)
                 if n > 10_000 and mine > 2 * other:
                     slow.append((mine / other, f"{name} at {n}"))

@@ -33,6 +33,7 @@ for _name, _ref, _low, _high in (
 for _name, _y in (("bessel_i1", 0.5), ("bessel_i1e", 0.5), ("bessel_j1", 0.5)):
     row(f"{_name}_zero", getattr(special, _name), lambda x: np.zeros_like(x), In(value=[0.0, 0.0]), order=1)
 row("spence_one", special.spence, lambda x: np.zeros_like(x), In(value=[1.0]), order=1)
+row("erf_many_odd", fs.erf, lambda x: np.tile(np.array([np.nan, 1, -1, 0], x.dtype), 500), In(value=[np.nan, np.inf, -np.inf, 0] * 500), order=0)
 row("lgamma_far", fs.lgamma, lambda x: np.append(sp.gammaln(x[:-1]), np.inf).astype(x.dtype), In(value=[-2, -0.5, 0, 1, 100, np.inf, -np.inf]), order=0)
 row("digamma_poles", fs.digamma, lambda x: np.array([np.nan, sp.psi(-0.5), np.inf], x.dtype), In(value=[-2, -0.5, np.inf]), order=0)
 row("erfinv_ends", fs.math.erfinv, lambda x: np.array([-np.inf, np.inf, np.nan], x.dtype), In(value=[-1, 1, 2]), order=0)

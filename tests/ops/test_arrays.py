@@ -49,3 +49,8 @@ def test_init_scope(graph):
     assert made[0].op.block is graph.root
     with fs.Session() as sess:
         assert sess.run([y, made[0]]) == [3, 3]
+
+
+def test_the_gradient_of_a_cumulative_product_is_finite_at_zero(sess):
+    x = fs.constant([1.0, 0.0, 3.0])
+    assert sess.run(fs.gradients(fs.cumprod(x), x))[0].tolist() == [1, 0, 0]

@@ -115,17 +115,21 @@ class Cumprod(_Cumulative):
     """Products of the elements so far along an axis.
 
     Attributes: `exclusive` leaves the element itself out; `reverse` starts at the end. The gradient
-    divides by the elements, so it is NaN where one is 0.
+    divides by the elements; it is 0, as TensorFlow's, where one is 0.
     """
 
     grad_reads: ClassVar[Any] = ("y", "x")
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        from flowscope.ops.arrays import ones_like, zeros_like
         from flowscope.ops.casting import conj
-        from flowscope.ops.elementwise import multiply, realdiv
+        from flowscope.ops.elementwise import equal, multiply, realdiv
+        from flowscope.ops.selection import where
 
         total = apply(Cumsum(self.axis, self.exclusive, not self.reverse), multiply(conj(y), g))
-        return (realdiv(total, conj(x)),)
+        is_zero = equal(x, 0.0)
+        safe = where(is_zero, ones_like(x), x)
+        return (where(is_zero, zeros_like(x), realdiv(total, conj(safe))),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         return self._run(xp, x, xp.cumprod, 1)

@@ -247,6 +247,11 @@ class SelectBroadcast(Op):
 
     def kernel(self, xp: ArrayModule, condition: Array, x: Array, y: Array) -> Array:
         try:
+            if xp is np and max(condition.size, x.size, y.size) >= _SMALL:
+                # Whole arrays let `choose` do without branches, which pays for the copies.
+                whole = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+                given = [np.broadcast_to(v, whole) for v in (condition, x, y)]
+                return choose(xp, *[np.ascontiguousarray(v) for v in given])
             return choose(xp, condition, x, y)[()]
         except ValueError:
             shapes = ", ".join(text(v.shape) for v in (condition, x, y))

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from flowscope.errors import DTypeError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
@@ -36,6 +38,7 @@ from flowscope.ops.elementwise import (
     xlogy,
 )
 from flowscope.ops.incomplete_gamma import derivative_by_a
+from flowscope.ops.quick_erf import erf32
 from flowscope.ops.reductions import reduce_sum
 from flowscope.ops.scipy_modules import scipy_of
 from flowscope.ops.selection import where
@@ -70,6 +73,8 @@ __all__ = [
 ]
 
 _CPU = ("CPU",)
+#: From so many numbers on, vectorised functions are worth their calls.
+_MANY = 1 << 10
 
 
 def _wide(xp: ArrayModule, x: Array) -> Array:
@@ -85,6 +90,12 @@ def _scipy(name: str, part: int | None = None) -> Callable[..., Array]:
         return (out if part is None else out[part]).astype(xs[0].dtype)
 
     return kernel
+
+
+def _erf(self: Any, xp: ArrayModule, x: Array) -> Array:
+    if xp is np and x.dtype == np.float32 and x.size >= _MANY and x.flags.c_contiguous:
+        return erf32(x)
+    return scipy_of(xp, "special").erf(_wide(xp, x)).astype(x.dtype)
 
 
 def _lgamma(self: Any, xp: ArrayModule, x: Array) -> Array:
@@ -125,7 +136,7 @@ def _at_zero(x: Tensor, value: float, elsewhere: Callable[[Tensor], Tensor]) -> 
 erf: UnaryFunction = unary_op(
     "erf", "Erf", "The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x.",
     "", "f", lambda g, y, x: _times(g, multiply(exp(negative(square(x))), 2 / math.sqrt(math.pi))),
-    "x", kernel=_scipy("erf"))
+    "x", kernel=_erf)
 erfc: UnaryFunction = unary_op(
     "erfc", "Erfc", "1 - erf(x), exact where erf(x) is close to 1.", "", "f",
     lambda g, y, x: _times(g, multiply(exp(negative(square(x))), -2 / math.sqrt(math.pi))), "x",

@@ -1,0 +1,70 @@
+"""More ops for `bench_ops.py --more`: arrays, segments, sorting, special functions, transforms.
+
+Slower than twice TensorFlow's, and why:
+
+- erf, erfinv, bessel_i0e: TensorFlow has vectorised approximations for float32; SciPy computes in
+  float64, number by number. erf has one of its own here (`quick_erf`), at the speed of NumPy's
+  passes; the others are rare.
+- segment_max, segment max unsorted: NumPy has no loop that folds rows; they are gathered, a round
+  for the second row of all segments, one for the third, ... (sums are sparse products).
+- histogram: a pass each for shift, scale, both limits, the cast and the count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def _ids(fs: Any, i: Any) -> Any:
+    """A rising segment for each row, ten rows each."""
+    return fs.range(i.shape[0]) // 10
+
+
+def _scattered(fs: Any, i: Any) -> Any:
+    return fs.reshape(i.rows, [-1, 1])
+
+
+#: As `bench_ops.OPS`.
+MORE: dict[str, Callable[[Any, Any], Any]] = {
+    "erf": lambda fs, i: fs.erf(i.x),
+    "lgamma": lambda fs, i: fs.lgamma(i.positive),
+    "digamma": lambda fs, i: fs.digamma(i.positive),
+    "igamma": lambda fs, i: fs.igamma(i.positive, i.unit),
+    "erfinv": lambda fs, i: fs.math.erfinv(i.unit),
+    "bessel_i0e": lambda fs, i: fs.math.bessel_i0e(i.x),
+    "xlog1py": lambda fs, i: fs.math.xlog1py(i.x, i.unit),
+    "truncatediv": lambda fs, i: fs.truncatediv(i.ints, 7),
+    "left_shift": lambda fs, i: fs.bitwise.left_shift(i.ints, 2),
+    "roll": lambda fs, i: fs.roll(i.x, 3, 1),
+    "space_to_depth": lambda fs, i: fs.space_to_depth(i.images, 2),
+    "space_to_batch": lambda fs, i: fs.space_to_batch_nd(i.images, [2, 2], [[0, 0], [0, 0]]),
+    "image patches": lambda fs, i: fs.extract_image_patches(
+        i.images, [1, 3, 3, 1], [1, 1, 1, 1], [1, 1, 1, 1], "SAME"
+    ),
+    "matrix_band_part": lambda fs, i: fs.matrix_band_part(i.x, 3, 3),
+    "matrix_diag": lambda fs, i: fs.matrix_diag(i.x[:, :10]),
+    "segment_sum": lambda fs, i: fs.segment_sum(i.x, _ids(fs, i)),
+    "segment_max": lambda fs, i: fs.segment_max(i.x, _ids(fs, i)),
+    "segment sum unsorted": lambda fs, i: fs.unsorted_segment_sum(i.x, i.rows, 10),
+    "segment max unsorted": lambda fs, i: fs.unsorted_segment_max(i.x, i.rows, 10),
+    "segment mean unsorted": lambda fs, i: fs.unsorted_segment_mean(i.x, i.rows, 10),
+    "segment sum of numbers": lambda fs, i: fs.unsorted_segment_sum(i.x, i.ints, 100),
+    "segment product of numbers": lambda fs, i: fs.unsorted_segment_prod(i.unit, i.ints, 100),
+    "tensor_scatter_update": lambda fs, i: fs.tensor_scatter_update(i.x, _scattered(fs, i), i.y),
+    "tensor_scatter_add": lambda fs, i: fs.tensor_scatter_add(i.x, _scattered(fs, i), i.y),
+    "batch gather": lambda fs, i: fs.gather(i.x, i.ints[:, :5], batch_dims=1),
+    "sort": lambda fs, i: fs.sort(i.x, 1),
+    "argsort": lambda fs, i: fs.argsort(i.x, 1),
+    "unique": lambda fs, i: fs.unique(fs.reshape(i.ints, [-1])).idx,
+    "bincount": lambda fs, i: fs.bincount(i.ints),
+    "histogram": lambda fs, i: fs.histogram_fixed_width(i.unit, [0.0, 1.0], 50),
+    "cumulative_logsumexp": lambda fs, i: fs.math.cumulative_logsumexp(i.x, 1),
+    "dynamic_partition": lambda fs, i: fs.dynamic_partition(i.x, i.rows, 10)[0],
+    "boolean_mask": lambda fs, i: fs.boolean_mask(i.x, i.mask),
+    "where_v2": lambda fs, i: fs.where_v2(i.mask, i.x, i.row),
+    "repeat": lambda fs, i: fs.repeat(i.x, 3, axis=0),
+    "check_numerics": lambda fs, i: fs.check_numerics(i.x, "x") + 1.0,
+    "fft": lambda fs, i: fs.fft(fs.complex(i.x, i.y)),
+    "rfft": lambda fs, i: fs.signal.rfft(i.x),
+}
