@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError
@@ -93,7 +92,6 @@ def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
     return div_no_nan(1.0, x, name or "reciprocal_no_nan")
 
 
-@dataclass(frozen=True)
 class Angle(Op):
     """The angle of complex numbers in their plane, in (-pi, pi]."""
 

@@ -126,7 +126,6 @@ class Size(Op):
         return xp.asarray(np.size(x), self.out_type.np_dtype)[()]
 
 
-@dataclass(frozen=True)
 class Rank(Op):
     """The rank of the input."""
 
@@ -142,7 +141,6 @@ class Rank(Op):
         return xp.asarray(np.ndim(x), np.int32)[()]
 
 
-@dataclass(frozen=True)
 class Fill(Op):
     """One value everywhere.
 
@@ -174,7 +172,6 @@ class Fill(Op):
         return xp.full(sizes, value, getattr(value, "dtype", object))
 
 
-@dataclass(frozen=True)
 class ZerosLike(Op):
     """Zeros of the input's dtype and shape."""
 
@@ -194,7 +191,6 @@ class ZerosLike(Op):
         )
 
 
-@dataclass(frozen=True)
 class OnesLike(Op):
     """Ones of the input's dtype and shape."""
 
@@ -209,7 +205,6 @@ class OnesLike(Op):
         return xp.ones(x.shape, x.dtype)[()]
 
 
-@dataclass(frozen=True)
 class Range(Op):
     """start, start + delta, ... below (or, for a negative delta, above) limit.
 

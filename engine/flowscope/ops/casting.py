@@ -89,7 +89,6 @@ def _numpy_type(dtype: DType) -> Any:
     return found
 
 
-@dataclass(frozen=True)
 class Conj(Op):
     """The complex conjugate, element by element."""
 
@@ -105,7 +104,6 @@ class Conj(Op):
         return xp.conj(x)
 
 
-@dataclass(frozen=True)
 class Real(Op):
     """The real part, element by element."""
 
@@ -119,7 +117,6 @@ class Real(Op):
         return x.real.copy()
 
 
-@dataclass(frozen=True)
 class Imag(Op):
     """The imaginary part, element by element."""
 
@@ -135,7 +132,6 @@ class Imag(Op):
         return x.imag.copy()
 
 
-@dataclass(frozen=True)
 class ComplexAbs(Op):
     """The absolute value of complex numbers, element by element."""
 
@@ -153,7 +149,6 @@ class ComplexAbs(Op):
         return xp.abs(x)
 
 
-@dataclass(frozen=True)
 class Complex(Op):
     """Complex numbers from their real and imaginary parts, which are broadcast together."""
 

@@ -128,7 +128,6 @@ class HistogramFixedWidthBins(Op):
         return _parts(xp, values, limits, self.bins).astype(self.dtype.np_dtype)[()]
 
 
-@dataclass(frozen=True)
 class UnravelIndex(Op):
     """Positions in an array of a shape, from places in its elements row by row.
 

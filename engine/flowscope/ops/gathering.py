@@ -137,7 +137,6 @@ class GatherGrad(Op):
         return out
 
 
-@dataclass(frozen=True)
 class GatherNd(Op):
     """The elements (or slices) of x at positions that the last axis of the indices spells out.
 
@@ -188,7 +187,6 @@ def flat_rows(xp: ArrayModule, indices: Array, shape: Any) -> Array:
     return total.reshape(-1)
 
 
-@dataclass(frozen=True)
 class ScatterNd(Op):
     """Zeros of a shape, to which updates are added at positions; repeats add up.
 

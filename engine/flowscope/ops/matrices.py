@@ -30,7 +30,6 @@ __all__ = [
 _ALIGNS = ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 
-@dataclass(frozen=True)
 class MatrixDiag(Op):
     """Matrices with the given diagonals and zeros elsewhere.
 
@@ -178,7 +177,6 @@ class MatrixSetDiag(_Band):
         return out
 
 
-@dataclass(frozen=True)
 class MatrixBandPart(Op):
     """Matrices with zeros outside a band around the main diagonal.
 
@@ -212,7 +210,6 @@ class MatrixBandPart(Op):
         return out
 
 
-@dataclass(frozen=True)
 class Cross(Op):
     """The vector product of three-dimensional vectors along the last axis.
 

@@ -38,7 +38,6 @@ def _check_integers(s: Spec, what: str, *ranks: int) -> None:
         raise InvalidArgumentError(f"expected {what} of rank {ranks[-1]}, got {text(s.shape)}")
 
 
-@dataclass(frozen=True)
 class Roll(Op):
     """The elements moved along axes, round the end; shifts along one axis add up.
 
@@ -273,7 +272,6 @@ def _known(s: Spec) -> list[Any] | None:
     return None if s.constant is None else np.asarray(s.constant).tolist()
 
 
-@dataclass(frozen=True)
 class _Blocks(Op, abstract=True):
     grad_reads: ClassVar[Any] = ("block", "margins")
     views: ClassVar[Any] = (0,)
@@ -319,7 +317,6 @@ def _padded(xp: ArrayModule, x: Array, edges: list[list[int]]) -> Array:
     return out
 
 
-@dataclass(frozen=True)
 class SpaceToBatchND(_Blocks):
     """Blocks of the axes behind the first moved into the first, after padding with zeros.
 
@@ -349,7 +346,6 @@ class SpaceToBatchND(_Blocks):
         return parts.transpose(*inner, 0, *space, *rest).reshape(out)
 
 
-@dataclass(frozen=True)
 class BatchToSpaceND(_Blocks):
     """Parts of the first axis moved into blocks of the axes behind it, whose margins are cut off.
 

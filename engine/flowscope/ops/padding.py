@@ -28,7 +28,6 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
 class Tile(Op):
     """The input repeated along each axis.
 
@@ -124,7 +123,6 @@ class Pad(Op):
         return xp.pad(x, widths, mode=self.mode.lower()) if widths else x
 
 
-@dataclass(frozen=True)
 class PadWith(Op):
     """The input with a margin of a value that is an input, too.
 

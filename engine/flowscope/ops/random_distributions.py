@@ -65,7 +65,6 @@ def gamma_numbers(xp: ArrayModule, rng: Any, sizes: Any, alpha: Array) -> Array:
     return xp.asarray(drawn).astype(alpha.dtype)[()]
 
 
-@dataclass(frozen=True)
 class RandomGammaGrad(Op):
     """How a number drawn from a gamma distribution follows its shape parameter.
 

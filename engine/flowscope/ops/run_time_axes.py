@@ -8,7 +8,6 @@ the op runs along axis 1. Several axes are first brought to the end, which copie
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError
@@ -37,7 +36,6 @@ def late_axes(axis: Any) -> Tensor | None:
     return found
 
 
-@dataclass(frozen=True)
 class PositiveAxes(Op):
     """Axes counted from the front.
 
@@ -58,7 +56,6 @@ class PositiveAxes(Op):
         return xp.asarray(found, rank.dtype).reshape(axes.shape)[()]
 
 
-@dataclass(frozen=True)
 class TransposeBy(Op):
     """The axes in another order: output axis i is input axis perm[i].
 
@@ -89,7 +86,6 @@ class TransposeBy(Op):
         return x.transpose(axes)[()] if axes else x
 
 
-@dataclass(frozen=True)
 class ReverseBy(Op):
     """The input backwards along axes.
 

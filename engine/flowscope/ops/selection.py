@@ -34,7 +34,6 @@ __all__ = [
 _SMALL = 1 << 12
 
 
-@dataclass(frozen=True)
 class Select(Op):
     """x where the condition is true, y elsewhere.
 
@@ -87,7 +86,6 @@ class Select(Op):
         return choose(xp, condition, x, y)
 
 
-@dataclass(frozen=True)
 class Where(Op):
     """The positions of the elements that are true (or not 0), row by row.
 
@@ -107,7 +105,6 @@ class Where(Op):
         return xp.ascontiguousarray(xp.argwhere(x)).astype(xp.int64)
 
 
-@dataclass(frozen=True)
 class ClipByValue(Op):
     """The input cut to a range.
 
@@ -224,7 +221,6 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 select = where
 
 
-@dataclass(frozen=True)
 class SelectBroadcast(Op):
     """x where the condition is true, y elsewhere; all three are broadcast together."""
 

@@ -52,7 +52,6 @@ def known_values(op: Op, spec: Spec, *inputs: Spec) -> Spec:
     return Spec(spec.dtype, spec.shape, None, tuple(dims))
 
 
-@dataclass(frozen=True)
 class Reshape(Op):
     """The same elements in another shape; one dimension may be -1, which is worked out.
 
@@ -330,7 +329,6 @@ def invert_permutation(x: Any, name: str | None = None) -> Tensor:
     return unary(InvertPermutation(), x, name)
 
 
-@dataclass(frozen=True)
 class InvertPermutation(Op):
     """The inverse of a permutation: y[x[i]] = i.
 

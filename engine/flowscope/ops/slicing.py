@@ -247,7 +247,6 @@ def getitem(x: Any, key: Any, name: str = "strided_slice") -> Tensor:
 operators["__getitem__"] = getitem
 
 
-@dataclass(frozen=True)
 class Slice(Op):
     """A block of the input, by its first position and its size; -1 goes to the end.
 
@@ -296,7 +295,6 @@ def _block(d: int | None, begin: int, n: int) -> int | None:
     return d - begin if n < 0 else n
 
 
-@dataclass(frozen=True)
 class SliceGrad(Op):
     """Zeros of a shape, with the input as the block from `begin` on.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -275,7 +274,6 @@ def _gamma_density(a: Tensor, x: Tensor) -> Tensor:
     return exp(subtract(subtract(xlogy(subtract(a, 1.0), x), x), lgamma(a)))
 
 
-@dataclass(frozen=True)
 class Betainc(Op):
     """The incomplete beta function of a and b at x, divided by the complete one.
 
