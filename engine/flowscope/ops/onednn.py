@@ -48,7 +48,7 @@ class _Argument(ctypes.Structure):
     _fields_ = (("kind", ctypes.c_int), ("memory", _Pointer))
 
 
-class _Refused(Exception):
+class Refused(Exception):
     """The library cannot do what it was asked for."""
 
 
@@ -72,10 +72,10 @@ class Library:
         self.call("primitive_attr_set_scratchpad_mode", self.attributes, _USER)
 
     def call(self, name: str, *args: Any) -> None:
-        """Calls a function of the library; raises _Refused unless it says that all is well."""
+        """Calls a function of the library; raises Refused unless it says that all is well."""
         status = getattr(self.c, f"dnnl_{name}")(*args)
         if status:
-            raise _Refused(f"{name}: {status}")
+            raise Refused(f"{name}: {status}")
 
     def made(self, name: str, *args: Any) -> Any:
         """Calls a function that returns a new object in its first argument."""
@@ -87,8 +87,8 @@ class Library:
         """Returns a description of float32 memory; without strides the library may choose."""
         n = len(dims)
         if strides is None:
-            return self.made("memory_desc_create_with_tag", n, _longs(dims), _FLOAT32, _ANY)
-        longs = _longs(dims), _FLOAT32, _longs(strides)
+            return self.made("memory_desc_create_with_tag", n, longs_of(dims), _FLOAT32, _ANY)
+        longs = longs_of(dims), _FLOAT32, longs_of(strides)
         return self.made("memory_desc_create_with_strides", n, *longs)
 
     def asked(self, made: Any, what: int) -> Any:
@@ -129,13 +129,13 @@ class Recipe:
     ) -> None:
         self.library, self.kind = library, kind
         y = (x[0], *[a.out for a in axes], k[-1])
-        self.x, self.y = (library.described(*_images(dims)) for dims in (x, y))
+        self.x, self.y = (library.described(*images_layout(dims)) for dims in (x, y))
         dims, strides = _filters(k, groups)
         self.k = library.described(dims, strides)
         chosen = library.described(dims)
         margins = [max(0, a.span - a.low - a.size) for a in axes]
         steps = [
-            _longs(values)
+            longs_of(values)
             for values in (
                 [a.stride for a in axes],
                 [a.dilation - 1 for a in axes],
@@ -168,7 +168,7 @@ class Recipe:
 
     def run(self, x: Any, k: Any, y: Any) -> None:
         """Computes the one of three arrays that is the result; all are in C order."""
-        call = _Call(self.library)
+        call = Call(self.library)
         try:
             images, outputs = call.memory(self.x, x), call.memory(self.y, y)
             filters = given = call.memory(self.k, k)
@@ -191,8 +191,8 @@ class Recipe:
             call.end()
 
 
-class _Call:
-    """One use of a recipe: a stream, and objects that stand for memory."""
+class Call:
+    """One use of primitives: a stream, and objects that stand for memory."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
@@ -227,7 +227,8 @@ class _Call:
         self.library.c.dnnl_stream_destroy(self.stream)
 
 
-def _longs(values: Sequence[int]) -> Any:
+def longs_of(values: Sequence[int]) -> Any:
+    """Returns an array of 64-bit integers of C."""
     return (ctypes.c_int64 * len(values))(*values)
 
 
@@ -238,7 +239,7 @@ def _c_strides(dims: Sequence[int]) -> list[int]:
     return strides[::-1]
 
 
-def _images(dims: tuple[int, ...]) -> tuple[list[int], list[int]]:
+def images_layout(dims: tuple[int, ...]) -> tuple[list[int], list[int]]:
     """Returns sizes and strides of images in the library's order, in which channels come second."""
     order = [0, len(dims) - 1, *range(1, len(dims) - 1)]
     strides = _c_strides(dims)
@@ -303,7 +304,7 @@ def library() -> Library | None:
 def _loaded(path: str) -> Library | None:
     try:
         return Library(path)
-    except (OSError, AttributeError, _Refused):
+    except (OSError, AttributeError, Refused):
         return None
 
 
@@ -334,7 +335,7 @@ def _recipe(
         return None
     try:
         return Recipe(loaded, kind, x, k, axes, groups)
-    except _Refused:
+    except Refused:
         return None
 
 

@@ -15,6 +15,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.broadcasting import as_sizes, check_shape_vector
 from flowscope.ops.build import apply, apply_many
+from flowscope.ops.onednn_pools import pooled, spread
 from flowscope.ops.pooling_kernels import (
     counts,
     pick_max,
@@ -102,7 +103,10 @@ class MaxPooling(Pooling, abstract=True):
         return (apply(self.turned(self.backward), x, g),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        y = window_max(xp, x, self.every_axis(x.shape))
+        axes = self.every_axis(x.shape)
+        y = pooled("max", x, axes)
+        if y is None:
+            y = window_max(xp, x, axes)
         return x.copy() if y is x else y
 
 
@@ -122,7 +126,9 @@ class MaxPoolingGrad(Pooling, abstract=True):
 
     def kernel(self, xp: ArrayModule, x: Array, g: Array) -> Array:
         self.check_gradient(x.shape, g.shape)
-        return spread_max(xp, x, g, self.every_axis(x.shape))
+        axes = self.every_axis(x.shape)
+        out = spread("max grad", x, g, axes)
+        return spread_max(xp, x, g, axes) if out is None else out
 
 
 class MaxPoolingPick(Pooling, abstract=True):
@@ -161,6 +167,9 @@ class MeanPooling(Pooling, abstract=True):
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         axes = self.every_axis(x.shape)
+        y = pooled("mean", x, axes)
+        if y is not None:
+            return y
         y = window_sum(xp, x, axes)
         if y is x:
             return x.copy()
@@ -186,7 +195,8 @@ class MeanPoolingGrad(Pooling, abstract=True):
         dims = as_sizes(sizes)
         self.check_gradient(dims, g.shape)
         axes = self.every_axis(dims)
-        return spread_sum(xp, g / counts(xp, axes, g.dtype), axes)
+        out = spread("mean grad", None, g, axes)
+        return spread_sum(xp, g / counts(xp, axes, g.dtype), axes) if out is None else out
 
 
 class MaxPool(MaxPooling):
