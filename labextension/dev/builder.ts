@@ -1,5 +1,5 @@
 /** Builds graphs for the development page and the tests, as the engine would send them. */
-import type { Node, Output, Snapshot, SessionState } from "../src/wire/messages.js";
+import { PROTOCOL, type Node, type Output, type Snapshot, type SessionState } from "../src/wire/messages.js";
 
 export interface OpOptions {
   readonly inputs?: readonly (number | readonly [number, number])[];
@@ -41,7 +41,7 @@ export class GraphBuilder {
       summary: options.summary ?? SUMMARIES[type] ?? "",
       origin: { file: null, cell: 3, line: 1 + (id % 9), text: `${name.split("/").pop() ?? ""} = fs.${type.toLowerCase()}(...)` },
       stale: null, body: options.body ?? "", is_result: options.result ?? false, calls: options.calls ?? "",
-      runs: options.runs ?? [],
+      runs: options.runs ?? [], roles: [], predicate: null, carried: [], enters: [],
     });
     return id;
   }
@@ -56,7 +56,7 @@ export class GraphBuilder {
 
 export function snapshotOf(nodes: readonly Node[], session: SessionState | null = null, seq = 0): Snapshot {
   return {
-    kind: "snapshot", seq, protocol: 1, graph_name: "classifier", session, control: "live",
+    kind: "snapshot", seq, protocol: PROTOCOL, graph_name: "classifier", session, control: "live", run: null,
     graph: { version: 1, added: nodes, placed: [], changed: [], removed: [], marked: [] },
   };
 }

@@ -30,15 +30,20 @@ function tell(message: FromKernel): void {
   for (const listener of listeners) listener(message);
 }
 
+/** The state that a command leads to; the others change nothing here. */
+const AFTER: Readonly<Record<string, SessionState["state"] | undefined>> = {
+  pause: "paused", resume: "running", stop: "idle", step_op: "paused", step_iteration: "paused",
+};
+
 const model = {
   on: (_: "msg:custom", listener: (message: unknown) => void) => void listeners.add(listener),
   off: (_: "msg:custom", listener: (message: unknown) => void) => void listeners.delete(listener),
   send(message: FromView): void {
     if (message.kind === "connect") return tell(snapshotOf(nodes, session(), seq));
     if (message.kind === "disconnect") return;
-    state = ({ pause: "paused", resume: "running", stop: "idle" } as const)[message.name];
+    state = AFTER[message.name] ?? state;
     tell({ kind: "reply", command_id: message.command_id, ok: true, message: `${message.name}: done` });
-    tell({ kind: "delta", seq: ++seq, graph: null, session: session() });
+    tell({ kind: "delta", seq: ++seq, graph: null, session: session(), run: null });
   },
 };
 
@@ -49,7 +54,7 @@ const dispose = widget.render({ model, el: host });
 Object.assign(globalThis, { dispose, tell, listeners, startedAt });
 if (query.has("live")) {
   setInterval(() => {
-    if (state === "running") tell({ kind: "delta", seq: ++seq, graph: null, session: session() });
+    if (state === "running") tell({ kind: "delta", seq: ++seq, graph: null, session: session(), run: null });
     steps += state === "running" ? 124 : 0;
   }, 100);
 }

@@ -5,7 +5,7 @@ import { snapshotOf } from "../dev/builder.js";
 import { Channel, isFromKernel, type Instruction } from "../src/wire/channel.js";
 import type { Delta, FromKernel } from "../src/wire/messages.js";
 
-const delta = (seq: number): Delta => ({ kind: "delta", seq, graph: null, session: null });
+const delta = (seq: number): Delta => ({ kind: "delta", seq, graph: null, session: null, run: null });
 const hear = (channel: Channel, message: FromKernel, at_ms = 0): readonly Instruction[] =>
   channel.take({ kind: "message", message, at_ms });
 const kinds = (instructions: readonly Instruction[]): string[] =>
@@ -53,7 +53,7 @@ test("a snapshot that another view asked for is taken in sync", () => {
 test("a reply finds its command, and another view's reply comes without a name", () => {
   const channel = synced();
   const [sent] = channel.take({ kind: "command", name: "pause", at_ms: 100 });
-  assert.deepEqual(sent, { kind: "send", message: { kind: "command", command_id: 1, name: "pause" } });
+  assert.deepEqual(sent, { kind: "send", message: { kind: "command", command_id: 1, name: "pause", value: null } });
   const reply = { kind: "reply", command_id: 1, ok: true, message: "paused" } as const;
   assert.deepEqual(hear(channel, reply, 130), [{ kind: "answered", name: "pause", reply, took_ms: 30 }]);
   assert.deepEqual(hear(channel, reply, 140), [{ kind: "answered", name: null, reply, took_ms: 0 }]);

@@ -89,6 +89,66 @@ def test_loops_and_branches_are_told_by_their_bodies(feed):
     assert nodes["loop/body/add"].body == "loop/body" and nodes["loop/body/add"].is_result
 
 
+def test_a_loop_tells_its_variables_its_test_and_what_enters_it(feed):
+    x = fs.placeholder(fs.float32, [], name="x")
+    step = fs.placeholder(fs.float32, [], name="step")
+    fs.while_loop(
+        lambda i, x: x < 1.0, lambda i, x: (i + 1, x + step), [0, x], name="loop",
+        maximum_iterations=9,
+    )  # fmt: skip
+    nodes = {n.name: n for n in feed.tick(1.0).graph.added}
+    (loop,) = [n for n in nodes.values() if n.type == "Loop"]
+    names = {n.id: n.name for n in nodes.values()}
+    given = [names[i] for i, _ in loop.inputs]
+    assert dict(zip(loop.roles, loop.runs)) == {"cond": "loop/cond", "body": "loop/body"}
+    assert names[loop.predicate[0]] == "loop/cond/Less"
+    _, second = loop.carried
+    assert given[second.input] == "x" and second.output == 1
+    assert (names[second.parameter], names[second.test]) == ("loop/body/x", "loop/cond/x")
+    assert names[second.result[0]] == "loop/body/add_1"
+    assert [(names[p], given[i]) for p, i in loop.enters] == [("loop/body/step", "step")]
+
+
+def test_branches_and_calls_tell_what_enters_them(feed):
+    @fs.function
+    def double(v):
+        return v + v
+
+    x = fs.placeholder(fs.float32, [], name="x")
+    y = fs.placeholder(fs.float32, [], name="y")
+    fs.cond(x < y, lambda: x + 1.0, lambda: double(y), name="branch")
+    nodes = {n.name: n for n in feed.tick(1.0).graph.added}
+    names = {n.id: n.name for n in nodes.values()}
+    (branch,) = [n for n in nodes.values() if n.type == "Cond"]
+    (call,) = [n for n in nodes.values() if n.calls]
+    assert branch.roles == ("then", "else") and names[branch.predicate[0]] == "Less"
+    for node, pairs in (branch, {("branch/then/x", "x"), ("branch/else/y", "y")}), (
+        call, {("double/y", "branch/else/y")},
+    ):  # fmt: skip
+        given = [names[i] for i, _ in node.inputs]
+        assert {(names[p], given[i]) for p, i in node.enters} == pairs
+        assert node.carried == ()
+
+
+def test_a_gradients_loop_tells_the_lists_that_enter_it(feed, graph):
+    x = fs.placeholder(fs.float32, [], name="x")
+    y = fs.while_loop(lambda x: x < 9.0, lambda x: x * x, [x], name="loop")
+    fs.gradients(y, x)
+    nodes = {n.id: n for n in feed.tick(1.0).graph.added}
+    forward, backward = [n for n in nodes.values() if n.type == "Loop"]
+    lists = [(p, i) for p, i in backward.enters if backward.inputs[i][0] == forward.id]
+    assert lists and all(nodes[p].body == backward.runs[0] for p, _ in lists)
+    assert all(nodes[c.result[0]].body == backward.runs[0] for c in backward.carried)
+
+
+@pytest.mark.parametrize("value", [-1.0, float("inf"), float("nan"), "1", None])
+def test_a_pace_is_a_number_of_seconds(value):
+    data = {"kind": "command", "command_id": 1, "name": "pace", "value": value}
+    with pytest.raises(ValueError, match="not a message"):
+        message_from(data)
+    assert message_from({**data, "value": 2}) == Command(1, "pace", 2.0)
+
+
 def test_messages_are_json(feed):
     v = fs.Variable([1.0])
     with fs.Session() as sess:

@@ -178,6 +178,8 @@ class Feed:
             return Reply(command.command_id, False, "no session runs this graph")
         if command.name == "stop" and not self._is_busy(session):
             return Reply(command.command_id, False, "nothing is running")
+        if command.name not in ("pause", "resume", "stop"):
+            return Reply(command.command_id, False, f'nothing answers to "{command.name}"')
         session.gate.request(command.name)
         return Reply(command.command_id, True, _DONE[command.name])
 

@@ -1,6 +1,6 @@
 """The messages between the engine and a view, as data.
 
-One protocol, version 1: after `Connect` the kernel answers with one `Snapshot`, then with numbered
+One protocol, version 2: after `Connect` the kernel answers with one `Snapshot`, then with numbered
 `Delta`s; a view that sees a gap in `seq` asks again with `Connect`. A view sends `Command`s; each
 is answered with one `Reply`. The TypeScript types of the front end are generated from these classes
 (`flowscope.live.typescript`), so both sides read the same page.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,22 @@ class Origin:
     line: int
     #: The line's text, stripped; "" where it cannot be read.
     text: str
+
+
+@dataclass(frozen=True)
+class Carried:
+    """One variable of a loop: the frame's back edge leads from its result to its parameters."""
+
+    #: Position among the inputs of the Loop operation of the value that it starts with.
+    input: int
+    #: The Parameter operation that stands for it in the body.
+    parameter: int
+    #: The Parameter operation that stands for it in the condition; None without a condition.
+    test: int | None
+    #: What the body hands to the next iteration: (operation in the body, which of its outputs).
+    result: tuple[int, int]
+    #: Which output of the Loop operation is its value at the end.
+    output: int
 
 
 @dataclass(frozen=True)
@@ -73,6 +89,18 @@ class Node:
     calls: str = ""
     #: The bodies of its own that it runs, by name: a branching operation's, a loop's.
     runs: tuple[str, ...] = ()
+    #: What each of `runs` is to it: "cond" and "body" of a loop, "then" and "else" of a branching
+    #: operation.
+    roles: tuple[str, ...] = ()
+    #: What decides: the bool that a branching operation takes (an input of it), or the result of a
+    #: loop's condition: (operation, which of its outputs). None where a loop only counts.
+    predicate: tuple[int, int] | None = None
+    #: Of a loop: its variables.
+    carried: tuple[Carried, ...] = ()
+    #: Values that its bodies (also a called function's) take besides: (Parameter operation in the
+    #: body, position among this operation's inputs). The same in all iterations of a loop, but for
+    #: elements of lists in the loop of a gradient.
+    enters: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,6 +150,93 @@ class SessionState:
 
 
 @dataclass(frozen=True)
+class Iteration:
+    """One iteration of a loop that is in flight, or has just ended."""
+
+    number: int
+    #: "waiting": it may not begin yet; "dead": the condition is false, nothing of it is computed.
+    state: Literal["waiting", "running", "done", "dead"]
+    #: Operations done in it.
+    finished: int
+    #: Operations of the loop's body and condition.
+    total: int
+
+
+@dataclass(frozen=True)
+class FrameState:
+    """One running instance of a loop."""
+
+    #: Its path: "while"; "while:3/inner" is the instance of `inner` in iteration 3 of `while`.
+    id: str
+    #: The Loop operation, and its name.
+    loop: int
+    name: str
+    #: The frame around it and the iteration there that it belongs to; None for the outermost.
+    parent: str | None
+    parent_iteration: int | None
+    #: How it runs: as generated code, one operation at a time, or by tokens, with several
+    #: iterations in flight.
+    mode: Literal["compiled", "op", "tokens"]
+    #: The newest iteration that has begun.
+    iteration: int
+    #: How many there will be, where that is known; at most so many for a loop with a condition.
+    limit: int | None
+    #: Over the last second or so; None where it cannot be told yet.
+    iterations_per_s: float | None
+    parallel_iterations: int
+    #: Iterations in flight and a few that are just done, oldest first; compiled and op: one.
+    window: tuple[Iteration, ...]
+    #: Why the next iteration does not begin; "" if nothing holds it.
+    held: str
+    #: Bytes that are kept for the gradient now; None where nothing is kept or it is not known.
+    kept_bytes: int | None
+    #: Bytes that will be kept at the end, where the trip count is known.
+    kept_estimate_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Token:
+    """A value that moved along an edge."""
+
+    #: The operation that made it, and which of its outputs it is.
+    source: int
+    output: int
+    #: The operation that takes it.
+    target: int
+    #: The frame and the iterations of all loops around, outermost first; "" and () outside loops.
+    frame: str
+    iterations: tuple[int, ...]
+    is_dead: bool
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a step is held, or was a moment ago."""
+
+    #: The operation that runs next; None at the end of an iteration or where it cannot be told.
+    op: int | None
+    #: The innermost frame, "" outside loops, and the iterations of all loops around.
+    frame: str
+    iterations: tuple[int, ...]
+    #: One line for people.
+    what: str
+
+
+@dataclass(frozen=True)
+class RunState:
+    """Where the running steps are."""
+
+    #: Outer frames before inner ones. () where no loop runs.
+    frames: tuple[FrameState, ...]
+    #: Where the step is held; None while it runs freely.
+    position: Position | None
+    #: In slow motion and stepping: what has moved since the message before, in this order.
+    tokens: tuple[Token, ...]
+    #: Seconds per operation that were asked for; 0 for full speed.
+    pace_s: float
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """Everything a view needs to draw its first picture."""
 
@@ -133,6 +248,8 @@ class Snapshot:
     session: SessionState | None
     #: Whether commands are heard while a cell is busy; if not, the view says so.
     control: Literal["live", "between cells"]
+    #: None where no step runs.
+    run: RunState | None = None
     kind: Literal["snapshot"] = "snapshot"
 
 
@@ -144,6 +261,8 @@ class Delta:
     #: None where nothing changed.
     graph: GraphChange | None
     session: SessionState | None
+    #: None where nothing changed; without frames and position when the step has ended.
+    run: RunState | None = None
     kind: Literal["delta"] = "delta"
 
 
@@ -180,7 +299,12 @@ class Command:
     """A view asks for something to be done at the next safepoint."""
 
     command_id: int
-    name: Literal["pause", "resume", "stop"]
+    #: "step_op": one more operation, then hold; "step_iteration": until the next iteration of the
+    #: innermost running loop ends (or the step does), then hold. Both pause a step that runs.
+    #: "resume" goes on at the pace that "pace" has set.
+    name: Literal["pause", "resume", "stop", "step_op", "step_iteration", "pace"]
+    #: For "pace": seconds per operation, 0 for full speed. None for the others.
+    value: float | None = None
     kind: Literal["command"] = "command"
 
 

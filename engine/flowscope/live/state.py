@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 
-from flowscope.control.blocks import Function
 from flowscope.control.calls import Call
 from flowscope.graph.graph import Graph
-from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation
+from flowscope.live.blocks import blocks_of
 from flowscope.live.schema import GraphChange, Node, Origin, Output, Progress, SessionState
 from flowscope.runtime.session import Session
 
@@ -35,12 +34,8 @@ def node_of(op: Operation, placed: str | None) -> Node:
         body=op.block.name,
         is_result=_is_result(op),
         calls=definition.function.name if isinstance(definition, Call) else "",
-        runs=() if isinstance(definition, Call) else _bodies(definition),
+        **blocks_of(op),
     )
-
-
-def _bodies(definition: Op) -> tuple[str, ...]:
-    return tuple(v.name for v in definition.attributes().values() if isinstance(v, Function))
 
 
 def _is_result(op: Operation) -> bool:

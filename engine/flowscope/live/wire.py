@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 from flowscope.live import schema
@@ -45,10 +46,14 @@ def message_from(data: Any) -> FromView:
             return Connect(view)
         case {"kind": "disconnect", "view": int(view)}:
             return Disconnect(view)
+        case {"kind": "command", "command_id": int(number), "name": "pace", "value": value}:
+            if isinstance(value, int | float) and 0 <= value < math.inf:
+                return Command(number, "pace", float(value))
         case {
             "kind": "command",
             "command_id": int(number),
-            "name": "pause" | "resume" | "stop" as name,
+            "name": "pause" | "resume" | "stop" | "step_op" | "step_iteration" as name,
+            "value": None,
         }:
             return Command(number, name)
     raise ValueError(f"not a message of protocol {PROTOCOL}: {data!r}")

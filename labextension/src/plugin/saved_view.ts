@@ -6,7 +6,9 @@ export const WIDGET_MIME_TYPE = "application/vnd.jupyter.widget-view+json";
 
 /** What a snapshot of an older version may lack. */
 const NO_CHANGE = { placed: [], changed: [], removed: [], marked: [] } as const;
-const PLAIN = { stale: null, body: "", is_result: false, calls: "", runs: [] } as const;
+const PLAIN = {
+  stale: null, body: "", is_result: false, calls: "", runs: [], roles: [], predicate: null, carried: [], enters: [],
+} as const;
 
 export interface SavedView {
   /** The widget's model in the kernel, "" for none. */
@@ -33,7 +35,7 @@ function isSnapshot(value: unknown): value is Snapshot {
 
 function whole(snapshot: Snapshot): Snapshot {
   const added = snapshot.graph.added.map((node) => ({ ...PLAIN, ...node }));
-  return { ...snapshot, graph: { ...NO_CHANGE, ...snapshot.graph, added } };
+  return { ...snapshot, run: null, graph: { ...NO_CHANGE, ...snapshot.graph, added } };
 }
 
 /** A picture as an address: in an image nothing of it can run. */

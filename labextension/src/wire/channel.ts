@@ -9,7 +9,7 @@ export type ChannelState = "new" | "connecting" | "synced" | "gap" | "closed";
 export type ChannelEvent =
   | { readonly kind: "open" }
   | { readonly kind: "message"; readonly message: FromKernel; readonly at_ms: number }
-  | { readonly kind: "command"; readonly name: Command["name"]; readonly at_ms: number }
+  | { readonly kind: "command"; readonly name: Command["name"]; readonly value?: number; readonly at_ms: number }
   | { readonly kind: "close" };
 
 export type Instruction =
@@ -102,7 +102,7 @@ export class Channel {
   #act(action: Action, event: ChannelEvent): readonly Instruction[] {
     if (action === "connect") return [{ kind: "send", message: { kind: "connect", view: this.#view } }];
     if (action === "leave") return [{ kind: "send", message: { kind: "disconnect", view: this.#view } }];
-    if (event.kind === "command" && action === "ask") return [this.#ask(event.name, event.at_ms)];
+    if (event.kind === "command" && action === "ask") return [this.#ask(event.name, event.value ?? null, event.at_ms)];
     if (event.kind !== "message") return [];
     const message = event.message;
     if (message.kind === "reply") return [this.#answer(message, event.at_ms)];
@@ -111,10 +111,10 @@ export class Channel {
     return [{ kind: "deliver", message }];
   }
 
-  #ask(name: Command["name"], at_ms: number): Instruction {
+  #ask(name: Command["name"], value: number | null, at_ms: number): Instruction {
     const command_id = this.#nextCommand++;
     this.#pending.set(command_id, { name, at_ms });
-    return { kind: "send", message: { kind: "command", command_id, name } };
+    return { kind: "send", message: { kind: "command", command_id, name, value } };
   }
 
   /** Another view's reply reaches us too; it comes back with the name null. */

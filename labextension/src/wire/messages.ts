@@ -1,6 +1,6 @@
 // Generated from flowscope.live.schema by flowscope.live.typescript: do not edit.
 
-export const PROTOCOL = 1;
+export const PROTOCOL = 2;
 
 /** One output of an operation. */
 export interface Output {
@@ -14,6 +14,15 @@ export interface Origin {
   readonly cell: number | null;
   readonly line: number;
   readonly text: string;
+}
+
+/** One variable of a loop: the frame's back edge leads from its result to its parameters. */
+export interface Carried {
+  readonly input: number;
+  readonly parameter: number;
+  readonly test: number | null;
+  readonly result: readonly [number, number];
+  readonly output: number;
 }
 
 /** One operation of the graph. Its scopes are the "/"-separated parts of its name. */
@@ -34,6 +43,10 @@ export interface Node {
   readonly is_result: boolean;
   readonly calls: string;
   readonly runs: readonly string[];
+  readonly roles: readonly string[];
+  readonly predicate: readonly [number, number] | null;
+  readonly carried: readonly Carried[];
+  readonly enters: readonly (readonly [number, number])[];
 }
 
 /** What became of operations since the message before (a snapshot has all of them). */
@@ -64,6 +77,58 @@ export interface SessionState {
   readonly progress: Progress | null;
 }
 
+/** One iteration of a loop that is in flight, or has just ended. */
+export interface Iteration {
+  readonly number: number;
+  readonly state: "waiting" | "running" | "done" | "dead";
+  readonly finished: number;
+  readonly total: number;
+}
+
+/** One running instance of a loop. */
+export interface FrameState {
+  readonly id: string;
+  readonly loop: number;
+  readonly name: string;
+  readonly parent: string | null;
+  readonly parent_iteration: number | null;
+  readonly mode: "compiled" | "op" | "tokens";
+  readonly iteration: number;
+  readonly limit: number | null;
+  readonly iterations_per_s: number | null;
+  readonly parallel_iterations: number;
+  readonly window: readonly Iteration[];
+  readonly held: string;
+  readonly kept_bytes: number | null;
+  readonly kept_estimate_bytes: number | null;
+}
+
+/** A value that moved along an edge. */
+export interface Token {
+  readonly source: number;
+  readonly output: number;
+  readonly target: number;
+  readonly frame: string;
+  readonly iterations: readonly number[];
+  readonly is_dead: boolean;
+}
+
+/** Where a step is held, or was a moment ago. */
+export interface Position {
+  readonly op: number | null;
+  readonly frame: string;
+  readonly iterations: readonly number[];
+  readonly what: string;
+}
+
+/** Where the running steps are. */
+export interface RunState {
+  readonly frames: readonly FrameState[];
+  readonly position: Position | null;
+  readonly tokens: readonly Token[];
+  readonly pace_s: number;
+}
+
 /** Everything a view needs to draw its first picture. */
 export interface Snapshot {
   readonly seq: number;
@@ -72,6 +137,7 @@ export interface Snapshot {
   readonly graph: GraphChange;
   readonly session: SessionState | null;
   readonly control: "live" | "between cells";
+  readonly run: RunState | null;
   readonly kind: "snapshot";
 }
 
@@ -80,6 +146,7 @@ export interface Delta {
   readonly seq: number;
   readonly graph: GraphChange | null;
   readonly session: SessionState | null;
+  readonly run: RunState | null;
   readonly kind: "delta";
 }
 
@@ -106,7 +173,8 @@ export interface Disconnect {
 /** A view asks for something to be done at the next safepoint. */
 export interface Command {
   readonly command_id: number;
-  readonly name: "pause" | "resume" | "stop";
+  readonly name: "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "pace";
+  readonly value: number | null;
   readonly kind: "command";
 }
 
