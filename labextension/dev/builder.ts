@@ -41,7 +41,7 @@ export class GraphBuilder {
       summary: options.summary ?? SUMMARIES[type] ?? "",
       origin: { file: null, cell: 3, line: 1 + (id % 9), text: `${name.split("/").pop() ?? ""} = fs.${type.toLowerCase()}(...)` },
       stale: null, body: options.body ?? "", is_result: options.result ?? false, calls: options.calls ?? "",
-      runs: options.runs ?? [], roles: [], predicate: null, carried: [], enters: [],
+      runs: options.runs ?? [], roles: [], predicate: null, carried: [], enters: [], leaves: [],
     });
     return id;
   }

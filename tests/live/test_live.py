@@ -122,6 +122,8 @@ def test_branches_and_calls_tell_what_enters_them(feed):
     (branch,) = [n for n in nodes.values() if n.type == "Cond"]
     (call,) = [n for n in nodes.values() if n.calls]
     assert branch.roles == ("then", "else") and names[branch.predicate[0]] == "Less"
+    assert [names[i] for i, _, _ in branch.leaves] == ["branch/then/add", "branch/else/double"]
+    assert [output for _, _, output in branch.leaves] == [0, 0]
     for node, pairs in (branch, {("branch/then/x", "x"), ("branch/else/y", "y")}), (
         call, {("double/y", "branch/else/y")},
     ):  # fmt: skip
@@ -138,6 +140,9 @@ def test_a_gradients_loop_tells_the_lists_that_enter_it(feed, graph):
     forward, backward = [n for n in nodes.values() if n.type == "Loop"]
     lists = [(p, i) for p, i in backward.enters if backward.inputs[i][0] == forward.id]
     assert lists and all(nodes[p].body == backward.runs[0] for p, _ in lists)
+    kept = {output: nodes[result].body for result, _, output in forward.leaves}
+    assert {backward.inputs[i][1] for _, i in lists} == set(kept)
+    assert set(kept.values()) == {forward.runs[0]}
     assert all(nodes[c.result[0]].body == backward.runs[0] for c in backward.carried)
 
 

@@ -20,6 +20,7 @@ class Blocks(TypedDict, total=False):
     predicate: tuple[int, int] | None
     carried: tuple[Carried, ...]
     enters: tuple[tuple[int, int], ...]
+    leaves: tuple[tuple[int, int, int], ...]
 
 
 def blocks_of(op: Operation) -> Blocks:
@@ -42,6 +43,7 @@ def _cond(op: Operation, cond: Cond) -> Blocks:
         roles=("then", "else"),
         predicate=(pred.op.id, pred.value_index),
         enters=_enters(cond.then, 0, 1) + _enters(cond.orelse, 0, first),
+        leaves=_leaves(cond.then, 0, 0) + _leaves(cond.orelse, 0, 0),
     )
 
 
@@ -69,6 +71,8 @@ def _loop(op: Operation, loop: Loop) -> Blocks:
             for i in range(n)
         ),
         enters=enters,
+        # The number of iterations stands between the variables and what is kept.
+        leaves=_leaves(body, n, n + 1),
     )
 
 
@@ -79,3 +83,9 @@ def _enters(
     stop = None if count is None else parameter + count
     parameters = function.parameters[parameter:stop]
     return tuple((t.op.id, position + i) for i, t in enumerate(parameters))
+
+
+def _leaves(function: Function, first: int, position: int) -> tuple[tuple[int, int, int], ...]:
+    """Pairs the function's outputs from `first` on with the operation's from `position` on."""
+    outputs = function.outputs[first:]
+    return tuple((t.op.id, t.value_index, position + i) for i, t in enumerate(outputs))

@@ -101,6 +101,9 @@ class Node:
     #: body, position among this operation's inputs). The same in all iterations of a loop, but for
     #: elements of lists in the loop of a gradient.
     enters: tuple[tuple[int, int], ...] = ()
+    #: What comes out of its bodies besides a loop's variables: (operation in a body, which of its
+    #: outputs, position among this operation's outputs). Of branches: the results of each.
+    leaves: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ export const WIDGET_MIME_TYPE = "application/vnd.jupyter.widget-view+json";
 /** What a snapshot of an older version may lack. */
 const NO_CHANGE = { placed: [], changed: [], removed: [], marked: [] } as const;
 const PLAIN = {
-  stale: null, body: "", is_result: false, calls: "", runs: [], roles: [], predicate: null, carried: [], enters: [],
+  stale: null, body: "", is_result: false, calls: "", runs: [], roles: [], predicate: null, carried: [], enters: [], leaves: [],
 } as const;
 
 export interface SavedView {

@@ -47,6 +47,7 @@ export interface Node {
   readonly predicate: readonly [number, number] | null;
   readonly carried: readonly Carried[];
   readonly enters: readonly (readonly [number, number])[];
+  readonly leaves: readonly (readonly [number, number, number])[];
 }
 
 /** What became of operations since the message before (a snapshot has all of them). */
