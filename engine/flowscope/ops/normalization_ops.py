@@ -22,6 +22,7 @@ from flowscope.ops.elementwise import (
     square,
     subtract,
 )
+from flowscope.ops.onednn_norms import normalized, normalized_gradient
 from flowscope.ops.quick_sums import column_sums, laid_out, row_blocks
 from flowscope.ops.table import check_kind, check_same
 
@@ -132,6 +133,10 @@ class FusedBatchNormV3(_BatchNorm):
     ) -> Any:
         rows = self.rows(xp, x)
         n = len(rows)
+        found = normalized(rows, scale, offset, self.epsilon) if self.is_training else None
+        if found is not None:
+            y, used, spread = found
+            return self._averaged(self.shaped(xp, y, x), used, spread, n, mean, variance)
         wide, side = laid_out(xp, rows)
         out = xp.empty(wide.shape, wide.dtype)
         if self.is_training:
@@ -151,11 +156,17 @@ class FusedBatchNormV3(_BatchNorm):
         y = self.shaped(xp, out, x)
         if not self.is_training:
             return y, mean.copy(), variance.copy(), used, spread
-        unbiased = spread * rows.dtype.type(n / max(n - 1, 1))
+        return self._averaged(y, used, spread, n, mean, variance)
+
+    def _averaged(
+        self, y: Array, used: Array, spread: Array, n: int, mean: Array, variance: Array
+    ) -> Any:
+        """Returns the outputs in training: the moving averages take in the batch's moments."""
+        unbiased = spread * spread.dtype.type(n / max(n - 1, 1))
         f = self.exponential_avg_factor
         if f == 1.0:
             return y, used.copy(), unbiased, used, spread
-        keep, new = rows.dtype.type(1 - f), rows.dtype.type(f)
+        keep, new = spread.dtype.type(1 - f), spread.dtype.type(f)
         return y, mean * keep + used * new, variance * keep + unbiased * new, used, spread
 
 
@@ -182,6 +193,10 @@ class FusedBatchNormGradV3(_BatchNorm):
         self, xp: ArrayModule, dy: Array, x: Array, scale: Array, mean: Array, variance: Array
     ) -> Any:
         g, rows = self.rows(xp, dy), self.rows(xp, x)
+        if self.is_training:
+            found = normalized_gradient(g, rows, scale, mean, variance, self.epsilon)
+            if found is not None:
+                return self.shaped(xp, found[0], x), found[1], found[2]
         n = max(len(rows), 1)
         inverse = xp.reciprocal(xp.sqrt(variance + rows.dtype.type(self.epsilon)))
         to_offset = column_sums(xp, g)
