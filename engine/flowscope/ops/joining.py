@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, ClassVar
 
 import numpy as np
@@ -81,10 +82,13 @@ class Concat(Op):
         return apply_many(ConcatGrad(self.axis), g, *[shape_of(x) for x in xs])
 
     def kernel(self, xp: ArrayModule, *xs: Array) -> Array:
-        dims: Dims = None
-        for x in xs:
-            dims = self._joined(dims, x.shape)
-        return xp.concatenate(xs, axis=self.axis)
+        try:
+            return xp.concatenate(xs, axis=self.axis)
+        except ValueError:
+            dims: Dims = None
+            for x in xs:
+                dims = self._joined(dims, x.shape)
+            raise
 
 
 @dataclass(frozen=True)
@@ -104,8 +108,8 @@ class ConcatGrad(Op):
         return (concat(_whole(g, y), self.axis), *[None] * len(shapes))
 
     def kernel(self, xp: ArrayModule, g: Array, *shapes: Array) -> Any:
-        ends = np.cumsum([as_sizes(s)[self.axis] for s in shapes])[:-1].tolist()
-        return _outputs(xp.split(g, ends, axis=self.axis))
+        axis = positive_axis(self.axis, g.ndim)
+        return _outputs(_slices(g, axis, [as_sizes(s)[axis] for s in shapes]))
 
 
 @dataclass(frozen=True)
@@ -144,8 +148,8 @@ class Split(Op):
         return (concat(_whole(g, y), self.axis),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Any:
-        lengths = self._lengths(x.shape[positive_axis(self.axis, x.ndim)])
-        return _outputs(xp.split(x, np.cumsum(lengths)[:-1].tolist(), axis=self.axis))
+        axis = positive_axis(self.axis, x.ndim)
+        return _outputs(_slices(x, axis, self._lengths(x.shape[axis])))
 
 
 @dataclass(frozen=True)
@@ -181,8 +185,8 @@ class SplitEven(Op):
         return (concat(_whole(g, y), self.axis),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Any:
-        self._length(x.shape[positive_axis(self.axis, x.ndim)])
-        return _outputs(xp.split(x, self.num, axis=self.axis))
+        axis = positive_axis(self.axis, x.ndim)
+        return _outputs(_slices(x, axis, [self._length(x.shape[axis])] * self.num))
 
 
 @dataclass(frozen=True)
@@ -288,6 +292,13 @@ class Unpack(Op):
         self._check(x.shape[axis])
         head = (slice(None),) * axis
         return _outputs([x[(*head, i)] for i in range(self.num)])
+
+
+def _slices(x: Array, axis: int, lengths: list[int]) -> list[Array]:
+    """Returns parts of some lengths along an axis. (`numpy.split` takes 18 us for four.)"""
+    head = (slice(None),) * axis
+    ends = list(accumulate(lengths))
+    return [x[(*head, slice(b - n, b))] for b, n in zip(ends, lengths, strict=True)]
 
 
 def _outputs(parts: list[Array]) -> Any:

@@ -14,6 +14,7 @@ twice as quick for sums (a product with ones), but its threads cost far more whe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,8 @@ SMALL = 1 << 12
 _LONG = 1 << 12
 #: How many elements are laid side by side for sums over rows.
 _WIDTH = 1 << 11
+#: Rows from so long on are added as they are.
+_WIDE = 1 << 9
 #: Up to so many columns are compared as they are, and up to so many in transposed blocks.
 _FEW, _SOME = 12, 64
 _BLOCK = 1 << 17
@@ -49,7 +52,7 @@ def matrix_of(xp: ArrayModule, x: Array, axes: Any) -> tuple[Array, int] | None:
     if chosen[-1] - chosen[0] != len(chosen) - 1 or (chosen[0] != 0 and chosen[-1] != rank - 1):
         return None
     split = len(chosen) if chosen[0] == 0 else chosen[0]
-    rows = int(np.prod(x.shape[:split]))
+    rows = math.prod(x.shape[:split])
     return x.reshape(rows, -1), 0 if chosen[0] == 0 else 1
 
 
@@ -83,7 +86,7 @@ def column_sums(xp: ArrayModule, x: Array) -> Array:
     """Returns the sums over the rows of a matrix of float32 or float64."""
     rows, columns = x.shape
     side = _WIDTH // max(columns, 1)
-    if xp is not np or x.size < SMALL or side < 2 or not x.flags.c_contiguous:
+    if xp is not np or x.size < SMALL or columns >= _WIDE or not x.flags.c_contiguous:
         return x.sum(axis=0, dtype=x.dtype)
     whole = rows // side * side
     y = x[:whole].reshape(-1, side * columns).sum(axis=0).reshape(side, columns).sum(axis=0)
