@@ -99,9 +99,8 @@ OPS: dict[str, Callable[[Any, Any], Any]] = {
     "conv2d 3x3": lambda fs, i: fs.nn.conv2d(i.images, i.kernel(3, 3), 1, "SAME"),
     "conv2d 1x1": lambda fs, i: fs.nn.conv2d(i.images, i.kernel(1, 1), 1, "SAME"),
     "conv2d 5x5/2": lambda fs, i: fs.nn.conv2d(i.images, i.kernel(5, 5), 2, "SAME"),
-    "conv2d grads": lambda fs, i: fs.group(
-        *[g.op for g in fs.gradients(*_conv(fs, i, i.kernel(3, 3)))]
-    ),
+    "conv2d grad images": lambda fs, i: fs.gradients(*_conv(fs, i, i.kernel(3, 3)))[0],
+    "conv2d grad filters": lambda fs, i: fs.gradients(*_conv(fs, i, i.kernel(3, 3)))[1],
     "depthwise_conv2d": lambda fs, i: fs.nn.depthwise_conv2d(
         i.images, i.depthwise, [1, 1, 1, 1], "SAME"
     ),
@@ -123,7 +122,7 @@ OPS: dict[str, Callable[[Any, Any], Any]] = {
     "concat rows": lambda fs, i: fs.concat([i.x, i.y], 0),
     "concat columns": lambda fs, i: fs.concat([i.x, i.y], 1),
     "stack": lambda fs, i: fs.stack([i.x, i.y], 1),
-    "split": lambda fs, i: fs.group(*[t.op for t in fs.split(i.x, 2, 1)]),
+    "split": lambda fs, i: fs.add_n(fs.split(i.x, 2, 1)),
     "slice": lambda fs, i: i.x[:, 1:-1] + 0.0,
     "strided slice": lambda fs, i: i.x[::2, ::2] + 0.0,
     "reverse": lambda fs, i: fs.reverse(i.x, [1]),
@@ -220,6 +219,8 @@ class Inputs:
         return self.rng.standard_normal(shape).astype("float32")
 
     def _value(self, name: str) -> Any:
+        import numpy as np
+
         rows, columns = self.shape
         rng, normal = self.rng, self._normal
         makers: dict[str, Callable[[], Any]] = {
@@ -246,6 +247,15 @@ class Inputs:
             "images": lambda: normal(self.image_shape),
             "depthwise": lambda: normal((3, 3, self.channels, 1)),
             "per_channel": lambda: normal(self.channels),
+            "matrices": lambda: normal((max(self.n // 1024, 1), 32, 32)),
+            "small_matrices": lambda: normal((max(self.n // 64, 1), 8, 8)),
+            "sides": lambda: normal((max(self.n // 64, 1), 8, 2)),
+            "places_in_order": lambda: np.stack(
+                np.unravel_index(
+                    np.sort(rng.choice(rows * columns, self.n // 10, replace=False)), self.shape
+                ),
+                1,
+            ),
         }
         if name not in makers:
             raise AttributeError(name)
@@ -264,7 +274,7 @@ class Measured:
                 step, feeds = cnn(fs, graph)
             else:
                 y = (chain if name == "chain" else (OPS | MORE)[name])(fs, Inputs(fs, n))
-                step = y if name in ("split", "conv2d grads") else y.op
+                step = y.op
             start = fs.global_variables_initializer()
         session = fs.Session(graph=graph)
         session.run(start)

@@ -25,6 +25,22 @@ def _scattered(fs: Any, i: Any) -> Any:
     return fs.reshape(i.rows, [-1, 1])
 
 
+def _definite(fs: Any, x: Any) -> Any:
+    return fs.matmul(x, x, transpose_b=True) + 10.0 * fs.eye(x.shape.as_list()[-1])
+
+
+def _sparse(fs: Any, i: Any, shuffled: bool = False) -> Any:
+    places = fs.cast(i.places_in_order, fs.int64)
+    if shuffled:
+        places = fs.reverse(places, [0])
+    return fs.SparseTensor(places, i.at_places, i.shape)
+
+
+def _ids_of(fs: Any, i: Any) -> Any:
+    places = fs.cast(i.places_in_order, fs.int64)
+    return fs.SparseTensor(places, places[:, 1], i.shape)
+
+
 #: As `bench_ops.OPS`.
 MORE: dict[str, Callable[[Any, Any], Any]] = {
     "erf": lambda fs, i: fs.erf(i.x),
@@ -65,6 +81,25 @@ MORE: dict[str, Callable[[Any, Any], Any]] = {
     "where_v2": lambda fs, i: fs.where_v2(i.mask, i.x, i.row),
     "repeat": lambda fs, i: fs.repeat(i.x, 3, axis=0),
     "check_numerics": lambda fs, i: fs.check_numerics(i.x, "x") + 1.0,
+    "cholesky": lambda fs, i: fs.cholesky(_definite(fs, i.matrices)),
+    "cholesky small": lambda fs, i: fs.cholesky(_definite(fs, i.small_matrices)),
+    "inverse": lambda fs, i: fs.matrix_inverse(i.matrices),
+    "determinant": lambda fs, i: fs.matrix_determinant(i.matrices),
+    "solve": lambda fs, i: fs.matrix_solve(i.small_matrices, i.sides),
+    "triangular solve": lambda fs, i: fs.matrix_triangular_solve(i.small_matrices, i.sides),
+    "qr": lambda fs, i: fs.qr(i.matrices)[0],
+    "svd": lambda fs, i: fs.svd(i.matrices, compute_uv=False),
+    "eigh": lambda fs, i: fs.self_adjoint_eigvals(_definite(fs, i.matrices)),
+    "einsum": lambda fs, i: fs.einsum("bij,bjk->bik", i.matrices, i.matrices),
+    "sparse product": lambda fs, i: fs.sparse_tensor_dense_matmul(_sparse(fs, i), i.square),
+    "sparse add": lambda fs, i: fs.sparse_add(_sparse(fs, i), _sparse(fs, i)).values,
+    "sparse reduce_sum": lambda fs, i: fs.sparse_reduce_sum(_sparse(fs, i), 1),
+    "sparse to dense": lambda fs, i: fs.sparse_tensor_to_dense(_sparse(fs, i)),
+    "sparse reorder": lambda fs, i: fs.sparse_reorder(_sparse(fs, i, shuffled=True)).values,
+    "sparse softmax": lambda fs, i: fs.sparse_softmax(_sparse(fs, i)).values,
+    "embedding sparse": lambda fs, i: fs.nn.embedding_lookup_sparse(
+        i.square, _ids_of(fs, i), None, combiner="mean"
+    ),
     "fft": lambda fs, i: fs.fft(fs.complex(i.x, i.y)),
     "rfft": lambda fs, i: fs.signal.rfft(i.x),
 }

@@ -200,13 +200,26 @@ class MatrixTriangularSolve(Op):
         if matrix.ndim == rhs.ndim == 2:
             return self._one(xp, matrix, rhs)
         if matrix.shape[-1] <= _SMALL:
-            a = (xp.tril if self.lower else xp.triu)(matrix)
-            a = xp.conj(a.swapaxes(-1, -2)) if self.adjoint else a
-            return check_finite(xp, attempt(xp.linalg.solve, _SINGULAR, a, rhs), _SINGULAR)
+            return check_finite(xp, self._substituted(xp, matrix, rhs), _SINGULAR)
         batch = broadcast(matrix.shape[:-2], rhs.shape[:-2])
         a = xp.broadcast_to(matrix, (*batch, *matrix.shape[-2:]))  # type: ignore[misc]
         b = xp.broadcast_to(rhs, (*batch, *rhs.shape[-2:]))  # type: ignore[misc]
         return each(xp, lambda r, m: self._one(xp, m, r), b, a)
+
+    def _substituted(self, xp: ArrayModule, matrix: Array, rhs: Array) -> Array:
+        """Returns the solutions of many small systems, row by row for all of them at once."""
+        batch = broadcast(matrix.shape[:-2], rhs.shape[:-2])
+        whole = [m.reshape((1,) * (len(batch) + 2 - m.ndim) + m.shape) for m in (matrix, rhs)]
+        a, b = (xp.ascontiguousarray(xp.moveaxis(m, (-2, -1), (0, 1))) for m in whole)
+        if self.adjoint:
+            a = xp.conj(a.swapaxes(0, 1))
+        n = len(a)
+        x = xp.empty((*b.shape[:2], *batch), rhs.dtype)  # type: ignore[misc]
+        is_downward = self.lower != self.adjoint
+        for i in range(n) if is_downward else reversed(range(n)):
+            known = slice(0, i) if is_downward else slice(i + 1, n)
+            x[i] = (b[i] - (a[i, known, None] * x[known]).sum(0)) / a[i, i]
+        return xp.ascontiguousarray(xp.moveaxis(x, (0, 1), (-2, -1)))
 
     def _one(self, xp: ArrayModule, matrix: Array, rhs: Array) -> Array:
         if not rhs.size:

@@ -39,19 +39,36 @@ def _check_inside(xp: ArrayModule, indices: Array, shape: Array) -> tuple[int, .
         raise InvalidArgumentError(
             f"expected {len(sizes)} coordinates each, got indices of shape {text(indices.shape)}"
         )
-    is_inside = not indices.size or bool(((indices >= 0) & (indices < shape)).all())
-    if not is_inside:
+    # Negative ones are huge as unsigned numbers.
+    unsigned = f"u{indices.dtype.itemsize}"
+    limits = shape.astype(indices.dtype).view(unsigned)
+    if indices.size and not bool((xp.ascontiguousarray(indices).view(unsigned) < limits).all()):
         bad = indices[~((indices >= 0) & (indices < shape)).all(1)][0]
         raise InvalidArgumentError(f"expected coordinates inside {text(sizes)}, got {bad.tolist()}")
     return sizes
 
 
-def _order(xp: ArrayModule, indices: Array, sizes: tuple[int, ...]) -> Array:
-    """Returns the row-major order of coordinates; equal ones stay as they came."""
+def _order(xp: ArrayModule, indices: Array, sizes: tuple[int, ...]) -> tuple[Array, Array]:
+    """Returns the row-major order of coordinates, and behind whom, in that order, a new one comes.
+
+    Equal ones stay as they came.
+    """
     if math.prod(sizes) < _LARGEST:
-        flat = indices @ xp.asarray(_steps(sizes), xp.int64)
-        return xp.argsort(flat, kind="stable")
-    return xp.lexsort(indices.T[::-1])
+        flat = _numbers(indices, sizes)
+        order = xp.argsort(flat, kind="stable")
+        flat = flat[order]
+        return order, flat[1:] != flat[:-1]
+    order = xp.lexsort(indices.T[::-1])
+    rows = indices[order]
+    return order, (rows[1:] != rows[:-1]).any(axis=1)
+
+
+def _numbers(indices: Array, sizes: tuple[int, ...]) -> Array:
+    """Returns the numbers of coordinates in row-major order."""
+    flat = indices[:, -1].copy() if sizes else indices.sum(1)
+    for i, step in enumerate(_steps(sizes)[:-1]):
+        flat += indices[:, i] * flat.dtype.type(step)
+    return flat
 
 
 def _steps(sizes: tuple[int, ...]) -> list[int]:
@@ -80,8 +97,8 @@ class SparseOrder(_Places):
         return Spec(dtypes.int64, (n, rank)), Spec(dtypes.int64, (n,))
 
     def kernel(self, xp: ArrayModule, indices: Array, shape: Array) -> Any:
-        order = _order(xp, indices, _check_inside(xp, indices, shape))
-        return indices[order], order.astype(xp.int64)
+        order, _ = _order(xp, indices, _check_inside(xp, indices, shape))
+        return indices.take(order, 0), order.astype(xp.int64)
 
 
 class SparseUnique(_Places):
@@ -96,13 +113,12 @@ class SparseUnique(_Places):
         return Spec(dtypes.int64, (None, rank)), Spec(dtypes.int64, (n,))
 
     def kernel(self, xp: ArrayModule, indices: Array, shape: Array) -> Any:
-        order = _order(xp, indices, _check_inside(xp, indices, shape))
-        rows = indices[order]
-        is_new = xp.ones(rows.shape[0], bool)
-        is_new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
-        places = xp.empty(rows.shape[0], xp.int64)
+        order, changes = _order(xp, indices, _check_inside(xp, indices, shape))
+        is_new = xp.ones(len(order), bool)
+        is_new[1:] = changes
+        places = xp.empty(len(order), xp.int64)
         places[order] = xp.cumsum(is_new, dtype=xp.int64) - 1
-        return rows[is_new], places
+        return indices.take(order[is_new], 0), places
 
 
 class SparseReshape(_Places):
@@ -282,14 +298,14 @@ class SparseToDense(Op):
         _check_inside(xp, indices, shape)
         if np.ndim(values) and values.shape[0] != n:
             raise InvalidArgumentError(f"expected {n} values, got {values.shape[0]}")
+        flat = _numbers(indices, sizes)
         if self.validate_indices:
-            self._check_order(xp, indices, sizes)
+            self._check_order(flat, indices)
         out = _filled(xp, sizes, values, default)
-        out[tuple([indices[:, i] for i in range(len(sizes))])] = values
+        out.reshape(-1)[flat] = values
         return out[()]
 
-    def _check_order(self, xp: ArrayModule, indices: Array, sizes: tuple[int, ...]) -> None:
-        flat = indices @ xp.asarray(_steps(sizes), indices.dtype)
+    def _check_order(self, flat: Array, indices: Array) -> None:
         falls = flat[1:] <= flat[:-1]
         if bool(falls.any()):
             bad = indices[1:][falls][0].tolist()
