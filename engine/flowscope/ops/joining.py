@@ -295,7 +295,7 @@ class Unpack(Op):
 
 
 def _slices(x: Array, axis: int, lengths: list[int]) -> list[Array]:
-    """Returns parts of some lengths along an axis. (`numpy.split` takes 18 us for four.)"""
+    """Returns parts of some lengths along an axis; `numpy.split` takes 18 us for four."""
     head = (slice(None),) * axis
     ends = list(accumulate(lengths))
     return [x[(*head, slice(b - n, b))] for b, n in zip(ends, lengths, strict=True)]
