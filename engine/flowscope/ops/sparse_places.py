@@ -39,10 +39,10 @@ def _check_inside(xp: ArrayModule, indices: Array, shape: Array) -> tuple[int, .
         raise InvalidArgumentError(
             f"expected {len(sizes)} coordinates each, got indices of shape {text(indices.shape)}"
         )
-    # Negative ones are huge as unsigned numbers.
-    unsigned = f"u{indices.dtype.itemsize}"
-    limits = shape.astype(indices.dtype).view(unsigned)
-    if indices.size and not bool((xp.ascontiguousarray(indices).view(unsigned) < limits).all()):
+    # By columns, as the last axis is short; negative ones are huge as unsigned numbers.
+    unsigned = xp.dtype(f"u{indices.dtype.itemsize}")
+    columns = (indices[:, i].view(unsigned) for i in range(len(sizes)))
+    if indices.size and any(int(c.max()) >= d for c, d in zip(columns, sizes, strict=True)):
         bad = indices[~((indices >= 0) & (indices < shape)).all(1)][0]
         raise InvalidArgumentError(f"expected coordinates inside {text(sizes)}, got {bad.tolist()}")
     return sizes
@@ -114,11 +114,12 @@ class SparseUnique(_Places):
 
     def kernel(self, xp: ArrayModule, indices: Array, shape: Array) -> Any:
         order, changes = _order(xp, indices, _check_inside(xp, indices, shape))
-        is_new = xp.ones(len(order), bool)
-        is_new[1:] = changes
-        places = xp.empty(len(order), xp.int64)
-        places[order] = xp.cumsum(is_new, dtype=xp.int64) - 1
-        return indices.take(order[is_new], 0), places
+        n = len(order)
+        ends = xp.append(xp.flatnonzero(changes) + 1, n)[:n]
+        starts = xp.concatenate([xp.zeros(min(n, 1), ends.dtype), ends[:-1]])
+        places = xp.empty(n, xp.int64)
+        places[order] = xp.repeat(xp.arange(len(ends)), ends - starts)
+        return indices.take(order[starts], 0), places
 
 
 class SparseReshape(_Places):
