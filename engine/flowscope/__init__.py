@@ -18,6 +18,7 @@ from flowscope import (
     experimental as experimental,
     graph_util as graph_util,
     io as io,
+    layers as layers,
     linalg as linalg,
     losses as losses,
     math as math,
