@@ -7,6 +7,10 @@ Slower than twice TensorFlow's, and why:
   passes; the others are rare.
 - segment_max, segment max unsorted: NumPy has no loop that folds rows; they are gathered, a round
   for the second row of all segments, one for the third, ... (sums are sparse products).
+- cholesky, inverse and triangular solves of many small matrices: NumPy calls LAPACK for one matrix
+  after the other, on one thread.
+- sparse add, embedding sparse: coordinates are put in order by a sort, which TensorFlow does in one
+  merge of what is in order already; and its lookups hash.
 - histogram: a pass each for shift, scale, both limits, the cast and the count.
 """
 
