@@ -159,6 +159,7 @@ from flowscope.ops.flow import *
 from flowscope.ops.fourier import *
 from flowscope.ops.initializers import *
 from flowscope.ops.linalg import *
+from flowscope.ops.locks import *
 from flowscope.ops.logical import *
 from flowscope.ops.matrices import *
 from flowscope.ops.matrix_functions import *
@@ -170,6 +171,7 @@ from flowscope.ops.patches import *
 from flowscope.ops.printing import *
 from flowscope.ops.py_functions import *
 from flowscope.ops.quantization import *
+from flowscope.ops.queues import *
 from flowscope.ops.random import *
 from flowscope.ops.random_distributions import *
 from flowscope.ops.reductions import *

@@ -133,7 +133,11 @@ class Op:
         is_stateful: Reads or writes state: never merged, never folded. Where it takes a resource
             handle its kernel gets the resource object.
         is_random: The kernel takes a counter-based generator after `xp`.
-        is_blocking: May wait for another step or device.
+        is_blocking: May wait for another step or device: it has `begin` in place of a kernel.
+        ends_with_step: Of a blocking op: what its `begin` returned is called when the step has
+            ended, too, however it ended: nothing is held beyond it.
+        is_handle: Makes the handle of something that outlives steps: it has no kernel, for the
+            session finds what it stands for, see `flowscope.runtime.states`.
         reads_state, writes_state: What a stateful op does to the resources whose handles it takes.
         accepts_empty: Whether it can read a variable that has no value.
         views: Inputs of which an output may share memory.
@@ -155,6 +159,8 @@ class Op:
     is_stateful: ClassVar[bool] = False
     is_random: ClassVar[bool] = False
     is_blocking: ClassVar[bool] = False
+    ends_with_step: ClassVar[bool] = False
+    is_handle: ClassVar[bool] = False
     reads_state: ClassVar[bool] = False
     writes_state: ClassVar[bool] = False
     accepts_empty: ClassVar[bool] = False
@@ -216,6 +222,23 @@ class Op:
     def kernel(self, xp: ArrayModule, *inputs: Array) -> Any:
         """Returns the output's value, or a tuple of values, or None for an op without outputs."""
         raise NotImplementedError
+
+    def begin(self, state: Any, finish: Callable[[Any], None], *inputs: Array) -> Any:
+        """Starts a blocking op; returns a function that gives the wait up.
+
+        Args:
+            state: What the handle stands for that is the first input.
+            finish: To be called exactly once, at once or later, from any thread: with a tuple of
+                the outputs' values or with an exception. Not after the wait was given up.
+            inputs: The values of the other inputs.
+
+        Raises:
+            OpError: if the inputs do not fit; `finish` is not called then.
+        """
+        raise NotImplementedError
+
+    def failed(self, state: Any, error: BaseException) -> None:
+        """Tells a blocking op's state that a step failed in which the op takes part."""
 
     def forwards(self, inputs: tuple[Spec, ...], output: Spec) -> int | None:
         """Returns which input the output equals, bit by bit, whatever its value; None for none."""

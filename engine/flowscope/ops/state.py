@@ -47,6 +47,7 @@ class VarHandle(Op):
     container: str
     shared_name: str
     is_stateful: ClassVar[bool] = True
+    is_handle: ClassVar[bool] = True
 
     def infer(self) -> Spec:
         return Spec(dtypes.resource, (), variable=Spec(self.dtype, self.shape))

@@ -37,7 +37,7 @@ _BYTES_PER_S = 10e9
 _FLOPS_PER_S = 20e9
 
 #: Op types that nothing is written for: their order is all they do.
-_SILENT = frozenset({"VarHandle", "NoOp"})
+_SILENT = frozenset({"NoOp"})
 
 _numbers = itertools.count()
 
@@ -202,7 +202,7 @@ class Writer:
         number = self.globals
         self.globals += 1
         kind = node.op.type
-        if kind in _SILENT:
+        if kind in _SILENT or node.op.is_handle:
             return
         if node.blocks:
             (write_cond if kind == "Cond" else write_loop)(self, frame, node)

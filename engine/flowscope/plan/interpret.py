@@ -106,7 +106,7 @@ class _Step:
         block = self._blocks[id(program)]
         self.values.update(zip(program.feeds, feeds, strict=True))
         for i, node in enumerate(program.nodes):
-            if node.op.type == "VarHandle":
+            if node.op.is_handle:
                 continue
             if self.is_safe and i not in block.unsafe:
                 self.safepoint(i)

@@ -127,7 +127,14 @@ class Node:
 
     @property
     def handles(self) -> list[Node]:
-        """The handles of the state that it reads or writes; empty for a stateless one."""
+        """The handles of the state that it, or what it runs, reads or writes.
+
+        What waits for others is in no order with them: an op that puts something into a queue is
+        said neither to read nor to write it.
+        """
+        if self.blocks:
+            inside = [h for b in self.blocks for n in b.nodes for h in n.handles]
+            return list(dict.fromkeys(inside))
         if not (self.reads_state or self.writes_state):
             return []
         return [v.node for v in self.inputs if v.spec.dtype is resource and v.node is not None]

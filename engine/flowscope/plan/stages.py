@@ -20,8 +20,6 @@ from flowscope.plan.passes.regions import Region
 from flowscope.plan.plan import Backend, Plan, Request, built, planned, required
 from flowscope.plan.program import Node, Program, Value
 
-#: What every stage that uses it makes for itself.
-_REMADE = frozenset(["Const", "VarHandle"])
 Feeds = frozenset[int]
 
 
@@ -93,16 +91,16 @@ class Staged:
             if self.needs[n] <= now and (before is None or not self.needs[n] <= before)
         }  # fmt: skip
         used = [v for n in nodes if n in own for v in n.inputs]
-        own |= {v.node for v in used if v.node is not None and v.node.op.type in _REMADE}
+        own |= {v.node for v in used if v.node is not None and _is_remade(v.node)}
         inputs = dict.fromkeys(v for v in used if v.node is None or v.node not in own)
         later = {v for n in nodes if not self.needs[n] <= now for v in n.inputs}
         fetched = set(self.program.fetches)
         outputs = tuple([
             v for n in nodes if n in own for v in n.outputs
-            if v in fetched or (v in later and n.op.type not in _REMADE)
+            if v in fetched or (v in later and not _is_remade(n))
         ])  # fmt: skip
         program = Program(tuple([n for n in nodes if n in own]), tuple(inputs), outputs)
-        handles = tuple([n for n in program.nodes if n.op.type == "VarHandle"])
+        handles = tuple([n for n in program.nodes if n.op.is_handle])
         shared = (False,) * len(outputs)  # whoever hands them out copies them
         region = Region(program.nodes, tuple(inputs), outputs, shared, handles)
         return built(self.request, program, region, self.operations, devices, generator)
@@ -151,6 +149,11 @@ def _needs(
             changed = changed or found != needs[node]
             needs[node] = found
     return needs
+
+
+def _is_remade(node: Node) -> bool:
+    """Whether every stage that uses it makes it for itself."""
+    return node.op.type == "Const" or node.op.is_handle
 
 
 def _before(node: Node) -> list[Node]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError
-from flowscope.graph.dtypes import variant
+from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from flowscope.graph.operation import Operation, Tensor
@@ -23,6 +23,11 @@ def structure_key(fetches: Any) -> Hashable:
     if isinstance(fetches, Mapping):
         return (type(fetches), tuple(fetches), *map(structure_key, fetches.values()))
     return fetches  # type: ignore[no-any-return]
+
+
+def is_bare_handle(tensor: Tensor) -> bool:
+    """Whether it is the handle of something that is no variable: it has no value."""
+    return tensor.spec.dtype is resource and tensor.spec.variable is None
 
 
 class Flattened:
@@ -63,6 +68,10 @@ class Flattened:
             raise InvalidArgumentError(
                 f'"{element.name}" is no array and cannot be fetched: fetch what is read from it, '
                 "e.g. TensorArray.stack()"
+            )
+        if isinstance(element, Tensor) and is_bare_handle(element):
+            raise InvalidArgumentError(
+                f'"{element.name}" is the handle of a queue or a lock, which has no value to fetch'
             )
         if not self._graph.is_fetchable(element):
             raise InvalidArgumentError(

@@ -18,7 +18,7 @@ from flowscope.runtime.calls import Call, Calls
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.devices import Device
 from flowscope.runtime.feeds import Converter, converter
-from flowscope.runtime.fetches import Flattened, Rebuild
+from flowscope.runtime.fetches import Flattened, Rebuild, is_bare_handle
 from flowscope.runtime.generators import generator
 from flowscope.runtime.growth import Growth
 from flowscope.runtime.placed import PlacedVariable, on_device, within
@@ -32,7 +32,7 @@ class Planner:
 
     Attributes:
         calls: What was planned.
-        state: Returns where the value of the variable with a handle is kept.
+        state: Returns what a handle stands for: where a variable's value is kept, a queue, a lock.
         placements: Device of each operation that was planned, by id.
     """
 
@@ -41,7 +41,7 @@ class Planner:
         graph: Graph,
         config: ConfigProto,
         devices: Sequence[Device],
-        state: Callable[[Any], VariableState],
+        state: Callable[[Any], Any],
     ) -> None:
         self.calls = Calls(config.plan_cache_size)
         self.placements: dict[int, str] = {}
@@ -124,7 +124,7 @@ class Planner:
             raise
         except OpError as e:
             raise DTypeError(f"cannot feed {key!r}: {e.message}") from None
-        if tensor.spec.dtype is variant:
+        if tensor.spec.dtype is variant or is_bare_handle(tensor):
             raise InvalidArgumentError(f'"{tensor.name}" is no array and cannot be fed')
         if not self._graph.is_feedable(tensor):
             raise InvalidArgumentError(
@@ -165,7 +165,8 @@ class Planner:
 
     def _variable(self, handle: Node, device: Device) -> Any:
         state = self.state(handle.op)
-        return PlacedVariable(state, device) if self._has_kinds else state
+        is_placed = self._has_kinds and isinstance(state, VariableState)
+        return PlacedVariable(state, device) if is_placed else state
 
     def _look(self) -> None:
         if self._graph.finalized:

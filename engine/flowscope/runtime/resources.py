@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -262,12 +262,28 @@ def uninitialized(names: list[str]) -> FailedPreconditionError:
     )
 
 
+class _Held(Protocol):
+    """What a container holds besides variables."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the container."""
+
+    def clear(self) -> None:
+        """Makes it new; who waits for it gets a CancelledError."""
+
+
+Held = TypeVar("Held", bound=_Held)
+
+
 class Container:
-    """Variables' values by name, shared by everyone who holds the container."""
+    """Variables' values, queues and locks by name, shared by everyone who holds the container."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._variables: dict[str, VariableState] = {}
+        #: Queues and locks, by kind and name.
+        self._others: dict[tuple[type, str], Any] = {}
 
     def variable(self, name: str, dims: Any) -> VariableState:
         """Returns the variable `name`, made on first use.
@@ -307,8 +323,40 @@ class Container:
         with self._lock:
             return dict(self._variables)
 
+    def other(self, fresh: Held, check: Callable[[Held, Held], None]) -> Held:
+        """Returns the queue or lock that has the kind and name of `fresh`: that one, if none has.
+
+        Args:
+            fresh: A new one.
+            check: Raises if the one that is there differs from the new one.
+        """
+        with self._lock:
+            found: Held = self._others.setdefault((type(fresh), fresh.name), fresh)
+        check(found, fresh)
+        return found
+
+    def renewed(self, fresh: Held) -> Held:
+        """Returns `fresh`, in place of the queue or lock that has its kind and name."""
+        with self._lock:
+            old = self._others.get((type(fresh), fresh.name))
+            self._others[type(fresh), fresh.name] = fresh
+        if old is not None:
+            old.clear()
+        return fresh
+
+    def others(self) -> list[Any]:
+        """Returns the queues and locks."""
+        with self._lock:
+            return list(self._others.values())
+
     def clear(self) -> None:
-        """Drops all values. Who holds a variable finds it without a value from now on."""
+        """Drops all values: a variable has none from now on, a queue is empty and open.
+
+        Who waits for a queue or a lock gets a CancelledError.
+        """
         with self._lock:
             for state in self._variables.values():
                 state.value = None
+            others = list(self._others.values())
+        for other in others:
+            other.clear()

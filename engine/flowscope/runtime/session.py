@@ -20,7 +20,7 @@ from flowscope.graph.operation import Operation, Tensor, runner
 from flowscope.graph.summary import counted
 from flowscope.graph.written.definition import GraphDef
 from flowscope.plan.plan import Mode, Plan
-from flowscope.runtime import checks, clock as clock, containers, interrupt, reruns
+from flowscope.runtime import checks, clock as clock, containers, interrupt, reruns, states
 from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
 from flowscope.runtime.devices import Device, local_devices
@@ -249,12 +249,12 @@ class Session:
 
     def variable_state(self, handle: Tensor) -> VariableState:
         """Returns where the value of the variable with this handle is kept."""
-        return self._state(handle.op.definition)
+        return self._state(handle.op.definition)  # type: ignore[no-any-return]
 
-    def _state(self, handle: Any) -> VariableState:
+    def _state(self, handle: Any) -> Any:
         own = self._container
         container = containers.named_container(handle.container) if handle.container else own
-        return reruns.variable_state(self.graph, container, handle)
+        return states.state_of(self.graph, container, handle)
 
     @staticmethod
     def reset(

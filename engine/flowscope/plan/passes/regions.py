@@ -21,7 +21,7 @@ class Region:
     #: Per output: whether it may share memory with state, a constant, a feed or another output, so
     #: that the user must be given a copy.
     shared: tuple[bool, ...]
-    #: Handles of the variables that it uses, in the order in which they are passed.
+    #: Handles of the variables and queues that it uses, in the order in which they are passed.
     handles: tuple[Node, ...]
 
     @property
@@ -32,7 +32,7 @@ class Region:
 
 def regions(program: Program) -> tuple[Region, ...]:
     """Returns the regions of an ordered program."""
-    handles = tuple(n for n in program.nodes if n.op.type == "VarHandle")
+    handles = tuple(n for n in program.nodes if n.op.is_handle)
     shared = tuple([_is_shared(v, program.fetches[:i]) for i, v in enumerate(program.fetches)])
     return (Region(program.nodes, program.feeds, program.fetches, shared, handles),)
 

@@ -1,0 +1,331 @@
+"""Queues as ops: a handle, and what puts in, takes out, closes and asks (SPEC W30, W35, O3).
+
+Putting in and taking out may have to wait. Such an op has `begin` in place of a kernel: it asks the
+queue behind the handle (see `flowscope.runtime.queue_state`), and hands a function over that is
+called when there is an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph import dtypes
+from flowscope.graph.dtypes import DType
+from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.shapes import Dims, compatible, text
+
+#: Called once with the op's outputs, or with what went wrong.
+Finish = Callable[[Any], None]
+#: Shapes of the components, None where each element may have its own.
+Shapes = tuple[Dims, ...] | None
+
+
+@dataclass(frozen=True)
+class FIFOQueueHandle(Op):
+    """The handle of a first-in, first-out queue, which lives in a container."""
+
+    capacity: int
+    dtypes: tuple[DType, ...]
+    shapes: Shapes
+    container: str
+    shared_name: str
+    is_stateful: ClassVar[bool] = True
+    is_handle: ClassVar[bool] = True
+
+    def infer(self) -> Spec:
+        return Spec(dtypes.resource, ())
+
+
+class _QueueOp(Op, abstract=True):
+    is_stateful: ClassVar[bool] = True
+    is_differentiable: ClassVar[bool] = False
+    devices: ClassVar[tuple[str, ...]] = ("CPU",)
+
+
+class _Blocking(_QueueOp, abstract=True):
+    is_blocking: ClassVar[bool] = True
+    #: Those of the queue.
+    dtypes: tuple[DType, ...]
+    shapes: Shapes
+
+    def begin(self, state: Any, finish: Finish, *inputs: Array) -> Callable[[], None]:
+        """Asks the queue; see `flowscope.graph.op.Op.begin`."""
+        raise NotImplementedError
+
+    def _element(self, index: int) -> Dims:
+        return None if self.shapes is None else self.shapes[index]
+
+
+class _Enqueues(_Blocking, abstract=True):
+    #: What an error calls a value.
+    what: ClassVar[str] = "element"
+
+    def infer(self, handle: Spec, *components: Spec) -> tuple[Spec, ...]:
+        _check_handle(handle)
+        if len(components) != len(self.dtypes):
+            raise InvalidArgumentError(
+                f"expected {len(self.dtypes)} components, got {len(components)}"
+            )
+        for i, (spec, dtype) in enumerate(zip(components, self.dtypes)):
+            if spec.dtype is not dtype:
+                raise DTypeError(f"expected component {i} of dtype {dtype}, got {spec.dtype}")
+            self._check_shape(i, spec.shape)
+        return ()
+
+    def failed(self, state: Any, error: BaseException) -> None:
+        """Tells the queue that a step failed in which this was to put something in."""
+        state.producer_failed(error)
+
+    def _check_shape(self, index: int, shape: Dims) -> None:
+        wanted = self._element(index)
+        if not compatible(wanted, shape):
+            raise InvalidArgumentError(
+                f"expected component {index} of an {self.what} of shape {text(wanted)}, got "
+                f"{text(shape)}"
+            )
+
+
+@dataclass(frozen=True)
+class Enqueue(_Enqueues):
+    """Puts one element into a queue, waiting for space.
+
+    Shapes: handle [], one value per component of the queue's shapes
+    Raises: CancelledError if the queue is closed.
+    """
+
+    dtypes: tuple[DType, ...]
+    shapes: Shapes
+
+    def begin(self, state: Any, finish: Finish, *inputs: Array) -> Callable[[], None]:
+        for i, value in enumerate(inputs):
+            self._check_shape(i, np.shape(value))
+        return state.enqueue((tuple([_kept(v) for v in inputs]),), finish)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class EnqueueMany(_Enqueues):
+    """Puts the slices of values along their first axis into a queue, waiting for space.
+
+    Shapes: handle [], one value [n, ...] per component
+    Raises: CancelledError if the queue is closed; InvalidArgumentError if the n differ.
+    """
+
+    dtypes: tuple[DType, ...]
+    shapes: Shapes
+    what: ClassVar[str] = "element, the part behind the first axis,"
+
+    def _check_shape(self, index: int, shape: Dims) -> None:
+        if shape == ():
+            raise InvalidArgumentError(
+                f"expected component {index} with a first axis that counts the elements, got a "
+                "scalar: enqueue takes a single element"
+            )
+        super()._check_shape(index, None if shape is None else shape[1:])
+
+    def infer(self, handle: Spec, *components: Spec) -> tuple[Spec, ...]:
+        out = super().infer(handle, *components)
+        _check_counts([s.shape[0] for s in components if s.shape])
+        return out
+
+    def begin(self, state: Any, finish: Finish, *inputs: Array) -> Callable[[], None]:
+        for i, value in enumerate(inputs):
+            self._check_shape(i, value.shape)
+        _check_counts([len(v) for v in inputs])
+        # Slices of a copy that is the queue's own.
+        return state.enqueue(list(zip(*[list(v.copy()) for v in inputs])), finish)  # type: ignore[no-any-return]
+
+
+class _Dequeues(_Blocking, abstract=True):
+    def _outputs(self, leading: tuple[int | None, ...]) -> tuple[Spec, ...]:
+        shapes = [self._element(i) for i in range(len(self.dtypes))]
+        return tuple([
+            Spec(d, None if s is None else (*leading, *s)) for d, s in zip(self.dtypes, shapes)
+        ])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Dequeue(_Dequeues):
+    """Takes the oldest element out of a queue, waiting for one.
+
+    Shapes: handle [] -> one value per component
+    Raises: OutOfRangeError if the queue is closed and empty, or what its producer failed with.
+    """
+
+    dtypes: tuple[DType, ...]
+    shapes: Shapes
+
+    def infer(self, handle: Spec) -> tuple[Spec, ...]:
+        _check_handle(handle)
+        return self._outputs(())
+
+    def begin(self, state: Any, finish: Finish, *inputs: Array) -> Callable[[], None]:
+        def finished(found: Any) -> None:
+            failed = isinstance(found, BaseException)
+            finish(found if failed else tuple([_owned(v) for v in found[0]]))
+
+        return state.dequeue(1, finished)  # type: ignore[no-any-return]
+
+
+class _DequeuesMany(_Dequeues, abstract=True):
+    up_to: ClassVar[bool] = False
+
+    def infer(self, handle: Spec, count: Spec) -> tuple[Spec, ...]:
+        _check_handle(handle)
+        if self.shapes is None:
+            raise InvalidArgumentError(
+                "elements of a queue without shapes cannot be stacked: make it with shapes="
+            )
+        if count.dtype is not dtypes.int32:
+            raise DTypeError(f"expected the number of elements as int32, got {count.dtype}")
+        if not compatible((), count.shape):
+            raise InvalidArgumentError(
+                f"expected the number of elements as a scalar, got shape {text(count.shape)}"
+            )
+        known = None if count.constant is None else _counted(count.constant)
+        return self._outputs((None if self.up_to else known,))
+
+    def begin(self, state: Any, finish: Finish, *inputs: Array) -> Callable[[], None]:
+        def finished(found: Any) -> None:
+            if not isinstance(found, BaseException):
+                try:
+                    found = self._stacked(found)
+                except Exception as e:  # such as too little memory
+                    found = e
+            finish(found)
+
+        return state.dequeue(_counted(inputs[0]), finished, self.up_to)  # type: ignore[no-any-return]
+
+    def _stacked(self, elements: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
+        columns: Any = zip(*elements) if elements else [()] * len(self.dtypes)
+        return tuple([
+            _stack(column, dtype, self._element(i))
+            for i, (column, dtype) in enumerate(zip(columns, self.dtypes))
+        ])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DequeueMany(_DequeuesMany):
+    """Takes the n oldest elements out of a queue, stacked, waiting until there are as many.
+
+    Shapes: handle [], n [] -> one value [n, ...] per component
+    Raises: OutOfRangeError if the queue is closed and has fewer, or what its producer failed with.
+    """
+
+    dtypes: tuple[DType, ...]
+    shapes: Shapes
+
+
+@dataclass(frozen=True)
+class DequeueUpTo(_DequeuesMany):
+    """Takes the n oldest elements out of a queue, stacked; of a closed one as many as it has.
+
+    Shapes: handle [], n [] -> one value [at most n, ...] per component
+    Raises: OutOfRangeError if the queue is closed and empty, or what its producer failed with.
+    """
+
+    dtypes: tuple[DType, ...]
+    shapes: Shapes
+    up_to: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class QueueClose(_QueueOp):
+    """Closes a queue: nothing new is taken in, and what is in can be taken out.
+
+    Attributes: `cancel_pending_enqueues` also ends the waits of those that are to put something in.
+    Raises: CancelledError if it is closed already and nothing is to be cancelled.
+    """
+
+    cancel_pending_enqueues: bool = False
+
+    def infer(self, handle: Spec) -> tuple[Spec, ...]:
+        _check_handle(handle)
+        return ()
+
+    def kernel(self, xp: ArrayModule, state: Any) -> None:
+        state.close(self.cancel_pending_enqueues)
+
+
+class _Asks(_QueueOp, abstract=True):
+    reads_state: ClassVar[bool] = True
+    accepts_empty: ClassVar[bool] = True
+
+
+class QueueSize(_Asks):
+    """The number of elements in a queue."""
+
+    def infer(self, handle: Spec) -> Spec:
+        _check_handle(handle)
+        return Spec(dtypes.int32, ())
+
+    def kernel(self, xp: ArrayModule, state: Any) -> Array:
+        return np.int32(state.size)
+
+
+class QueueIsClosed(_Asks):
+    """Whether a queue is closed."""
+
+    def infer(self, handle: Spec) -> Spec:
+        _check_handle(handle)
+        return Spec(dtypes.bool_, ())
+
+    def kernel(self, xp: ArrayModule, state: Any) -> Array:
+        return np.bool_(state.is_closed)
+
+
+def _check_handle(handle: Spec) -> None:
+    if handle.dtype is not dtypes.resource or handle.variable is not None:
+        raise DTypeError(f"expected a queue, got {handle}")
+
+
+def _check_counts(counts: Sequence[int | None]) -> None:
+    known = {n for n in counts if n is not None}
+    if len(known) > 1:
+        raise InvalidArgumentError(
+            f"expected components with the same number of elements, got {sorted(known)}"
+        )
+
+
+def _counted(count: Array) -> int:
+    n = int(count)
+    if n < 0:
+        raise InvalidArgumentError(f"expected a number of elements of 0 or more, got {n}")
+    return n
+
+
+def _kept(value: Array) -> Array:
+    """Returns a value that nobody else can change: scalars are so, arrays are copied."""
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _owned(value: Array) -> Array:
+    """Returns a value that does not keep the others alive with which it was put in."""
+    is_part = isinstance(value, np.ndarray) and value.base is not None
+    return value.copy() if is_part else value
+
+
+def _stack(values: Sequence[Array], dtype: DType, shape: Dims) -> Array:
+    if not values:
+        assert shape is not None  # or it could not be asked for
+        return np.empty((0, *[d or 0 for d in shape]), dtype.np_dtype)
+    if not shape:
+        return np.array(values, dtype.np_dtype)
+    return np.stack(values)
+
+
+__all__ = [
+    "Dequeue",
+    "DequeueMany",
+    "DequeueUpTo",
+    "Enqueue",
+    "EnqueueMany",
+    "FIFOQueueHandle",
+    "QueueClose",
+    "QueueIsClosed",
+    "QueueSize",
+]

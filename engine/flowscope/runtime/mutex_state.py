@@ -1,0 +1,109 @@
+"""Locks as state: who holds one, and who waits for it, without a thread (SPEC W5)."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from flowscope.errors import CancelledError, InvalidArgumentError
+
+#: Called once: with the hold, or with what went wrong.
+Finish = Callable[[Any], None]
+
+
+class Hold:
+    """Stands for a lock that is held, or waited for, by one acquisition of one step."""
+
+    __slots__ = ("finish", "lock")
+
+    def __init__(self, lock: MutexState, finish: Finish) -> None:
+        self.lock = lock
+        self.finish = finish
+
+
+class MutexState:
+    """A lock that is handed on in the order in which it was asked for.
+
+    Attributes:
+        name: Its name in its container.
+    """
+
+    __slots__ = ("_guard", "_holder", "_waiting", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._guard = threading.Lock()
+        self._holder: Hold | None = None
+        self._waiting: OrderedDict[Hold, None] = OrderedDict()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether somebody holds it."""
+        return self._holder is not None
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for it."""
+        return len(self._waiting)
+
+    def __str__(self) -> str:
+        held = "held" if self.is_held else "free"
+        return f'lock "{self.name}" ({held}, {self.waiting} waiting)'
+
+    def acquire(self, finish: Finish) -> Callable[[], None]:
+        """Asks for the lock; returns what gives it up, whether it is held or waited for.
+
+        Args:
+            finish: Called once: with a `Hold` when the lock is held, or with a CancelledError.
+        """
+        hold = Hold(self, finish)
+        with self._guard:
+            if self._holder is None:
+                self._holder = hold
+            else:
+                self._waiting[hold] = None
+            is_mine = self._holder is hold
+        if is_mine:
+            finish(hold)
+
+        def give_up() -> None:
+            self._drop(hold)
+
+        return give_up
+
+    def release(self, hold: Hold) -> None:
+        """Hands the lock on to the one that has waited for longest.
+
+        Raises:
+            InvalidArgumentError: if it is not held by `hold`.
+        """
+        if not self._drop(hold):
+            raise InvalidArgumentError(f'the lock "{self.name}" was released already')
+
+    def clear(self) -> None:
+        """Makes it free. Who waits gets a CancelledError."""
+        with self._guard:
+            waits = list(self._waiting)
+            self._waiting.clear()
+            self._holder = None
+        for hold in waits:
+            hold.finish(CancelledError(f'the lock "{self.name}" was dropped with its container'))
+
+    def _drop(self, hold: Hold) -> bool:
+        """Ends a hold, or the wait for one; returns whether it was held."""
+        with self._guard:
+            if self._holder is not hold:
+                self._waiting.pop(hold, None)
+                return False
+            next_one = next(iter(self._waiting), None)
+            if next_one is not None:
+                del self._waiting[next_one]
+            self._holder = next_one
+        if next_one is not None:
+            next_one.finish(next_one)
+        return True
+
+
+__all__ = ["Finish", "Hold", "MutexState"]

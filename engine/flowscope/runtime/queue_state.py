@@ -1,0 +1,347 @@
+"""Queues as state: a bounded buffer, and who waits for elements or for space (SPEC W30, W35).
+
+Whoever has to wait leaves a function behind, and no thread waits: each change of the queue moves
+what can be moved and then, with no lock held, calls the functions of those who have what they
+wanted. So a queue with ten thousand dequeues waiting is a buffer and ten thousand small objects.
+
+Both sides are served in the order in which they came. An `enqueue_many` that waits for space has
+put in what fits, and what others put in comes behind all of it; a `dequeue_many` at the head has
+taken out what there is, so it may ask for more than the capacity. What it took goes back to the
+front if it is given up, or if the queue closes before it has enough: no element is lost.
+
+Source: the order and the rules of closing are TensorFlow's; there, a dequeue that is cancelled
+loses what it took, and a close waits for the enqueues before it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flowscope.errors import (
+    CancelledError,
+    InvalidArgumentError,
+    OpError,
+    OutOfRangeError,
+    UnknownError,
+)
+from flowscope.graph.shapes import Dims
+
+#: The values of one element, one per component.
+Element = tuple[Any, ...]
+#: What is called once with the result, or with what went wrong.
+Finish = Callable[[Any], None]
+
+
+class _Enqueue:
+    """Elements that wait for space; those before `next` are in the queue."""
+
+    __slots__ = ("elements", "finish", "next")
+
+    def __init__(self, elements: Sequence[Element], finish: Finish) -> None:
+        self.elements = elements
+        self.finish = finish
+        self.next = 0
+
+
+class _Dequeue:
+    """A wish for `count` elements, of which some are `taken`."""
+
+    __slots__ = ("count", "finish", "taken", "up_to")
+
+    def __init__(self, count: int, up_to: bool, finish: Finish) -> None:
+        self.count = count
+        self.up_to = up_to
+        self.finish = finish
+        self.taken: list[Element] = []
+
+
+class QueueState:
+    """A first-in, first-out queue.
+
+    Attributes:
+        name: The queue's name in its container.
+        capacity: Most elements that it holds.
+        dtypes, shapes: Per component; `shapes` is None where every element may have its own.
+    """
+
+    kind = "FIFOQueue"
+
+    __slots__ = (
+        "_dequeues",
+        "_elements",
+        "_enqueues",
+        "_failures",
+        "_is_closed",
+        "_lock",
+        "capacity",
+        "dtypes",
+        "name",
+        "shapes",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        capacity: int,
+        dtypes: tuple[Any, ...],
+        shapes: tuple[Dims, ...] | None,
+    ) -> None:
+        self.name = name
+        self.capacity = capacity
+        self.dtypes = dtypes
+        self.shapes = shapes
+        self._lock = threading.Lock()
+        self._elements: deque[Element] = deque()
+        # Who waits, first come first: by themselves, for one in the middle can leave.
+        self._enqueues: OrderedDict[_Enqueue, None] = OrderedDict()
+        self._dequeues: OrderedDict[_Dequeue, None] = OrderedDict()
+        self._is_closed = False
+        #: Why the last step of a producer - a thread - failed that was to put something in.
+        self._failures: dict[int, BaseException] = {}
+
+    # -- what is asked of it --------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return len(self._elements)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed: nothing new is taken in."""
+        return self._is_closed
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """How many enqueues wait for space, and how many dequeues for elements."""
+        return len(self._enqueues), len(self._dequeues)
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why a producer has failed that has put nothing in since; None where none has."""
+        return next(iter(self._failures.values()), None)
+
+    def __str__(self) -> str:
+        parts = [f"{self.size} of {self.capacity} elements"]
+        enqueues, dequeues = self.waiting
+        if enqueues:
+            parts.append(f"{enqueues} enqueues waiting")
+        if dequeues:
+            parts.append(f"{dequeues} dequeues waiting")
+        if self._is_closed:
+            parts.append("closed")
+        failure = self.failure
+        if failure is not None:
+            parts.append(f"a producer failed: {_first_line(failure)}")
+        return f'{self.kind} "{self.name}" ({", ".join(parts)})'
+
+    # -- what is done to it ---------------------------------------------------------------------
+
+    def enqueue(self, elements: Sequence[Element], finish: Finish) -> Callable[[], None]:
+        """Puts elements in, waiting for space; returns what gives the wait up.
+
+        Elements that are in when it is given up stay in.
+
+        Args:
+            elements: What is put in, in this order.
+            finish: Called once: with () when all are in, or with a CancelledError if the queue is
+                closed or gets closed.
+        """
+        wait = _Enqueue(elements, finish)
+        if self._failures:
+            self._failures.pop(threading.get_ident(), None)
+        with self._lock:
+            if self._is_closed:
+                done = [(finish, self._closed())]
+            else:
+                self._enqueues[wait] = None
+                done = self._pump()
+        _call(done)
+        return lambda: self._leave(self._enqueues, wait)
+
+    def dequeue(self, count: int, finish: Finish, up_to: bool = False) -> Callable[[], None]:
+        """Takes elements out, waiting for them; returns what gives the wait up.
+
+        Args:
+            count: How many.
+            finish: Called once: with a list of elements; or, where the queue is closed and has
+                fewer, with an OutOfRangeError - or with what the producer failed with.
+            up_to: Whether what a closed queue has left, if anything, will do.
+        """
+        wait = _Dequeue(count, up_to, finish)
+        with self._lock:
+            self._dequeues[wait] = None
+            done = self._pump()
+        _call(done)
+        return lambda: self._leave(self._dequeues, wait)
+
+    def close(self, cancel_pending_enqueues: bool = False) -> None:
+        """Takes nothing new in. Dequeues get what is there, and then fail.
+
+        Enqueues that wait still get their space.
+
+        Args:
+            cancel_pending_enqueues: Whether those that wait are cancelled instead.
+
+        Raises:
+            CancelledError: if it is closed and nothing is to be cancelled.
+        """
+        with self._lock:
+            if self._is_closed and not cancel_pending_enqueues:
+                raise CancelledError(f'{self.kind} "{self.name}" is closed already')
+            self._is_closed = True
+            done: list[tuple[Finish, Any]] = []
+            if cancel_pending_enqueues:
+                done += [(w.finish, self._cancelled()) for w in self._enqueues]
+                self._enqueues.clear()
+            done += self._pump()
+        _call(done)
+
+    def producer_failed(self, error: BaseException) -> None:
+        """Notes why a step of this thread that was to put something in failed.
+
+        The consumers of the closed queue get it in place of an OutOfRangeError, unless the thread
+        has put something in since. The end of a queue before this one, and being stopped, are no
+        failures.
+        """
+        if not isinstance(error, OutOfRangeError | CancelledError):
+            self._failures[threading.get_ident()] = error
+
+    def clear(self) -> None:
+        """Makes it new: open and empty. Who waits gets a CancelledError."""
+        with self._lock:
+            waits: list[Any] = [*self._enqueues, *self._dequeues]
+            self._enqueues.clear()
+            self._dequeues.clear()
+            self._elements.clear()
+            self._is_closed = False
+            self._failures.clear()
+        gone = f'{self.kind} "{self.name}" was dropped with its container'
+        _call([(w.finish, CancelledError(gone)) for w in waits])
+
+    # -- how it moves; with the lock held -------------------------------------------------------
+
+    def _pump(self) -> list[tuple[Finish, Any]]:
+        """Moves what can be moved; returns whom to call, with what."""
+        done: list[tuple[Finish, Any]] = []
+        while self._fill(done) | self._drain(done):
+            pass
+        return done
+
+    def _fill(self, done: list[tuple[Finish, Any]]) -> bool:
+        """Lets the enqueues that wait put in what fits; returns whether any did."""
+        moved = False
+        while self._enqueues:
+            wait = next(iter(self._enqueues))
+            space = self.capacity - len(self._elements)
+            left = len(wait.elements) - wait.next
+            if space <= 0 and left:
+                break
+            # Most have one element, and slicing is for the others.
+            self._elements.extend(
+                wait.elements
+                if left <= space and not wait.next
+                else wait.elements[wait.next : wait.next + space]
+            )
+            moved = True
+            wait.next += min(left, space)
+            if left <= space:
+                del self._enqueues[wait]
+                done.append((wait.finish, ()))
+        return moved
+
+    def _drain(self, done: list[tuple[Finish, Any]]) -> bool:
+        """Lets the dequeues that wait take what there is; returns whether any did."""
+        moved = False
+        while self._dequeues:
+            wait = next(iter(self._dequeues))
+            moves = min(wait.count - len(wait.taken), len(self._elements))
+            wait.taken += [self._elements.popleft() for _ in range(moves)]
+            moved = moved or moves > 0
+            if len(wait.taken) == wait.count:
+                done.append((wait.finish, wait.taken))
+            elif self._is_closed and not self._enqueues:
+                done.append((wait.finish, self._last(wait)))
+            else:
+                break
+            del self._dequeues[wait]
+        return moved
+
+    def _last(self, wait: _Dequeue) -> Any:
+        """Returns what a dequeue gets of a queue that has too few and gets no more."""
+        if wait.up_to and wait.taken:
+            return wait.taken
+        self._elements.extendleft(reversed(wait.taken))
+        size = len(self._elements)
+        failure = self.failure
+        if failure is not None:
+            return self._handed_on(failure)
+        return OutOfRangeError(
+            f'{self.kind} "{self.name}" is closed and has insufficient elements '
+            f"(requested {wait.count}, current size {size})"
+        )
+
+    def _leave(self, waits: OrderedDict[Any, None], wait: Any) -> None:
+        with self._lock:
+            if wait not in waits:
+                return
+            del waits[wait]
+            if isinstance(wait, _Dequeue):
+                self._elements.extendleft(reversed(wait.taken))
+            done = self._pump()
+        _call(done)
+
+    def _closed(self) -> CancelledError:
+        return CancelledError(f'{self.kind} "{self.name}" is closed')
+
+    def _cancelled(self) -> CancelledError:
+        return CancelledError(
+            f'enqueue was cancelled: {self.kind} "{self.name}" was closed while it waited'
+        )
+
+    def _handed_on(self, failure: BaseException) -> OpError:
+        """Returns the producer's failure as an error of the consumer."""
+        message = (
+            f'the producer of {self.kind} "{self.name}" failed, and the queue is closed and has '
+            f"too few elements: {failure}"
+        )
+        kind = type(failure) if isinstance(failure, OpError) else UnknownError
+        error = kind(message)
+        error.__cause__ = failure
+        return error
+
+
+def check_same(found: QueueState, wanted: QueueState) -> None:
+    """Raises InvalidArgumentError if a queue of this name is there and is another one."""
+    for what in ("kind", "capacity", "dtypes", "shapes"):
+        has, asked = getattr(found, what), getattr(wanted, what)
+        if has != asked:
+            raise InvalidArgumentError(
+                f'the container has a queue "{found.name}" with {what} {_shown(has)}, expected '
+                f"{_shown(asked)}: give one of them another name, or drop the container's with "
+                "fs.Session.reset"
+            )
+
+
+def _shown(value: Any) -> str:
+    return f"({', '.join(map(str, value))})" if isinstance(value, tuple) else str(value)
+
+
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".partition("\n")[0]
+
+
+def _call(done: list[tuple[Finish, Any]]) -> None:
+    for finish, result in done:
+        finish(result)
+
+
+def bounded(capacity: int) -> int:
+    """Returns the capacity as a number: TensorFlow's -1 is "as many as there are"."""
+    return capacity if capacity >= 0 else 2**62
+
+
+__all__ = ["Element", "Finish", "QueueState", "bounded", "check_same"]

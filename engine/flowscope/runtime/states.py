@@ -1,0 +1,45 @@
+"""What a handle stands for in a container: a variable's value, a queue, a lock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowscope.errors import InternalError
+from flowscope.graph.graph import Graph
+from flowscope.ops.locks import MutexHandle
+from flowscope.ops.queue_ops import FIFOQueueHandle
+from flowscope.ops.state import VarHandle
+from flowscope.runtime.mutex_state import MutexState
+from flowscope.runtime.queue_state import QueueState, bounded, check_same
+from flowscope.runtime.reruns import variable_state
+from flowscope.runtime.resources import Container
+
+
+def state_of(graph: Graph, container: Container, handle: Any) -> Any:
+    """Returns what the handle stands for, made on first use.
+
+    Args:
+        graph: The graph in which the handle is made.
+        container: Where it is kept.
+        handle: The op that makes the handle.
+
+    Raises:
+        InvalidArgumentError: if the container has one of this name that differs.
+    """
+    match handle:
+        case VarHandle():
+            return variable_state(graph, container, handle)
+        case FIFOQueueHandle():
+            return _queue(graph, container, handle)
+        case MutexHandle():
+            return container.other(MutexState(handle.shared_name), lambda found, fresh: None)
+    raise InternalError(f"nothing is known of the state behind {handle!r}")
+
+
+def _queue(graph: Graph, container: Container, handle: FIFOQueueHandle) -> QueueState:
+    name = handle.shared_name
+    fresh = QueueState(name, bounded(handle.capacity), handle.dtypes, handle.shapes)
+    return container.other(fresh, check_same)
+
+
+__all__ = ["state_of"]
