@@ -1,5 +1,5 @@
 /** Builds graphs for the development page and the tests, as the engine would send them. */
-import { PROTOCOL, type Node, type Output, type Snapshot, type SessionState } from "../src/wire/messages.js";
+import { PROTOCOL, type Carried, type Node, type Output, type Snapshot, type SessionState } from "../src/wire/messages.js";
 
 export interface OpOptions {
   readonly inputs?: readonly (number | readonly [number, number])[];
@@ -14,6 +14,11 @@ export interface OpOptions {
   readonly result?: boolean;
   readonly calls?: string;
   readonly runs?: readonly string[];
+  readonly roles?: readonly string[];
+  readonly predicate?: readonly [number, number];
+  readonly carried?: readonly Carried[];
+  readonly enters?: Node["enters"];
+  readonly leaves?: Node["leaves"];
 }
 
 const SUMMARIES: Readonly<Record<string, string>> = {
@@ -41,7 +46,8 @@ export class GraphBuilder {
       summary: options.summary ?? SUMMARIES[type] ?? "",
       origin: { file: null, cell: 3, line: 1 + (id % 9), text: `${name.split("/").pop() ?? ""} = fs.${type.toLowerCase()}(...)` },
       stale: null, body: options.body ?? "", is_result: options.result ?? false, calls: options.calls ?? "",
-      runs: options.runs ?? [], roles: [], predicate: null, carried: [], enters: [], leaves: [],
+      runs: options.runs ?? [], roles: options.roles ?? [], predicate: options.predicate ?? null,
+      carried: options.carried ?? [], enters: options.enters ?? [], leaves: options.leaves ?? [],
     });
     return id;
   }

@@ -2,13 +2,13 @@
 import widget from "../src/index.js";
 import type { FromKernel, FromView, SessionState } from "../src/wire/messages.js";
 import { snapshotOf } from "./builder.js";
-import { chain, deep, flat, functions, mlp, star } from "./graphs.js";
+import { chain, deep, flat, functions, loops, mlp, star } from "./graphs.js";
 
 const query = new URLSearchParams(location.search);
 const size = Number(query.get("size") ?? 0);
 const GRAPHS = {
   mlp: () => mlp(), deep: () => deep(size || 15_000), flat: () => flat(size || 2000),
-  chain: () => chain(size || 10_000), star: () => star(size || 60), functions,
+  chain: () => chain(size || 10_000), star: () => star(size || 60), functions, loops,
 } as const;
 
 if (query.get("theme") === "dark") document.documentElement.dataset.theme = "dark";

@@ -146,3 +146,53 @@ export function functions(): Node[] {
   g.op("Call", "gradients/layer_grad", { inputs: [back, one], shape: row, calls: "layer_grad" });
   return g.nodes;
 }
+
+/** A loop of two variables, and a branch on its result. */
+export function loops(): Node[] {
+  const g = new GraphBuilder();
+  const [int, row] = [{ shape: [], dtype: "int32" }, { shape: [4] }];
+  const x = g.op("Placeholder", "x", row);
+  const n = g.op("Const", "n", int);
+  const y = loop(g, x, n);
+  const sum = g.op("Sum", "sum", { inputs: [[y, 1]], shape: [] });
+  const isLarge = g.op("Greater", "is_large", { inputs: [sum], shape: [], dtype: "bool" });
+  const then = { ...row, body: "choose/then" };
+  const orelse = { ...row, body: "choose/else" };
+  const y1 = g.op("Parameter", "choose/then/y", then);
+  const half = g.op("Mul", "choose/then/half", { ...then, inputs: [y1], result: true });
+  const y2 = g.op("Parameter", "choose/else/y", orelse);
+  const x2 = g.op("Parameter", "choose/else/x", orelse);
+  const less = g.op("Sub", "choose/else/less", { ...orelse, inputs: [y2, x2], result: true });
+  const z = g.op("Cond", "choose/Cond", {
+    ...row, inputs: [isLarge, [y, 1], [y, 1], x], runs: ["choose/then", "choose/else"], roles: ["then", "else"],
+    predicate: [isLarge, 0], enters: [[y1, 1], [y2, 2], [x2, 3]], leaves: [[half, 0, 0], [less, 0, 0]],
+  });
+  g.op("Identity", "z", { ...row, inputs: [z] });
+  return g.nodes;
+}
+
+function loop(g: GraphBuilder, x: number, n: number): number {
+  const [int, row] = [{ shape: [], dtype: "int32" }, { shape: [4] }];
+  const zero = g.op("Const", "while/zero", int);
+  const cond = { body: "while/cond" };
+  const i1 = g.op("Parameter", "while/cond/i", { ...int, ...cond });
+  const y1 = g.op("Parameter", "while/cond/y", { ...row, ...cond });
+  const n1 = g.op("Parameter", "while/cond/n", { ...int, ...cond });
+  const less = g.op("Less", "while/cond/less", { ...cond, inputs: [i1, n1], shape: [], dtype: "bool", result: true });
+  const body = { body: "while/body" };
+  const i2 = g.op("Parameter", "while/body/i", { ...int, ...body });
+  const y2 = g.op("Parameter", "while/body/y", { ...row, ...body });
+  const x2 = g.op("Parameter", "while/body/x", { ...row, ...body });
+  const i3 = g.op("Add", "while/body/next", { ...int, ...body, inputs: [i2], result: true });
+  const mul = g.op("Mul", "while/body/mul", { ...row, ...body, inputs: [y2, x2] });
+  const y3 = g.op("Tanh", "while/body/tanh", { ...row, ...body, inputs: [mul], result: true });
+  return g.op("Loop", "while/Loop", {
+    inputs: [zero, x, n, x], runs: ["while/body", "while/cond"], roles: ["body", "cond"], predicate: [less, 0],
+    outputs: [{ dtype: "int32", shape: [] }, { dtype: "float32", shape: [4] }, { dtype: "int64", shape: [] }],
+    carried: [
+      { input: 0, parameter: i2, test: i1, result: [i3, 0], output: 0 },
+      { input: 1, parameter: y2, test: y1, result: [y3, 0], output: 1 },
+    ],
+    enters: [[n1, 2], [x2, 3]],
+  });
+}

@@ -192,22 +192,6 @@ test("a result leaves through the lower wall of an open body", () => {
   assert.deepEqual(walls(), []);
 });
 
-test("a loop runs bodies of its own", () => {
-  const g = new GraphBuilder();
-  const i = g.op("Placeholder", "i");
-  g.op("Less", "loop/cond/Less", { inputs: [g.op("Parameter", "loop/cond/i", { body: "loop/cond" })], body: "loop/cond", result: true });
-  g.op("Add", "loop/body/add", { inputs: [g.op("Parameter", "loop/body/i", { body: "loop/body" })], body: "loop/body", result: true });
-  const loop = g.op("Loop", "loop/Loop", { inputs: [i], runs: ["loop/cond", "loop/body"] });
-  const model = modelOf(g.nodes);
-  const { boxes } = see(model, "loop");
-  assert.deepEqual(boxes.get("s:loop")?.children.map((id) => boxes.get(id)?.name), ["cond", "body", "Loop"]);
-  assert.equal(calledBox(model, `o${loop}`), "s:loop/cond");
-  assert.deepEqual([...relatedBoxes(model, `o${loop}`, (op) => `o${op}`)], ["s:loop/cond", "s:loop/body"]);
-  const facts = factsOf(model, "s:loop/body");
-  assert.deepEqual([facts?.kind, facts?.sections[0]?.title, facts?.sections[0]?.facts[0]?.leadsTo], ["body", "Run by", `o${loop}`]);
-  assert.deepEqual(factsOf(model, `o${loop}`)?.sections[0]?.facts.map((f) => f.value), ["cond", "body"]);
-});
-
 test("gradients of functions stay closed in the first picture", () => {
   const model = modelOf(functions());
   const choices = new Choices();

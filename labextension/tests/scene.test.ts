@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
-import { functions, mlp, star } from "../dev/graphs.js";
+import { functions, loops, mlp, star } from "../dev/graphs.js";
 import { layoutJob, roughMeasure } from "../src/layout/measure.js";
 import { LayoutMemory, layoutTree } from "../src/layout/tree.js";
 import { GraphModel } from "../src/model/graph.js";
@@ -43,6 +43,13 @@ test("a fan of 30", () => matchSnapshot("star-30", "svg", svg(star(30), [])));
 
 test("a function, its calls and its gradient, the body selected", () => {
   matchSnapshot("function", "svg", svg(functions(), ["layer", "gradients"], "s:layer"));
+});
+
+test("a loop open with its returns, and a branch with one side closed", () => {
+  matchSnapshot("loops", "svg", svg(loops(), ["while", "while/cond", "while/body", "choose", "choose/then"]));
+});
+test("a closed loop has a double wall", () => {
+  assert.equal(svg(loops(), ["choose"]).split(`fill="none" stroke="${LIGHT.body}" stroke-width="0.75"`).length - 1, 2);
 });
 
 test("what a cell's re-run has changed has a dot, what is stale a ring, and so have the scopes around", () => {

@@ -24,7 +24,7 @@ for (const { name, steps } of vectors) {
       assert.equal(channel.state, step.state);
       assert.deepEqual([...model.nodes.values()].map((node) => node.name), step.ops);
       for (const [name, body] of Object.entries("bodies" in step ? (step.bodies ?? {}) : {})) {
-        assert.deepEqual(model.bodies.get(name), { name, isFunction: true, isOfGradient: false, ...body });
+        assert.deepEqual(model.bodies.get(name), { name, isFunction: true, role: "", isOfGradient: false, ...body });
       }
       assert.deepEqual(model.session && [model.session.state, model.session.steps], step.run);
     }

@@ -34,7 +34,7 @@ export interface Wire {
   readonly to: number;
   readonly fromDx: number;
   readonly toDx: number;
-  /** Closes a cycle; it is drawn outside and has no say in ranks. */
+  /** A return, or closes a cycle; it is drawn outside and has no say in ranks. */
   isBack: boolean;
   /** The vertices that the line passes, ends included; empty for a line that has no way points. */
   path: number[];
@@ -87,7 +87,7 @@ export function startDrawing(
       ? add(`>${link.source}`, "out", link.source, 4, 0, before?.outPorts.get(link.source) ?? NaN)
       : find(index, link.to);
     return {
-      link, from, to, isBack: false, path: [],
+      link, from, to, isBack: link.isReturn ?? false, path: [],
       fromDx: portDx(inside.get(link.from ?? ""), "outPorts", link.source),
       toDx: portDx(inside.get(link.to ?? ""), "inPorts", link.source),
     };

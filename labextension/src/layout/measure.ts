@@ -1,5 +1,5 @@
 /** Sizes of boxes from their texts; measuring text is an argument. Pure. */
-import { kindOf, runsBodies } from "../model/bodies.js";
+import { isFrame } from "../model/frames.js";
 import type { Node } from "../wire/messages.js";
 import { ROOT, type BoxId } from "../model/ids.js";
 import { linksOf, type Link } from "../model/links.js";
@@ -19,10 +19,11 @@ const SCOPE = { least: 104, most: 220, side: 14, mark: 22, high: 42 } as const;
 export const roughMeasure: Measure = (text, style) => text.length * FONT_PX[style] * 0.56;
 
 /** How an op is drawn, told by its type. */
-export type OpShape = "box" | "slant" | "cylinder" | "pill" | "call";
+export type OpShape = "box" | "slant" | "cylinder" | "pill" | "call" | "choice";
 
 export function shapeOf(node: Pick<Node, "type" | "calls" | "runs">): OpShape {
-  if (runsBodies(node)) return "call";
+  if (isFrame(node)) return "choice";
+  if (node.calls) return "call";
   const { type } = node;
   if (type === "Parameter" || type.startsWith("Placeholder")) return "slant";
   if (/^(VarHandleOp|Variable(V2)?|VarHandle)$/.test(type)) return "cylinder";
@@ -38,9 +39,9 @@ export interface LayoutJob {
 export function layoutJob(graph: VisibleGraph, measure: Measure): LayoutJob {
   const links = linksOf(graph);
   const byScope = new Map<BoxId, LinkInput[]>();
-  for (const { id, scope, source, from, to } of links) {
+  for (const { id, scope, source, from, to, kind } of links) {
     const list = byScope.get(scope);
-    const input = { id, source, from, to };
+    const input = kind === "return" ? { id, source, from, to, isReturn: true } : { id, source, from, to };
     if (list) list.push(input);
     else byScope.set(scope, [input]);
   }
@@ -89,9 +90,9 @@ function opSize(box: Box, node: Node, measure: Measure): { w: number; h: number 
   const shape = shapeOf(node);
   const text = shape === "pill"
     ? measure(box.name, "type")
-    : Math.max(measure(box.name, "name"), measure(kindOf(node), "type"));
-  // Slants and calls lose room at both ends, pills to the device strip.
-  const extra = shape === "slant" ? 14 : shape === "pill" || shape === "call" ? 10 : 0;
+    : Math.max(measure(box.name, "name"), measure(box.kind, "type"));
+  // Slants, calls and choices lose room at both ends, pills to the device strip.
+  const extra = shape === "slant" || shape === "choice" ? 14 : shape === "pill" || shape === "call" ? 10 : 0;
   const least = shape === "pill" ? 52 : OP.least;
   return {
     w: even(clamp(text + 2 * OP.side + extra, least, OP.most)),

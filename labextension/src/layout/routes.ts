@@ -7,14 +7,16 @@ import type { Band } from "./coordinates.js";
 
 /** Distance between the ends of lines on a box's upper edge, at most. */
 const END_GAP = 16;
+/** Distance between lines that run back. */
+const LANE_GAP = 8;
 
 /** Link id -> route, relative to the drawing. `right` is where lines that go back may run. */
 export function routeAll(drawing: Drawing, bands: readonly Band[], right: number): Map<string, number[]> {
   const ends = spreadEnds(drawing);
   const routes = new Map<string, number[]>();
-  let backs = 0;
+  const lanes = new Map<string, number>();
   for (const wire of drawing.wires) {
-    if (wire.isBack) routes.set(wire.link.id, backRoute(drawing, wire, right + 14 + 10 * backs++));
+    if (wire.isBack) routes.set(wire.link.id, backRoute(drawing, wire, right, laneOf(wire, lanes)));
     else if (wire.path.length === 0) routes.set(wire.link.id, farRoute(drawing, wire));
     else routes.set(wire.link.id, forwardRoute(drawing, wire, bands, ends));
   }
@@ -67,14 +69,28 @@ function farRoute(drawing: Drawing, wire: Wire): number[] {
   return [from.x + wire.fromDx, bottomOf(from), to.x + wire.toDx, to.y];
 }
 
-/** A line against the stream: out below, up outside on the right, in above. */
-function backRoute(drawing: Drawing, wire: Wire, lane: number): number[] {
+/** Lines that go back from one source share a lane. */
+function laneOf({ link }: Wire, lanes: Map<string, number>): number {
+  const lane = lanes.get(link.source) ?? lanes.size;
+  lanes.set(link.source, lane);
+  return lane;
+}
+
+/** A line against the stream: out below, up outside on the right, in above. Lanes keep apart. */
+function backRoute(drawing: Drawing, wire: Wire, right: number, lane: number): number[] {
   const from = at(drawing.vertices, wire.from);
   const to = at(drawing.vertices, wire.to);
-  const below = bottomOf(from) + 14;
-  const above = to.y - 14;
-  const [x0, x1] = [from.x + wire.fromDx, to.x + wire.toDx];
-  return [x0, bottomOf(from), x0, below, lane, below, lane, above, x1, above, x1, to.y];
+  const apart = LANE_GAP * Math.min(lane, 3);
+  const below = bottomOf(from) + 12 + apart;
+  const above = to.y - 12 - apart;
+  const x = right + 14 + LANE_GAP * lane;
+  const [x0, x1] = [from.x + asideOf(wire, wire.fromDx, from), to.x + asideOf(wire, wire.toDx, to)];
+  return [x0, bottomOf(from), x0, below, x, below, x, above, x1, above, x1, to.y];
+}
+
+/** A return stands beside the other lines of a closed body, which has no ports. */
+function asideOf({ link }: Wire, dx: number, { w }: Vertex): number {
+  return link.isReturn && dx === 0 ? Math.round(w * 0.3) : dx;
 }
 
 function bottomOf(vertex: Vertex): number {

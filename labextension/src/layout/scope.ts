@@ -107,9 +107,10 @@ function finish(
   const hasOut = drawing.vertices.some((v) => v.kind === "out");
   const w = 2 * Math.ceil(contentW / 2 + SPACE.padding);
   const above = (header === 0 ? 0 : SPACE.header) + (hasIn ? 0 : SPACE.padding);
-  // The ports stand in the wall; a box that stands aside may reach further down than they do.
-  const lowest = bounds(drawing.vertices.filter((v) => v.kind === "box"), []).bottom;
-  const below = hasOut ? Math.max(0, lowest + SPACE.padding - all.bottom) : SPACE.padding;
+  // The ports stand in the wall; a box that stands aside may reach further down than they do, and so may a return.
+  const lowest = bounds(drawing.vertices.filter((v) => v.kind === "box"), []).bottom + SPACE.padding;
+  const returns = drawing.wires.filter((wire) => wire.isBack).map((wire) => routes.get(wire.link.id) ?? []);
+  const below = hasOut ? Math.max(0, lowest - all.bottom, bounds([], returns).bottom + SPACE.padding / 2 - all.bottom) : SPACE.padding;
   const dx = Math.round((w - (all.right - all.left)) / 2 - all.left);
   const dy = Math.round(above - all.top);
   const h = Math.round(all.bottom - all.top + above + below);

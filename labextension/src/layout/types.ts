@@ -17,6 +17,8 @@ export interface LinkInput {
   readonly from: string | null;
   /** A box of the scope, or null for a port in the lower wall. */
   readonly to: string | null;
+  /** Runs against the stream, outside, from a loop's body to where it begins anew. */
+  readonly isReturn?: boolean;
 }
 
 export interface ScopeInput {

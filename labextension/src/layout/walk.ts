@@ -21,6 +21,8 @@ export function walk(
 function alongData(graph: VisibleGraph, id: BoxId, direction: Direction): BoxId[] {
   const found: BoxId[] = [];
   for (const edge of graph.edges) {
+    // Returns run against the stream, and the line from a result to the wall of its body leads nowhere.
+    if (edge.kind === "return" || (edge.kind === "data" && graph.boxes.get(edge.to)?.isOpen)) continue;
     if (direction === "down" && edge.from === id) found.push(edge.to);
     if (direction === "up" && edge.to === id) found.push(edge.from);
   }

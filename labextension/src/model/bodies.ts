@@ -1,9 +1,11 @@
 /**
  * Bodies: which operations stand in a function's, a branch's or a loop's block, and which run it. A
- * body is a scope of its name and closed, so no edge joins it to its calls: names and links do. Pure.
+ * body is a scope of its name. A function's is closed, so no edge joins it to its calls: names and
+ * links do. Those of loops and branches lie in the frame of their operation (`frames.ts`). Pure.
  */
 import type { Node } from "../wire/messages.js";
 import type { GraphModel } from "./graph.js";
+import { decisionText, isFrame } from "./frames.js";
 import { opOf, pathOf, scopeBox, type BoxId } from "./ids.js";
 import { shortName } from "./scopes.js";
 
@@ -20,6 +22,8 @@ export interface Body {
   readonly calls: readonly number[];
   /** Whether it is a function's, which any operation may call: not a branch's or a loop's. */
   readonly isFunction: boolean;
+  /** What it is to the operation that runs it: "cond", "body", "then", "else"; "" of a function. */
+  readonly role: string;
   /** Whether it is the gradient of another one: it is named after that. */
   readonly isOfGradient: boolean;
 }
@@ -31,18 +35,20 @@ export function bodiesOf(nodes: Iterable<Node>): Map<string, Body> {
     if (runsBodies(node)) calls.push(node);
     if (!node.body) continue;
     const body = found.get(node.body)
-      ?? { name: node.body, parameters: [], results: [], calls: [], isFunction: true, isOfGradient: false };
+      ?? { name: node.body, parameters: [], results: [], calls: [], isFunction: true, role: "", isOfGradient: false };
     found.set(node.body, body);
     if (node.type === "Parameter") body.parameters.push(node.id);
     if (node.is_result) body.results.push(node.id);
   }
   for (const node of calls) {
     found.get(node.calls)?.calls.push(node.id);
-    for (const name of node.runs) {
+    node.runs.forEach((name, k) => {
       const body = found.get(name);
-      body?.calls.push(node.id);
-      if (body) body.isFunction = false;
-    }
+      if (!body) return;
+      body.calls.push(node.id);
+      body.isFunction = false;
+      body.role = node.roles[k] ?? "";
+    });
   }
   for (const body of found.values()) {
     body.isOfGradient = found.has(/^(.+)_grad(_\d+)?$/.exec(body.name)?.[1] ?? "");
@@ -55,14 +61,16 @@ export function runsBodies({ calls, runs }: Pick<Node, "calls" | "runs">): boole
   return Boolean(calls) || runs.length > 0;
 }
 
-/** What an operation is, in a word or two: its type, or the function that it calls. */
+/** What an operation is, in a word or two: its type, the function that it calls, what it decides. */
 export function kindOf(node: Node): string {
+  if (isFrame(node)) return decisionText(node);
   return node.calls ? SIGN + node.calls : node.type;
 }
 
-/** A scope's short name; a function's with a sign before it. */
+/** A scope's short name; a function's with a sign before it; what the body of a loop or branch is. */
 export function scopeTitle(model: GraphModel, path: string): string {
-  return (model.bodies.get(path)?.isFunction ? SIGN : "") + shortName(path);
+  const body = model.bodies.get(path);
+  return body?.role || (body?.isFunction ? SIGN : "") + shortName(path);
 }
 
 /** The bodies that an operation calls or runs. */

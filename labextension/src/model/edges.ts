@@ -3,20 +3,29 @@ import type { Output } from "../wire/messages.js";
 import { typeText } from "./figures.js";
 import type { BoxId } from "./ids.js";
 
+/**
+ * "decides": from what decides in a frame to the body that runs then or not; "return": from a result
+ * of a loop's body to where it enters in the next iteration.
+ */
+export type EdgeKind = "data" | "control" | "decides" | "return";
+
 export interface Edge {
   readonly from: BoxId;
   readonly to: BoxId;
-  readonly kind: "data" | "control";
+  readonly kind: EdgeKind;
   /** How many edges of the graph this one stands for. */
   readonly count: number;
   /** dtype[shape] where all are equal, else "". */
   readonly label: string;
+  /** Of a return: the frame in which it runs around the body; else null. */
+  readonly frame: BoxId | null;
 }
 
 interface Bundle {
   from: BoxId;
   to: BoxId;
-  kind: "data" | "control";
+  kind: EdgeKind;
+  frame: BoxId | null;
   count: number;
   /** null as soon as two differ. */
   label: string | null;
@@ -25,13 +34,13 @@ interface Bundle {
 export class Bundles {
   readonly #byKey = new Map<string, Bundle>();
 
-  add(from: BoxId, to: BoxId, kind: "data" | "control", carries: Output | null): void {
-    if (from === to) return;
+  add(from: BoxId, to: BoxId, kind: EdgeKind, carries: Output | null, frame: BoxId | null = null): void {
+    if (from === to && kind !== "return") return;
     const label = carries ? typeText(carries) : "";
     const key = `${from}>${to}>${kind}`;
     const known = this.#byKey.get(key);
     if (!known) {
-      this.#byKey.set(key, { from, to, kind, count: 1, label });
+      this.#byKey.set(key, { from, to, kind, frame, count: 1, label });
       return;
     }
     known.count += 1;

@@ -1,10 +1,11 @@
 /** What the inspector says about the selection: titled lists of facts. Pure. */
-import type { Node, Origin } from "../wire/messages.js";
+import type { Carried, Node, Origin } from "../wire/messages.js";
 import { bodiesBelow, kindOf, scopeTitle, type Body } from "./bodies.js";
 import { plural, typeText } from "./figures.js";
 import type { GraphModel } from "./graph.js";
 import { opBox, opOf, pathOf, scopeBox, type BoxId } from "./ids.js";
-import type { Scope } from "./scopes.js";
+import { isFrame, isLoop } from "./frames.js";
+import { shortName, type Scope } from "./scopes.js";
 
 export interface Fact {
   readonly name: string;
@@ -35,8 +36,17 @@ export function factsOf(model: GraphModel, box: BoxId | null): Facts | null {
     const node = model.nodes.get(id);
     return node ? opFacts(model, node) : null;
   }
-  const scope = model.tree.get(box === null ? "" : (pathOf(box) ?? ""));
-  return scope ? scopeFacts(model, scope) : null;
+  const path = box === null ? "" : (pathOf(box) ?? "");
+  const frame = model.frames.get(path);
+  const scope = model.tree.get(path);
+  if (!scope) return null;
+  return frame ? frameFacts(model, frame, scope) : scopeFacts(model, scope);
+}
+
+/** A frame is its operation, and a scope with something inside. */
+function frameFacts(model: GraphModel, node: Node, scope: Scope): Facts {
+  const { kind, summary, sections } = opFacts(model, node);
+  return { kind, name: scope.path, summary, sections: [...sections, { title: "Inside", facts: insideFacts(model, scope) }] };
 }
 
 function opFacts(model: GraphModel, node: Node): Facts {
@@ -44,6 +54,8 @@ function opFacts(model: GraphModel, node: Node): Facts {
   const control = node.control.map((from): Fact => linkFact(model, from, "after"));
   const sections: Section[] = [
     { title: node.calls ? "Calls" : "Runs", facts: calledFacts(model, node) },
+    { title: "Variables", facts: shorten(node.carried.map((one) => variableFact(model, one))) },
+    { title: "Stands for", facts: entryFacts(model, node) },
     { title: "Inputs", facts: shorten([...inputs, ...control]) },
     { title: "Outputs", facts: node.outputs.map((out, i) => ({ name: `:${i}`, value: typeText(out) })) },
     { title: "Goes to", facts: shorten([...resultFacts(model, node), ...model.consumersOf(node.id).map((id) => linkFact(model, id, ""))]) },
@@ -52,7 +64,26 @@ function opFacts(model: GraphModel, node: Node): Facts {
     { title: "Made at", facts: originFacts(node.origin) },
     { title: "Since a cell was run again", facts: rerunFacts(model, node) },
   ];
-  return { kind: kindOf(node), name: node.name, summary: node.summary, sections: sections.filter((s) => s.facts.length > 0) };
+  return { kind: isFrame(node) ? node.type : kindOf(node), name: node.name, summary: node.summary, sections: sections.filter((s) => s.facts.length > 0) };
+}
+
+/** A loop's variable: leads to what it becomes in an iteration. */
+function variableFact(model: GraphModel, { parameter, result: [id, output] }: Carried): Fact {
+  const name = shortName(model.nodes.get(parameter)?.name ?? String(parameter));
+  return { name, value: `next ${model.nodes.get(id)?.name ?? id}:${output}`, leadsTo: opBox(id) };
+}
+
+/** What a parameter of a loop or branch gets. */
+function entryFacts(model: GraphModel, node: Node): Fact[] {
+  const entry = model.entries.get(node.id);
+  if (!entry) return [];
+  const { frame, what, input, next } = entry;
+  const from = (name: string, end: readonly [number, number] | null | undefined): Fact[] =>
+    end ? [{ name, value: `${model.nodes.get(end[0])?.name ?? end[0]}:${end[1]}`, leadsTo: opBox(end[0]) }] : [];
+  if (what === "variable") return [...from("at first", frame.inputs[input]), ...from("then", next)];
+  const note = what === "kept value" ? "one per iteration, the last one first"
+    : isLoop(frame) ? "the same in all iterations" : "computed whichever branch is taken";
+  return [...from(what, frame.inputs[input]), { name: "", value: note }];
 }
 
 function calledFacts(model: GraphModel, node: Node): Fact[] {

@@ -1,8 +1,9 @@
 /** The graph as the kernel told it: applies snapshots and deltas and says what changed. */
 import type { Delta, GraphChange, Node, SessionState, Snapshot } from "../wire/messages.js";
 import { bodiesOf, type Body } from "./bodies.js";
+import { entriesOf, isFrame, type Entry } from "./frames.js";
 import { Identities } from "./identities.js";
-import { ScopeTree } from "./scopes.js";
+import { ScopeTree, framePath } from "./scopes.js";
 import { Signal } from "./signal.js";
 
 export interface Change {
@@ -24,6 +25,8 @@ export class GraphModel {
   #marked: ReadonlySet<number> = new Set();
   #consumers: Map<number, number[]> | null = null;
   #bodies: ReadonlyMap<string, Body> | null = null;
+  #frames: ReadonlyMap<string, Node> | null = null;
+  #entries: ReadonlyMap<number, Entry> | null = null;
   #version = 0;
 
   get nodes(): ReadonlyMap<number, Node> {
@@ -44,10 +47,22 @@ export class GraphModel {
     return this.#version;
   }
 
-  /** The functions of the graph by name. */
+  /** The bodies of functions, loops and branches by name. */
   get bodies(): ReadonlyMap<string, Body> {
     this.#bodies ??= bodiesOf(this.#nodes.values());
     return this.#bodies;
+  }
+
+  /** Loops and branching operations by the path of the scope that shows them. */
+  get frames(): ReadonlyMap<string, Node> {
+    this.#frames ??= new Map([...this.#nodes.values()].filter(isFrame).map((node) => [framePath(node), node]));
+    return this.#frames;
+  }
+
+  /** What the parameters of loops and branches stand for, by id. */
+  get entries(): ReadonlyMap<number, Entry> {
+    this.#entries ??= entriesOf(this.frames.values(), this.#nodes);
+    return this.#entries;
   }
 
   applySnapshot(snapshot: Snapshot): void {
@@ -77,7 +92,10 @@ export class GraphModel {
   #merge(told: GraphChange): void {
     const change = this.#identities.translate(told, (name) => this.#tree.idOf(name));
     const known = [...change.added, ...change.changed].filter(({ id }) => this.#nodes.has(id));
-    const moves = known.some(({ id, body }) => this.#nodes.get(id)?.body !== body);
+    const moves = known.some(({ id, body, runs }) => {
+      const before = this.#nodes.get(id);
+      return before?.body !== body || before.runs.join() !== runs.join();
+    });
     const fresh = change.added.filter(({ id }) => !this.#nodes.has(id));
     for (const node of known) this.#nodes.set(node.id, node);
     for (const id of change.removed) this.#nodes.delete(id);
@@ -93,6 +111,8 @@ export class GraphModel {
     this.#marked = new Set(change.marked);
     this.#consumers = null;
     this.#bodies = null;
+    this.#frames = null;
+    this.#entries = null;
     this.#version += 1;
   }
 

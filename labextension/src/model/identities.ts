@@ -35,5 +35,12 @@ export class Identities {
   readonly #node = (node: Node): Node => ({
     ...node, id: this.#of(node.id), control: node.control.map(this.#of),
     inputs: node.inputs.map(([from, output]) => [this.#of(from), output] as const),
+    predicate: node.predicate && [this.#of(node.predicate[0]), node.predicate[1]],
+    carried: node.carried.map((one) => ({
+      ...one, parameter: this.#of(one.parameter), test: one.test === null ? null : this.#of(one.test),
+      result: [this.#of(one.result[0]), one.result[1]] as const,
+    })),
+    enters: node.enters.map(([parameter, position]) => [this.#of(parameter), position] as const),
+    leaves: node.leaves.map(([result, output, position]) => [this.#of(result), output, position] as const),
   });
 }

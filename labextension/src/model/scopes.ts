@@ -1,7 +1,8 @@
 /**
  * The tree of scopes that the "/"-separated names span. An op named "a/b/c" lies in "a/b"; an op
  * that has the name of a scope lies inside that scope, so both show as one box. What stands in a
- * function's body lies in that, whatever its name.
+ * function's body lies in that, whatever its name. A loop or a branching op is a scope of its own, the
+ * one that was made for it where there is one, and the bodies that it runs lie inside.
  */
 import type { Node } from "../wire/messages.js";
 
@@ -10,7 +11,7 @@ export interface Scope {
   readonly path: string;
   /** Last part of the path. */
   readonly name: string;
-  readonly parent: Scope | null;
+  parent: Scope | null;
   readonly scopes: Map<string, Scope>;
   /** Ids of the ops that lie directly here. */
   readonly ops: Set<number>;
@@ -25,9 +26,7 @@ export class ScopeTree {
   readonly #idByName = new Map<string, number>();
 
   add(node: Node): void {
-    const home = leavesBody(node)
-      ? this.#ensure(node.body)
-      : (this.#byPath.get(node.name) ?? this.#ensure(parentPath(node.name)));
+    const home = this.#homeFor(node);
     this.#idByName.set(node.name, node.id);
     this.#home.set(node.id, home);
     home.ops.add(node.id);
@@ -47,6 +46,43 @@ export class ScopeTree {
 
   idOf(name: string): number | undefined {
     return this.#idByName.get(name);
+  }
+
+  /** The paths of the scopes around a scope, outermost first, and its own; [] for the root. */
+  wayTo(path: string): string[] {
+    const way: string[] = [];
+    for (let scope = this.#byPath.get(path); scope?.parent; scope = scope.parent) way.push(scope.path);
+    return way.reverse();
+  }
+
+  #homeFor(node: Node): Scope {
+    const body = leavesBody(node) ? this.#ensure(node.body) : null;
+    if (node.runs.length === 0) return body ?? this.#byPath.get(node.name) ?? this.#ensure(parentPath(node.name));
+    const path = framePath(node);
+    const home = this.#byPath.get(path) ?? this.#create(path, body ?? this.#ensure(parentPath(path)));
+    for (const name of node.runs) this.#nest(this.#ensure(name), home);
+    return home;
+  }
+
+  /** Moves a body into the scope of the operation that runs it. */
+  #nest(body: Scope, home: Scope): void {
+    for (let at: Scope | null = home; at; at = at.parent) if (at === body) return;
+    const before = body.parent;
+    if (before === home || !before) return;
+    before.scopes.delete(body.path);
+    body.parent = home;
+    home.scopes.set(body.path, body);
+    for (let at: Scope | null = home; at; at = at.parent) at.size += body.size;
+    for (let at: Scope | null = before; at; at = at.parent) at.size -= body.size;
+    this.#prune(before);
+  }
+
+  /** Takes away scopes that nothing lies in any more. */
+  #prune(scope: Scope): void {
+    for (let at = scope; at.parent && at.ops.size === 0 && at.scopes.size === 0; at = at.parent) {
+      at.parent.scopes.delete(at.path);
+      this.#byPath.delete(at.path);
+    }
   }
 
   #ensure(path: string): Scope {
@@ -84,6 +120,16 @@ function makeScope(path: string, parent: Scope | null): Scope {
   return { path, name: shortName(path), parent, scopes: new Map(), ops: new Set(), size: 0 };
 }
 
+/**
+ * The path of the scope that shows a loop or a branching op with its bodies: "while" of an op "while/Loop"
+ * whose bodies are named "while/...", else the op's own name.
+ */
+export function framePath({ name, type, body, runs }: Pick<Node, "name" | "type" | "body" | "runs">): string {
+  const scope = parentPath(name);
+  const isMadeForIt = name === `${scope}/${type}` && scope !== body && runs.every((one) => one.startsWith(`${scope}/`));
+  return isMadeForIt && (!body || scope.startsWith(`${body}/`)) ? scope : name;
+}
+
 /** Whether the name leads out of the body that the op stands in; it shows there all the same. */
 function leavesBody({ name, body }: Node): boolean {
   return Boolean(body) && !name.startsWith(`${body}/`);
@@ -102,12 +148,4 @@ export function parentPath(name: string): string {
 /** "a/b/c" -> "c". */
 export function shortName(name: string): string {
   return name.slice(name.lastIndexOf("/") + 1);
-}
-
-/** "a/b" -> ["a", "a/b"]. */
-export function pathParts(path: string): string[] {
-  const parts: string[] = [];
-  for (let at = path.indexOf("/"); at >= 0; at = path.indexOf("/", at + 1)) parts.push(path.slice(0, at));
-  if (path) parts.push(path);
-  return parts;
 }

@@ -3,18 +3,21 @@
  * between them, bundled. Pure.
  */
 import type { Node } from "../wire/messages.js";
-import { scopeTitle, type Body } from "./bodies.js";
+import { kindOf, scopeTitle, type Body } from "./bodies.js";
 import { plural } from "./figures.js";
 import type { GraphModel } from "./graph.js";
 import { ROOT, opBox, scopeBox, type BoxId } from "./ids.js";
 import { titleOf, type Scope } from "./scopes.js";
 import { Bundles, type Edge } from "./edges.js";
+import { FrameEdges } from "./frames.js";
 
 export interface Box {
   readonly id: BoxId;
   /** The box around this one; null for the root. */
   readonly parent: BoxId | null;
   readonly name: string;
+  /** What an operation is, in a word or two; "" for a scope. */
+  readonly kind: string;
   /** An operation, or null for a scope. */
   readonly node: Node | null;
   /** A scope, or null for an operation. */
@@ -22,6 +25,8 @@ export interface Box {
   readonly isOpen: boolean;
   /** What this scope is the body of, or null. */
   readonly body: Body | null;
+  /** The loop or branching operation whose frame this scope is, or null. */
+  readonly frame: Node | null;
   readonly children: readonly BoxId[];
 }
 
@@ -51,7 +56,7 @@ function visibleBoxes(model: GraphModel, isOpen: (path: string) => boolean): Map
     const children = open ? childrenOf(scope) : [];
     const name = scopeTitle(model, scope.path);
     const body = model.bodies.get(scope.path) ?? null;
-    boxes.set(id, { id, parent, name, node: null, scope, isOpen: open, body, children });
+    boxes.set(id, { id, parent, name, kind: "", node: null, scope, isOpen: open, body, frame: model.frames.get(scope.path) ?? null, children });
     if (!open) continue;
     for (const inner of scope.scopes.values()) queue.push({ scope: inner, parent: id });
     for (const op of scope.ops) boxes.set(opBox(op), boxOfOp(model, op, id));
@@ -63,7 +68,7 @@ function boxOfOp(model: GraphModel, op: number, parent: BoxId): Box {
   const node = model.nodes.get(op);
   if (!node) throw new Error(`visible: no operation with id ${op}`);
   return {
-    id: opBox(op), parent, name: titleOf(node), node, scope: null, isOpen: false, body: null, children: [],
+    id: opBox(op), parent, name: titleOf(node), kind: model.entries.get(op)?.what ?? kindOf(node), node, scope: null, isOpen: false, body: null, frame: null, children: [],
   };
 }
 
@@ -108,18 +113,24 @@ function visibleEdges(
   model: GraphModel, boxes: ReadonlyMap<BoxId, Box>, endOf: (op: number) => BoxId,
 ): Edge[] {
   const bundles = new Bundles();
+  const frames = new FrameEdges(model, endOf);
   for (const node of model.nodes.values()) {
     const to = endOf(node.id);
-    for (const [producer, output] of node.inputs) {
-      const source = model.nodes.get(producer);
-      if (source) bundles.add(endOf(producer), to, "data", source.outputs[output] ?? null);
-    }
+    node.inputs.forEach((input, k) => {
+      const takers = node.runs.length > 0 ? frames.takers(node, k) : [to];
+      for (const [producer, output] of frames.givers(...input)) {
+        const carries = model.nodes.get(producer)?.outputs[output] ?? null;
+        for (const taker of takers) bundles.add(endOf(producer), taker, "data", carries);
+      }
+    });
+    frames.addTo(bundles, node);
     for (const producer of node.control) {
       if (model.nodes.has(producer)) bundles.add(endOf(producer), to, "control", null);
     }
     // A result leaves through the lower wall of the body.
     const body = scopeBox(node.body);
-    if (node.is_result && boxes.get(body)?.isOpen) bundles.add(to, body, "data", node.outputs[0] ?? null);
+    if (!node.is_result || !boxes.get(body)?.isOpen) continue;
+    for (const end of frames.ends(node)) bundles.add(end, body, "data", node.outputs[0] ?? null);
   }
   return bundles.edges();
 }

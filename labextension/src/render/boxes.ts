@@ -1,7 +1,7 @@
 /** The marks of operations and scopes. Shapes tell kinds apart; colour never does so alone. */
 import { FONT_PX, shapeOf } from "../layout/measure.js";
 import { SPACE, type Rect } from "../layout/types.js";
-import { kindOf, runsBodies } from "../model/bodies.js";
+import { runsBodies } from "../model/bodies.js";
 import type { Mark, ShapeMark, TextMark } from "./marks.js";
 import { sizeText, type Box } from "../model/visible.js";
 import type { Part, Picture } from "./scene.js";
@@ -11,6 +11,9 @@ import { deviceColor, tint, type Theme } from "./theme.js";
 export const TOGGLE_PX = 14;
 
 const DOT_PX = 9;
+
+/** Between the two lines around the frame of a loop or a branching operation. */
+const FRAME_PX = 3;
 
 /** Below this zoom names are no longer legible, though they grow (see `paint`). */
 const NAME_FROM = 0.27;
@@ -25,7 +28,7 @@ export function opMarks({ box, rect }: Part, picture: Picture, theme: Theme): Ma
     fill: theme.paper, ...edgeOf(box, picture, theme),
   };
   const x = rect.x + rect.w / 2;
-  const room = rect.w - (shape === "call" ? 22 : 16);
+  const room = rect.w - (shape === "call" || shape === "choice" ? 22 : 16);
   if (shape === "pill") {
     return [outline, ...strip(node.placed, rect, shape, picture), ...dots({ box, rect }, picture, theme),
       text(box.id, box.name, x + 4, rect.y + rect.h / 2, room - 8, theme, { size: FONT_PX.type })];
@@ -35,7 +38,7 @@ export function opMarks({ box, rect }: Part, picture: Picture, theme: Theme): Ma
   return [
     outline, ...strip(node.placed, rect, shape, picture), ...dots({ box, rect }, picture, theme),
     text(box.id, box.name, x, y - 7, room, theme, { weight: 600 }),
-    text(box.id, node.stale ? `stale: ${kindOf(node)}` : kindOf(node), x, y + 8, room, theme, { size: FONT_PX.type, fill: theme.muted, from: DETAIL_FROM }),
+    text(box.id, node.stale ? `stale: ${box.kind}` : box.kind, x, y + 8, room, theme, { size: FONT_PX.type, fill: theme.muted, from: DETAIL_FROM }),
   ];
 }
 
@@ -54,8 +57,8 @@ function dots({ box, rect }: Part, picture: Picture, theme: Theme): Mark[] {
 function strip(placed: string | null, rect: Rect, shape: string, picture: Picture): Mark[] {
   const device = placed === null ? undefined : picture.devices.get(placed);
   if (device === undefined) return [];
-  const inset = shape === "slant" ? 9 : shape === "pill" ? 8 : 0;
-  const above = shape === "cylinder" ? 9 : shape === "box" ? 0 : 5;
+  const inset = shape === "slant" ? 9 : shape === "pill" ? 8 : shape === "choice" ? 13 : 0;
+  const above = shape === "cylinder" ? 9 : shape === "box" || shape === "choice" ? 0 : 5;
   return [{
     kind: "shape", id: "", shape: "strip", x: rect.x + inset, y: rect.y + above, w: 4, h: rect.h - 2 * above,
     r: shape === "box" ? 5 : 2, fill: deviceColor(device), stroke: "", width: 0,
@@ -66,10 +69,10 @@ export function scopeMarks({ box, rect }: Part, picture: Picture, theme: Theme):
   const x = rect.x + SPACE.padding - 4;
   const room = rect.w - SPACE.padding - TOGGLE_PX - 14;
   const y = rect.y + rect.h / 2;
+  // The second outline behind says that there is more inside.
+  const behind = { ...outline(box.id, { ...rect, x: rect.x + 3, y: rect.y + 3 }, theme.folder, theme.border, 0.75), id: "" };
   return [
-    // The second outline behind says that there is more inside.
-    { ...outline(box.id, { ...rect, x: rect.x + 3, y: rect.y + 3 }, theme.folder, theme.border, 0.75), id: "" },
-    frame({ box, rect }, picture, theme),
+    ...(box.frame ? [] : [behind]), ...walls({ box, rect }, picture, theme, false),
     text(box.id, box.name, x, y - 7, room, theme, { weight: 600, anchor: "start" }),
     text(box.id, sizeText(box), x, y + 8, room, theme,
       { size: FONT_PX.type, fill: theme.muted, anchor: "start", from: DETAIL_FROM }),
@@ -78,17 +81,22 @@ export function scopeMarks({ box, rect }: Part, picture: Picture, theme: Theme):
   ];
 }
 
-export function openScopeFrame({ box, rect }: Part, picture: Picture, theme: Theme): Mark {
+/** The area of a scope and the line around it; the frames of loops and branches have two. */
+export function walls({ box, rect }: Part, picture: Picture, theme: Theme, isOpen: boolean): Mark[] {
   const { stroke, width } = edgeOf(box, picture, theme);
-  return outline(box.id, rect, fillOf({ box, rect }, picture, theme, true), stroke, width);
+  const outer = outline(box.id, rect, fillOf({ box, rect }, picture, theme, isOpen), stroke, width);
+  if (!box.frame) return [outer];
+  const { x, y, w, h } = rect;
+  const inner = { x: x + FRAME_PX, y: y + FRAME_PX, w: Math.max(0, w - 2 * FRAME_PX), h: Math.max(0, h - 2 * FRAME_PX) };
+  return [outer, { ...outline("", inner, "", stroke, 0.75), r: 5 }];
 }
 
 /** The line around a box: the selection and what belongs to it stand out, and so do functions. */
 function edgeOf(box: Box, picture: Picture, theme: Theme): Pick<ShapeMark, "stroke" | "width"> {
   if (picture.selection === box.id) return { stroke: theme.accent, width: 2.5 };
   if (picture.related.has(box.id)) return { stroke: theme.accent, width: 2 };
-  const isOfBody = box.body !== null || (box.node !== null && runsBodies(box.node));
-  return { stroke: isOfBody ? theme.body : theme.border, width: box.body ? 1.5 : 1 };
+  const isOfBody = box.body !== null || box.frame !== null || (box.node !== null && runsBodies(box.node));
+  return { stroke: isOfBody ? theme.body : theme.border, width: box.body || box.frame ? 1.5 : 1 };
 }
 
 /** Drawn after the lines, so that lines pass under the name. */
@@ -106,11 +114,6 @@ export function openScopeHeader({ box, rect }: Part, picture: Picture, theme: Th
       { size: FONT_PX.type, fill: theme.muted, anchor: "end", from: DETAIL_FROM, halo }),
     ...toggle(rect, SPACE.header / 2 + 1, "\u2212", theme),
   ];
-}
-
-function frame({ box, rect }: Part, picture: Picture, theme: Theme): Mark {
-  const { stroke, width } = edgeOf(box, picture, theme);
-  return outline(box.id, rect, fillOf({ box, rect }, picture, theme, false), stroke, width);
 }
 
 function fillOf({ box }: Part, picture: Picture, theme: Theme, isOpen: boolean): string {

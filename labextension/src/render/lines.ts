@@ -1,4 +1,4 @@
-/** The marks of links and control edges. Data is solid, control dashed. */
+/** The marks of links and control edges. Data is solid, control dashed, as is what a decision leads to. */
 import { FONT_PX } from "../layout/measure.js";
 import type { Positions, Rect } from "../layout/types.js";
 import { plural } from "../model/figures.js";
@@ -39,13 +39,14 @@ function touches(link: Link, selection: BoxId | null): boolean {
 function linkMark(
   picture: Picture, link: Link, route: readonly number[], isLit: boolean, theme: Theme,
 ): PathMark {
-  const goesIn = link.to !== null && picture.graph.boxes.get(link.to)?.isOpen;
+  const goesIn = link.to !== null && picture.graph.boxes.get(link.to)?.isOpen && !link.targets.includes(link.to);
+  const isReturn = link.kind === "return";
   return {
-    kind: "path", id: link.id, route, isDashed: false,
-    stroke: isLit ? theme.accent : theme.line,
+    kind: "path", id: link.id, route, isDashed: link.kind === "decides",
+    stroke: isLit ? theme.accent : isReturn ? theme.body : theme.line,
     width: (isLit ? 1 : 0) + Math.min(3, 1 + Math.log2(link.count) * 0.3),
-    // The arrow head stands where the data arrives, not at every wall on the way.
-    hasArrow: link.to !== null && !goesIn, opacity: isLit ? 1 : 0.85,
+    // The arrow head stands where the data arrives, not at every wall on the way; a return shows where it turns in.
+    hasArrow: isReturn || (link.to !== null && !goesIn), opacity: isLit ? 1 : 0.85,
   };
 }
 
@@ -55,7 +56,7 @@ function labels(
 ): Mark[] {
   const bySource = new Map<string, { texts: Set<string>; link: Link }>();
   for (const link of picture.links) {
-    if (link.from !== link.source) continue;
+    if (link.from !== link.source || link.kind !== "data") continue;
     const text = link.label && link.targets.includes(link.scope) ? `result ${link.label}` : link.label;
     const known = bySource.get(link.from);
     if (known) known.texts.add(text);

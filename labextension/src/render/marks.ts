@@ -1,6 +1,6 @@
 /** The draw list: what a picture consists of, before anything is drawn. */
 
-export type ShapeKind = "box" | "slant" | "cylinder" | "pill" | "call" | "strip";
+export type ShapeKind = "box" | "slant" | "cylinder" | "pill" | "call" | "choice" | "strip";
 
 export interface ShapeMark {
   readonly kind: "shape";
@@ -12,6 +12,7 @@ export interface ShapeMark {
   readonly h: number;
   /** Radius of the corners. */
   readonly r: number;
+  /** "" for none, as of the stroke. */
   readonly fill: string;
   readonly stroke: string;
   readonly width: number;

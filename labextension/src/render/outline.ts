@@ -7,12 +7,15 @@ const LEAN_PX = 8;
 const LID_PX = 5;
 /** How far inside a call's bars stand: right of the device strip. */
 const BAR_PX = 8;
+/** How far the points of what decides reach. */
+const POINT_PX = 12;
 
 export function traceOutline(pen: Pen, mark: ShapeMark): void {
   if (mark.shape === "slant") slant(pen, mark);
   else if (mark.shape === "cylinder") cylinder(pen, mark);
   else if (mark.shape === "strip") strip(pen, mark);
   else if (mark.shape === "call") call(pen, mark);
+  else if (mark.shape === "choice") choice(pen, mark);
   else rounded(pen, mark);
 }
 
@@ -36,6 +39,18 @@ function call(pen: Pen, mark: ShapeMark): void {
     pen.moveTo(x, mark.y);
     pen.lineTo(x, mark.y + mark.h);
   }
+}
+
+/** Pointed at both sides: flow charts draw what decides so, or what begins a loop. */
+function choice(pen: Pen, { x, y, w, h }: ShapeMark): void {
+  const point = Math.min(POINT_PX, w / 4);
+  pen.moveTo(x, y + h / 2);
+  pen.lineTo(x + point, y);
+  pen.lineTo(x + w - point, y);
+  pen.lineTo(x + w, y + h / 2);
+  pen.lineTo(x + w - point, y + h);
+  pen.lineTo(x + point, y + h);
+  pen.lineTo(x, y + h / 2);
 }
 
 function slant(pen: Pen, { x, y, w, h }: ShapeMark): void {

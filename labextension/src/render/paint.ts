@@ -65,13 +65,13 @@ function paintShape({ ctx, zoom }: View, mark: ShapeMark): void {
   ctx.strokeStyle = mark.stroke;
   ctx.lineWidth = mark.width;
   if (zoom < FAR) {
-    ctx.fillRect(mark.x, mark.y, mark.w, mark.h);
+    if (mark.fill) ctx.fillRect(mark.x, mark.y, mark.w, mark.h);
     if (mark.stroke && mark.w * zoom > 3) ctx.strokeRect(mark.x, mark.y, mark.w, mark.h);
     return;
   }
   ctx.beginPath();
   traceOutline(ctx, mark);
-  ctx.fill();
+  if (mark.fill) ctx.fill();
   if (mark.stroke) ctx.stroke();
 }
 

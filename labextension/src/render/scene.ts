@@ -6,7 +6,7 @@ import type { SessionState } from "../wire/messages.js";
 import type { Positions, Rect } from "../layout/types.js";
 import { controlMarks, linkMarks } from "./lines.js";
 import type { Mark, Scene } from "./marks.js";
-import { opMarks, openScopeFrame, openScopeHeader, scopeMarks } from "./boxes.js";
+import { opMarks, openScopeHeader, scopeMarks, walls } from "./boxes.js";
 import type { Theme } from "./theme.js";
 
 /** What is to be drawn. */
@@ -35,7 +35,7 @@ export function scene(picture: Picture, positions: Positions, run: SessionState 
   const parts = placed(picture.graph, positions);
   const open = parts.filter(({ box }) => box.isOpen && box.parent !== null);
   const marks: Mark[] = [
-    ...open.map((part) => openScopeFrame(part, picture, theme)),
+    ...open.flatMap((part) => walls(part, picture, theme, true)),
     ...controlMarks(picture, positions, theme),
     ...linkMarks(picture, positions, run, theme),
     ...open.flatMap((part) => openScopeHeader(part, picture, theme)),

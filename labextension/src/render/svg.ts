@@ -27,7 +27,7 @@ function shapeSvg(mark: ShapeMark): string {
   const pen = new PathText();
   traceOutline(pen, mark);
   const stroke = mark.stroke ? ` stroke="${escape(mark.stroke)}" stroke-width="${mark.width}"` : "";
-  return `<path d="${pen.text}" fill="${escape(mark.fill)}"${stroke}/>`;
+  return `<path d="${pen.text}" fill="${escape(mark.fill || "none")}"${stroke}/>`;
 }
 
 function pathSvg(mark: PathMark): string {

@@ -2,7 +2,7 @@
 import { scopeTitle } from "../model/bodies.js";
 import type { GraphModel } from "../model/graph.js";
 import { opOf, pathOf, ROOT, scopeBox, type BoxId } from "../model/ids.js";
-import { pathParts, shortName } from "../model/scopes.js";
+import { shortName } from "../model/scopes.js";
 import { make, OWN_KEYS } from "./dom.js";
 
 export class Crumbs {
@@ -19,7 +19,7 @@ export class Crumbs {
     const op = selection === null ? null : opOf(selection);
     const node = op === null ? undefined : model.nodes.get(op);
     const path = node ? model.tree.homeOf(node.id).path : (pathOf(selection ?? ROOT) ?? "");
-    const steps = [crumb(ROOT, model.name || "graph"), ...pathParts(path).map((part) => crumb(scopeBox(part), scopeTitle(model, part)))];
+    const steps = [crumb(ROOT, model.name || "graph"), ...model.tree.wayTo(path).map((part) => crumb(scopeBox(part), scopeTitle(model, part)))];
     if (node) steps.push(make("span", {}, shortName(node.name)));
     this.element.replaceChildren(...steps.flatMap((step, i) => (i === 0 ? [step] : [" / ", step])));
   }

@@ -3,8 +3,9 @@ import { walk } from "../layout/walk.js";
 import { calledBox } from "../model/bodies.js";
 import { Choices } from "../model/choices.js";
 import { GraphModel, type Change } from "../model/graph.js";
+import { isFrame } from "../model/frames.js";
 import { opOf, pathOf, ROOT, scopeBox, type BoxId } from "../model/ids.js";
-import { pathParts } from "../model/scopes.js";
+import { framePath } from "../model/scopes.js";
 import type { VisibleGraph } from "../model/visible.js";
 import { toSvg } from "../render/svg.js";
 import { readTheme, watchTheme } from "./colors.js";
@@ -165,11 +166,13 @@ export class Instrument {
   }
 
   /** Selects a box that may lie in closed scopes, and opens them; a function's body is opened too. */
-  #go(box: BoxId): void {
+  #go(to: BoxId): void {
+    const frame = this.model.nodes.get(opOf(to) ?? -1);
+    const box = frame && isFrame(frame) ? scopeBox(framePath(frame)) : to;
     const path = pathOf(box) ?? "";
     const op = opOf(box);
     const home = op === null ? (this.model.tree.get(path)?.parent?.path ?? "") : this.model.tree.homeOf(op).path;
-    const wanted = pathParts(this.model.bodies.has(path) ? path : home);
+    const wanted = this.model.tree.wayTo(this.model.bodies.has(path) ? path : home);
     const closed = wanted.find((one) => !this.#choices.isOpen(one));
     if (closed !== undefined) [this.#hold, this.#sought] = [scopeBox(closed), box];
     this.#choices.reveal(wanted);

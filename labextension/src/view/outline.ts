@@ -4,7 +4,6 @@
  */
 import type { BoxId } from "../model/ids.js";
 import { ROOT, pathOf } from "../model/ids.js";
-import { kindOf } from "../model/bodies.js";
 import { sizeText, type Box, type VisibleGraph } from "../model/visible.js";
 import type { Picture } from "../render/scene.js";
 import { make, OWN_KEYS } from "./dom.js";
@@ -72,7 +71,7 @@ export class Outline {
     if (!box) return item;
     const isMarked = this.#marked.has(id);
     const notes = [...(isMarked ? ["changed"] : []), ...(this.#stale.has(id) ? ["stale"] : [])];
-    const detail = [box.node ? kindOf(box.node) : sizeText(box), ...notes].join(", ");
+    const detail = [box.node ? box.kind : sizeText(box), ...notes].join(", ");
     item.classList.toggle("fs-changed", isMarked);
     item.setAttribute("aria-label", `${box.name}, ${detail}`);
     item.append(make("span", { class: "fs-item" }, box.name, " ", make("small", {}, detail)));
