@@ -26,12 +26,24 @@ from flowscope.ops.normalization import *
 from flowscope.ops.pooling import *
 from flowscope.ops.sampled_losses import *
 from flowscope.ops.sparse_embedding import *
+from flowscope.rnn import (
+    dynamic as _dynamic,
+    raw as _raw,
+    rnn_cell as rnn_cell,
+    static as _static,
+)
+from flowscope.rnn.dynamic import *
+from flowscope.rnn.raw import *
+from flowscope.rnn.static import *
 
 __all__ = []
 __all__ += _candidate_sampling.__all__
 __all__ += _convolution.__all__
 __all__ += _ctc.__all__
 __all__ += _embedding.__all__
+__all__ += _dynamic.__all__
+__all__ += _raw.__all__
+__all__ += _static.__all__
 __all__ += _nn.__all__
 __all__ += _normalization.__all__
 __all__ += _pooling.__all__

@@ -412,3 +412,20 @@ def test_bad_lookups_are_refused():
         fs.nn.embedding_lookup([], [0])
     with pytest.raises(ValueError, match='"mod" or "div", got \'best\''):
         fs.nn.embedding_lookup([fs.ones([2]), fs.ones([2])], [0], "best")
+
+
+def test_default_names_start_anew_where_a_scope_is_opened_again(graph):
+    def name(default):
+        with fs.variable_scope(None, default) as scope:
+            return scope.name
+
+    for _ in range(2):
+        with fs.variable_scope("outer") as outer:
+            assert [name("cell"), name("cell")] == ["outer/cell", "outer/cell_1"]
+    with fs.variable_scope(outer):
+        assert name("cell") == "outer/cell"
+    with fs.variable_scope("outer"):
+        with fs.variable_scope("cell"):
+            pass
+        assert name("cell") == "outer/cell_1"
+    assert [name("outer"), name("other"), name("other")] == ["outer_1", "other", "other_1"]

@@ -196,6 +196,9 @@ def variable_scope(
             name_or_scope if name_or_scope is not None else _fresh_name(graph, before, default_name)
         )
         parent, full = before, f"{before.name}/{short}" if before.name else short
+    opened = _opened(graph)
+    opened[full] = opened.get(full, 0) + 1
+    counts = dict(opened)
     scope = VariableScope(
         reuse or parent.reuse,
         full,
@@ -220,6 +223,16 @@ def variable_scope(
             yield scope
     finally:
         graph.extras["variable_scope"] = before
+        if parent is name_or_scope:
+            opened.clear()
+            opened.update(counts)
+        else:
+            opened.update({n: 0 for n in opened if n.startswith(f"{full}/")})
+
+
+def _opened(graph: Graph) -> dict[str, int]:
+    """Returns how often each scope was opened since the one around it was: for default names."""
+    return graph.extras.setdefault("variable_scope_names", {})  # type: ignore[no-any-return]
 
 
 def _chained(inner: Any, outer: Any) -> Any:
@@ -236,10 +249,13 @@ def _chained(inner: Any, outer: Any) -> Any:
 def _fresh_name(graph: Graph, scope: VariableScope, default_name: str | None) -> str:
     if default_name is None:
         raise InvalidArgumentError("a variable scope needs a name or a default_name")
-    used = graph.extras.setdefault("variable_scope_names", {})
-    key = f"{scope.name}/{default_name}"
-    count = used[key] = used.get(key, -1) + 1
-    return f"{default_name}_{count}" if count else default_name
+    opened = _opened(graph)
+    prefix = f"{scope.name}/" if scope.name else ""
+    name, count = default_name, 0
+    while opened.get(prefix + name):
+        count += 1
+        name = f"{default_name}_{count}"
+    return name
 
 
 @contextmanager
