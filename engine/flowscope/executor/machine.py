@@ -1,0 +1,395 @@
+"""The machine: frames, iterations and dead tokens, without threads, clocks or kernels (C6-C16).
+
+A machine executes one step. `start` gives it the feeds. `next` returns an *invocation* to run - a
+unit, the iteration it runs in, its inputs - or None while there is none; `done` tells what came out
+of one. Invocations may be done in any order. All else happens in here: primitives move tokens,
+iterations begin and end, dead tokens travel past operations that do not run.
+
+How a token arrives at a unit: its slot is filled, one token less is to come, and a unit that waits
+for no more is ready. Any dead token makes a unit dead, but for a Merge: it is ready with its first
+live token, and dead once all are, or the one from an Enter is, for then nothing will come around.
+
+An iteration ends when nothing of it is ready or runs, no loop inside it does, and the one before it
+has ended - for the first: when all Enters came. A frame ends with its last iteration; then the
+Exits that were dead in that one are told to the iteration around. At most `window` iterations are
+on their way; what would begin one more is parked until the oldest ends.
+
+Source: Yu et al. 2018, "Dynamic control flow in large-scale machine learning", and the behaviour of
+TensorFlow 1's executor.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from flowscope.executor.frames import Frame, Iteration
+from flowscope.executor.static import ExecutorGraph, Kind, Unit
+from flowscope.executor.story import Story
+
+#: A unit, the iteration that it runs in, its inputs.
+Invocation = tuple[Unit, Iteration, list[Any]]
+
+_KERNEL = Kind.KERNEL
+#: What is still to come for a Merge that is dead: it takes nothing any more.
+_DEAD = -2
+
+
+class Machine:
+    """Executes one step of a graph.
+
+    Args:
+        graph: The units.
+        story: Where events are noted; None for nowhere.
+
+    Attributes:
+        results: The fetched values, once the step is finished.
+        is_finished: Whether nothing is left to run.
+        dead_fetches: Positions of fetches whose values are dead.
+        watch: Called with (unit, iteration, outputs) after an operation gave its tokens; None
+            while nobody looks.
+    """
+
+    __slots__ = (
+        "_ready", "dead_fetches", "graph", "is_finished", "results", "root", "story", "watch",
+    )  # fmt: skip
+
+    def __init__(self, graph: ExecutorGraph, story: Story | None = None) -> None:
+        self.graph = graph
+        self.story = story
+        self.watch: Any = None
+        self.results: list[Any] = [None] * len(graph.program.fetches)
+        self.dead_fetches: list[int] = []
+        self.is_finished = False
+        self.root = Frame(graph.root, None)
+        self._ready: deque[tuple[Unit, Iteration]] = deque()
+
+    @property
+    def ready(self) -> tuple[tuple[Unit, Iteration], ...]:
+        """What is ready and waits for its turn."""
+        return tuple(self._ready)
+
+    # -- events ---------------------------------------------------------------------------------
+
+    def start(self, feeds: tuple[Any, ...]) -> None:
+        """Begins the step with the values of the feeds."""
+        if self.story is not None:
+            self.story.note_start(feeds)
+        it = self.root.iterations[0]
+        it.outstanding += 1
+        for unit in self.graph.sources:
+            self._ready.append((unit, it))
+        it.outstanding += len(self.graph.sources)
+        for value, (targets, merges, fetched) in zip(feeds, self.graph.feeds, strict=True):
+            for slot, at, unit in targets:
+                self._arrive(it, slot, at, unit, value)
+            for index, unit in merges:
+                self._arrive_at_merge(it, unit, index, value)
+            for position in fetched:
+                self.results[position] = value
+        it.outstanding -= 1
+        if not it.outstanding:
+            self._retire(it)
+
+    def next(self) -> Invocation | None:
+        """Returns what to run next; None if nothing is ready.
+
+        Nothing may be ready while invocations are on their way; else the step is finished.
+        """
+        ready = self._ready
+        while ready:
+            unit, it = ready.popleft()
+            kind = unit.kind
+            if kind < _KERNEL:
+                self._primitives[kind](self, unit, it)
+            elif it.dead[unit.at]:
+                self._give_dead(unit, it)
+            else:
+                slots = it.slots
+                base, end = unit.base, unit.end
+                inputs = slots[base:end]
+                slots[base:end] = unit.blank
+                if self.story is not None:
+                    self.story.note_run(unit, it)
+                return unit, it, inputs
+            it.outstanding -= 1
+            if not it.outstanding:
+                self._retire(it)
+        return None
+
+    def done(self, unit: Unit, it: Iteration, outputs: Any) -> None:
+        """Takes the outputs of an invocation: a sequence with one value per output."""
+        if self.story is not None:
+            self.story.note_done(unit, it, outputs)
+        if self.watch is not None:
+            self.watch(unit, it, outputs)
+        self._give(unit, it, outputs)
+        it.outstanding -= 1
+        if not it.outstanding:
+            self._retire(it)
+
+    # -- tokens ---------------------------------------------------------------------------------
+
+    def _give(self, unit: Unit, it: Iteration, outputs: Any) -> None:
+        """Sends live tokens to all that take a unit's outputs, in an iteration."""
+        ready = self._ready
+        pending, slots = it.pending, it.slots
+        count = 0
+        for value, targets in zip(outputs, unit.targets, strict=True):
+            for slot, at, target in targets:
+                slots[slot] = value
+                pending[at] = left = pending[at] - 1
+                if not left:
+                    ready.append((target, it))
+                    count += 1
+        it.outstanding += count
+        if unit.has_more:
+            for value, merges in zip(outputs, unit.merges, strict=True):
+                for index, target in merges:
+                    self._arrive_at_merge(it, target, index, value)
+            for output, position in unit.fetched:
+                self.results[position] = outputs[output]
+            if unit.controls:
+                self._control(unit, it, False)
+
+    def _give_one(self, unit: Unit, it: Iteration, index: int, value: Any) -> None:
+        """Sends one live output."""
+        ready = self._ready
+        pending, slots = it.pending, it.slots
+        for slot, at, target in unit.targets[index]:
+            slots[slot] = value
+            pending[at] = left = pending[at] - 1
+            if not left:
+                ready.append((target, it))
+                it.outstanding += 1
+        if unit.has_more:
+            for position, target in unit.merges[index]:
+                self._arrive_at_merge(it, target, position, value)
+            for output, place in unit.fetched:
+                if output == index:
+                    self.results[place] = value
+
+    def _give_dead(self, unit: Unit, it: Iteration) -> None:
+        """Sends dead tokens to all that take anything of a unit."""
+        if self.story is not None:
+            self.story.note_dead(unit, it)
+        for base in range(unit.base, unit.end):
+            it.slots[base] = None
+        for index in range(len(unit.targets)):
+            self._give_one_dead(unit, it, index)
+        if unit.controls:
+            self._control(unit, it, True)
+
+    def _give_one_dead(self, unit: Unit, it: Iteration, index: int) -> None:
+        for _, at, target in unit.targets[index]:
+            kind = target.kind
+            if kind is Kind.EXIT or kind is Kind.NEXT_ITERATION:
+                self._stop_here(target, it)
+                continue
+            it.dead[at] += 1
+            it.pending[at] = left = it.pending[at] - 1
+            if not left:
+                self._ready.append((target, it))
+                it.outstanding += 1
+        if unit.has_more:
+            for _, target in unit.merges[index]:
+                self._arrive_dead_at_merge(it, target, unit)
+            self.dead_fetches += [place for output, place in unit.fetched if output == index]
+
+    def _control(self, unit: Unit, it: Iteration, is_dead: bool) -> None:
+        """Tells those that wait for a unit without a value."""
+        for target in unit.controls:
+            at, kind = target.at, target.kind
+            if kind is Kind.MERGE:
+                it.pending[at] = left = it.pending[at] - 2
+                if left == 1 and it.dead[at] >= target.count:
+                    it.pending[at] = left = _DEAD
+                if not left or left == _DEAD:
+                    self._ready.append((target, it))
+                    it.outstanding += 1
+                continue
+            if is_dead and kind is not Kind.CONTROL_TRIGGER:
+                if kind is Kind.EXIT or kind is Kind.NEXT_ITERATION:
+                    self._stop_here(target, it)
+                    continue
+                it.dead[at] += 1
+            it.pending[at] = left = it.pending[at] - 1
+            if not left:
+                self._ready.append((target, it))
+                it.outstanding += 1
+
+    def _stop_here(self, unit: Unit, it: Iteration) -> None:
+        """Notes that an Exit or a NextIteration is dead: it does not run, so a loop can end."""
+        exits = it.frame.dead_exits
+        if unit.kind is Kind.EXIT and it.next is None and unit not in exits:
+            exits.append(unit)
+
+    def _arrive(self, it: Iteration, slot: int, at: int, unit: Unit, value: Any) -> None:
+        it.slots[slot] = value
+        it.pending[at] = left = it.pending[at] - 1
+        if not left:
+            self._ready.append((unit, it))
+            it.outstanding += 1
+
+    def _arrive_at_merge(self, it: Iteration, unit: Unit, index: int, value: Any) -> None:
+        at = unit.at
+        left = it.pending[at]
+        if not left & 1:
+            return  # a live one has come already
+        it.pending[at] = left = left - 1
+        it.slots[unit.base] = value
+        it.slots[unit.base + 1] = index
+        if not left:
+            self._ready.append((unit, it))
+            it.outstanding += 1
+
+    def _arrive_dead_at_merge(self, it: Iteration, unit: Unit, source: Unit) -> None:
+        at = unit.at
+        it.dead[at] += unit.count if source.kind is Kind.ENTER else 1
+        if it.pending[at] == 1 and it.dead[at] >= unit.count:
+            it.pending[at] = _DEAD
+            self._ready.append((unit, it))
+            it.outstanding += 1
+
+    # -- primitives -----------------------------------------------------------------------------
+
+    def _switch(self, unit: Unit, it: Iteration) -> None:
+        if it.dead[unit.at]:
+            self._give_dead(unit, it)
+            return
+        slots, base = it.slots, unit.base
+        value, taken = slots[base], 1 if slots[base + 1] else 0
+        slots[base] = slots[base + 1] = None
+        self._give_one(unit, it, taken, value)
+        self._give_one_dead(unit, it, 1 - taken)
+        if unit.controls:
+            self._control(unit, it, False)
+
+    def _merge(self, unit: Unit, it: Iteration) -> None:
+        if it.pending[unit.at]:
+            self._give_dead(unit, it)
+            return
+        slots, base = it.slots, unit.base
+        outputs = slots[base : base + 2]
+        slots[base : base + 2] = unit.blank
+        self._give(unit, it, outputs[: len(unit.targets)])
+
+    def _enter(self, unit: Unit, it: Iteration) -> None:
+        static = unit.child
+        assert static is not None
+        if it.children is None:
+            it.children = {}
+        frame = it.children.get(static)
+        if frame is None:
+            frame = it.children[static] = Frame(static, it)
+        is_dead = bool(it.dead[unit.at])
+        value = it.slots[unit.base]
+        it.slots[unit.base] = None
+        if unit.is_constant:
+            frame.constants.append((unit, value, is_dead))
+            for one in frame.iterations:
+                self._deliver(unit, one, value, is_dead)
+        else:
+            self._deliver(unit, frame.iterations[0], value, is_dead)
+        frame.missing -= 1
+        if not frame.missing and not frame.iterations[0].outstanding:
+            self._retire(frame.iterations[0])
+
+    def _deliver(self, unit: Unit, it: Iteration, value: Any, is_dead: bool) -> None:
+        """Sends what an Enter or a NextIteration has, live or dead, to an iteration."""
+        if is_dead:
+            self._give_one_dead(unit, it, 0)
+            self._control(unit, it, True)
+        else:
+            self._give(unit, it, (value,))
+
+    def _exit(self, unit: Unit, it: Iteration) -> None:
+        value = it.slots[unit.base]
+        it.slots[unit.base] = None
+        parent = it.frame.parent
+        assert parent is not None
+        self._give(unit, parent, (value,))
+
+    def _next_iteration(self, unit: Unit, it: Iteration) -> None:
+        value = it.slots[unit.base]
+        it.slots[unit.base] = None
+        after = it.next
+        if after is None:
+            frame = it.frame
+            if len(frame.iterations) >= frame.static.window:
+                frame.parked.append((unit, value))
+                return
+            after = self._begin(frame, it)
+        self._give(unit, after, (value,))
+
+    def _loop_cond(self, unit: Unit, it: Iteration) -> None:
+        if it.dead[unit.at]:
+            self._give_dead(unit, it)
+            return
+        value = it.slots[unit.base]
+        it.slots[unit.base] = None
+        self._give(unit, it, (value,))
+
+    def _control_trigger(self, unit: Unit, it: Iteration) -> None:
+        self._give(unit, it, ())
+
+    _primitives = (
+        _switch, _merge, _enter, _exit, _next_iteration, _loop_cond, _control_trigger,
+    )  # fmt: skip
+
+    # -- frames and iterations ------------------------------------------------------------------
+
+    def _begin(self, frame: Frame, newest: Iteration) -> Iteration:
+        """Begins the iteration of a frame after its newest one."""
+        it = newest.next = Iteration(frame, frame.started)
+        frame.iterations.append(it)
+        frame.started += 1
+        frame.dead_exits.clear()
+        for unit, value, is_dead in frame.constants:
+            self._deliver(unit, it, value, is_dead)
+        return it
+
+    def _retire(self, it: Iteration) -> None:
+        """Ends iterations of a frame in which nothing is left to do, and what waits for that."""
+        frame = it.frame
+        iterations = frame.iterations
+        while iterations:
+            oldest = iterations[0]
+            if oldest.outstanding or oldest.children or frame.missing:
+                return
+            newest = iterations[-1]
+            iterations.popleft()
+            if frame.parked:
+                after = self._begin(frame, newest)
+                parked, frame.parked = frame.parked, []
+                for unit, value in parked:
+                    self._give(unit, after, (value,))
+        self._end(frame)
+
+    def _end(self, frame: Frame) -> None:
+        """Ends a frame: tells the iteration around which Exits were dead."""
+        parent = frame.parent
+        if parent is None:
+            self.is_finished = True
+            return
+        assert parent.children is not None
+        del parent.children[frame.static]
+        for unit in frame.dead_exits:
+            self._give_one_dead(unit, parent, 0)
+            self._control(unit, parent, True)
+        if not parent.outstanding:
+            self._retire(parent)
+
+    # -- looking --------------------------------------------------------------------------------
+
+    def validate(self) -> None:
+        """Checks all invariants.
+
+        Raises: InternalError naming what does not hold.
+        """
+        from flowscope.executor.invariants import check
+
+        check(self)
+
+
+__all__ = ["Invocation", "Machine"]

@@ -1,0 +1,301 @@
+"""What lowering builds with: places that nodes are put into, and how values come into them.
+
+A place is the step itself, a branch, or the condition or the body of a loop. A node of a place runs
+if and only if the place does: it takes a value that the place's entry lets through, or waits for
+the place's *pivot*. A value from outside is *brought in*: through a Switch into a branch, through a
+constant Enter into a loop. Constants and handles are there everywhere, without a token.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from flowscope.control.primitives import Enter, Merge, Switch
+from flowscope.graph.constant import Const, Literal
+from flowscope.graph.dtypes import DType, bool_, int32
+from flowscope.graph.op import Op, Spec
+from flowscope.ops.flow import Identity
+from flowscope.plan.program import Node, Value
+
+#: What accesses to state are ordered by: a handle, or what several effects have in common.
+Key = Hashable
+#: Op types of constants.
+_CONSTANTS = frozenset({"Const", "EmptyList"})
+#: Op types whose inputs come out of branches and loops, and are dead where these are.
+_FROM_ELSEWHERE = frozenset({"Merge", "Exit"})
+
+
+def is_ambient(node: Node | None) -> bool:
+    """Whether a node's value is there before the step: a constant's or a handle's."""
+    if node is None or node.control or node.inputs:
+        return False
+    return node.op.type in _CONSTANTS or node.op.is_handle
+
+
+class Accesses:
+    """Who has touched each piece of state in a place, in program order."""
+
+    def __init__(self) -> None:
+        self._last: dict[Key, Node] = {}
+        self._readers: dict[Key, list[Node]] = {}
+
+    def before(self, key: Key, writes: bool) -> list[Node]:
+        """Returns what an access must wait for."""
+        last = [self._last[key]] if key in self._last else []
+        return [*last, *self._readers.get(key, ())] if writes else last
+
+    def note(self, key: Key, node: Node, writes: bool) -> None:
+        """Notes an access."""
+        if writes:
+            self._last[key] = node
+            self._readers.pop(key, None)
+        else:
+            self._readers.setdefault(key, []).append(node)
+
+
+class Names:
+    """Unique names for what lowering adds, and all the nodes there are."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._taken = set(taken)
+        self._counts: dict[str, int] = {}
+        self.nodes: list[Node] = []
+        #: Per node the number of the place that it was put into.
+        self.places: dict[Node, int] = {}
+        self.count = 0
+
+    def unique(self, name: str) -> str:
+        """Returns the name, with a number where it is taken."""
+        found = name
+        while found in self._taken:
+            self._counts[name] = self._counts.get(name, 0) + 1
+            found = f"{name}_{self._counts[name]}"
+        self._taken.add(found)
+        return found
+
+
+class Place:
+    """The step itself; base class of the other places.
+
+    Attributes:
+        owner: The branch or loop that it is a part of; None for the step.
+        parent: The place around it.
+        values: What stands here for values of the program that is lowered.
+        accesses: Who has touched which state.
+    """
+
+    def __init__(self, names: Names, parent: Place | None = None, owner: Node | None = None):
+        self.names = names
+        self.parent = parent
+        self.owner = owner
+        self.values: dict[Value, Value] = {}
+        self.accesses = Accesses()
+        self._members: set[Node] = set()
+        self._gated: set[Value] = set()
+        self._brought: dict[Value, Value] = {}
+        self._number = names.count
+        names.count += 1
+
+    def get(self, value: Value) -> Value:
+        """Returns what stands here for a value of the program that is lowered."""
+        found = self.values.get(value)
+        if found is not None:
+            return found
+        if value.node in self._members or is_ambient(value.node) or self.parent is None:
+            return value
+        outer = self.parent.get(value)
+        return outer if is_ambient(outer.node) else self.bring(outer)
+
+    def bring(self, outer: Value) -> Value:
+        """Returns what stands here for a value of the place around it."""
+        found = self._brought.get(outer)
+        if found is None:
+            found = self._brought[outer] = self._enter(outer)
+        return found
+
+    def _enter(self, outer: Value) -> Value:
+        return outer
+
+    def pivot(self) -> Node | None:
+        """Returns what runs where the place does; None for the step, which always does."""
+        return None
+
+    def let(self, *values: Value) -> None:
+        """Notes that values are alive only where the place runs."""
+        self._gated.update(values)
+
+    def add(self, node: Node) -> Node:
+        """Puts a node here; it waits for the pivot if nothing else holds it back."""
+        if not is_ambient(node):
+            is_held = (
+                node.op.type in _FROM_ELSEWHERE
+                or any(v in self._gated for v in node.inputs)
+                or any(c in self._members for c in node.control)
+            )
+            pivot = None if is_held else self.pivot()
+            if pivot is not None:
+                node.control = (*node.control, pivot)
+            self._gated.update(node.outputs)
+        self._members.add(node)
+        self.names.nodes.append(node)
+        self.names.places[node] = self._number
+        return node
+
+    def make(
+        self,
+        op: Op,
+        what: str,
+        inputs: Sequence[Value],
+        specs: Sequence[Spec],
+        owner: Node | None = None,
+        control: Sequence[Node] = (),
+    ) -> Node:
+        """Makes a node for a branch or loop, and puts it here."""
+        owner = owner or self.owner
+        assert owner is not None
+        name = self.names.unique(f"{owner.name}/{what}")
+        node = Node(op, name, owner.order, tuple(inputs), specs, owner.requested, owner.origins)
+        node.path = owner.path
+        node.device, node.reason = owner.device, f'belongs to "{owner.name}"'
+        node.control = tuple(dict.fromkeys(control))
+        return self.add(node)
+
+    def constant(self, value: Any, dtype: DType, what: str, owner: Node | None = None) -> Value:
+        """Makes a scalar constant."""
+        return self.make(*_constant(value, dtype, what), owner).outputs[0]
+
+    def token(self, key: Key, writes: bool, owner: Node) -> Value:
+        """Makes a value that is there once all accesses are done which `owner` must wait for."""
+        op, what, inputs, specs = _constant(np.True_, bool_, "order")
+        return self.make(op, what, inputs, specs, owner, self.accesses.before(key, writes)).outputs[
+            0
+        ]
+
+    def start(self, key: Key, token: Value) -> None:
+        """Begins the accesses of a part of a branch or loop, with the token that came in."""
+        self.accesses.note(key, self.make(Identity(), "order", (token,), [token.spec]), True)
+
+    def end(self, key: Key) -> Value:
+        """Returns a token that is there once all accesses in this place are done."""
+        first, *others = self.accesses.before(key, True)
+        if not others and first.op.type in ("Identity", "Merge"):
+            return first.outputs[0]
+        op, what, inputs, specs = _constant(np.True_, bool_, "order")
+        return self.make(op, what, inputs, specs, None, (first, *others)).outputs[0]
+
+
+def _constant(value: Any, dtype: DType, what: str) -> tuple[Op, str, tuple[()], list[Spec]]:
+    return Const(Literal(value), dtype), what, (), [Spec(dtype, (), value)]
+
+
+class Branch(Place):
+    """A branch: runs where `pred` is `taken`."""
+
+    def __init__(self, parent: Place, owner: Node, pred: Value, taken: bool) -> None:
+        super().__init__(parent.names, parent, owner)
+        self._pred = pred
+        self._taken = taken
+        self._pivot: Node | None = None
+
+    def _enter(self, outer: Value) -> Value:
+        assert self.parent is not None
+        what = f"Switch_{'then' if self._taken else 'else'}"
+        spec = Spec(outer.spec.dtype, outer.spec.shape, variable=outer.spec.variable)
+        node = self.parent.make(Switch(), what, (outer, self._pred), [spec, spec], self.owner)
+        found = node.outputs[self._taken]
+        self.let(found)
+        return found
+
+    def result(self, value: Value) -> Value:
+        """Returns a value that the branch gives, dead where the branch was not taken."""
+        found = self.get(value)
+        return found if found in self._gated else self.bring(found)
+
+    def pivot(self) -> Node:
+        """Returns what runs where the place does."""
+        if self._pivot is None:
+            chosen = self.bring(self._pred)
+            self._pivot = self.make(Identity(), "pivot", (chosen,), [chosen.spec])
+        return self._pivot
+
+
+class Frame(Place):
+    """The part of a loop that every iteration runs: the variables as they come, the condition."""
+
+    def __init__(
+        self, parent: Place, owner: Node, name: str, window: int, control: Sequence[Node]
+    ) -> None:
+        super().__init__(parent.names, parent, owner)
+        self._name = name
+        self._window = window
+        self._control = control
+        self._pivot: Node | None = None
+
+    def _enter(self, outer: Value) -> Value:
+        return self._make_enter(outer, True)
+
+    def _make_enter(self, outer: Value, is_constant: bool) -> Value:
+        assert self.parent is not None
+        op = Enter(self._name, is_constant, self._window)
+        spec = Spec(outer.spec.dtype, outer.spec.shape, variable=outer.spec.variable)
+        node = self.parent.make(op, "Enter", (outer,), [spec], self.owner, self._control)
+        self.let(*node.outputs)
+        return node.outputs[0]
+
+    def variable(self, start: Value, spec: Spec) -> Node:
+        """Returns the Merge of a variable; its second input is still to come."""
+        entered = self._make_enter(start, False)
+        merge = self.make(Merge(), "Merge", (entered,), [spec, Spec(int32, ())])
+        self._pivot = self._pivot or merge
+        return merge
+
+    def pivot(self) -> Node | None:
+        """Returns what runs in every iteration; None until there is a variable."""
+        return self._pivot
+
+
+class Body(Place):
+    """The body of a loop: runs where the loop's condition holds."""
+
+    def __init__(self, parent: Frame, owner: Node, test: Value) -> None:
+        super().__init__(parent.names, parent, owner)
+        self._test = test
+        self._pivot: Node | None = None
+
+    def pivot(self) -> Node:
+        """Returns what runs where the place does."""
+        if self._pivot is None:
+            assert self.parent is not None
+            spec = self._test.spec
+            switch = self.parent.make(Switch(), "Switch", (self._test, self._test), [spec, spec])
+            self.let(switch.outputs[1])
+            self._pivot = self.make(Identity(), "pivot", (switch.outputs[1],), [spec])
+        return self._pivot
+
+
+def substitute(node: Node, stand_in: Callable[[Value], Value]) -> None:
+    """Puts other values in the place of those that a node, and its blocks, use from outside."""
+    node.inputs = tuple([stand_in(v) for v in node.inputs])
+    for block in node.blocks:
+        for inner in block.nodes:
+            substitute(inner, stand_in)
+    node.blocks = tuple([
+        dataclasses.replace(b, fetches=tuple([stand_in(v) for v in b.fetches])) for b in node.blocks
+    ])  # fmt: skip
+
+
+__all__ = [
+    "Accesses",
+    "Body",
+    "Branch",
+    "Frame",
+    "Key",
+    "Names",
+    "Place",
+    "is_ambient",
+    "substitute",
+]

@@ -1,0 +1,388 @@
+"""Lower: branches and loops become primitives, for the executor of tokens (SPEC C17, C18).
+
+- A `Cond` becomes one Switch per value and branch that uses it, and one Merge per output.
+- A `Loop` becomes, per variable, Enter, Merge, Switch, NextIteration and Exit; what it captures
+  comes in by constant Enters, through every frame on the way. A list that it takes elements of, or
+  keeps, is a variable; so is the number of iterations, where somebody asks for it.
+- What a body does runs with its branch or iteration also where it takes no value: then it waits for
+  the *pivot* of the place.
+- Accesses to a variable that the step writes keep program order. Where they lie in branches and
+  loops, the order comes in and goes out as one more value. Effects on the outside world (printing,
+  Python functions, files) are ordered the same way. What blocks is exempt.
+
+Nodes are used again, so the program that was given is gone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flowscope.control.lists import EmptyList, element_spec
+from flowscope.control.primitives import (
+    Exit,
+    ListPop,
+    ListPush,
+    LoopCond,
+    Merge,
+    NextIteration,
+    Primitive,
+    Switch,
+)
+from flowscope.graph.dtypes import bool_, int32, int64
+from flowscope.graph.op import Spec, op_class
+from flowscope.ops.flow import Identity
+from flowscope.plan.lowering import (
+    Body,
+    Branch,
+    Frame,
+    Key,
+    Names,
+    Place,
+    is_ambient,
+    substitute,
+)
+from flowscope.plan.program import Node, Program, Value
+
+#: Stands for the world outside, among what accesses are ordered by.
+_WORLD = "world"
+#: A loop's condition of these ops alone can be computed though the count says that the loop ends.
+_HARMLESS = frozenset(
+    [
+        "Const",
+        "Identity",
+        "Less",
+        "LessEqual",
+        "Greater",
+        "GreaterEqual",
+        "Equal",
+        "NotEqual",
+        "LogicalAnd",
+        "LogicalOr",
+        "LogicalNot",
+        "Add",
+        "Sub",
+        "Mul",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A lowered program, and in which place each node stands: those of one place run together."""
+
+    program: Program
+    places: Mapping[Node, int]
+
+
+def lower(program: Program, chosen: Callable[[Node], bool] = lambda node: True) -> Lowered:
+    """Returns a placed program with primitives in the place of branches and loops.
+
+    Args:
+        program: The program, its nodes in order.
+        chosen: Which nodes with blocks become primitives; what lies in others must not either.
+    """
+    return _Lowering(program, chosen).run(program)
+
+
+class _Lowering:
+    """One walk through a program and the blocks in it."""
+
+    def __init__(self, program: Program, chosen: Callable[[Node], bool]) -> None:
+        walked = list(program.walk())
+        self._chosen = chosen
+        self._names = Names(n.name for n in walked)
+        self._written: set[Key] = {
+            h for n in walked if not n.blocks and n.writes_state for h in n.handles
+        }
+        self._awaited = _awaited(program)
+        self._used = {v for n in walked for v in n.inputs} | {
+            v for p in _programs(program) for v in p.fetches
+        }
+        #: What to wait for in place of a node.
+        self._instead: dict[Node, tuple[Node, ...]] = {}
+        #: Awaited nodes with blocks that are being lowered.
+        self._open: list[Node] = []
+
+    def run(self, program: Program) -> Lowered:
+        root = Place(self._names)
+        self._block(root, program)
+        fetches = tuple([root.get(v) for v in program.fetches])
+        targets = tuple(m for n in program.targets for m in self._instead.get(n, (n,)))
+        nodes = tuple(self._names.nodes)
+        lowered = dataclasses.replace(program, nodes=nodes, fetches=fetches, targets=targets)
+        return Lowered(lowered, self._names.places)
+
+    def _block(self, place: Place, program: Program) -> None:
+        for node in program.nodes:
+            node.control = self._standing(node.control)
+            if not (node.blocks and self._chosen(node)):
+                self._keep(place, node)
+                continue
+            if node in self._awaited:
+                self._open.append(node)
+            self._lower(place, node)
+            if node in self._awaited:
+                self._open.remove(node)
+
+    def _standing(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
+        found = dict.fromkeys(m for n in nodes for m in self._instead.get(n, (n,)))
+        return tuple([n for n in found if not is_ambient(n)])
+
+    def _lower(self, place: Place, node: Node) -> None:
+        keys = self._keys(node)
+        tokens = {key: place.token(key, writes, node) for key, writes in keys.items()}
+        lower = self._cond if node.op.type == "Cond" else self._loop
+        ends = lower(place, node, tokens)
+        for key, end in ends.items():
+            place.accesses.note(key, end, keys[key])
+        if node in ends:
+            self._instead[node] = (ends[node],)
+
+    def _keep(self, place: Place, node: Node) -> None:
+        """Puts a node as it is into its place."""
+        substitute(node, place.get)
+        keys = self._keys(node)
+        before = [n for key, writes in keys.items() for n in place.accesses.before(key, writes)]
+        node.control = tuple(dict.fromkeys((*node.control, *before)))
+        place.add(node)
+        for key, writes in keys.items():
+            place.accesses.note(key, node, writes)
+
+    def _keys(self, node: Node) -> dict[Key, bool]:
+        """Returns the state that a node touches, by whether it writes it."""
+        keys: dict[Key, bool] = {}
+        for inner in _leaves(node):
+            for handle in inner.handles:
+                if handle in self._written:
+                    keys[handle] = keys.get(handle, False) or inner.writes_state
+            if _is_worldly(inner):
+                keys[_WORLD] = True
+        if node.has_effect or node.blocks:
+            keys |= {owner: False for owner in self._open if owner is not node}
+        if node in self._awaited:
+            keys[node] = True
+        return keys
+
+    # -- branches -------------------------------------------------------------------------------
+
+    def _cond(self, place: Place, node: Node, tokens: dict[Key, Value]) -> dict[Key, Node]:
+        """Lowers a Cond; returns the token of the end per key."""
+        pred = place.get(node.inputs[0])
+        if node.control:
+            pred = place.make(
+                Identity(), "pred", (pred,), [pred.spec], node, node.control
+            ).outputs[0]  # fmt: skip
+        ends: list[list[Value]] = []
+        for taken, block in zip((True, False), node.blocks, strict=True):
+            branch = Branch(place, node, pred, taken)
+            for key, token in tokens.items():
+                branch.start(key, branch.bring(token))
+            self._block(branch, block)
+            results = [branch.result(v) for v in block.fetches]
+            ends.append([*results, *[branch.end(key) for key in tokens]])
+        merged: list[Node] = []
+        for then, orelse in zip(*ends, strict=True):
+            i = len(merged)
+            spec = node.outputs[i].spec if i < len(node.outputs) else Spec(bool_, ())
+            specs = [spec, Spec(int32, ())]
+            merged.append(place.make(Merge(), "Merge", (orelse, then), specs, node))
+        for output, merge in zip(node.outputs, merged, strict=False):
+            place.values[output] = merge.outputs[0]
+        return dict(zip(tokens, merged[len(node.outputs) :], strict=True))
+
+    # -- loops ----------------------------------------------------------------------------------
+
+    def _loop(self, place: Place, node: Node, tokens: dict[Key, Value]) -> dict[Key, Node]:
+        """Lowers a Loop; returns the token of the end per key."""
+        op: Any = node.op
+        *conditions, body = node.blocks
+        name = self._names.unique(f"{node.name}/frame")
+        frame = Frame(place, node, name, op.parallel_iterations, node.control)
+        variables, counter = self._variables(place, node)
+        merges = [frame.variable(start, spec) for start, spec in variables]
+        orders = {key: frame.variable(token, token.spec) for key, token in tokens.items()}
+        for key, merge in orders.items():
+            frame.accesses.note(key, merge, True)
+        count = merges[-1].outputs[0] if counter else None
+        limit = frame.get(node.inputs[0]) if op.has_count else None
+        carried = [m.outputs[0] for m in merges]
+        test = self._test(frame, node, conditions, carried, count, limit)
+        inside = Body(frame, node, test)
+        switched = [self._switch(frame, inside, node, v, test) for v in carried]
+        ordered = {key: self._switch(frame, inside, node, frame.end(key), test) for key in orders}
+        nexts = self._iteration(inside, node, body, [s.outputs[1] for s in switched], counter)
+        for key, switch in ordered.items():
+            inside.start(key, switch.outputs[1])
+        self._block(inside, body)
+        nexts = [inside.get(n) if isinstance(n, Value) else n() for n in nexts]
+        for merge, value in zip(merges, nexts, strict=True):
+            self._back(inside, merge, value)
+        for key, merge in orders.items():
+            self._back(inside, merge, inside.end(key))
+        self._exits(place, node, switched, counter)
+        return {
+            key: place.make(Exit(), "Exit", (s.outputs[0],), [s.outputs[0].spec], node)
+            for key, s in ordered.items()
+        }
+
+    def _variables(self, place: Place, node: Node) -> tuple[list[tuple[Value, Spec]], bool]:
+        """Returns the start and the Spec of each variable, and whether the last is a counter."""
+        op: Any = node.op
+        body = node.blocks[-1]
+        n, first = op.variables, op.first
+        found = []
+        for i in range(n + op.lists):
+            start = place.get(node.inputs[first + i])
+            found.append((start, _outside(body.feeds[i].spec) if i < n else _outside(start.spec)))
+        for output in node.outputs[n + 1 :]:
+            empty = place.make(
+                EmptyList(element_spec(output.spec)), "empty", (), [output.spec], node
+            )
+            found.append((empty.outputs[0], output.spec))
+        has_counter = op.has_count or node.outputs[n] in self._used or not found
+        if has_counter:
+            zero = place.constant(np.int64(0), int64, "count", node)
+            found.append((zero, Spec(int64, ())))
+        return found, has_counter
+
+    def _test(
+        self,
+        frame: Frame,
+        node: Node,
+        conditions: list[Program],
+        carried: list[Value],
+        count: Value | None,
+        limit: Value | None,
+    ) -> Value:
+        """Lowers the condition; returns whether there is another iteration."""
+        test: Value | None = None
+        if limit is not None:
+            assert count is not None
+            test = frame.make(
+                op_class("Less")(), "is_left", (count, limit), [Spec(bool_, ())]
+            ).outputs[0]  # fmt: skip
+        for cond in conditions:
+            frame.values.update(zip(cond.feeds, carried, strict=False))
+            if test is None:
+                self._block(frame, cond)
+                test = frame.get(cond.fetches[0])
+            elif all(_is_harmless(n) for n in cond.nodes):
+                self._block(frame, cond)
+                pair = (test, frame.get(cond.fetches[0]))
+                test = frame.make(
+                    op_class("LogicalAnd")(), "goes_on", pair, [Spec(bool_, ())]
+                ).outputs[0]  # fmt: skip
+            else:
+                test = self._guarded(frame, node, cond, test)
+        assert test is not None
+        return frame.make(LoopCond(), "LoopCond", (test,), [Spec(bool_, ())]).outputs[0]
+
+    def _guarded(self, frame: Frame, node: Node, cond: Program, test: Value) -> Value:
+        """Lowers a condition that must not run once the count says that the loop ends."""
+        false = frame.constant(np.False_, bool_, "ends")
+        guard = Node(
+            LoopCond(),
+            self._names.unique(f"{node.name}/goes_on"),
+            node.order,
+            (test,),
+            [Spec(bool_, ())],
+            node.requested,
+            node.origins,
+            node.path,
+        )
+        guard.device = node.device
+        guard.blocks = (dataclasses.replace(cond, feeds=()), Program((), (), (false,)))
+        keys = self._keys(guard)
+        tokens = {key: frame.token(key, writes, node) for key, writes in keys.items()}
+        for key, end in self._cond(frame, guard, tokens).items():
+            frame.accesses.note(key, end, keys[key])
+        return frame.get(guard.outputs[0])
+
+    def _switch(self, frame: Frame, inside: Body, node: Node, value: Value, test: Value) -> Node:
+        spec = _outside(value.spec)
+        switch = frame.make(Switch(), "Switch", (value, test), [spec, spec], node)
+        inside.let(switch.outputs[1])
+        return switch
+
+    def _iteration(
+        self, inside: Body, node: Node, body: Program, switched: list[Value], has_counter: bool
+    ) -> list[Any]:
+        """Gives the body its variables; returns their next values, or what makes them."""
+        op: Any = node.op
+        n, lists = op.variables, op.lists
+        inside.values.update(zip(body.feeds[:n], switched, strict=False))
+        nexts: list[Any] = list(body.fetches[:n])
+        for feed, taken in zip(body.feeds[n:], switched[n : n + lists], strict=True):
+            specs = [_outside(feed.spec), _outside(taken.spec)]
+            pop = inside.make(ListPop(), "pop", (taken,), specs)
+            inside.values[feed] = pop.outputs[0]
+            nexts.append(pop.outputs[1])
+        for value, kept in zip(body.fetches[n:], switched[n + lists :], strict=False):
+            nexts.append(lambda v=value, k=kept: self._push(inside, k, v))
+        if has_counter:
+            one = inside.constant(np.int64(1), int64, "one")
+            pair, spec = (switched[-1], one), Spec(int64, ())
+            nexts.append(inside.make(op_class("Add")(), "count", pair, [spec]).outputs[0])
+        return nexts
+
+    def _push(self, inside: Body, kept: Value, value: Value) -> Value:
+        return inside.make(
+            ListPush(), "push", (kept, inside.get(value)), [_outside(kept.spec)]
+        ).outputs[0]  # fmt: skip
+
+    def _back(self, inside: Body, merge: Node, value: Value) -> None:
+        node = inside.make(NextIteration(), "NextIteration", (value,), [_outside(value.spec)])
+        merge.inputs = (*merge.inputs, node.outputs[0])
+
+    def _exits(self, place: Place, node: Node, switched: list[Node], has_counter: bool) -> None:
+        """Gives the outputs that somebody uses their Exits."""
+        op: Any = node.op
+        n = op.variables
+        ends = [*switched[:n], switched[-1] if has_counter else None, *switched[n + op.lists :]]
+        for output, switch in zip(node.outputs, ends, strict=False):
+            if switch is not None and output in self._used:
+                left = switch.outputs[0]
+                exit = place.make(Exit(), "Exit", (left,), [output.spec], node)
+                place.values[output] = exit.outputs[0]
+
+
+def _outside(spec: Spec) -> Spec:
+    return Spec(spec.dtype, spec.shape, variable=spec.variable)
+
+
+def _leaves(node: Node) -> list[Node]:
+    """Returns the nodes without blocks that a node runs: itself, or those in its blocks."""
+    if not node.blocks:
+        return [node]
+    return [n for block in node.blocks for n in block.walk() if not n.blocks]
+
+
+def _programs(program: Program) -> list[Program]:
+    return [program, *[b for n in program.walk() for b in n.blocks]]
+
+
+def _awaited(program: Program) -> set[Node]:
+    """Returns the nodes with blocks that others wait for without a value, or nobody reads."""
+    nodes = list(program.walk())
+    return {c for n in nodes for c in n.control if c.blocks}
+
+
+def _is_worldly(node: Node) -> bool:
+    """Whether a node acts on the world outside: neither on a variable nor on a queue."""
+    op = node.op
+    if isinstance(op, Primitive) or op.is_handle or op.type == "NoOp":
+        return False
+    return op.has_effect and not op.is_blocking and not node.handles
+
+
+def _is_harmless(node: Node) -> bool:
+    is_known = node.op.type in _HARMLESS and not node.blocks
+    return is_known and all(v.spec.shape == () for v in (*node.inputs, *node.outputs))
+
+
+__all__ = ["Lowered", "lower"]

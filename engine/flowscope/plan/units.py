@@ -1,0 +1,68 @@
+"""Units: what the executor runs as a whole, cut from a lowered program.
+
+In tokens mode each operation is one. Constants and handles are none: their values are there before
+the step starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flowscope.plan.code import Code
+from flowscope.plan.kernels import kernel_function
+from flowscope.plan.lowering import is_ambient
+from flowscope.plan.program import Node, Program, Value
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Nodes that run as a whole.
+
+    Attributes:
+        nodes: The nodes, in order: one, or those of a region.
+        inputs: The values that they take from outside; constants and handles too.
+        outputs: The values that others take.
+        function: What computes one node, see `kernel_function`, or the function of a region's code;
+            None for a primitive and for what blocks.
+        code: The code of a region, None for a single node.
+    """
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    function: Callable[..., Any] | None = None
+    code: Code | None = None
+
+
+def single_parts(program: Program) -> tuple[Part, ...]:
+    """Returns a part per node of a lowered program."""
+    merged = {v.node for n in program.nodes if n.op.type == "Merge" for v in n.inputs}
+    return tuple([
+        part_of(n) for n in program.nodes if not is_ambient(n) or n in merged
+    ])  # fmt: skip
+
+
+def part_of(node: Node) -> Part:
+    """Returns the part that is one node."""
+    has_none = node.op.type in PRIMITIVES or node.op.is_blocking
+    function = None if has_none else kernel_function(node)
+    return Part((node,), node.inputs, node.outputs, function)
+
+
+def constants(nodes: Sequence[Node], xp: Any) -> dict[Value, Any]:
+    """Returns the values of constants."""
+    return {
+        n.outputs[0]: kernel_function(n)(xp)
+        for n in nodes
+        if is_ambient(n) and n.op.type in ("Const", "EmptyList")
+    }
+
+
+#: What the executor does itself.
+PRIMITIVES = frozenset(
+    ["Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "ControlTrigger"]
+)
+
+__all__ = ["PRIMITIVES", "Part", "constants", "part_of", "single_parts"]
