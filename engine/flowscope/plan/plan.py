@@ -13,8 +13,10 @@ from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.code import Code, generate, unsafe_positions
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.passes.inline import inline
+from flowscope.plan.passes.invariants import invariants
 from flowscope.plan.passes.order import order
 from flowscope.plan.passes.place import place
+from flowscope.plan.passes.products import products
 from flowscope.plan.passes.prune import prune
 from flowscope.plan.passes.regions import Region, regions
 from flowscope.plan.passes.simplify import simplify
@@ -24,7 +26,7 @@ from flowscope.plan.program import Node, Program
 #: "compiled": generated code; "op": one operation at a time, nothing simplified.
 Mode = Literal["compiled", "op"]
 #: The passes by name, in their order, and the code.
-Stage = Literal["prune", "inline", "order", "simplify", "place", "program", "code"]
+Stage = Literal["prune", "inline", "order", "products", "simplify", "place", "program", "code"]
 
 
 class Backend(Protocol):
@@ -71,6 +73,8 @@ class Request:
         yield "inline", program
         program = trim(order(program))
         yield "order", program
+        program = trim(products(invariants(program)))
+        yield "products", program
         if self.mode == "compiled":
             program = trim(simplify(program))
             yield "simplify", program
@@ -98,9 +102,9 @@ class Plan:
         """Returns the program as text after a pass, or the generated code.
 
         Args:
-            stage: "prune", "inline", "order", "simplify", "place": the program after this pass,
-                planned again from the graph as it is now; "program": the program that is run;
-                "code": the generated code.
+            stage: "prune", "inline", "order", "products", "simplify", "place": the program after
+                this pass, planned again from the graph as it is now; "program": the program that
+                is run; "code": the generated code.
 
         Raises:
             InvalidArgumentError: if there is no such stage.

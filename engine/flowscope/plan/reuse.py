@@ -135,6 +135,8 @@ class _Buffers:
         self.owner: dict[Value, Value | None] = dict.fromkeys(region.inputs)
         self.owner.update((v, v) for v in owned)
         self.in_c_order: set[Value] = set(owned)
+        outside = [(v.node, v) for v in region.inputs]
+        self.in_c_order.update(v for n, v in outside if n and self._is_in_c_order(n, v))
         self.last: dict[Value, int] = dict.fromkeys(owned, -1)
         for i, node in enumerate(region.nodes):
             self._enter(i, node)
