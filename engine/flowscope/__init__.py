@@ -27,6 +27,7 @@ from flowscope import (
     nn as nn,
     quantization as quantization,
     random as random,
+    raw_ops as raw_ops,
     signal as signal,
     sparse as sparse,
     strings as strings,
@@ -45,6 +46,7 @@ from flowscope.autodiff.registry import *
 from flowscope.control.branches import *
 from flowscope.control.function import *
 from flowscope.control.functional import *
+from flowscope.control.raw import *
 from flowscope.control.tensor_array import *
 from flowscope.control.while_loop import *
 from flowscope.errors import (

@@ -58,6 +58,8 @@ class Graph(Edits, WrittenForms):
         self._gradients: dict[str, str] = {}
         #: State of builders above the graph (variable scopes, ...), by name.
         self.extras: dict[str, Any] = {}
+        #: What looks at each operation that is added, and raises where it does not belong.
+        self.checks: tuple[Callable[[Operation], None], ...] = ()
         #: Functions by name: see `flowscope.control.blocks.Function`.
         self.functions: dict[str, Any] = {}
         #: Cells of a notebook that have built it, and the run of the one that is building it now.
@@ -121,6 +123,8 @@ class Graph(Edits, WrittenForms):
             self._block,
             self._colocation,
         )
+        for check in self.checks:
+            check(op)
         op.order = self._next_order
         self._next_id += 1
         self._next_order += 1

@@ -18,7 +18,7 @@ from typing import Any
 from flowscope.errors import DTypeError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import resource
-from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.operation import Operation, Tensor, is_back_edge
 from flowscope.graph.order import in_order
 
 
@@ -133,7 +133,8 @@ def _joined(op: Operation, before: dict[Operation, int], number: dict[Operation,
 
 
 def _parents(op: Operation) -> list[Operation]:
-    return [*[t.op for t in op.inputs], *op.control_inputs]
+    """Returns what must be finished first; what comes from an iteration before need not."""
+    return [*[t.op for t in op.inputs if not is_back_edge(t, op)], *op.control_inputs]
 
 
 def _handles(op: Operation) -> list[Operation]:
@@ -145,7 +146,8 @@ def _handles(op: Operation) -> list[Operation]:
 def _closure(roots: Sequence[Operation]) -> set[Operation]:
     found, stack = set(roots), list(roots)
     while stack:
-        for p in _parents(stack.pop()):
+        op = stack.pop()
+        for p in (*(t.op for t in op.inputs), *op.control_inputs):
             if p not in found:
                 found.add(p)
                 stack.append(p)

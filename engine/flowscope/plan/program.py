@@ -187,6 +187,13 @@ class Program:
         return "\n".join(lines)
 
 
+def is_back_edge(value: Value, node: Node) -> bool:
+    """Whether a loop made by hand hands its next iteration a value here: where cycles close."""
+    return (
+        node.op.type == "Merge" and value.node is not None and value.node.op.type == "NextIteration"
+    )
+
+
 def needed(program: Program) -> set[Node]:
     """Returns the nodes that fetches, targets and nodes with effects need."""
     roots = [v.node for v in program.fetches if v.node is not None]

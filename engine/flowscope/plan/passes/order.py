@@ -8,7 +8,7 @@ import heapq
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import where
-from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.program import Node, Program, Value, is_back_edge
 
 
 def order(program: Program) -> Program:
@@ -24,7 +24,10 @@ def order(program: Program) -> Program:
     position = {n: i for i, n in enumerate(nodes)}
     if not all(
         all(position[p] < i for p in n.control)
-        and all(position.get(v.node, -1) < i for v in n.inputs)  # type: ignore[arg-type]
+        and all(
+            position.get(v.node, -1) < i or is_back_edge(v, n)  # type: ignore[arg-type]
+            for v in n.inputs
+        )
         for i, n in enumerate(nodes)
     ):
         nodes = _sorted(nodes, position)
@@ -56,7 +59,7 @@ def _is_fed_handle(value: Value) -> bool:
 
 
 def _sorted(nodes: list[Node], position: dict[Node, int]) -> list[Node]:
-    before = {n: {v.node for v in n.inputs if v.node in position} | set(n.control) for n in nodes}
+    before = {n: _awaited(n, position) | set(n.control) for n in nodes}
     for n, earlier in effects(nodes).items():
         before[n] |= earlier
     after: dict[Node, list[Node]] = {n: [] for n in nodes}
@@ -80,6 +83,11 @@ def _sorted(nodes: list[Node], position: dict[Node, int]) -> list[Node]:
             + stuck
         )
     return done
+
+
+def _awaited(node: Node, position: dict[Node, int]) -> set[Node]:
+    found = [v.node for v in node.inputs if not is_back_edge(v, node)]
+    return {n for n in found if n is not None and n in position}
 
 
 def effects(nodes: list[Node]) -> dict[Node, set[Node]]:

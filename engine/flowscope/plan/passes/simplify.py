@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from flowscope.control.primitives import Primitive
 from flowscope.graph.constant import Const, Literal
 from flowscope.graph.dtypes import resource, string, variant
 from flowscope.graph.op import Spec, has_kernel, kernel_of
@@ -32,7 +33,13 @@ FOLD_BYTES = 1 << 16
 
 
 def simplify(program: Program) -> Program:
-    """Returns the ordered program with fewer nodes, to the same results."""
+    """Returns the ordered program with fewer nodes, to the same results.
+
+    One with primitives of control flow made by hand stays as it is: a constant in the place of what
+    follows from dead or from iterated values would be alive, and there once.
+    """
+    if any(isinstance(n.op, Primitive) for n in program.nodes):
+        return program
     return _Simplifier(program).run()
 
 

@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from flowscope.plan.program import Node, Program, Value, outer_values
+from flowscope.plan.program import Node, Program, Value, is_back_edge, outer_values
 
 
 def trim(program: Program) -> Program:
@@ -20,6 +20,7 @@ def trim(program: Program) -> Program:
     if not any(n.blocks for n in program.nodes):
         return program
     live = set(program.fetches)
+    live.update(v for n in program.nodes for v in n.inputs if is_back_edge(v, n))
     kept = set(program.targets)
     nodes: list[Node] = []
     for node in reversed(program.nodes):

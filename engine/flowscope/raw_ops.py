@@ -1,0 +1,28 @@
+"""Ops under the names of TensorFlow's `raw_ops`; the primitives of control flow above all."""
+
+from flowscope.control.raw import (
+    Add as Add,
+    Any_ as Any,
+    ControlTrigger as ControlTrigger,
+    Enter as Enter,
+    Exit as Exit,
+    LoopCond as LoopCond,
+    Merge as Merge,
+    NextIteration as NextIteration,
+    RefEnter as RefEnter,
+    RefExit as RefExit,
+    RefIdentity as RefIdentity,
+    RefMerge as RefMerge,
+    RefNextIteration as RefNextIteration,
+    RefSwitch as RefSwitch,
+    Stack as Stack,
+    StackClose as StackClose,
+    StackCloseV2 as StackCloseV2,
+    StackPop as StackPop,
+    StackPopV2 as StackPopV2,
+    StackPush as StackPush,
+    StackPushV2 as StackPushV2,
+    StackV2 as StackV2,
+    Switch as Switch,
+    ToBool as ToBool,
+)
