@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.control.items import Items
+from flowscope.control.items import Form, Items
 
 
 def test_write_read_stack_size(sess):
@@ -42,12 +42,15 @@ def test_errors(sess):
     a = fs.TensorArray(fs.float32, 2).write(0, 1.0)
     for array, message in (
         (a.write(i, 2.0), "index 0 was written before"),
-        (a.write(i + 5, 2.0), "from 0 below the size 2, got 5"),
+        (
+            a.write(i + 5, 2.0),
+            'array "TensorArray" of size 2: expected an index from 0 below the size, got 5',
+        ),
     ):
         with pytest.raises(fs.errors.InvalidArgumentError, match=message):
             sess.run(array.read(0), {i: 0})
-    with pytest.raises(fs.errors.InvalidArgumentError, match="index 1 has no value"):
-        sess.run(a.read(1))
+    with pytest.raises(fs.errors.InvalidArgumentError, match="below the size, got 2"):
+        sess.run(a.read(2))
     grows = fs.TensorArray(fs.float32, 0, dynamic_size=True).write(4, 1.0)
     assert sess.run(grows.size()) == 5
     with pytest.raises(TypeError, match="expected float32"):
@@ -95,64 +98,146 @@ def test_gradients_of_every_method(sess):
     np.testing.assert_allclose(sess.run(h, {x: v})[1], 2 * want[1] * [2, 4])
 
 
-def test_map_fn(sess):
-    x = fs.placeholder(fs.float32, [None, 2])
-    y = fs.map_fn(lambda v: v * v + 1.0, x)
-    assert y.shape.as_list() == [None, 2]
-    assert sess.run(y, {x: [[1, 2], [3, 4]]}).tolist() == [[2, 5], [10, 17]]
-    pair = fs.constant([1, 2]), fs.constant([3, 4])
-    a, b = fs.map_fn(lambda v: (v[0] + v[1], v[0] * v[1]), pair)
-    assert [v.tolist() for v in sess.run([a, b])] == [[4, 6], [3, 8]]
-    n = fs.map_fn(lambda v: fs.cast(v, fs.int32), x[:, 0], dtype=fs.int32)
-    assert sess.run(n, {x: [[1, 2], [3, 4]]}).tolist() == [1, 3]
-    (g,) = fs.gradients(y, x)
-    assert sess.run(g, {x: [[1, 2], [3, 4]]}).tolist() == [[2, 4], [6, 8]]
+def test_unwritten_values_are_zeros_where_their_shape_is_known(sess):
+    x = fs.placeholder(fs.float32, [None])
+    a = fs.TensorArray(fs.float32, 3).write(1, x)
+    assert sess.run(a.read(2), {x: [1, 2]}).tolist() == [0, 0]
+    assert sess.run(a.stack(), {x: [1, 2]}).tolist() == [[0, 0], [1, 2], [0, 0]]
+    assert sess.run(a.concat(), {x: [1, 2]}).tolist() == [0, 0, 1, 2, 0, 0]
+    assert sess.run(fs.TensorArray(fs.string, 2).write(0, "a").stack()).tolist() == [b"a", b""]
+    b = fs.TensorArray(fs.int32, 2, infer_shape=False)
+    for c in (fs.TensorArray(fs.int32, 2), b, b.write(0, 1)):
+        with pytest.raises(ValueError, match="index 1 has not been written, .* element_shape=..."):
+            sess.run(c.read(1))
+    (g,) = fs.gradients(fs.reduce_sum(a.stack() * [[1.0], [2.0], [3.0]]), x)
+    assert sess.run(g, {x: [1, 2]}).tolist() == [2, 2]
 
 
-def test_folds_and_scans(sess):
-    x = fs.constant([1.0, 2.0, 3.0, 4.0])
-    assert sess.run(fs.foldl(lambda a, v: a - v, x)) == -8
-    assert sess.run(fs.foldl(lambda a, v: a - v, x, initializer=10.0)) == 0
-    assert sess.run(fs.foldr(lambda a, v: a - v, x)) == -2
-    assert sess.run(fs.foldr(lambda a, v: a - v, x, initializer=0.0)) == -10
-    assert sess.run(fs.scan(lambda a, v: a + v, x)).tolist() == [1, 3, 6, 10]
-    assert sess.run(fs.scan(lambda a, v: a + v, x, initializer=1.0)).tolist() == [2, 4, 7, 11]
-    assert sess.run(fs.scan(lambda a, v: a + v, x, reverse=True)).tolist() == [10, 9, 7, 4]
-    assert fs.scan(lambda a, v: a + v, x).shape == [4]
+def test_values_that_are_cleared_are_read_once(sess):
+    a = fs.TensorArray(fs.float32, 2, clear_after_read=True, name="acc").unstack([1.0, 2.0])
+    assert sess.run(a.read(0)) == 1
+    assert sess.run([a.read(0), a.read(1)]) == [1, 2]
+    rows = fs.TensorArray(fs.float32, 2, clear_after_read=True).unstack([[1.0], [2.0]])
+    for other in (rows.read(0), rows.stack(), rows.concat(), rows.gather([0])):
+        with pytest.raises(ValueError, match="was read before, and its value is gone"):
+            sess.run([rows.read(0), other])
+    message = 'array "acc" of size 2: index 0 was read before.*clear_after_read=False'
+    with pytest.raises(ValueError, match=message):
+        sess.run([a.read(0), a.read(0)])
+    kept = fs.TensorArray(fs.float32, 2).unstack([1.0, 2.0])
+    assert sess.run([kept.read(0), kept.read(0), kept.stack()])[1] == 1
 
 
-def test_derivatives_of_a_scan(sess):
-    x, w = fs.placeholder(fs.float64, [None]), fs.placeholder(fs.float64, [])
-    y = fs.scan(lambda a, v: a * w + v, x, initializer=fs.constant(1.0, fs.float64))
-    loss = fs.reduce_sum(y * y)
-    g = fs.gradients(loss, [w, x])
-    (h,) = fs.gradients(g[0], w)
-
-    def f(w, x):
-        a, total = 1.0, 0.0
-        for v in x:
-            a = a * w + v
-            total += a * a
-        return total
-
-    at, v, e = 0.7, np.array([0.5, -1.0, 2.0]), 1e-4
-    gw, gx, hw = sess.run([*g, h], {w: at, x: v})
-    np.testing.assert_allclose(gw, (f(at + e, v) - f(at - e, v)) / (2 * e), rtol=1e-6)
-    np.testing.assert_allclose(hw, (f(at + e, v) + f(at - e, v) - 2 * f(at, v)) / e**2, rtol=1e-4)
-    for i in range(3):
-        d = np.eye(3)[i] * e
-        np.testing.assert_allclose(gx[i], (f(at, v + d) - f(at, v - d)) / (2 * e), rtol=1e-6)
+def test_gradients_lead_through_values_that_are_cleared(sess):
+    x = fs.placeholder(fs.float32, [None])
+    a = fs.TensorArray(fs.float32, 3, clear_after_read=True).unstack(x)
+    out = fs.TensorArray(fs.float32, 3, clear_after_read=True)
+    _, out = fs.while_loop(
+        lambda i, _: i < 3, lambda i, out: (i + 1, out.write(i, a.read(i) ** 3.0)), [0, out]
+    )
+    (g,) = fs.gradients(out.stack(), x)
+    (h,) = fs.gradients(g, x)
+    for _ in range(2):
+        got = sess.run([g, h], {x: [1, 2, 3]})
+        np.testing.assert_allclose(got, [[3, 12, 27], [6, 12, 18]], rtol=1e-5)
 
 
-def test_elems_that_do_not_fit_are_refused(graph):
-    with pytest.raises(ValueError, match="is a scalar"):
-        fs.map_fn(lambda v: v, fs.constant(1.0))
-    with pytest.raises(ValueError, match=r"one length, got \[2, 3\]"):
-        fs.map_fn(lambda v: v[0], (fs.zeros([2]), fs.zeros([3])), dtype=fs.float32)
+def test_arrays_of_cotangents_add_up(sess):
+    a = fs.TensorArray(fs.float32, 3, infer_shape=False).write(0, [3.0, 1.0]).write(1, [2.0])
+    g = a.grad("mine").write(0, [4.0, 1.0]).write(0, [5.0, 2.0])
+    assert "mine" in a.grad("mine").flow.name
+    assert sess.run(g.read(0)).tolist() == [9, 3]
+    assert sess.run(g.read(1)).tolist() == [0]
+    assert sess.run(g.size()) == 3
+    b = fs.TensorArray(fs.float32, 2).unstack([1.0, 2.0])
+    assert sess.run(b.grad("g").scatter([1, 1], [3.0, 4.0]).stack()).tolist() == [0, 7]
+
+
+def test_elements_of_different_shapes(sess):
+    x = fs.placeholder(fs.float32, [None])
+    a = fs.TensorArray(fs.float32, 2, infer_shape=False)
+    b = a.write(0, [1.0, 2.0, 3.0]).write(1, x)
+    assert b.element_shape.ndims is None
+    assert sess.run(b.concat(), {x: [4]}).tolist() == [1, 2, 3, 4]
+    with pytest.raises(ValueError, match=r"of one shape to stack, got \[3\], \[1\]"):
+        sess.run(b.stack(), {x: [4]})
+    c = fs.TensorArray(fs.float32, 2).write(0, x).write(1, x[1:])
+    with pytest.raises(ValueError, match=r"values of shape \[2\], got \[1\] at index 1"):
+        sess.run(c.read(1), {x: [4, 5]})
+    with pytest.raises(ValueError, match=r"elements of shape \[3\], got \[2\]"):
+        fs.TensorArray(fs.float32, 2).write(0, [1.0, 2.0, 3.0]).write(1, [1.0, 2.0])
+
+
+def test_nothing_to_stack(sess):
+    n = fs.placeholder(fs.int32, [])
+    a = fs.TensorArray(fs.float32, n, element_shape=[2])
+    assert sess.run(a.stack(), {n: 0}).shape == (0, 2)
+    assert sess.run(a.concat(), {n: 0}).shape == (0,)
+    assert sess.run(a.unstack(fs.ones([n, 2])).gather(fs.zeros([0], fs.int32)), {n: 3}).size == 0
+    with pytest.raises(ValueError, match="there is no element .* say element_shape="):
+        sess.run(fs.TensorArray(fs.float32, n).stack(), {n: 0})
+
+
+def test_what_is_known_of_shapes(graph):
+    a = fs.TensorArray(fs.float32, 3, element_shape=[None, 2])
+    b = a.write(0, [[1.0, 2.0]])
+    assert b.stack().shape == [3, 1, 2]
+    assert b.concat().shape == [3, 2]
+    grows = fs.TensorArray(fs.float32, 3, dynamic_size=True)
+    assert grows.unstack([1.0]).stack().shape.as_list() == [None]
+    p = fs.placeholder(fs.bool, [])
+    c = fs.cond(p, lambda: a.write(0, [[1.0, 2.0]]), lambda: a.write(0, fs.zeros([4, 2])))
+    assert c.element_shape.as_list() == [None, 2]
+    assert c.stack().shape.as_list() == [3, None, 2]
+    d = fs.cond(p, lambda: b, lambda: fs.TensorArray(fs.float32, 9).write(0, [[1.0, 2.0]]))
+    assert d.stack().shape.as_list() == [None, 1, 2]
+
+    def larger(i, a):
+        return i + 1, fs.TensorArray(fs.float32, 5).unstack(fs.ones([5]))
+
+    _, e = fs.while_loop(lambda i, _: i < 2, larger, [0, fs.TensorArray(fs.float32, 1)])
+    _, f = fs.while_loop(lambda i, _: i < 2, lambda i, a: (i + 1, a), [0, b])
+    assert f.stack().shape == [3, 1, 2]
+    assert e.read(0).shape == []
+    for mode in ("compiled", "op"):
+        with fs.Session(config=fs.ConfigProto(mode=mode)) as s:
+            assert s.run(e.stack()).shape == (5,)
+
+
+def test_arguments_that_do_not_fit_are_refused(graph):
+    a = fs.TensorArray(fs.float32, 2)
+    with pytest.raises(ValueError, match="expected a size of the array"):
+        fs.TensorArray(fs.float32)
+    with pytest.raises(TypeError, match=r"flow of an array of int32, got float32"):
+        fs.TensorArray(fs.int32, flow=a.flow)
+    with pytest.raises(TypeError, match="flow of an array of int32"):
+        fs.TensorArray(fs.int32, flow=fs.constant(1))
+    with pytest.raises(ValueError, match="got both"):
+        fs.TensorArray(fs.float32, 2, flow=a.flow)
+    with pytest.raises(TypeError, match="an integer scalar as index"):
+        a.write(0.5, 1.0)
+    with pytest.raises(TypeError, match="vector of integers as indices"):
+        a.gather(1)
+    with pytest.raises(ValueError, match="vector as lengths"):
+        a.split([1.0], 1)
+    a.mark_used()
+    assert a.close().type == "NoOp"
+    assert fs.TensorArray(fs.float32, flow=a.identity().flow).dtype is fs.float32
+
+
+def test_lengths_of_parts(sess):
+    n = fs.placeholder(fs.int32, [None])
+    a = fs.TensorArray(fs.float32, 3, infer_shape=False)
+    with pytest.raises(ValueError, match="as many lengths as the array .* has indices, 3, got 2"):
+        sess.run(a.split(fs.ones([4]), n).concat(), {n: [1, 3]})
+    with pytest.raises(ValueError, match="lengths with the sum 4, got 3"):
+        sess.run(a.split(fs.ones([4]), n).concat(), {n: [1, 1, 1]})
+    grows = fs.TensorArray(fs.float32, 0, dynamic_size=True, infer_shape=False)
+    assert sess.run(grows.split(fs.ones([4]), n).size(), {n: [1, 3]}) == 2
 
 
 def test_versions_of_a_persistent_array():
-    versions = [Items(3, False)]
+    versions = [Items(3, Form("a", np.dtype(int)))]
     for i in range(3):
         versions.append(versions[-1].put(i, i * 10))
     branch = versions[1].put(1, 99)

@@ -1,6 +1,7 @@
 """The ops of tensor arrays: each takes and returns values, so gradients of any order lead through.
 
-The cotangent of an array is an array in which what is not there counts as zeros.
+The cotangent of an array is an array in which what is not there counts as zeros, and in which what
+is written to one index adds up.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.control.items import Items
+from flowscope.control.items import Form, Items, zeros
 from flowscope.control.lists import element_spec
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.dtypes import DType, int32, int64, variant
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, compatible, text
+from flowscope.graph.shapes import Dims, compatible, is_known, text
 from flowscope.ops.arrays import shape
 from flowscope.ops.build import apply
 
@@ -31,7 +32,7 @@ def _index(spec: Spec) -> None:
         raise DTypeError(f"expected an integer scalar as index, got {spec}")
 
 
-def _fits(array: Spec, value: Spec, dims: Dims) -> Spec:
+def _fits(array: Spec, value: Spec, dims: Dims, is_uniform: bool) -> Spec:
     element = element_spec(array)
     if value.dtype is not element.dtype:
         raise DTypeError(f"expected a value of {element.dtype}, the array's, got {value.dtype}")
@@ -39,7 +40,9 @@ def _fits(array: Spec, value: Spec, dims: Dims) -> Spec:
         raise InvalidArgumentError(
             f"expected elements of shape {text(element.shape)}, got {text(dims)}"
         )
-    return array_spec(Spec(element.dtype, dims if element.shape is None else element.shape))
+    if element.shape is None and is_uniform:
+        return array_spec(Spec(element.dtype, dims))
+    return array_spec(element)
 
 
 def _tail(dims: Dims) -> Dims:
@@ -50,24 +53,51 @@ def _tail(dims: Dims) -> Dims:
     return dims[1:]
 
 
+class _Cleared(Op, abstract=True):
+    """Base of ops on arrays whose values may be read once: these are not to be merged or folded."""
+
+    #: Whether a value is gone once it was read.
+    clear_after_read: bool
+
+    @property
+    def is_stateful(self) -> bool:  # type: ignore[override]
+        """Whether it must run as often as it was written down."""
+        return self.clear_after_read
+
+    @property
+    def has_effect(self) -> bool:
+        """False: it need not run where nothing uses its output."""
+        return False
+
+
 @dataclass(frozen=True)
-class NewArray(Op):
+class NewArray(_Cleared):
     """A tensor array without values, of a size."""
 
     dtype: DType
     element_shape: Dims
-    can_grow: bool
+    dynamic_size: bool
+    infer_shape: bool = True
+    clear_after_read: bool = False
+    tensor_array_name: str = ""
+    is_differentiable: ClassVar[bool] = False
 
     def infer(self, size: Spec) -> Spec:
         _index(size)
         return array_spec(Spec(self.dtype, self.element_shape))
 
-    is_differentiable: ClassVar[bool] = False
-
     def kernel(self, xp: ArrayModule, size: Array) -> Any:
         if int(size) < 0:
             raise InvalidArgumentError(f"expected a size of 0 or more, got {int(size)}")
-        return Items(int(size), self.can_grow)
+        form = Form(
+            self.tensor_array_name,
+            self.dtype.np_dtype,
+            self.element_shape,
+            self.dynamic_size,
+            self.infer_shape,
+            self.clear_after_read,
+        )
+        return Items(int(size), form)
 
 
 @dataclass(frozen=True)
@@ -88,11 +118,12 @@ class WriteArray(Op):
     """The array with a value at an index; an error where there is one, unless it is to be added."""
 
     adds: bool
+    is_uniform: bool = True
     views: ClassVar[Any] = (0, 2)
 
     def infer(self, array: Spec, index: Spec, value: Spec) -> Spec:
         _index(index)
-        return _fits(array, value, value.shape)
+        return _fits(array, value, value.shape, self.is_uniform)
 
     def grad(self, g: Tensor, y: Tensor, array: Tensor, index: Tensor, value: Tensor) -> Any:
         return g, None, apply(ReadOrZeros(value.dtype), g, index, shape(value))
@@ -102,26 +133,17 @@ class WriteArray(Op):
 
 
 def _written(array: Items, at: int, value: Array, adds: bool) -> Items:
-    if adds:
-        return array.add(at, value)
-    if array.get(at) is not None:
-        raise InvalidArgumentError(f"index {at} was written before: each may be written once")
-    return array.put(at, value)
-
-
-def _read(array: Items, at: int) -> Array:
-    found = array.get(at)
-    if found is None:
-        raise InvalidArgumentError(
-            f"index {at} has no value: {len(array.indices())} of {array.size} are written"
-        )
-    return found
+    return array.add(at, value) if adds else array.write(at, value)
 
 
 @dataclass(frozen=True)
-class ReadArray(Op):
-    """The value at an index; an error where there is none."""
+class ReadArray(_Cleared):
+    """The value at an index; zeros where none was written and their shape is known.
 
+    Raises: InvalidArgumentError if there is no such index, or nothing that can be read there.
+    """
+
+    clear_after_read: bool = False
     views: ClassVar[Any] = (0,)
 
     def infer(self, array: Spec, index: Spec) -> Spec:
@@ -133,7 +155,7 @@ class ReadArray(Op):
         return apply(WriteArray(True), apply(EmptyArray(), array), index, g), None
 
     def kernel(self, xp: ArrayModule, array: Items, index: Array) -> Array:
-        return _read(array, int(index))
+        return array.read(xp, int(index))
 
 
 @dataclass(frozen=True)
@@ -151,24 +173,26 @@ class ReadOrZeros(Op):
 
     def kernel(self, xp: ArrayModule, array: Items, index: Array, dims: Array) -> Array:
         found = array.get(int(index))
-        return _zeros(xp, dims, self.dtype) if found is None else found
-
-
-def _zeros(xp: ArrayModule, dims: Any, dtype: DType) -> Any:
-    return xp.zeros(tuple(int(d) for d in dims), dtype.np_dtype)[()]
+        return zeros(xp, dims, self.dtype.np_dtype) if found is None else found
 
 
 @dataclass(frozen=True)
-class GatherArray(Op):
+class GatherArray(_Cleared):
     """The values at several indices, one behind the other along a new first axis.
 
-    Raises: InvalidArgumentError if one is not there, or the shapes differ.
+    Values that were not written are zeros, if their shape is known.
+
+    Raises: InvalidArgumentError if one cannot be read, the shapes differ, or there is none and the
+        elements' shape is not known.
     """
 
     element_shape: Dims
+    clear_after_read: bool = False
 
     def infer(self, array: Spec, indices: Spec) -> Spec:
         element = element_spec(array)
+        if not indices.dtype.is_integer or indices.rank not in (None, 1):
+            raise DTypeError(f"expected a vector of integers as indices, got {indices}")
         known = element.shape if self.element_shape is None else self.element_shape
         count = None if indices.shape is None else indices.shape[0]
         return Spec(element.dtype, None if known is None else (count, *known))
@@ -177,13 +201,27 @@ class GatherArray(Op):
         return apply(ScatterArray(True), apply(EmptyArray(), array), indices, g), None
 
     def kernel(self, xp: ArrayModule, array: Items, indices: Array) -> Array:
-        values = [_read(array, int(i)) for i in indices]
+        values = [array.read(xp, int(i)) for i in indices]
         if not values:
-            raise InvalidArgumentError("expected one value at least to stack, got none")
-        if any(v.shape != values[0].shape for v in values):
-            shapes = ", ".join(text(v.shape) for v in values[:6])
+            return zeros(xp, (0, *self._known(array)), array.form.dtype)
+        if any(np.shape(v) != np.shape(values[0]) for v in values):
+            shapes = ", ".join(text(np.shape(v)) for v in values[:6])
             raise InvalidArgumentError(f"expected values of one shape to stack, got {shapes}")
-        return xp.stack([xp.asarray(v) for v in values])
+        return xp.stack([xp.asarray(v, array.form.dtype) for v in values])
+
+    def _known(self, array: Items) -> Any:
+        dims = self.element_shape if is_known(self.element_shape) else array.element_dims()
+        return _known(array, dims)
+
+
+def _known(array: Items, dims: Dims) -> Any:
+    """Returns the shape of elements of which there are none, but for what is known."""
+    if not is_known(dims):
+        raise InvalidArgumentError(
+            f'there is no element of the array "{array.form.name}", and what is known of their '
+            f"shape is {text(dims)}: say element_shape=... where it is made"
+        )
+    return dims
 
 
 @dataclass(frozen=True)
@@ -212,10 +250,13 @@ class ScatterArray(Op):
     """The array with the parts of a tensor along its first axis at several indices."""
 
     adds: bool
+    is_uniform: bool = True
     views: ClassVar[Any] = (0, 2)
 
     def infer(self, array: Spec, indices: Spec, value: Spec) -> Spec:
-        return _fits(array, value, _tail(value.shape))
+        if not indices.dtype.is_integer or indices.rank not in (None, 1):
+            raise DTypeError(f"expected a vector of integers as indices, got {indices}")
+        return _fits(array, value, _tail(value.shape), self.is_uniform)
 
     def grad(self, g: Tensor, y: Tensor, array: Tensor, indices: Tensor, value: Tensor) -> Any:
         return g, None, apply(GatherOrZeros(value.dtype), g, indices, shape(value))
@@ -231,23 +272,42 @@ class ScatterArray(Op):
 
 
 @dataclass(frozen=True)
-class ConcatArray(Op):
-    """All values one behind the other along their first axis, and how long each is."""
+class ConcatArray(_Cleared):
+    """All values one behind the other along their first axis, and how long each is.
+
+    Values that were not written are zeros, if their shape is known.
+
+    Raises: InvalidArgumentError if one cannot be read or is a scalar, or there is none and the
+        elements' shape is not known.
+    """
+
+    element_shape: Dims
+    clear_after_read: bool = False
 
     def infer(self, array: Spec) -> Any:
         element = element_spec(array)
-        known = None if element.shape is None else (None, *(_tail(element.shape) or ()))
+        dims = element.shape if self.element_shape is None else self.element_shape
+        tail = _tail(dims)
+        known = None if tail is None else (None, *tail)
         return Spec(element.dtype, known), Spec(int64, (None,))
 
     def grad(self, g: Any, y: Any, array: Tensor) -> Any:
         if g[0] is None:
             return (None,)
-        return (apply(SplitArray(True), apply(EmptyArray(), array), g[0], y[1]),)
+        return (apply(SplitArray(True, False), apply(EmptyArray(), array), g[0], y[1]),)
 
     def kernel(self, xp: ArrayModule, array: Items) -> Any:
-        values = [_read(array, i) for i in range(array.size)]
+        values = [xp.asarray(array.read(xp, i), array.form.dtype) for i in range(array.size)]
         if not values:
-            raise InvalidArgumentError("expected one value at least to concatenate, got none")
+            dims = self.element_shape or array.element_dims() or (None,)
+            empty = zeros(xp, (0, *_known(array, dims[1:])), array.form.dtype)
+            return empty, xp.zeros((0,), np.int64)
+        for i, v in enumerate(values):
+            if not v.shape or v.shape[1:] != values[0].shape[1:]:
+                raise InvalidArgumentError(
+                    "expected values of equal shapes but for the first axis to concatenate, got "
+                    f"{text(v.shape)} at index {i}"
+                )
         return xp.concatenate(values), xp.asarray([len(v) for v in values], np.int64)
 
 
@@ -256,11 +316,15 @@ class SplitArray(Op):
     """The array with parts of a tensor, of given lengths along its first axis, from index 0 on."""
 
     adds: bool
+    is_uniform: bool
     views: ClassVar[Any] = (0, 1)
 
     def infer(self, array: Spec, value: Spec, lengths: Spec) -> Spec:
         tail = _tail(value.shape)
-        return _fits(array, value, None if tail is None else (None, *tail))
+        if lengths.rank not in (None, 1):
+            raise InvalidArgumentError(f"expected a vector as lengths, got {lengths}")
+        dims = None if tail is None else (None, *tail)
+        return _fits(array, value, dims, self.is_uniform)
 
     def grad(self, g: Tensor, y: Tensor, array: Tensor, value: Tensor, lengths: Tensor) -> Any:
         return g, apply(UnsplitArray(value.dtype), g, lengths, shape(value)), None
@@ -269,6 +333,11 @@ class SplitArray(Op):
         if int(sum(lengths)) != len(value):
             raise InvalidArgumentError(
                 f"expected lengths with the sum {len(value)}, got {int(sum(lengths))}"
+            )
+        if not self.adds and len(lengths) != array.size and not array.form.can_grow:
+            raise InvalidArgumentError(
+                f'expected as many lengths as the array "{array.form.name}" has indices, '
+                f"{array.size}, got {len(lengths)}"
             )
         at = 0
         for i, n in enumerate(lengths):
@@ -287,7 +356,7 @@ class UnsplitArray(Op):
         return Spec(self.dtype, dims.shape_value())
 
     def grad(self, g: Tensor, y: Tensor, array: Tensor, lengths: Tensor, dims: Tensor) -> Any:
-        return apply(SplitArray(True), apply(EmptyArray(), array), g, lengths), None, None
+        return apply(SplitArray(True, False), apply(EmptyArray(), array), g, lengths), None, None
 
     def kernel(self, xp: ArrayModule, array: Items, lengths: Array, dims: Array) -> Array:
         out = xp.zeros(tuple(int(d) for d in dims), self.dtype.np_dtype)

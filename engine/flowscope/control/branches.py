@@ -8,8 +8,18 @@ from typing import Any
 
 from flowscope import nest
 from flowscope.control.blocks import Function, free_name
-from flowscope.control.cond import Cond
-from flowscope.control.tracing import building, call, from_tensors, result, to_tensor, waits_outside
+from flowscope.control.cond import FREE, Cond
+from flowscope.control.tracing import (
+    Composite,
+    building,
+    call,
+    from_tensors,
+    kind,
+    matched,
+    parts,
+    results,
+    waits_outside,
+)
 from flowscope.errors import (
     ControlFlowWarning,
     DTypeError,
@@ -19,7 +29,9 @@ from flowscope.graph.constant import constant, convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import bool_, int32
 from flowscope.graph.graph import Graph
+from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.origin import stacklevel
 from flowscope.ops.checks import Assert
 from flowscope.ops.elementwise import equal
 from flowscope.ops.flow import identity
@@ -27,9 +39,6 @@ from flowscope.ops.joining import stack
 from flowscope.ops.reductions import reduce_sum
 
 __all__ = ["case", "cond", "switch_case"]
-
-#: What a branch may return from outside without a warning: it costs nothing, or not again.
-_FREE = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "ReadVariable", "Parameter"})
 
 
 def cond(
@@ -76,8 +85,7 @@ def cond(
             for branch in branches:
                 graph.functions.pop(branch.function.name, None)
             raise
-    structure = branches[0].structure
-    found = from_tensors(structure, tensors)
+    found = from_tensors(_common(branches), tensors)
     if not strict and isinstance(found, list | tuple) and len(found) == 1:
         return found[0]
     return found
@@ -96,27 +104,56 @@ class _Branch:
 
     def __init__(self, graph: Graph, name: str, fn: Any, what: str, value: bool) -> None:
         self.what = what
-        made = free_name(graph, name)
-        self.function = Function(graph, made, graph.block, "a branch of a cond")
-        with building(self.function, made + "/"):
+        self.value = value
+        self._scope = free_name(graph, name)
+        self.function = Function(graph, self._scope, graph.block, "a branch of a cond")
+        with building(self.function, self._scope + "/"):
             self.structure = call(fn, what)
-            flat = [result(v, what, constant(value) if isinstance(v, Operation) else None)
-                    for v in nest.flatten(self.structure)]  # fmt: skip
+
+    def finish(self, other: _Branch) -> None:
+        """Turns what the function returned into tensors, alike in both branches."""
+        pairs = zip(nest.flatten(self.structure), nest.flatten(other.structure), strict=True)
+        with building(self.function, self._scope + "/"):
+            leaves = [_alike(mine, its, i) for i, (mine, its) in enumerate(pairs)]
+            ran = constant(self.value) if any(isinstance(v, Operation) for v in leaves) else None
+            flat = [t for v in leaves for t in results(v, self.what, ran)]
             self._warn(flat)
             self.function.results = [self.function.own(t) for t in flat]
+        self.structure = nest.pack_sequence_as(self.structure, leaves)
 
     def _warn(self, results: list[Tensor]) -> None:
         """Warns of what is computed in any case though a branch alone returns it (D4)."""
         block = self.function.block
         for t in results:
-            if t.op.block is block or t.op.type in _FREE or t.consumers():
+            if t.op.block is block or t.op.type in FREE or t.consumers():
                 continue
             warnings.warn(
                 f'{self.what} returns "{t.name}", which was made outside and is used nowhere else: '
-                f"it is computed in any case; make it inside {self.what} to compute it only there",
+                "it is computed whichever branch is taken; call what makes it inside "
+                f"{self.what} to compute it only there",
                 ControlFlowWarning,
-                stacklevel=4,
+                stacklevel=stacklevel(),
             )
+
+
+def _alike(mine: Any, its: Any, i: int) -> Any:
+    """Returns one branch's result in the form of the other's: dense where one is dense."""
+    if isinstance(mine, Operation) or isinstance(its, Operation):
+        return mine
+    try:
+        is_other = isinstance(its, IndexedSlices) and not isinstance(mine, IndexedSlices)
+        return mine if is_other else matched(mine, its)
+    except DTypeError:
+        raise DTypeError(
+            f"the branches return {kind(mine)} and {kind(its)} as result {i}"
+        ) from None
+
+
+def _common(branches: list[_Branch]) -> Any:
+    """Returns the structure of the results, of which holds what holds of both branches'."""
+    first, second = (nest.flatten(b.structure) for b in branches)
+    leaves = [a.common(b) if isinstance(a, Composite) else a for a, b in zip(first, second)]
+    return nest.pack_sequence_as(branches[0].structure, leaves)
 
 
 def _joined(graph: Graph, pred: Tensor, branches: list[_Branch]) -> tuple[Tensor, ...]:
@@ -125,7 +162,9 @@ def _joined(graph: Graph, pred: Tensor, branches: list[_Branch]) -> tuple[Tensor
     try:
         nest.assert_same_structure(first.structure, second.structure)
     except InvalidArgumentError as e:
-        raise InvalidArgumentError(f"the branches return different structures: {e}") from None
+        raise type(e)(f"the branches return different structures: {e.message}") from None
+    first.finish(second)
+    second.finish(first)
     pairs = zip(first.function.results, second.function.results, strict=True)
     for i, (a, b) in enumerate(pairs):
         if a.spec.dtype is not b.spec.dtype:
@@ -212,7 +251,7 @@ def _after(check: Operation) -> Callable[[Any], Any]:
         if isinstance(value, Operation):
             return value
         with get_default_graph().control_dependencies([check]):
-            return identity(to_tensor(value))
+            return from_tensors(value, [identity(t) for t in parts(value)])
 
     return after
 

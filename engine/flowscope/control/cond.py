@@ -26,6 +26,9 @@ from flowscope.graph.op import Op, Spec
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims
 
+#: Op types that cost nothing, or not again, where a branch uses what they made outside of it.
+FREE = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "ReadVariable", "Parameter"})
+
 
 @dataclass(frozen=True)
 class Cond(Op):
@@ -76,8 +79,29 @@ class Cond(Op):
         return _gradient(op, given)
 
 
+def always_run(op: Operation) -> list[Operation]:
+    """Returns what is computed for a Cond operation alone, and yet whichever branch is taken.
+
+    These are operations outside whose outputs nothing else takes; views mark them (SPEC D4).
+    """
+    found: dict[Operation, None] = {}
+    waiting = [t.op for t in op.inputs[1:]]
+    while waiting:
+        at = waiting.pop()
+        if at in found or at.type in FREE or at.block is not op.block:
+            continue
+        users = {c for t in at.outputs for c in t.consumers()}
+        if users <= {op, *found}:
+            found[at] = None
+            waiting += [t.op for t in at.inputs]
+    return sorted(found, key=lambda one: one.order)
+
+
 def _merged(a: Spec, b: Spec) -> Spec:
-    return Spec(a.dtype, widened(a.shape, b.shape), variable=a.variable)
+    variable = a.variable
+    if variable is not None and b.variable is not None and a.dtype.kind == "v":
+        variable = _merged(variable, b.variable)
+    return Spec(a.dtype, widened(a.shape, b.shape), variable=variable)
 
 
 def widened(a: Dims, b: Dims) -> Dims:
@@ -181,4 +205,4 @@ def _at_op(op: Operation, function: Function, offset: int, tensor: Tensor) -> Te
     return op.outputs[index]
 
 
-__all__ = ["Cond", "widened"]
+__all__ = ["FREE", "Cond", "always_run", "widened"]

@@ -7,13 +7,13 @@ from typing import Any
 
 from flowscope import nest
 from flowscope.control.tensor_array import TensorArray
-from flowscope.control.tracing import to_tensor
 from flowscope.control.while_loop import while_loop
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Tensor
 from flowscope.ops.arrays import shape
+from flowscope.ops.sparse_tensor import SparseTensor
 
 __all__ = ["foldl", "foldr", "map_fn", "scan"]
 
@@ -23,7 +23,7 @@ class _Elements:
 
     def __init__(self, elems: Any) -> None:
         self.structure = elems
-        tensors = [to_tensor(e) for e in nest.flatten(elems)]
+        tensors = [_whole(e) for e in nest.flatten(elems)]
         if not tensors:
             raise InvalidArgumentError("expected one tensor at least as elems, got none")
         for t in tensors:
@@ -35,6 +35,7 @@ class _Elements:
             raise InvalidArgumentError(f"elems must have one length, got {sorted(sizes)}")
         self.static = next(iter(sizes), None)
         self.count: Any = self.static if sizes else shape(tensors[0])[0]
+        self.dtypes = [t.dtype for t in tensors]
         self._arrays = [
             TensorArray(t.dtype, self.count, element_shape=_tail(t)).unstack(t) for t in tensors
         ]
@@ -42,6 +43,39 @@ class _Elements:
     def at(self, i: Any) -> Any:
         """Returns the elements at an index, in the structure of what was given."""
         return nest.pack_sequence_as(self.structure, [a.read(i) for a in self._arrays])
+
+
+def _whole(value: Any) -> Tensor:
+    if isinstance(value, SparseTensor):
+        raise DTypeError(
+            f"expected tensors as elems, got {value!r}, which has no parts to go through: use "
+            "fs.sparse.to_dense, or go through its values and indices"
+        )
+    if isinstance(value, TensorArray):
+        raise DTypeError(f"expected tensors as elems, got {value!r}: use its stack()")
+    return convert_to_tensor(value)
+
+
+def _check_function(fn: Any) -> None:
+    if not callable(fn):
+        raise DTypeError(f"expected a function as fn, got {fn!r}")
+
+
+def _check_result(expected: Any, found: Any, hint: str) -> None:
+    try:
+        nest.assert_same_structure(expected, found)
+    except InvalidArgumentError as e:
+        raise type(e)(f"fn returned another structure than {hint}: {e.message}") from None
+
+
+def _written(arrays: list[TensorArray], i: Any, found: Any, hint: str) -> list[TensorArray]:
+    values = [convert_to_tensor(v) for v in nest.flatten(found)]
+    for k, (a, v) in enumerate(zip(arrays, values, strict=True)):
+        if v.dtype is not a.dtype:
+            raise DTypeError(
+                f'fn returned {v.spec} ("{v.name}") as result {k}, expected {a.dtype}: {hint}'
+            )
+    return [a.write(i, v) for a, v in zip(arrays, values, strict=True)]
 
 
 def _tail(t: Tensor) -> Any:
@@ -68,6 +102,9 @@ def map_fn(
 ) -> Any:
     """Returns the results of `fn` for the parts of `elems` along the first axis, stacked.
 
+    The results do not depend on each other, so iterations may overlap where operations wait. Of
+    `elems` of length 0 the result has length 0, if the shape of a part's result is known.
+
     Args:
         fn: Takes a part of `elems`, in its structure; returns tensors.
         elems: A tensor or a nested structure of tensors of one length.
@@ -78,17 +115,18 @@ def map_fn(
         infer_shape: Whether all results have the shape of the first.
         name: Name scope of the operations.
     """
+    _check_function(fn)
     with get_default_graph().name_scope(name or "map"):
         parts = _Elements(elems)
         like = elems if dtype is None else dtype
-        dtypes = [to_tensor(e).dtype if dtype is None else e for e in nest.flatten(like)]
+        dtypes = parts.dtypes if dtype is None else nest.flatten(dtype)
         arrays = [TensorArray(d, parts.count, infer_shape=infer_shape) for d in dtypes]
 
         def body(i: Any, arrays: Any) -> Any:
             found = fn(parts.at(i))
-            nest.assert_same_structure(like, found)
-            values = nest.flatten(found)
-            return i + 1, [a.write(i, v) for a, v in zip(arrays, values, strict=True)]
+            hint = "elems: dtype=... says what it returns" if dtype is None else "dtype"
+            _check_result(like, found, hint)
+            return i + 1, _written(arrays, i, found, "dtype=... says what fn returns")
 
         _, arrays = while_loop(
             lambda i, _: i < parts.count,
@@ -150,8 +188,10 @@ def _first(parts: _Elements, initializer: Any, reverse: bool) -> tuple[Any, Any,
     """Returns the first result, where the loop starts, and how many parts are used already."""
     last = parts.count - 1
     if initializer is None:
+        if parts.static == 0:
+            raise InvalidArgumentError("elems of length 0 need an initializer")
         return parts.at(last if reverse else 0), (last - 1 if reverse else 1), 1
-    return nest.map_structure(to_tensor, initializer), (last if reverse else 0), 0
+    return nest.map_structure(convert_to_tensor, initializer), (last if reverse else 0), 0
 
 
 def _folded(
@@ -162,13 +202,20 @@ def _folded(
     options: dict[str, Any],
     name: str,
 ) -> Any:
+    _check_function(fn)
     with get_default_graph().name_scope(name):
         parts = _Elements(elems)
         result, start, _ = _first(parts, initializer, reverse)
         step = -1 if reverse else 1
+
+        def body(i: Any, a: Any) -> Any:
+            found = fn(a, parts.at(i))
+            _check_result(result, found, "the result so far")
+            return i + step, found
+
         return while_loop(
             lambda i, a: i >= 0 if reverse else i < parts.count,
-            lambda i, a: (i + step, fn(a, parts.at(i))),
+            body,
             [start, result],
             **options,
         )[1]
@@ -199,6 +246,7 @@ def scan(
         reverse: Whether it goes from the last part to the first; results stay with their parts.
         name: Name scope of the operations.
     """
+    _check_function(fn)
     with get_default_graph().name_scope(name or "scan"):
         parts = _Elements(elems)
         result, start, used = _first(parts, initializer, reverse)
@@ -211,9 +259,8 @@ def scan(
 
         def body(i: Any, result: Any, arrays: Any) -> Any:
             found = fn(result, parts.at(i))
-            nest.assert_same_structure(result, found)
-            values = nest.flatten(found)
-            written = [a.write(i, v) for a, v in zip(arrays, values, strict=True)]
+            _check_result(result, found, "the result so far")
+            written = _written(arrays, i, found, "the dtype of the first result must stay")
             return i + step, found, written
 
         _, _, arrays = while_loop(

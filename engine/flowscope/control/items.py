@@ -2,19 +2,46 @@
 
 A write returns a new version and leaves the old one as it was. All versions share one dict: the
 newest holds it, and each older one says by what it differs from the next. Whoever reads an old
-version takes the dict over first. A version that nobody holds is gone, so a loop that writes costs
-one dict.
+version takes the dict over first, or makes one of its own where that is no more work: versions that
+are read in turns part. A version that nobody holds is gone, so a loop that writes costs one dict.
 
 Source: Baker 1991, "Shallow binding makes functional arrays fast".
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from flowscope.errors import InvalidArgumentError
+from flowscope.graph.op import Array, ArrayModule
+from flowscope.graph.shapes import Dims, compatible, is_known, text
 
 _MISSING: Any = object()
+_CLEARED: Any = type("Cleared", (), {"__slots__": ()})()
+
+
+@dataclass(frozen=True)
+class Form:
+    """What all versions of an array share.
+
+    Attributes:
+        name: What messages call it.
+        dtype: Element type, NumPy's.
+        dims: What was said of the elements' shape.
+        can_grow: Whether an index behind the last makes it larger.
+        is_uniform: Whether all elements have the shape of the first.
+        clears: Whether a value can be read once only.
+    """
+
+    name: str
+    dtype: Any
+    dims: Dims = None
+    can_grow: bool = False
+    is_uniform: bool = True
+    clears: bool = False
 
 
 class Items:
@@ -22,14 +49,14 @@ class Items:
 
     Attributes:
         size: Number of indices.
-        can_grow: Whether an index behind the last makes it larger.
+        form: What all versions share.
     """
 
-    __slots__ = ("_data", "_key", "_next", "_old", "can_grow", "size")
+    __slots__ = ("_data", "_key", "_next", "_old", "form", "size")
 
-    def __init__(self, size: int, can_grow: bool, data: dict[int, Any] | None = None) -> None:
+    def __init__(self, size: int, form: Form, data: dict[int, Any] | None = None) -> None:
         self.size = size
-        self.can_grow = can_grow
+        self.form = form
         self._data: dict[int, Any] | None = {} if data is None else data
         self._next: Items | None = None
         self._key = 0
@@ -43,23 +70,82 @@ class Items:
         """Returns the indices that have values."""
         return sorted(self._values())
 
+    def read(self, xp: ArrayModule, index: int) -> Array:
+        """Returns the value at an index; zeros where none was written, if their shape is known.
+
+        Raises:
+            InvalidArgumentError: if there is no such index, the value was cleared, or it was not
+                written and its shape is not known.
+        """
+        found = self._values().get(index)
+        if found is None:
+            return self._unwritten(xp, index)
+        if self.form.clears:
+            if found is _CLEARED:
+                raise self._error(
+                    f"index {index} was read before, and its value is gone: "
+                    "clear_after_read=False would keep it"
+                )
+            self._values()[index] = _CLEARED
+        return found
+
+    def _unwritten(self, xp: ArrayModule, index: int) -> Array:
+        if not 0 <= index < self.size:
+            raise self._error(f"expected an index from 0 below the size, got {index}")
+        dims = self.element_dims()
+        if not is_known(dims):
+            raise self._error(
+                f"index {index} has not been written, and the elements' shape is not known: "
+                "element_shape=... would make it zeros"
+            )
+        return zeros(xp, dims, self.form.dtype)
+
+    def element_dims(self) -> Dims:
+        """Returns what is known of the elements' shape."""
+        if is_known(self.form.dims):
+            return self.form.dims
+        first = self._first() if self.form.is_uniform else None
+        return self.form.dims if first is None else np.shape(first)
+
+    def _first(self) -> Any:
+        values = self._values().values()
+        return next((v for v in values if v is not _CLEARED), None)
+
+    def write(self, index: int, value: Any) -> Items:
+        """Returns the version with a value at an index that has none.
+
+        Raises:
+            InvalidArgumentError: if there is no such index, it has been written, or the value's
+                shape is not that of the elements.
+        """
+        if index in self._values():
+            raise self._error(f"index {index} was written before: each may be written once")
+        dims = self.element_dims()
+        if dims is not None and not compatible(np.shape(value), dims):
+            raise self._error(
+                f"expected values of shape {text(dims)}, got {text(np.shape(value))} "
+                f"at index {index}"
+            )
+        return self.put(index, value)
+
     def put(self, index: int, value: Any) -> Items:
         """Returns the version with another value at an index.
 
         Raises:
             InvalidArgumentError: if there is no such index.
         """
-        if index < 0 or (index >= self.size and not self.can_grow):
-            grow = "" if self.can_grow else "; TensorArray(dynamic_size=True) would grow"
-            raise InvalidArgumentError(
-                f"expected an index from 0 below the size {self.size}, got {index}{grow}"
-            )
+        if index < 0 or (index >= self.size and not self.form.can_grow):
+            would = index >= 0 and "; dynamic_size=True would make it larger"
+            raise self._error(f"expected an index from 0 below the size, got {index}{would or ''}")
         data = self._values()
-        new = Items(max(self.size, index + 1), self.can_grow, data)
+        new = Items(max(self.size, index + 1), self.form, data)
         self._data, self._next = None, new
         self._key, self._old = index, data.get(index, _MISSING)
         data[index] = value
         return new
+
+    def _error(self, message: str) -> InvalidArgumentError:
+        return InvalidArgumentError(f'array "{self.form.name}" of size {self.size}: {message}')
 
     def add(self, index: int, value: Any) -> Items:
         """Returns the version with a value added to what is there."""
@@ -68,7 +154,8 @@ class Items:
 
     def zeros(self) -> Items:
         """Returns what stands for zeros of the same size: no values."""
-        return Items(self.size, True)
+        form = self.form
+        return Items(self.size, Form(form.name, form.dtype, can_grow=True, is_uniform=False))
 
     def __add__(self, other: Items) -> Items:
         few, many = sorted((self, other), key=lambda one: len(one._values()))
@@ -90,6 +177,9 @@ class Items:
             path.append(at)
             assert at._next is not None
             at = at._next
+        if 2 * len(path) > len(at._data):
+            self._data, self._next, self._old = _older(at._data, path), None, None
+            return
         for older in reversed(path):
             assert at._data is not None
             data, key = at._data, older._key
@@ -100,3 +190,27 @@ class Items:
                 data[key] = older._old
             older._data, older._next, older._old = data, None, None
             at = older
+
+    def __repr__(self) -> str:
+        return (
+            f'<array "{self.form.name}" of size {self.size}, {len(self.indices())} values written>'
+        )
+
+
+def _older(data: dict[int, Any], path: list[Items]) -> dict[int, Any]:
+    """Returns the values of the first version of a path that leads to the one that holds `data`."""
+    found = dict(data)
+    for older in reversed(path):
+        if older._old is _MISSING:
+            found.pop(older._key, None)
+        else:
+            found[older._key] = older._old
+    return found
+
+
+def zeros(xp: ArrayModule, dims: Any, dtype: Any) -> Any:
+    """Returns what stands for zeros of a shape: empty strings for strings."""
+    shape = tuple(int(d) for d in dims)
+    if dtype.kind == "O":
+        return xp.full(shape, b"", dtype)[()]
+    return xp.zeros(shape, dtype)[()]

@@ -14,6 +14,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.flow import identity
+from flowscope.ops.sparse_tensor import SparseTensor
 
 
 class Composite:
@@ -27,23 +28,75 @@ class Composite:
         """Returns an object like this one, for another tensor."""
         raise NotImplementedError
 
+    def common(self, other: Any) -> Any:
+        """Returns an object like this one, of which holds what holds of both."""
+        raise NotImplementedError
 
-def to_tensor(value: Any) -> Tensor:
-    """Returns what a user gave or returned as a tensor."""
+    def lasting(self, after: Any) -> Any:
+        """Returns itself, or an object like it of which holds what an iteration leaves true."""
+        raise NotImplementedError
+
+
+#: What stands for several tensors.
+_SPARSE = (IndexedSlices, SparseTensor)
+
+
+def parts(value: Any) -> list[Tensor]:
+    """Returns the tensors that a leaf of what a user gave or returned stands for.
+
+    That is one, but for slices and sparse tensors: values, indices and dense shape.
+    """
     if isinstance(value, Composite):
-        return value.to_flow()
-    if isinstance(value, IndexedSlices):
-        return convert_to_tensor(value)
-    return convert_to_tensor(value)
+        return [value.to_flow()]
+    if isinstance(value, _SPARSE):
+        found = [value.values, value.indices, value.dense_shape]
+        return [t for t in found if t is not None]
+    return [convert_to_tensor(value)]
+
+
+def _count(leaf: Any) -> int:
+    return len(parts(leaf)) if isinstance(leaf, _SPARSE) else 1
+
+
+def _leaf(like: Any, tensors: list[Tensor]) -> Any:
+    if isinstance(like, Composite):
+        return like.from_flow(*tensors)
+    if isinstance(like, SparseTensor):
+        values, indices, dense_shape = tensors
+        return SparseTensor(indices, values, dense_shape)
+    return IndexedSlices(*tensors) if isinstance(like, IndexedSlices) else tensors[0]
 
 
 def from_tensors(structure: Any, tensors: Sequence[Tensor]) -> Any:
     """Returns tensors in the form of a structure, in which some stand for composites."""
-    leaves = [
-        like.from_flow(t) if isinstance(like, Composite) else t
-        for like, t in zip(nest.flatten(structure), tensors, strict=True)
-    ]
+    rest = list(tensors)
+    leaves = []
+    for like in nest.flatten(structure):
+        n = _count(like)
+        leaves.append(_leaf(like, rest[:n]))
+        del rest[:n]
     return nest.pack_sequence_as(structure, leaves)
+
+
+def kind(leaf: Any) -> str:
+    """Returns what messages call a leaf: "a tensor", "a SparseTensor", ..."""
+    is_special = isinstance(leaf, Composite | IndexedSlices | SparseTensor)
+    return f"fs.{type(leaf).__name__}" if is_special else "a tensor"
+
+
+def matched(leaf: Any, like: Any) -> Any:
+    """Returns a leaf as what stands where `like` does: slices become dense for a tensor.
+
+    Raises:
+        DTypeError: if one is a sparse tensor or an array, and the other is not.
+    """
+    has_shape = not isinstance(leaf, IndexedSlices) or len(parts(leaf)) == _count(like)
+    if kind(leaf) == kind(like) and has_shape:
+        return leaf
+    if isinstance(leaf, IndexedSlices) and kind(like) == "a tensor":
+        return convert_to_tensor(leaf)
+    without = "" if has_shape else ", one of them without a dense_shape"
+    raise DTypeError(f"expected {kind(like)}, got {kind(leaf)}{without}")
 
 
 @contextmanager
@@ -58,21 +111,26 @@ def building(function: Function, scope: str) -> Iterator[None]:
         raise
 
 
-def result(value: Any, what: str, ran: Any) -> Tensor:
-    """Returns one result of a user's function as a tensor of the block that is being built.
+def results(value: Any, what: str, ran: Any) -> list[Tensor]:
+    """Returns one result of a user's function as tensors of the block that is being built.
 
     Args:
-        value: A tensor, what can be made one, or an operation.
+        value: A tensor, what can be made one, a composite, or an operation.
         what: What returned it, for messages.
         ran: What stands for an operation: a value that is there once it has run.
     """
     if value is None:
         raise InvalidArgumentError(f"{what} returned None: expected tensors or operations")
     if isinstance(value, Operation):
+        if ran is None:
+            raise DTypeError(
+                f'{what} returned the operation "{value.name}": expected tensors; operations of a '
+                "body run though nothing returns them"
+            )
         with value.graph.control_dependencies([value]):
-            return identity(ran)
+            return [identity(ran)]
     try:
-        return to_tensor(value)
+        return parts(value)
     except DTypeError as e:
         raise DTypeError(f"{what} returned {value!r}: {e.message}") from None
 
@@ -106,7 +164,9 @@ __all__ = [
     "building",
     "call",
     "from_tensors",
-    "result",
-    "to_tensor",
+    "kind",
+    "matched",
+    "parts",
+    "results",
     "waits_outside",
 ]

@@ -9,16 +9,27 @@ from flowscope import nest
 from flowscope.control.blocks import Function, free_name
 from flowscope.control.cond import widened
 from flowscope.control.loop import Loop
-from flowscope.control.tracing import building, call, from_tensors, result, to_tensor, waits_outside
+from flowscope.control.tracing import (
+    Composite,
+    building,
+    call,
+    from_tensors,
+    matched,
+    parts,
+    results,
+    waits_outside,
+)
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.block import discard
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import bool_, resource
 from flowscope.graph.graph import Graph
+from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Spec
-from flowscope.graph.operation import Tensor
+from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, TensorShape, as_dims, text
+from flowscope.ops.sparse_tensor import SparseTensor
 
 __all__ = ["while_loop"]
 
@@ -64,7 +75,8 @@ def while_loop(
     _check(cond, body, loop_vars, parallel_iterations)
     graph = get_default_graph()
     with graph.name_scope(name or "while") as scope:
-        start = [_start(v) for v in nest.flatten(loop_vars)]
+        loop_vars = nest.map_structure(_start, loop_vars)
+        start = [t for v in nest.flatten(loop_vars) for t in parts(v)]
         count = [] if maximum_iterations is None else [_count(maximum_iterations)]
         shapes = [t.spec.shape for t in start]
         fixed = [False] * len(start)
@@ -85,7 +97,9 @@ def while_loop(
         with graph.control_dependencies(waits_outside(graph, [built.cond, built.body])):
             op = graph.add(definition, (*count, *start, *captured), "Loop")
     found = from_tensors(built.structure, op.outputs[: len(start)])
-    return found[0] if len(found) == 1 and not return_same_structure else found
+    # One variable comes alone; one structure of several does where TensorFlow lets it.
+    is_alone = len(start) == 1 or (len(found) == 1 and bool(count))
+    return found[0] if is_alone and not return_same_structure else found
 
 
 def _check(cond: Any, body: Any, loop_vars: Any, parallel_iterations: Any) -> None:
@@ -104,8 +118,11 @@ def _check(cond: Any, body: Any, loop_vars: Any, parallel_iterations: Any) -> No
         )
 
 
-def _start(value: Any) -> Tensor:
-    tensor = to_tensor(value)
+def _start(value: Any) -> Any:
+    """Returns the value of a loop variable at the start: a tensor or a composite."""
+    if isinstance(value, Composite | IndexedSlices | SparseTensor):
+        return value
+    tensor = convert_to_tensor(value)
     if tensor.spec.dtype is resource:
         raise DTypeError(f'a handle cannot be a loop variable: use "{tensor.name}" in the body')
     return tensor
@@ -132,9 +149,7 @@ def _invariants(loop_vars: Any, given: Any, start: list[Tensor]) -> list[Dims]:
 def _flat_shapes(structure: Any, given: Any) -> list[Dims]:
     """Returns the shapes of `given`, a structure of them like `structure`, one after the other."""
     if not nest.is_nested(structure):
-        if isinstance(given, Spec):
-            return [given.shape]
-        return [as_dims(getattr(given, "shape", given))]
+        return _leaf_shapes(structure, as_dims(getattr(given, "shape", given)))
     is_shape = isinstance(given, TensorShape) or not nest.is_nested(given)
     children = structure.values() if hasattr(structure, "values") else structure
     if is_shape or len(given) != len(list(children)):
@@ -144,6 +159,20 @@ def _flat_shapes(structure: Any, given: Any) -> list[Dims]:
     if hasattr(structure, "keys"):
         return [d for k in sorted(structure) for d in _flat_shapes(structure[k], given[k])]
     return [d for s, g in zip(structure, given, strict=True) for d in _flat_shapes(s, g)]
+
+
+def _leaf_shapes(leaf: Any, dims: Dims) -> list[Dims]:
+    """Returns the shapes of the tensors of one loop variable.
+
+    As in TensorFlow, `dims` is the shape of slices' values, and that of a sparse tensor's whole.
+    """
+    if isinstance(leaf, SparseTensor):
+        rank = None if dims is None else len(dims)
+        return [(None,), (None, rank), (rank,)]
+    if isinstance(leaf, IndexedSlices):
+        rest = [t.spec.shape for t in parts(leaf)[2:]]
+        return [dims, None if dims is None else dims[:1], *rest]
+    return [() if isinstance(leaf, Composite) else dims]
 
 
 class _Built:
@@ -171,7 +200,8 @@ class _Built:
             found = call(body, "body", *_arguments(loop_vars, self.body.inputs))
             found = list(found) if isinstance(found, list | tuple) else [found]
             _check_structure(loop_vars, found)
-            flat = [result(v, "body", None) for v in nest.flatten(found)]
+            found = _alike(found, list(loop_vars))
+            flat = [t for v in nest.flatten(found) for t in results(v, "body", None)]
             self.body.results = [self.body.own(t) for t in flat]
             self.structure = type(loop_vars)(*found) if hasattr(loop_vars, "_fields") else found
 
@@ -192,6 +222,18 @@ def _check_structure(loop_vars: Any, found: list[Any]) -> None:
         ) from None
 
 
+def _alike(found: Any, loop_vars: list[Any]) -> Any:
+    """Returns what the body returned in the form of the loop variables: slices may become dense."""
+    leaves = []
+    for i, (v, like) in enumerate(zip(nest.flatten(found), nest.flatten(loop_vars), strict=True)):
+        try:
+            is_value = v is None or isinstance(v, Operation)
+            leaves.append(v if is_value else matched(v, like))
+        except DTypeError as e:
+            raise DTypeError(f"body returned another kind of variable {i}: {e.message}") from None
+    return nest.pack_sequence_as(found, leaves)
+
+
 def _arguments(loop_vars: Any, tensors: list[Tensor]) -> list[Any]:
     return list(from_tensors(list(loop_vars), tensors))
 
@@ -199,7 +241,7 @@ def _arguments(loop_vars: Any, tensors: list[Tensor]) -> list[Any]:
 def _pred(value: Any) -> Tensor:
     if isinstance(value, list | tuple) and len(value) == 1:
         (value,) = value
-    pred = result(value, "cond", None)
+    (pred, *_) = results(value, "cond", None)
     if pred.spec.dtype is not bool_ or pred.spec.shape not in (None, ()):
         raise DTypeError(f'cond must return a bool scalar, got {pred.spec} ("{pred.name}")')
     return pred
@@ -231,10 +273,22 @@ def _settled(
         except BaseException:
             built.drop()
             raise
-        if wide == shapes:
+        lasting = _lasting(loop_vars, built.structure)
+        if wide == shapes and lasting is None:
             return built
         built.drop()
-        shapes = wide
+        shapes, loop_vars = wide, loop_vars if lasting is None else lasting
+
+
+def _lasting(loop_vars: Any, after: Any) -> Any:
+    """Returns the variables with what holds of them in all iterations; None where nothing changed.
+
+    That is about composites; shapes are dealt with by `_next_shape`.
+    """
+    before, after = nest.flatten(loop_vars), nest.flatten(after)
+    kept = [a.lasting(b) if isinstance(a, Composite) else a for a, b in zip(before, after)]
+    is_same = all(a is b for a, b in zip(before, kept, strict=True))
+    return None if is_same else nest.pack_sequence_as(loop_vars, kept)
 
 
 def _next_shape(i: int, start: Tensor, dims: Dims, after: Tensor, is_fixed: bool) -> Dims:
