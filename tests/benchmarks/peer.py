@@ -18,6 +18,10 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+sys.path.insert(0, os.path.dirname(__file__))
+
+import loop_works
+
 WARM_S = 0.1
 BATCH_S = 0.1
 
@@ -251,6 +255,7 @@ WORK: dict[str, Callable[..., Any]] = {
     "gradients": Gradients,
     "loop": Loop,
     "watched": Watched,
+    **loop_works.WORK,
 }
 
 
