@@ -155,6 +155,7 @@ class ExecutorGraph:
         program: The lowered program.
         parts: Its nodes, but for constants and handles, as units.
         values: The values of constants; handles' are bound by `bound`.
+        loops: The node that each frame was made of, by the frame's name.
 
     Attributes:
         units: By index.
@@ -164,14 +165,20 @@ class ExecutorGraph:
         known: Fetches that are constants, with their positions.
         handles: (frame, slot, handle) of the slots that `bound` fills.
         sources: Units that wait for nothing.
+        loops: The node that each frame was made of, by the frame's name.
 
     Raises: GraphError if a value is used in another frame than its own.
     """
 
     def __init__(
-        self, program: Program, parts: Sequence[Part], values: Mapping[Value, Any]
+        self,
+        program: Program,
+        parts: Sequence[Part],
+        values: Mapping[Value, Any],
+        loops: Mapping[str, Node] | None = None,
     ) -> None:
         self.program = program
+        self.loops = loops or {}
         self.units = [
             Unit(i, p, _KINDS.get(p.nodes[0].op.type, _plain(p))) for i, p in enumerate(parts)
         ]

@@ -22,11 +22,15 @@ from flowscope.plan.passes.regions import Region, regions
 from flowscope.plan.passes.simplify import simplify
 from flowscope.plan.passes.trim import trim
 from flowscope.plan.program import Node, Program
+from flowscope.plan.units import Execution, execution, is_executed
 
-#: "compiled": generated code; "op": one operation at a time, nothing simplified.
-Mode = Literal["compiled", "op"]
+#: "compiled": generated code; "op": one operation at a time, nothing simplified; "tokens": as
+#: tokens arrive, in frames and iterations, nothing simplified.
+Mode = Literal["compiled", "op", "tokens"]
 #: The passes by name, in their order, and the code.
-Stage = Literal["prune", "inline", "order", "products", "simplify", "place", "program", "code"]
+Stage = Literal[
+    "prune", "inline", "order", "products", "simplify", "place", "lower", "program", "code"
+]
 
 
 class Backend(Protocol):
@@ -52,6 +56,7 @@ class Request:
         devices: Full names of the devices, best first.
         soft_placement: Whether impossible device wishes are passed over.
         read: The op that reads a variable.
+        drive: Returns what runs an `Execution` with an array module, as a plan's function.
     """
 
     fetches: Sequence[Tensor]
@@ -61,6 +66,7 @@ class Request:
     devices: Sequence[DeviceSpec]
     soft_placement: bool
     read: type
+    drive: Callable[[Execution, Any], Callable[..., tuple[Any, ...]]]
 
     def stages(self) -> Iterator[tuple[Stage, Program]]:
         """Yields the program after each pass, by the pass's name.
@@ -90,8 +96,10 @@ class Plan:
     region: Region
     #: Runs the region: (gate, run, feeds, resources) -> the fetched values.
     function: Callable[..., tuple[Any, ...]]
-    #: None in op mode.
+    #: None where no code runs the whole program.
     code: Code | None
+    #: What the executor runs, None where it has nothing to do.
+    execution: Execution | None
     #: Handles of variables that are read before the step writes them.
     required: tuple[Node, ...]
     is_random: bool
@@ -104,7 +112,7 @@ class Plan:
         Args:
             stage: "prune", "inline", "order", "products", "simplify", "place": the program after
                 this pass, planned again from the graph as it is now; "program": the program that
-                is run; "code": the generated code.
+                is run; "lower": what the executor runs; "code": the generated code.
 
         Raises:
             InvalidArgumentError: if there is no such stage.
@@ -112,12 +120,15 @@ class Plan:
         if stage == "program":
             return self.program.text()
         if stage == "code":
-            return self.code.source if self.code is not None else "op mode: no code"
+            mode = self.request.mode
+            return self.code.source if self.code is not None else f"{mode} mode: no code"
+        if stage == "lower":
+            return _lowered(self.execution)
         for name, program in self.request.stages():
             if name == stage:
                 return program.text()
         if stage in get_args(Stage):
-            return "op mode: nothing is simplified"
+            return f"{self.request.mode} mode: nothing is simplified"
         raise InvalidArgumentError(
             f"expected a stage among {', '.join(get_args(Stage))}, got {stage!r}"
         )
@@ -162,22 +173,34 @@ def built(
     device = devices[program.device]
     xp = device.xp
     with device.active():  # constants are put on the device
-        code = generate(region, xp, generator) if request.mode == "compiled" else None
-    function = (
-        code.function
-        if code
-        else Interpreter(region, xp, generator, unsafe_positions(region.nodes))
-    )
+        code, executed = None, None
+        function: Callable[..., tuple[Any, ...]]
+        needed = required(program)
+        if request.mode == "tokens" or is_executed(program):
+            executed = execution(region, xp)
+            function = request.drive(executed, xp)
+        elif request.mode == "compiled":
+            code = generate(region, xp, generator)
+            function = code.function
+        else:
+            function = Interpreter(region, xp, generator, unsafe_positions(region.nodes))
     return Plan(
         request=request,
         program=program,
         region=region,
         function=function,
         code=code,
-        required=required(program),
+        execution=executed,
+        required=needed,
         is_random=any(n.op.is_random for n in program.walk()),
         operations=used,
     )
+
+
+def _lowered(executed: Execution | None) -> str:
+    if executed is None:
+        return "nothing is lowered: the program is generated code, or runs one operation at a time"
+    return executed.lowered.program.text()
 
 
 def required(program: Program) -> tuple[Node, ...]:

@@ -1,7 +1,9 @@
 """Units: what the executor runs as a whole, cut from a lowered program.
 
-In tokens mode each operation is one. Constants and handles are none: their values are there before
-the step starts.
+In tokens mode each operation is one. In compiled mode, where something blocks, they are regions:
+see `flowscope.plan.cut`.
+
+Constants and handles are no units: their values are there before the step starts.
 """
 
 from __future__ import annotations
@@ -13,7 +15,14 @@ from typing import Any
 from flowscope.plan.code import Code
 from flowscope.plan.kernels import kernel_function
 from flowscope.plan.lowering import is_ambient
+from flowscope.plan.passes.lower import Lowered, lower
+from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
+
+#: What the executor does itself.
+PRIMITIVES = frozenset(
+    ("Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "ControlTrigger")
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +31,12 @@ class Part:
 
     Attributes:
         nodes: The nodes, in order: one, or those of a region.
-        inputs: The values that they take from outside; constants and handles too.
+        inputs: The values that they take from outside; for a single node constants and handles too.
         outputs: The values that others take.
         function: What computes one node, see `kernel_function`, or the function of a region's code;
             None for a primitive and for what blocks.
         code: The code of a region, None for a single node.
+        handles: The handles that a region's function takes.
     """
 
     nodes: tuple[Node, ...]
@@ -34,14 +44,48 @@ class Part:
     outputs: tuple[Value, ...]
     function: Callable[..., Any] | None = None
     code: Code | None = None
+    handles: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Execution:
+    """What the executor needs of a plan.
+
+    Attributes:
+        region: What the program takes and gives.
+        lowered: The lowered program.
+        parts: Its units.
+        constants: The values of its constants.
+    """
+
+    region: Region
+    lowered: Lowered
+    parts: tuple[Part, ...]
+    constants: dict[Value, Any]
+
+
+def is_executed(program: Program) -> bool:
+    """Whether a program can only be run by the executor, whatever the mode."""
+    return any(n.op.is_blocking or n.op.type in PRIMITIVES for n in program.walk())
+
+
+def execution(region: Region, xp: Any) -> Execution:
+    """Returns what the executor needs to run a program one operation at a time.
+
+    Args:
+        region: The program's nodes, with what it takes and gives.
+        xp: The array module of the device.
+    """
+    program = Program(region.nodes, region.inputs, region.outputs)
+    lowered = lower(program)
+    parts = single_parts(lowered.program)
+    return Execution(region, lowered, parts, constants(lowered.program.nodes, xp))
 
 
 def single_parts(program: Program) -> tuple[Part, ...]:
     """Returns a part per node of a lowered program."""
     merged = {v.node for n in program.nodes if n.op.type == "Merge" for v in n.inputs}
-    return tuple([
-        part_of(n) for n in program.nodes if not is_ambient(n) or n in merged
-    ])  # fmt: skip
+    return tuple([part_of(n) for n in program.nodes if not is_ambient(n) or n in merged])
 
 
 def part_of(node: Node) -> Part:
@@ -54,15 +98,16 @@ def part_of(node: Node) -> Part:
 def constants(nodes: Sequence[Node], xp: Any) -> dict[Value, Any]:
     """Returns the values of constants."""
     return {
-        n.outputs[0]: kernel_function(n)(xp)
-        for n in nodes
-        if is_ambient(n) and n.op.type in ("Const", "EmptyList")
+        n.outputs[0]: kernel_function(n)(xp) for n in nodes if is_ambient(n) and not n.op.is_handle
     }
 
 
-#: What the executor does itself.
-PRIMITIVES = frozenset(
-    ["Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "ControlTrigger"]
-)
-
-__all__ = ["PRIMITIVES", "Part", "constants", "part_of", "single_parts"]
+__all__ = [
+    "PRIMITIVES",
+    "Execution",
+    "Part",
+    "constants",
+    "execution",
+    "is_executed",
+    "single_parts",
+]

@@ -65,7 +65,8 @@ class ConfigProto:
         intra_op_parallelism_threads: Threads of large matrix products, for the whole process; 0
             leaves the BLAS library's own choice. On a machine whose few cores are busy 1 is best.
         operation_timeout_in_ms: Timeout of each run that has none of its own; 0 for none.
-        mode: "compiled" runs generated code, "op" one operation at a time.
+        mode: "compiled" runs generated code, "op" one operation at a time, "tokens" one operation
+            at a time as its inputs arrive, with several iterations of a loop on their way.
         plan_cache_size: So many plans are kept; those that were not used for longest go first.
     """
 
@@ -78,7 +79,7 @@ class ConfigProto:
     operation_timeout_in_ms: int = 0
     graph_options: GraphOptions = field(default_factory=GraphOptions)
     gpu_options: GPUOptions = field(default_factory=GPUOptions)
-    mode: Literal["compiled", "op"] = "compiled"
+    mode: Literal["compiled", "op", "tokens"] = "compiled"
     plan_cache_size: int = 4096
 
 
@@ -102,7 +103,7 @@ class RunOptions:
     timeout_in_ms: int = 0
     inter_op_thread_pool: int = 0
     output_partition_graphs: bool = False
-    mode: Literal["compiled", "op"] | None = None
+    mode: Literal["compiled", "op", "tokens"] | None = None
 
 
 @dataclass(frozen=True)

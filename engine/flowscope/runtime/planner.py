@@ -17,6 +17,7 @@ from flowscope.plan.stages import Staged, staged
 from flowscope.runtime.calls import Call, Calls
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.devices import Device
+from flowscope.runtime.driver import Driver
 from flowscope.runtime.feeds import Converter, converter
 from flowscope.runtime.fetches import Flattened, Rebuild, is_bare_handle
 from flowscope.runtime.generators import generator
@@ -110,6 +111,7 @@ class Planner:
             devices=self._specs,
             soft_placement=self._config.allow_soft_placement,
             read=ReadVariable,
+            drive=Driver,
         )
         return request, flat.rebuild
 

@@ -73,10 +73,17 @@ _HARMLESS = frozenset(
 
 @dataclass(frozen=True)
 class Lowered:
-    """A lowered program, and in which place each node stands: those of one place run together."""
+    """A lowered program.
+
+    Attributes:
+        program: The program.
+        places: In which place each node stands: those of one place run together.
+        loops: The node that each frame was made of, by the frame's name.
+    """
 
     program: Program
     places: Mapping[Node, int]
+    loops: Mapping[str, Node]
 
 
 def lower(program: Program, chosen: Callable[[Node], bool] = lambda node: True) -> Lowered:
@@ -105,6 +112,7 @@ class _Lowering:
         }
         #: What to wait for in place of a node.
         self._instead: dict[Node, tuple[Node, ...]] = {}
+        self._loops: dict[str, Node] = {}
         #: Awaited nodes with blocks that are being lowered.
         self._open: list[Node] = []
 
@@ -115,7 +123,7 @@ class _Lowering:
         targets = tuple(m for n in program.targets for m in self._instead.get(n, (n,)))
         nodes = tuple(self._names.nodes)
         lowered = dataclasses.replace(program, nodes=nodes, fetches=fetches, targets=targets)
-        return Lowered(lowered, self._names.places)
+        return Lowered(lowered, self._names.places, self._loops)
 
     def _block(self, place: Place, program: Program) -> None:
         for node in program.nodes:
@@ -202,6 +210,7 @@ class _Lowering:
         op: Any = node.op
         *conditions, body = node.blocks
         name = self._names.unique(f"{node.name}/frame")
+        self._loops[name] = node
         frame = Frame(place, node, name, op.parallel_iterations, node.control)
         variables, counter = self._variables(place, node)
         merges = [frame.variable(start, spec) for start, spec in variables]

@@ -1,0 +1,148 @@
+"""What can be seen of a machine: frames, iterations on their way, and where a step is.
+
+`frames(machine)` may be called between any two events, on the thread that runs the machine (the
+gate holds it there). It returns one `FrameView` per loop that is running, the outer ones first:
+
+    FrameView(id, name, loop, parent, parent_iteration, window, started, iterations, held)
+    IterationView(number, waiting, ready, done, dead)
+
+`Machine.watch`, while it is set, is called with (unit, iteration, outputs) for each operation that
+gave its tokens. `Position` is what a step hands to the gate: it tells where the step is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowscope.executor.frames import Frame, Iteration
+from flowscope.executor.invariants import frames_of
+from flowscope.executor.machine import Machine
+from flowscope.executor.static import Unit
+from flowscope.graph.operation import Operation
+from flowscope.plan.program import Node
+from flowscope.plan.stops import LoopAt, Where
+
+
+@dataclass(frozen=True)
+class IterationView:
+    """One iteration on its way, by how many operations are where.
+
+    Attributes:
+        number: From 0.
+        waiting: Operations whose tokens have not all come.
+        ready: Those that are ready or run.
+        done: Those that have run.
+        dead: Those that were not to run.
+    """
+
+    number: int
+    waiting: int
+    ready: int
+    done: int
+    dead: int
+
+
+@dataclass(frozen=True)
+class FrameView:
+    """One loop that is running.
+
+    Attributes:
+        id: Its tag: the frames around and their iterations; the same in each run.
+        name: The loop's name in the lowered program.
+        loop: The operation that the loop came from; None for a loop of primitives made by hand.
+        node: The node of the loop in the program before it was lowered; None likewise.
+        parent: Tag of the frame around, "" for the step.
+        parent_iteration: The iteration of that frame which it belongs to.
+        window: At most so many iterations are on their way.
+        started: How many iterations have begun.
+        iterations: Those on their way, the oldest first.
+        held: Why the next iteration has not begun: "" (nothing waits for it yet), "window" (as many
+            are on their way as may be), "entering" (values that come into the loop are missing).
+    """
+
+    id: str
+    name: str
+    loop: Operation | None
+    node: Node | None
+    parent: str
+    parent_iteration: int
+    window: int
+    started: int
+    iterations: tuple[IterationView, ...]
+    held: str
+
+
+def frames(machine: Machine) -> tuple[FrameView, ...]:
+    """Returns the loops that are running, the outer ones first."""
+    return tuple(_frame(machine, f) for f in frames_of(machine) if f.parent is not None)
+
+
+def _frame(machine: Machine, frame: Frame) -> FrameView:
+    static, parent = frame.static, frame.parent
+    assert parent is not None
+    held = "window" if frame.parked else "entering" if frame.missing else ""
+    return FrameView(
+        frame.name,
+        static.name,
+        static.origins[0] if static.origins else None,
+        machine.graph.loops.get(static.name),
+        parent.frame.name,
+        parent.number,
+        static.window,
+        frame.started,
+        tuple(_iteration(machine, it) for it in frame.iterations),
+        held,
+    )
+
+
+def _iteration(machine: Machine, it: Iteration) -> IterationView:
+    units = it.frame.static.units
+    ready = sum(one is it for _, one in machine.ready)
+    waiting = sum(1 for left in it.pending if left > 0)
+    dead = sum(1 for u in units if it.pending[u.at] <= 0 and it.dead[u.at])
+    at_work = max(ready, it.outstanding)
+    return IterationView(
+        it.number, waiting, at_work, max(0, len(units) - waiting - at_work - dead), dead
+    )
+
+
+class Position:
+    """Where a step is: between two invocations."""
+
+    __slots__ = ("_it", "_last", "_unit", "machine")
+    is_op = True
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._unit: Unit | None = None
+        self._it: Iteration | None = None
+        self._last: Iteration | None = None
+
+    def at(self, unit: Unit | None, it: Iteration | None) -> None:
+        """Notes what runs next; None while the step waits."""
+        self._last = self._it
+        self._unit = unit
+        self._it = it
+
+    @property
+    def is_back_edge(self) -> bool:
+        """Whether what runs next belongs to a later iteration than what ran before."""
+        last, it = self._last, self._it
+        if last is None or it is None or last.frame is not it.frame:
+            return False
+        return it.number > last.number
+
+    def where(self) -> Where:
+        """Returns where the step is."""
+        loops: list[LoopAt] = []
+        it = self._it
+        while it is not None and it.frame.parent is not None:
+            node = self.machine.graph.loops.get(it.frame.static.name)
+            if node is not None:
+                done = _iteration(self.machine, it).done
+                loops.insert(0, LoopAt(node, it.number, None, done, ()))
+            it = it.frame.parent
+        return Where("tokens", tuple(loops), None if self._unit is None else self._unit.node)
+
+
+__all__ = ["FrameView", "IterationView", "Position", "frames"]

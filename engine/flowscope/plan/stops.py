@@ -1,0 +1,174 @@
+"""Where a step stands: the blocks and iterations around it, to be told and to go on from.
+
+A step that stands at a safepoint is in a block of its program, which may be the body of a loop in
+the body of another, and so on: one `Stop` per block from the outermost. With the values that are
+alive this is all that is needed to run the rest of the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from flowscope.plan.program import Node, Program, Value
+
+#: What a block is to the node that runs it. "back" is a loop's between two iterations.
+Part = Literal["region", "branch", "test", "body", "back"]
+
+
+class LoopState:
+    """A loop that is running.
+
+    Attributes:
+        node: The loop.
+        count: Iterations that are done; also the number of the one that runs or comes next.
+        limit: The count that ends it, None without one.
+        variables: Its variables between two iterations.
+        lists: What is left of the lists whose elements it takes.
+        pushed: The lists that it has kept so far.
+    """
+
+    __slots__ = ("count", "limit", "lists", "node", "pushed", "variables")
+
+    def __init__(
+        self,
+        node: Node,
+        count: int,
+        limit: int | None,
+        variables: list[Any],
+        lists: list[Any],
+        pushed: list[Any],
+    ) -> None:
+        self.node = node
+        self.count = count
+        self.limit = limit
+        self.variables = variables
+        self.lists = lists
+        self.pushed = pushed
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A block that a step is in.
+
+    Attributes:
+        program: The block.
+        index: The node that runs next, or that is running if a block of it follows.
+        part: What the block is.
+        loop: The loop whose test or body it is, else None.
+    """
+
+    program: Program
+    index: int
+    part: Part
+    loop: LoopState | None = None
+
+
+@dataclass(frozen=True)
+class Left:
+    """Code was left at a safepoint: what is needed to go on.
+
+    Attributes:
+        stops: From the outermost block.
+        values: What is alive.
+    """
+
+    stops: tuple[Stop, ...]
+    values: dict[Value, Any]
+
+
+@dataclass(frozen=True)
+class LoopAt:
+    """A running loop, for those who look.
+
+    Attributes:
+        node: The loop.
+        iteration: Number of the iteration that runs or comes next.
+        limit: The count that ends it, None without one.
+        finished: How many of its block's nodes are done in this iteration.
+        kept: The first elements of the lists that it has kept, None for an empty one.
+    """
+
+    node: Node
+    iteration: int
+    limit: int | None
+    finished: int
+    kept: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a step is, for those who look.
+
+    Attributes:
+        mode: How it runs.
+        loops: The loops around, from the outermost.
+        node: The node that runs next, None between two iterations.
+    """
+
+    mode: Literal["compiled", "op", "tokens"]
+    loops: tuple[LoopAt, ...]
+    node: Node | None
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A node has run and taken its inputs, or it never will: then what it would take is dead.
+
+    Attributes:
+        node: The node.
+        loops: The loops around with the numbers of their iterations, from the outermost.
+        is_dead: Whether it is in a branch that is not taken.
+        is_back: Whether it is a loop whose variables went back to the start of its body.
+    """
+
+    node: Node
+    loops: tuple[tuple[Node, int], ...]
+    is_dead: bool = False
+    is_back: bool = False
+
+
+class Here(Protocol):
+    """A safepoint that a step has come to."""
+
+    @property
+    def is_op(self) -> bool:
+        """Whether one operation runs until the next such point."""
+
+    @property
+    def is_back_edge(self) -> bool:
+        """Whether an iteration of a loop has just ended."""
+
+    def where(self) -> Where:
+        """Returns where it is."""
+
+
+def loops_at(states: Sequence[LoopState], node: Node | None) -> tuple[LoopAt, ...]:
+    """Returns running loops as seen from outside.
+
+    Args:
+        states: The loops, from the outermost.
+        node: The node that runs next, None between two iterations of the innermost.
+    """
+    inner = [*[s.node for s in states], node][1:]
+    return tuple(
+        LoopAt(
+            s.node,
+            s.count,
+            s.limit,
+            _finished(s.node, at),
+            tuple(x and x[0] for x in s.pushed),
+        )
+        for s, at in zip(states, inner, strict=True)
+    )
+
+
+def _finished(loop: Node, at: Node | None) -> int:
+    if at is None:
+        return 0
+    nodes = [n for block in loop.blocks for n in block.nodes]
+    for i, node in enumerate(nodes):
+        if node is at or (node.blocks and any(at is n for b in node.blocks for n in b.walk())):
+            return i
+    return 0

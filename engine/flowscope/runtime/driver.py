@@ -1,0 +1,365 @@
+"""The driver: gives the executor's machine kernels, a thread, a gate and the time.
+
+It runs one step on the caller's thread: what the machine hands out, in the order in which it
+becomes ready. Between two invocations the step can be held. Operations that block are begun and
+left alone: while nothing else is ready the thread waits at the gate, so a stop, an interrupt and a
+deadline end the wait.
+
+An update group that has begun is finished before the step can be held.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from threading import get_ident
+from typing import Any
+
+from flowscope.errors import DeadlineExceededError, InternalError, InvalidArgumentError
+from flowscope.executor.frames import Iteration
+from flowscope.executor.machine import Machine
+from flowscope.executor.observe import Position
+from flowscope.executor.static import ExecutorGraph, Kind, Unit
+from flowscope.graph.operation import where
+from flowscope.plan.code import counter, own
+from flowscope.plan.interpret import InvocationError
+from flowscope.plan.program import Node
+from flowscope.plan.units import Execution
+from flowscope.runtime.generators import generator
+
+#: What computes an invocation: (step, unit, iteration, inputs) -> outputs; None if it has begun.
+Handler = Callable[["_Step", Unit, Iteration, list[Any]], Any]
+
+
+class Driver:
+    """Runs a plan's units; same signature as generated code.
+
+    Args:
+        execution: The plan's units.
+        xp: The array module of the device.
+
+    Attributes:
+        graph: The executor's side of the plan.
+        watched: Called with each step's `Position` as the step starts; None while nobody looks.
+    """
+
+    def __init__(self, execution: Execution, xp: Any) -> None:
+        lowered = execution.lowered
+        self.graph = ExecutorGraph(
+            lowered.program, execution.parts, execution.constants, lowered.loops
+        )
+        self.watched: Callable[[Position], None] | None = None
+        self.xp = xp
+        self._execution = execution
+        self._bound: tuple[Any, ...] | None = None
+        self._states: dict[Node, Any] = {}
+        self._groups = _groups(execution)
+        self._handlers = [self._handler(u) for u in self.graph.units]
+        #: What computes a unit with one output and nothing special about it: quicker.
+        self._plain = [
+            u.part.function if h is _one_output else None
+            for u, h in zip(self.graph.units, self._handlers, strict=True)
+        ]
+        self._known = [(i, execution.constants[v]) for i, v in self.graph.known]
+
+    def __call__(
+        self, gate: Any, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """Runs one step; see `flowscope.plan.code` for the arguments."""
+        if resources is not self._bound:
+            self._states = dict(zip(self._execution.region.handles, resources, strict=True))
+            self.graph.bound(self._states)
+            self._bound = resources
+        step = _Step(self, gate, run, resources)
+        try:
+            results = step.execute(feeds, self._plain, self._handlers)
+        except BaseException as e:
+            raise step.given_up(e) from None if e is step.cause else e.__cause__
+        finally:
+            step.end()
+        return self._handed_out(step.machine, results)
+
+    def state_of(self, node: Node) -> Any:
+        """Returns what a handle stands for in this session."""
+        return self._states[node]
+
+    @property
+    def blocking(self) -> list[Node]:
+        """The nodes that may wait for others."""
+        return [u.node for u in self.graph.units if u.kind is Kind.BLOCKING]
+
+    def remaining(self, unit: Unit) -> tuple[Any, int] | None:
+        """Returns the update group that a unit writes for, and how many do; None for most."""
+        return self._groups.get(unit.node)
+
+    def _handler(self, unit: Unit) -> Handler:
+        if unit.kind < Kind.KERNEL:
+            return _none
+        if unit.kind is Kind.BLOCKING:
+            return _blocking
+        if unit.part.code is not None:
+            return _region
+        found = _kernel_handler(unit.node)
+        return _grouped(found) if unit.node in self._groups else found
+
+    def _handed_out(self, machine: Machine, results: list[Any]) -> tuple[Any, ...]:
+        if machine.dead_fetches:
+            raise _dead(self._execution, machine.dead_fetches[0])
+        for i, value in self._known:
+            results[i] = value
+        region = self._execution.region
+        return tuple(
+            own(o) if s and v.spec.shape != () else o
+            for v, o, s in zip(region.outputs, results, region.shared, strict=True)
+        )
+
+
+class _Step:
+    """One run of a plan's units.
+
+    Attributes:
+        machine: The machine.
+        run: What random numbers follow from.
+        cause: What went wrong, once it did.
+    """
+
+    def __init__(self, driver: Driver, gate: Any, run: Any, resources: tuple[Any, ...]) -> None:
+        self.driver = driver
+        self.machine = Machine(driver.graph)
+        self.gate = gate
+        self.run = run
+        self.resources = resources
+        self.cause: BaseException | None = None
+        #: Update groups that have begun: how many writes are missing.
+        self._open: dict[Any, int] = {}
+        self._position = Position(self.machine)
+        #: Blocking operations on their way, and what gives them up: (unit, iteration, since).
+        self._pending: dict[int, tuple[Unit, Iteration, float]] = {}
+        self._give_up: dict[int, Callable[[], None]] = {}
+        self._enders: list[Callable[[], None]] = []
+        self._finished: deque[tuple[int, Any]] = deque()
+        self._numbers = 0
+        self._thread = get_ident()
+        self._is_over = False
+
+    # -- running --------------------------------------------------------------------------------
+
+    def execute(self, feeds: tuple[Any, ...], plain: Any, handlers: list[Handler]) -> list[Any]:
+        """Runs the step to its end; returns the fetched values."""
+        machine, gate, xp = self.machine, self.gate, self.driver.xp
+        if self.driver.watched is not None:
+            self.driver.watched(self._position)
+        next_invocation, done, finished = machine.next, machine.done, self._finished
+        machine.start(feeds)
+        while True:
+            if finished:
+                self._take_finished()
+            invocation = next_invocation()
+            if invocation is None:
+                if not self._pending:
+                    break
+                self._wait()
+                continue
+            unit, it, inputs = invocation
+            if gate.raised and not self._open:
+                self._position.at(unit, it)
+                gate.hold(unit.index, self._position)
+            try:
+                function = plain[unit.index]
+                if function is not None:
+                    outputs: Any = (function(xp, *inputs),)
+                else:
+                    outputs = handlers[unit.index](self, unit, it, inputs)
+                    if outputs is None:
+                        continue
+            except InvocationError:
+                raise
+            except Exception as e:
+                raise _failure(unit, it, inputs, e) from e
+            done(unit, it, outputs)
+        if not machine.is_finished:
+            raise InternalError("the step has not ended, but nothing is ready and nothing runs")
+        return machine.results
+
+    def note_write(self, unit: Unit, it: Iteration) -> None:
+        """Notes a write of an update group."""
+        found = self.driver.remaining(unit)
+        if found is None:
+            return
+        group, count = found
+        key = (group, id(it))
+        left = self._open.get(key, count) - 1
+        if left:
+            self._open[key] = left
+        else:
+            self._open.pop(key, None)
+
+    # -- waiting --------------------------------------------------------------------------------
+
+    def begin(self, unit: Unit, it: Iteration, inputs: list[Any]) -> None:
+        """Begins a blocking operation."""
+        number = self._numbers
+        self._numbers += 1
+        self._pending[number] = unit, it, time.monotonic()
+        state, *values = inputs
+
+        def finish(result: Any) -> None:
+            if self._is_over:
+                return
+            self._finished.append((number, result))
+            if get_ident() != self._thread:
+                self.gate.wake()
+
+        try:
+            give_up = unit.node.op.begin(state, finish, *values)
+        except BaseException:
+            del self._pending[number]
+            raise
+        if unit.node.op.ends_with_step:
+            self._enders.append(give_up)
+        else:
+            self._give_up[number] = give_up
+
+    def _take_finished(self) -> None:
+        while self._finished:
+            number, result = self._finished.popleft()
+            unit, it, _ = self._pending.pop(number)
+            self._give_up.pop(number, None)
+            if isinstance(result, BaseException):
+                raise InvocationError(unit.node, (), result) from result  # type: ignore[arg-type]
+            self.machine.done(unit, it, result)
+
+    def _wait(self) -> None:
+        self._position.at(None, None)
+        self.gate.wait(lambda: bool(self._finished))
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def given_up(self, error: BaseException) -> BaseException:
+        """Returns what the step fails with: a deadline tells what was waited for."""
+        self.cause = error
+        if isinstance(error, DeadlineExceededError) and self._pending:
+            self.cause = DeadlineExceededError(f"{error.message}; it waited for {self._awaited()}")
+        if isinstance(error, Exception):
+            failed = error.kernel_error if isinstance(error, InvocationError) else error
+            for node in self.driver.blocking:
+                handle = node.inputs[0].node
+                assert handle is not None
+                node.op.failed(self.driver.state_of(handle), failed)
+        return self.cause
+
+    def _awaited(self) -> str:
+        now = time.monotonic()
+        shown = [
+            f'"{unit.name}" ({unit.node.op.type} on "{_resource_of(unit.node)}"{_in(it)}, for '
+            f"{now - since:.2f} s)"
+            for unit, it, since in list(self._pending.values())[:5]
+        ]
+        more = len(self._pending) - len(shown)
+        return ", ".join(shown) + (f" and {more} more" if more else "")
+
+    def end(self) -> None:
+        """Gives up what is still waiting, and what ends with the step."""
+        self._is_over = True
+        for give_up in (*self._give_up.values(), *self._enders):
+            give_up()
+
+
+# -- how units run ------------------------------------------------------------------------------
+
+
+def _none(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
+    raise InternalError(f"{unit} is the machine's own")
+
+
+def _one_output(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
+    return (unit.part.function(step.driver.xp, *inputs),)  # type: ignore[misc]
+
+
+def _outputs(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
+    found = unit.part.function(step.driver.xp, *inputs)  # type: ignore[misc]
+    return found if unit.part.outputs else ()
+
+
+def _random(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
+    counts = counter(unit.node)
+    if it.frame.parent is not None or len(counts) == 2:
+        seed, path = (*counts, 0)[:2]
+        counts = (seed, path, *it.path)
+    drawn = generator(step.run, *counts)
+    found = unit.part.function(step.driver.xp, drawn, *inputs)  # type: ignore[misc]
+    return (found,) if len(unit.part.outputs) == 1 else found
+
+
+def _blocking(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
+    step.begin(unit, it, inputs)
+
+
+def _region(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
+    part = unit.part
+    assert part.code is not None and part.function is not None
+    resources = tuple([step.driver.state_of(h) for h in part.handles])
+    run = (step.run, it.path)
+    try:
+        return part.function(step.gate, run, tuple(inputs), resources)
+    except Exception as e:
+        node, values = part.code.place_of(e.__traceback__)
+        if node is None:
+            raise
+        raise InvocationError(node, values, e) from e
+
+
+def _kernel_handler(node: Node) -> Handler:
+    if node.op.is_random:
+        return _random
+    return _one_output if len(node.outputs) == 1 else _outputs
+
+
+def _grouped(handler: Handler) -> Handler:
+    def run(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
+        outputs = handler(step, unit, it, inputs)
+        step.note_write(unit, it)
+        return outputs
+
+    return run
+
+
+def _groups(execution: Execution) -> dict[Node, tuple[Any, int]]:
+    """Returns, per write, its update group in its place, and how many writes that has."""
+    keys = {
+        n: (n.update_group, execution.lowered.places.get(n))
+        for n in execution.lowered.program.nodes
+        if not n.blocks and n.op.writes_state and n.update_group
+    }
+    sizes = Counter(keys.values())
+    return {n: (k, sizes[k]) for n, k in keys.items() if sizes[k] > 1}
+
+
+# -- errors -------------------------------------------------------------------------------------
+
+
+def _failure(unit: Unit, it: Iteration, inputs: list[Any], error: Exception) -> InvocationError:
+    return InvocationError(unit.node, tuple(inputs), error)
+
+
+def _in(it: Iteration) -> str:
+    return f", in {it.name}" if it.name else ""
+
+
+def _resource_of(node: Node) -> str:
+    handle = node.inputs[0].node
+    return getattr(handle.op, "shared_name", handle.name) if handle is not None else "a feed"
+
+
+def _dead(execution: Execution, position: int) -> InvalidArgumentError:
+    value = execution.lowered.program.fetches[position]
+    node = value.node
+    assert node is not None
+    facts: Mapping[str, Any] = where(node.origins[0]) if node.origins else {}
+    return InvalidArgumentError(
+        f'the fetched "{value.label}" has no value: it is on a way that was not taken'
+    ).located(op=node.name, op_type=node.op.type, **facts)
+
+
+__all__ = ["Driver"]
