@@ -2,6 +2,7 @@
 import widget from "../src/index.js";
 import type { FromKernel, FromView, SessionState } from "../src/wire/messages.js";
 import { snapshotOf } from "./builder.js";
+import { PlayedRun } from "./running.js";
 import { chain, deep, flat, functions, loops, mlp, star } from "./graphs.js";
 
 const query = new URLSearchParams(location.search);
@@ -15,13 +16,13 @@ if (query.get("theme") === "dark") document.documentElement.dataset.theme = "dar
 const nodes = GRAPHS[(query.get("graph") ?? "mlp") as keyof typeof GRAPHS]();
 const listeners = new Set<(message: unknown) => void>();
 let seq = 0;
-let state: SessionState["state"] = "running";
+const played = new PlayedRun(nodes);
 let steps = 4100;
 
 function session(): SessionState {
-  const isRunning = state === "running";
+  const isRunning = played.state === "running";
   return {
-    state, steps, steps_per_s: isRunning ? 1243.7 : null, step_time_s: isRunning ? 0.000804 : null,
+    state: played.state, steps, steps_per_s: isRunning ? 1243.7 : null, step_time_s: isRunning ? 0.000804 : null,
     progress: { description: "epoch 2", done: steps % 10000, total: 10000, elapsed_s: 13, eta_s: 41 },
   };
 }
@@ -30,20 +31,15 @@ function tell(message: FromKernel): void {
   for (const listener of listeners) listener(message);
 }
 
-/** The state that a command leads to; the others change nothing here. */
-const AFTER: Readonly<Record<string, SessionState["state"] | undefined>> = {
-  pause: "paused", resume: "running", stop: "idle", step_op: "paused", step_iteration: "paused",
-};
-
 const model = {
   on: (_: "msg:custom", listener: (message: unknown) => void) => void listeners.add(listener),
   off: (_: "msg:custom", listener: (message: unknown) => void) => void listeners.delete(listener),
   send(message: FromView): void {
     if (message.kind === "connect") return tell(snapshotOf(nodes, session(), seq));
     if (message.kind === "disconnect") return;
-    state = AFTER[message.name] ?? state;
+    played.hear(message);
     tell({ kind: "reply", command_id: message.command_id, ok: true, message: `${message.name}: done` });
-    tell({ kind: "delta", seq: ++seq, graph: null, session: session(), run: null });
+    tell({ kind: "delta", seq: ++seq, graph: null, session: session(), run: played.run() });
   },
 };
 
@@ -54,7 +50,9 @@ const dispose = widget.render({ model, el: host });
 Object.assign(globalThis, { dispose, tell, listeners, startedAt });
 if (query.has("live")) {
   setInterval(() => {
-    if (state === "running") tell({ kind: "delta", seq: ++seq, graph: null, session: session(), run: null });
-    steps += state === "running" ? 124 : 0;
-  }, 100);
+    if (played.state !== "running") return;
+    played.tick();
+    steps += 124;
+    tell({ kind: "delta", seq: ++seq, graph: null, session: session(), run: played.run() });
+  }, 125);
 }

@@ -1,7 +1,7 @@
 /** The widget's entry: joins the kernel's messages, the channel and the instrument. */
 import { Instrument } from "./view/instrument.js";
 import { Channel, isFromKernel, type ChannelEvent, type Instruction } from "./wire/channel.js";
-import { PROTOCOL, type FromView, type Reply } from "./wire/messages.js";
+import { PROTOCOL, type Command, type FromView, type Reply } from "./wire/messages.js";
 
 /** What is used of a widget model; each display of a widget shares it with the others. */
 export interface WidgetModel {
@@ -24,8 +24,8 @@ function render({ model, el, signal }: RenderContext): () => void {
     for (const instruction of channel.take(event)) carryOut(instruction);
     instrument.runBar.setHeard(channel.takesCommands);
   };
-  const instrument = new Instrument(el, (name) => {
-    if (channel.takesCommands) take({ kind: "command", name, at_ms: now() });
+  const instrument = new Instrument(el, (name, value) => {
+    if (channel.takesCommands) take({ kind: "command", name, at_ms: now(), ...(value === undefined ? {} : { value }) });
   }, life.signal);
   const carryOut = (instruction: Instruction): void => {
     if (instruction.kind === "send") model.send(instruction.message);
@@ -52,9 +52,10 @@ function render({ model, el, signal }: RenderContext): () => void {
   return dispose;
 }
 
-/** A reply to another view's command is not ours to show, unless it failed. */
-function answer(instrument: Instrument, name: string | null, reply: Reply): void {
-  if (name !== null || !reply.ok) instrument.runBar.say(reply.message, !reply.ok);
+/** What a step or a pace does is seen. A reply to another view's command is not ours to show, unless it failed. */
+function answer(instrument: Instrument, name: Command["name"] | null, reply: Reply): void {
+  const isSeen = name === null || name === "step_op" || name === "step_iteration" || name === "pace";
+  if (!isSeen || !reply.ok) instrument.runBar.say(reply.message, !reply.ok);
 }
 
 export default { render };

@@ -1,9 +1,10 @@
 /**
- * What the user has chosen: open scopes and the selection. A choice of the user's beats the
+ * What the user has chosen: open scopes, the selection, an iteration of a running loop. A choice of the user's beats the
  * automatic one, which is made once, for the first graph that is seen.
  */
 import type { Body } from "./bodies.js";
 import type { BoxId } from "./ids.js";
+import type { ChosenIteration } from "./running.js";
 import type { Scope, ScopeTree } from "./scopes.js";
 import { Signal } from "./signal.js";
 
@@ -11,10 +12,23 @@ import { Signal } from "./signal.js";
 const FIRST_PICTURE = 30;
 
 export class Choices {
-  readonly changed = new Signal<"open" | "selection">();
+  readonly changed = new Signal<"open" | "selection" | "iteration">();
   readonly #user = new Map<string, boolean>();
   #automatic: ReadonlySet<string> | null = null;
   #selection: BoxId | null = null;
+  #iteration: ChosenIteration | null = null;
+
+  /** The iteration of a running loop that the user has chosen, or null. */
+  get iteration(): ChosenIteration | null {
+    return this.#iteration;
+  }
+
+  chooseIteration(iteration: ChosenIteration | null): void {
+    const known = this.#iteration;
+    if (known?.frame === iteration?.frame && known?.number === iteration?.number) return;
+    this.#iteration = iteration;
+    this.changed.emit("iteration");
+  }
 
   get selection(): BoxId | null {
     return this.#selection;

@@ -87,7 +87,7 @@ function entryFacts(model: GraphModel, node: Node): Fact[] {
 }
 
 function calledFacts(model: GraphModel, node: Node): Fact[] {
-  return bodiesBelow(model, node).map((body) => bodyFact(model, body, body.isFunction ? "function" : "body"));
+  return bodiesBelow(model, node).map((body) => bodyFact(model, body, body.isFunction ? "function" : body.role || "body"));
 }
 
 function resultFacts(model: GraphModel, node: Node): Fact[] {
@@ -96,7 +96,7 @@ function resultFacts(model: GraphModel, node: Node): Fact[] {
 }
 
 function bodyFact(model: GraphModel, body: Body, name: string): Fact {
-  return { name, value: scopeTitle(model, body.name), leadsTo: scopeBox(body.name) };
+  return { name, value: body.isFunction ? scopeTitle(model, body.name) : shortName(body.name), leadsTo: scopeBox(body.name) };
 }
 
 function inputFact(model: GraphModel, from: number, output: number): Fact {

@@ -1,5 +1,5 @@
 /** The graph as the kernel told it: applies snapshots and deltas and says what changed. */
-import type { Delta, GraphChange, Node, SessionState, Snapshot } from "../wire/messages.js";
+import type { Delta, GraphChange, Node, RunState, SessionState, Snapshot } from "../wire/messages.js";
 import { bodiesOf, type Body } from "./bodies.js";
 import { entriesOf, isFrame, type Entry } from "./frames.js";
 import { Identities } from "./identities.js";
@@ -17,6 +17,8 @@ export class GraphModel {
   readonly changed = new Signal<Change>();
   name = "";
   session: SessionState | null = null;
+  /** Where the running steps are; null where nothing was told of any. */
+  run: RunState | null = null;
   control: Snapshot["control"] = "live";
   protocol = 0;
   #nodes = new Map<number, Node>();
@@ -74,12 +76,14 @@ export class GraphModel {
     this.#tree = new ScopeTree();
     this.#identities = new Identities();
     this.#merge(snapshot.graph);
+    this.run = snapshot.run && this.#identities.ofRun(snapshot.run);
     this.changed.emit({ fresh: true, graph: true });
   }
 
   applyDelta(delta: Delta): void {
     if (delta.session) this.session = delta.session;
     if (delta.graph) this.#merge(delta.graph);
+    if (delta.run) this.run = this.#identities.ofRun(delta.run);
     this.changed.emit({ fresh: false, graph: delta.graph !== null });
   }
 

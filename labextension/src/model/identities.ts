@@ -2,7 +2,7 @@
  * Keeps an operation's number when a cell is run again and another operation takes its name: so
  * the selection stays, and in the picture it is the same box at the same place.
  */
-import type { GraphChange, Node } from "../wire/messages.js";
+import type { GraphChange, Node, RunState } from "../wire/messages.js";
 
 export class Identities {
   /** The kernel's number -> ours, where they differ. */
@@ -21,6 +21,17 @@ export class Identities {
       placed: change.placed.map(([id, device]) => [this.#of(id), device] as const),
       removed: change.removed.filter(isLeft).map(this.#of),
       marked: change.marked.map(this.#of),
+    };
+  }
+
+  /** Where steps are, in our numbers. */
+  ofRun(run: RunState): RunState {
+    const { frames, position, tokens } = run;
+    return {
+      ...run,
+      frames: frames.map((frame) => ({ ...frame, loop: this.#of(frame.loop) })),
+      position: position && { ...position, op: position.op === null ? null : this.#of(position.op) },
+      tokens: tokens.map((token) => ({ ...token, source: this.#of(token.source), target: this.#of(token.target) })),
     };
   }
 

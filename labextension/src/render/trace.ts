@@ -62,3 +62,65 @@ export function arrowHead(route: readonly number[], size: number): readonly numb
   ];
   return [tx, ty, ...corner(0.42), ...corner(-0.42)];
 }
+
+/** A drawn route as many short straight parts. */
+export function sampled(route: readonly number[]): number[] {
+  const pen = new SamplingPen();
+  trace(pen, route);
+  return pen.points;
+}
+
+/** The point of a polyline after a share of its length. */
+export function pointAt(points: readonly number[], share: number): { readonly x: number; readonly y: number } {
+  const lengths: number[] = [];
+  for (let k = 2; k < points.length; k += 2) {
+    lengths.push(Math.hypot((points[k] ?? 0) - (points[k - 2] ?? 0), (points[k + 1] ?? 0) - (points[k - 1] ?? 0)));
+  }
+  let left = lengths.reduce((sum, one) => sum + one, 0) * Math.min(1, Math.max(0, share));
+  for (let k = 0; k < lengths.length; k++) {
+    const length = lengths[k] ?? 0;
+    if (left <= length && length > 0) {
+      const t = left / length;
+      const mix = (i: number): number => (points[i] ?? 0) + ((points[i + 2] ?? 0) - (points[i] ?? 0)) * t;
+      return { x: mix(2 * k), y: mix(2 * k + 1) };
+    }
+    left -= length;
+  }
+  return { x: points[points.length - 2] ?? 0, y: points[points.length - 1] ?? 0 };
+}
+
+/** Parts that a swing is cut into. */
+const PARTS = 10;
+
+class SamplingPen implements Pen {
+  readonly points: number[] = [];
+
+  moveTo(x: number, y: number): void {
+    this.points.push(x, y);
+  }
+
+  lineTo(x: number, y: number): void {
+    this.points.push(x, y);
+  }
+
+  bezierCurveTo(x1: number, y1: number, x2: number, y2: number, x: number, y: number): void {
+    const [x0, y0] = this.#last();
+    for (let k = 1; k <= PARTS; k++) {
+      const t = k / PARTS;
+      const mix = (a: number, b: number, c: number, d: number): number =>
+        (1 - t) ** 3 * a + 3 * (1 - t) ** 2 * t * b + 3 * (1 - t) * t ** 2 * c + t ** 3 * d;
+      this.points.push(mix(x0, x1, x2, x), mix(y0, y1, y2, y));
+    }
+  }
+
+  /** Corners are small: straight through the middle will do. */
+  quadraticCurveTo(x1: number, y1: number, x: number, y: number): void {
+    const [x0, y0] = this.#last();
+    this.points.push((x0 + 2 * x1 + x) / 4, (y0 + 2 * y1 + y) / 4, x, y);
+  }
+
+  #last(): readonly [number, number] {
+    const n = this.points.length;
+    return [this.points[n - 2] ?? 0, this.points[n - 1] ?? 0];
+  }
+}

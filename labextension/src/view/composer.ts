@@ -5,10 +5,11 @@ import type { Positions } from "../layout/types.js";
 import { relatedBoxes } from "../model/bodies.js";
 import type { Choices } from "../model/choices.js";
 import type { GraphModel } from "../model/graph.js";
-import type { BoxId } from "../model/ids.js";
+import { scopeBox, type BoxId } from "../model/ids.js";
 import { markedBoxes, staleBoxes } from "../model/marked.js";
 import { families } from "../model/structure.js";
-import { endFinder, visibleGraph } from "../model/visible.js";
+import { endFinder, visibleGraph, type VisibleGraph } from "../model/visible.js";
+import { Ways } from "../model/ways.js";
 import type { Picture } from "../render/scene.js";
 
 export type ShowPicture = (picture: Picture, positions: Positions, hold: BoxId | null) => void;
@@ -20,6 +21,7 @@ export class Composer {
   measure: Measure = roughMeasure;
   readonly #thread: LayoutThread;
   readonly #show: ShowPicture;
+  #ways: Ways | null = null;
   #isBusy = false;
   /** Asked for while a layout was under way. */
   #next: { hold: BoxId | null } | null = null;
@@ -45,12 +47,18 @@ export class Composer {
       this.#isBusy = false;
       const families = this.#familiesNow();
       const devices = devicesOf(this.#model);
+      this.#ways = new Ways(this.#model, graph, endFinder(this.#model, (path) => path === "" || isOpenIn(graph, path)));
       const [marked, stale] = [markedBoxes(this.#model), staleBoxes(this.#model)];
       this.#show({ graph, links, families, devices, ...this.selected(), marked, stale }, positions, hold);
       const next = this.#next;
       this.#next = null;
       if (next) this.refresh(next.hold);
     });
+  }
+
+  /** The lines of the picture that was shown last. */
+  get ways(): Ways | null {
+    return this.#ways;
   }
 
   /** The selection, and what belongs to it. */
@@ -66,6 +74,10 @@ export class Composer {
     }
     return this.#families.found;
   }
+}
+
+function isOpenIn(graph: VisibleGraph, path: string): boolean {
+  return graph.boxes.get(scopeBox(path))?.isOpen ?? false;
 }
 
 /** Devices in the order of their names, so that each keeps its colour. */

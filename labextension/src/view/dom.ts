@@ -19,6 +19,8 @@ const ICONS = {
   pause: "M4 3h3v10H4zM9 3h3v10H9z",
   play: "M4.5 2.5v11l9-5.5z",
   stop: "M3.5 3.5h9v9h-9z",
+  stepOp: "M2 3h2v10H2zM6 3l7 5-7 5z",
+  stepIteration: "M8 2a6 6 0 1 1-5.2 3l1.7 1A4 4 0 1 0 8 4v2.5L4 3.2 8 0zM7 6l4 2.5L7 11z",
   plus: "M7 3h2v4h4v2H9v4H7V9H3V7h4z",
   minus: "M3 7h10v2H3z",
   fit: "M2 2h4v2H4v2H2zM10 2h4v4h-2V4h-2zM2 10h2v2h2v2H2zM12 10h2v4h-4v-2h2z",

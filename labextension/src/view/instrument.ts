@@ -13,6 +13,7 @@ import { Composer, type ShowPicture } from "./composer.js";
 import { Crumbs } from "./crumbs.js";
 import { button, make } from "./dom.js";
 import { Inspector } from "./inspector.js";
+import { FramesPanel } from "./frames_panel.js";
 import { listenToKeys } from "./keys.js";
 import { Outline } from "./outline.js";
 import { listenToPointer } from "./pointer.js";
@@ -33,6 +34,7 @@ export class Instrument {
   readonly runBar: RunBar;
   readonly #choices = new Choices();
   readonly #stage: Stage;
+  readonly #frames: FramesPanel;
   readonly #inspector: Inspector;
   readonly #crumbs: Crumbs;
   readonly #outline: Outline;
@@ -49,7 +51,13 @@ export class Instrument {
   constructor(host: HTMLElement, send: SendCommand | null, until: AbortSignal) {
     this.#until = until;
     host.append(this.#root);
-    this.runBar = new RunBar(send, until);
+    this.runBar = new RunBar(send, (box) => this.#go(box), until);
+    this.#frames = new FramesPanel({
+      choose: (loop, iteration) => {
+        this.#go(loop);
+        this.#choices.chooseIteration(iteration);
+      },
+    }, until);
     this.#stage = new Stage(until);
     this.#inspector = new Inspector((box) => this.#go(box), () => this.#select(null), until);
     this.#crumbs = new Crumbs((box) => this.#go(box), until);
@@ -72,7 +80,9 @@ export class Instrument {
       button("Export SVG", "save", () => this.#export(), this.#until));
     const main = make("div", { class: "fs-main" },
       this.#outline.element,
-      make("div", { class: "fs-stage-wrap" }, this.#stage.element, this.#crumbs.element, tools),
+      make("div", { class: "fs-center" },
+        make("div", { class: "fs-stage-wrap" }, this.#stage.element, this.runBar.position, this.#crumbs.element, tools),
+        this.#frames.element),
       this.#inspector.element);
     this.#root.append(this.runBar.element, main);
   }
@@ -80,7 +90,11 @@ export class Instrument {
   #listen(): void {
     const until = this.#until;
     this.model.changed.connect((change) => this.#onModel(change), until);
-    this.#choices.changed.connect((what) => (what === "open" ? this.#refresh() : this.#onSelection()), until);
+    this.#choices.changed.connect((what) => {
+      if (what === "open") this.#refresh();
+      else if (what === "selection") this.#onSelection();
+      else this.#onIteration();
+    }, until);
     listenToPointer(this.#stage, {
       select: (box) => this.#select(box),
       toggle: (box) => this.#toggle(box),
@@ -92,6 +106,7 @@ export class Instrument {
       toggle: () => this.#choices.selection !== null && this.#toggle(this.#choices.selection),
       up: () => this.#select(this.#graph?.boxes.get(this.#choices.selection ?? "")?.parent ?? null, true),
       pause: () => this.runBar.togglePause(),
+      step: (what) => this.runBar.step(what),
       fit: () => this.#stage.fit(),
       zoom: (factor) => this.#stage.zoomBy(factor),
     }, until);
@@ -113,12 +128,26 @@ export class Instrument {
   #onModel({ graph }: Change): void {
     this.runBar.update(this.model);
     this.#stage.setRun(this.model.session);
+    this.#showRun();
     if (!graph) return;
     this.#choices.begin(this.model.tree, this.model.bodies);
     this.#forgetLost();
     this.#stage.element.setAttribute("aria-label", `Graph ${this.model.name}`);
     this.#onSelection();
     this.#refresh();
+  }
+
+  #showRun(): void {
+    const { run } = this.model;
+    if (run?.frames.length === 0) this.#choices.chooseIteration(null);
+    this.#frames.update(this.model, this.#choices.iteration);
+    if (this.#stage.running.take(run, performance.now())) this.#stage.renewRunning();
+  }
+
+  #onIteration(): void {
+    this.#frames.mark(this.#choices.iteration);
+    this.#stage.running.chosen = this.#choices.iteration;
+    this.#stage.renewRunning();
   }
 
   /** A selection of something that is no longer there is given up. */
@@ -145,7 +174,9 @@ export class Instrument {
     if (isSmall) this.#root.classList.add("fs-tall");
     if (isFirst) this.#isFirst = false;
     this.#graph = picture.graph;
+    this.#stage.running.ways = this.#composer.ways;
     this.#stage.show({ ...picture, ...this.#composer.selected() }, positions, hold, this.#sought);
+    this.#stage.renewRunning();
     if (positions.boxes.has(this.#sought ?? "")) this.#sought = null;
     this.#outline.update(picture);
     if (picture.graph.boxes.size > 1) this.#root.dataset.ready = "true";

@@ -6,6 +6,7 @@ export interface KeyActions {
   toggle(): void;
   up(): void;
   pause(): void;
+  step(what: "op" | "iteration"): void;
   fit(): void;
   zoom(factor: number): void;
 }
@@ -21,6 +22,8 @@ export function listenToKeys(element: HTMLElement, actions: KeyActions, until: A
     Enter: () => actions.toggle(),
     Escape: () => actions.up(),
     " ": () => actions.pause(),
+    ".": () => actions.step("op"),
+    ">": () => actions.step("iteration"),
     f: () => actions.fit(),
     "+": () => actions.zoom(STEP),
     "=": () => actions.zoom(STEP),

@@ -2,9 +2,11 @@
 import type { Command, SessionState } from "../wire/messages.js";
 import type { GraphModel } from "../model/graph.js";
 import { clock, duration, plural, rate, significant, whole } from "../model/figures.js";
+import type { BoxId } from "../model/ids.js";
 import { button, icon, make, setText } from "./dom.js";
+import { Stepping } from "./stepping.js";
 
-export type SendCommand = (name: Command["name"]) => void;
+export type SendCommand = (name: Command["name"], value?: number) => void;
 
 const STATE_TEXT: Readonly<Record<SessionState["state"], string>> = {
   idle: "idle", running: "running", pausing: "pausing\u2026", paused: "paused", stopping: "stopping\u2026",
@@ -30,6 +32,8 @@ export class RunBar {
   readonly #note = make("span", { class: "fs-note", "data-testid": "fs-control" });
   readonly #pause: HTMLButtonElement;
   readonly #stop: HTMLButtonElement;
+  readonly #stepping: Stepping;
+  #model: GraphModel | null = null;
   #isPaused = false;
   #isHeard = false;
   #session: SessionState | null = null;
@@ -37,21 +41,31 @@ export class RunBar {
   #isLasting = false;
   readonly #none: string;
 
-  constructor(send: SendCommand | null, until: AbortSignal) {
+  constructor(send: SendCommand | null, reveal: (box: BoxId) => void, until: AbortSignal) {
     this.#none = send ? "no session" : "saved";
     this.#pause = button("Pause", "pause", () => send?.(this.#isPaused ? "resume" : "pause"), until);
     this.#stop = button("Stop", "stop", () => send?.("stop"), until);
-    const buttons = make("span", { class: "fs-buttons", role: "group", "aria-label": "Run" }, this.#pause, this.#stop);
+    this.#stepping = new Stepping(send, reveal, until);
+    const buttons = make(
+      "span", { class: "fs-buttons", role: "group", "aria-label": "Run" }, this.#pause, ...this.#stepping.buttons, this.#stop,
+      this.#stepping.pace,
+    );
     this.element = make(
       "div", { class: "fs-bar" }, this.#state, buttons, this.#steps, this.#rate, this.#stepTime,
       this.#progress, this.#eta, this.#note, this.#message, this.#nodes,
     );
   }
 
+  /** Says where a step is held; stands on the stage. */
+  get position(): HTMLElement {
+    return this.#stepping.position;
+  }
+
   /** Whether commands are heard now. */
   setHeard(isHeard: boolean): void {
     this.#isHeard = isHeard;
     this.#showButtons(this.#session);
+    if (this.#model) this.#stepping.update(this.#model, isHeard);
   }
 
   say(text: string, isLasting: boolean): void {
@@ -62,6 +76,7 @@ export class RunBar {
 
   update(model: GraphModel): void {
     const session = model.session;
+    this.#model = model;
     const isThere = session?.state !== this.#session?.state && !ON_THE_WAY.includes(session?.state ?? "");
     if (isThere && !this.#isLasting) this.say("", false);
     this.#session = session;
@@ -75,6 +90,7 @@ export class RunBar {
     setText(this.#note, session && model.control === "between cells" ? "buttons act between cells" : "");
     this.#showProgress(session);
     this.#showButtons(session);
+    this.#stepping.update(model, this.#isHeard);
   }
 
   #showProgress(session: SessionState | null): void {
@@ -107,6 +123,11 @@ export class RunBar {
     this.#isPaused = isPaused;
     this.#pause.disabled = !this.#isHeard || !(isPaused || CAN_PAUSE.includes(state));
     this.#stop.disabled = !this.#isHeard || !CAN_STOP.includes(state);
+  }
+
+  /** What the keys "." and ">" do. */
+  step(what: "op" | "iteration"): void {
+    this.#stepping.step(what);
   }
 
   /** What the Space key does. */

@@ -10,6 +10,7 @@ import { LIGHT, type Theme } from "../render/theme.js";
 import type { SessionState } from "../wire/messages.js";
 import { bringIn, fitCamera, holdStill, zoomAt } from "./camera.js";
 import { make, OWN_KEYS } from "./dom.js";
+import { RunningLayer } from "./running_layer.js";
 
 const MOVE_MS = 180;
 /** Width that the buttons at the right edge take from a picture that is fitted. */
@@ -33,6 +34,10 @@ export class Stage {
   #moving: { from: Positions; camera: Camera; startedAt: number } | null = null;
   #camera: Camera = { x: 0, y: 0, zoom: 1 };
   #scene: Scene | null = null;
+  /** What runs, drawn over the scene. */
+  readonly running = new RunningLayer();
+  /** Where the boxes are seen now, on the way to their positions. */
+  #seen: Positions = EMPTY;
   #frame = 0;
   #width = 0;
   #height = 0;
@@ -75,6 +80,13 @@ export class Stage {
     const isOther = (run?.state === "closed") !== (this.#run?.state === "closed");
     this.#run = run;
     if (isOther) this.#renew();
+  }
+
+  /** Draws what runs anew: chips, what is held, values on their way. */
+  renewRunning(): void {
+    this.element.dataset.tokens = String(this.running.tokens);
+    this.element.dataset.held = this.running.held ?? "";
+    this.#draw();
   }
 
   /** The same boxes with another selection. */
@@ -186,9 +198,15 @@ export class Stage {
     if (!this.#ctx || !this.#picture || this.#width === 0) return;
     let camera = this.#camera;
     if (this.#moving) camera = this.#step(this.#picture, this.#moving);
+    else this.#seen = this.#positions;
     this.#scene ??= this.currentScene();
     const ratio = devicePixelRatio || 1;
-    if (this.#scene) paint(this.#ctx, this.#scene, camera, this.#width, this.#height, ratio);
+    const now = performance.now();
+    if (this.#scene) {
+      const marks = [...this.#scene.marks, ...this.running.marks(this.#seen, this.#theme, now, camera.zoom)];
+      paint(this.#ctx, { ...this.#scene, marks }, camera, this.#width, this.#height, ratio);
+    }
+    if (this.running.moves(now)) this.#draw();
     this.element.dataset.zoom = camera.zoom.toFixed(3);
   }
 
@@ -196,12 +214,14 @@ export class Stage {
   #step(picture: Picture, moving: { from: Positions; camera: Camera; startedAt: number }): Camera {
     const t = Math.min(1, (performance.now() - moving.startedAt) / MOVE_MS);
     if (t >= 1) {
+      this.#seen = this.#positions;
       this.#moving = null;
       this.#scene = null;
       return this.#camera;
     }
     const eased = 1 - (1 - t) ** 3;
-    this.#scene = scene(picture, between(picture.graph, moving.from, this.#positions, eased), this.#run, this.#theme);
+    this.#seen = between(picture.graph, moving.from, this.#positions, eased);
+    this.#scene = scene(picture, this.#seen, this.#run, this.#theme);
     this.#draw();
     const mix = (a: number, b: number): number => a + (b - a) * eased;
     return {

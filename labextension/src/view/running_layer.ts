@@ -1,0 +1,55 @@
+/** What runs, over the picture: joins the run's state, the lines of the picture and the clock. */
+import type { Positions } from "../layout/types.js";
+import type { BoxId } from "../model/ids.js";
+import { chipsOf, type ChosenIteration } from "../model/running.js";
+import type { Ways } from "../model/ways.js";
+import type { Mark } from "../render/marks.js";
+import { runningMarks } from "../render/running.js";
+import type { Theme } from "../render/theme.js";
+import type { RunState } from "../wire/messages.js";
+import { TokenMotion } from "./token_motion.js";
+
+export class RunningLayer {
+  /** The iteration that the user has chosen; values of others are faint. */
+  chosen: ChosenIteration | null = null;
+  /** The lines of the picture that is shown. */
+  ways: Ways | null = null;
+  readonly #motion = new TokenMotion();
+  #run: RunState | null = null;
+
+  /** Takes the run's state; whether the picture differs now. */
+  take(run: RunState | null, now_ms: number): boolean {
+    if (run === this.#run) return false;
+    this.#run = run;
+    this.#motion.take(run, now_ms);
+    return true;
+  }
+
+  /** How many values are on their way or have just arrived. */
+  get tokens(): number {
+    return this.#motion.count;
+  }
+
+  /** The box that shows the operation before which a step is held. */
+  get held(): BoxId | null {
+    const op = this.#run?.position?.op ?? null;
+    return op === null ? null : (this.ways?.boxOf(op) ?? null);
+  }
+
+  moves(now_ms: number): boolean {
+    return !isStill() && this.#motion.moves(now_ms);
+  }
+
+  /** What is drawn over the picture at a zoom. */
+  marks(positions: Positions, theme: Theme, now_ms: number, zoom: number): Mark[] {
+    const ways = this.ways;
+    if (!ways || !this.#run) return [];
+    const chips = chipsOf(this.#run, (op) => ways.frameOf(op), this.chosen);
+    const tokens = this.#motion.at(now_ms, ways, this.chosen, isStill());
+    return runningMarks({ chips, held: this.held, tokens }, positions, theme, zoom);
+  }
+}
+
+function isStill(): boolean {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches;
+}

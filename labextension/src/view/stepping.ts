@@ -1,0 +1,60 @@
+/** The part of the run bar that steps: one operation, one iteration, slow motion, and where a step is held. */
+import { opBox, type BoxId } from "../model/ids.js";
+import type { GraphModel } from "../model/graph.js";
+import { button, make, OWN_KEYS, setText } from "./dom.js";
+import type { SendCommand } from "./run_bar.js";
+
+/** Seconds per operation, 0 for full speed. */
+const PACES: readonly (readonly [number, string])[] = [
+  [0, "full speed"], [0.05, "0.05 s per op"], [0.25, "0.25 s per op"], [1, "1 s per op"],
+];
+const CAN_STEP: readonly string[] = ["running", "pausing", "paused"];
+
+export class Stepping {
+  readonly buttons: readonly HTMLButtonElement[];
+  readonly pace = make("select", { class: "fs-pace", "aria-label": "Slow motion", title: "Slow motion", ...OWN_KEYS });
+  readonly position = make("button", {
+    type: "button", class: "fs-link fs-position", "data-testid": "fs-position", title: "Show where the step is held", ...OWN_KEYS,
+  });
+  readonly #op: HTMLButtonElement;
+  readonly #iteration: HTMLButtonElement;
+  #held: BoxId | null = null;
+
+  constructor(send: SendCommand | null, reveal: (box: BoxId) => void, until: AbortSignal) {
+    this.#op = button("Step one operation (.)", "stepOp", () => send?.("step_op"), until);
+    this.#iteration = button("Step one iteration (>)", "stepIteration", () => send?.("step_iteration"), until);
+    this.buttons = [this.#op, this.#iteration];
+    this.pace.append(...PACES.map(([seconds, text]) => make("option", { value: String(seconds) }, text)));
+    this.pace.addEventListener("change", () => send?.("pace", Number(this.pace.value)), { signal: until });
+    this.position.addEventListener("click", () => this.#held !== null && reveal(this.#held), { signal: until });
+  }
+
+  update({ session, run }: GraphModel, isHeard: boolean): void {
+    const isOff = !isHeard || !CAN_STEP.includes(session?.state ?? "none");
+    this.#op.disabled = isOff;
+    this.#iteration.disabled = isOff;
+    this.pace.disabled = !isHeard || session === null || session.state === "closed";
+    this.#showPace(run?.pace_s ?? null);
+    const position = run?.position ?? null;
+    this.#held = position === null || position.op === null ? null : opBox(position.op);
+    setText(this.position, position?.what ?? "");
+    this.position.hidden = position === null;
+    this.position.disabled = this.#held === null;
+  }
+
+  /** What the keys "." and ">" do. */
+  step(what: "op" | "iteration"): void {
+    const pressed = what === "op" ? this.#op : this.#iteration;
+    if (!pressed.disabled) pressed.click();
+  }
+
+  /** Another view, or Python, may have set the pace; while the list is open it stays. */
+  #showPace(pace_s: number | null): void {
+    if (pace_s === null || document.activeElement === this.pace) return;
+    const value = String(pace_s);
+    if (![...this.pace.options].some((option) => option.value === value)) {
+      this.pace.append(make("option", { value }, `${value} s per op`));
+    }
+    if (this.pace.value !== value) this.pace.value = value;
+  }
+}
