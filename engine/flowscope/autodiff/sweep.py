@@ -8,11 +8,13 @@ Program order puts dependencies first, so a heap by place is all the bookkeeping
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import MappingProxyType
 from typing import Any
 
 from flowscope.autodiff.aggregation import Cotangent, summed
+from flowscope.autodiff.lifting import lifted
 from flowscope.autodiff.registry import function_of, is_differentiable
 from flowscope.errors import InvalidArgumentError, OpError
 from flowscope.graph.constant import convert_to_tensor
@@ -47,7 +49,9 @@ class Sweep:
         colocate: bool,
         gate: bool,
     ) -> None:
-        between, self._reached = _between(xs, ys, stopped)
+        #: What stands for results of loops and branches made by hand.
+        self._same = lifted(ys)
+        between, self._reached = _between(xs, ys, stopped, self._same)
         self._place = {op: i for i, op in enumerate(between)}
         self._stopped = stopped
         self._colocate = colocate
@@ -58,6 +62,7 @@ class Sweep:
 
     def send(self, tensor: Tensor, cotangent: Cotangent) -> None:
         """Adds to a tensor's cotangent; its operation will be visited."""
+        tensor = self._same.get(tensor, tensor)
         self._pending.setdefault(tensor, []).append(cotangent)
         op = tensor.op
         if op in self._place and op not in self._queued and tensor not in self._stopped:
@@ -66,7 +71,7 @@ class Sweep:
 
     def total(self, tensor: Tensor) -> Cotangent | None:
         """Returns the sum of what arrived, as one; None where nothing did."""
-        arrived = self._pending.get(tensor)
+        arrived = self._pending.get(self._same.get(tensor, tensor))
         if not arrived:
             return None
         if len(arrived) > 1:
@@ -185,35 +190,44 @@ def _checked(op: Operation, results: Cotangents) -> Cotangents:
 
 
 def _between(
-    xs: Sequence[Tensor], ys: Sequence[Tensor], stopped: set[Tensor]
+    xs: Sequence[Tensor], ys: Sequence[Tensor], stopped: set[Tensor], same: Mapping[Tensor, Tensor]
 ) -> tuple[list[Operation], set[Tensor]]:
     """Returns the operations on paths from an x to a y, in order, and x's and its tensors.
 
     A path may begin at a stopped x, but none leads through a stopped tensor.
     """
-    reached: set[Tensor] = set(xs)
+    reached: set[Tensor] = {same.get(x, x) for x in xs}
     between: list[Operation] = []
-    for op in in_order(ancestors(ys)):
+    for op in in_order(ancestors(ys, same=same)):
         outputs = [t for t in op.outputs if t.spec.dtype.is_differentiable]
         if not outputs or not is_differentiable(op):
             continue
-        if any(t in reached for t in op.inputs):
+        if any(same.get(t, t) in reached for t in op.inputs):
             between.append(op)
             reached.update(t for t in outputs if t not in stopped)
     return between, reached
 
 
 def ancestors(
-    ys: Sequence[Tensor], enter: Callable[[Operation], bool] = lambda op: True
+    ys: Sequence[Tensor],
+    enter: Callable[[Operation], bool] = lambda op: True,
+    same: Mapping[Tensor, Tensor] = MappingProxyType({}),
 ) -> set[Operation]:
-    """Returns the operations that ys follow from, not looking behind those that are not entered."""
-    found = {y.op for y in ys if enter(y.op)}
+    """Returns the operations that ys follow from, not looking behind those that are not entered.
+
+    Args:
+        ys: Where it begins.
+        enter: Whether to look behind an operation.
+        same: Tensors in the place of others.
+    """
+    found = {op for y in ys if enter(op := same.get(y, y).op)}
     stack = list(found)
     while stack:
         for t in stack.pop().inputs:
-            if t.op not in found and enter(t.op):
-                found.add(t.op)
-                stack.append(t.op)
+            op = same.get(t, t).op
+            if op not in found and enter(op):
+                found.add(op)
+                stack.append(op)
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from flowscope.control.primitives import Enter, Exit, Merge, NextIteration
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.graph import Graph
-from flowscope.graph.operation import Operation, Tensor, input_replacer, where
+from flowscope.graph.operation import Operation, Tensor, input_replacer, is_back_edge, where
 
 
 @dataclass(eq=False)
@@ -87,7 +87,8 @@ class Frames:
         """Returns the frame of the inputs, which must be one."""
         first: Tensor | Operation | None = None
         frame: Frame | None = None
-        things: tuple[Tensor | Operation, ...] = (*op.inputs, *op.control_inputs)
+        inputs = [t for t in op.inputs if not is_back_edge(t, op)]
+        things: list[Tensor | Operation] = [*inputs, *op.control_inputs]
         for thing in things:
             source = thing.op if isinstance(thing, Tensor) else thing
             if source.definition.is_handle:

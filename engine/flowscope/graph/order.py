@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable
 from operator import attrgetter
 
-from flowscope.graph.operation import Operation
+from flowscope.graph.operation import Operation, is_back_edge
 
 
 def in_order(operations: Iterable[Operation]) -> list[Operation]:
@@ -17,12 +17,18 @@ def in_order(operations: Iterable[Operation]) -> list[Operation]:
     """
     ordered = sorted(operations, key=attrgetter("order"))
     place = {op: i for i, op in enumerate(ordered)}
-    is_sound = all(place.get(t.op, -1) <= i for i, op in enumerate(ordered) for t in op.inputs)
+    is_sound = all(
+        place.get(t.op, -1) <= i or is_back_edge(t, op)
+        for i, op in enumerate(ordered)
+        for t in op.inputs
+    )
     return ordered if is_sound else _repaired(ordered, place)
 
 
 def _repaired(ordered: list[Operation], place: dict[Operation, int]) -> list[Operation]:
-    before = {op: {t.op for t in op.inputs if t.op in place} for op in ordered}
+    before = {
+        op: {t.op for t in op.inputs if t.op in place and not is_back_edge(t, op)} for op in ordered
+    }
     after: dict[Operation, list[Operation]] = {}
     for op, earlier in before.items():
         for p in earlier:
