@@ -12,6 +12,7 @@ from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.code import Code, generate, unsafe_positions
 from flowscope.plan.interpret import Interpreter
+from flowscope.plan.kept import Kept, kept
 from flowscope.plan.passes.inline import inline
 from flowscope.plan.passes.invariants import invariants
 from flowscope.plan.passes.order import order
@@ -105,6 +106,21 @@ class Plan:
     is_random: bool
     #: All operations that it was made from: an edit of one makes it stale.
     operations: frozenset[Operation]
+
+    def kept(self, iterations: int | None = None, dimension: int | None = None) -> Kept:
+        """Returns what its loops keep for their gradients, in bytes, estimated before any run.
+
+            print(session.plan(train, [x]).kept(dimension=32))
+
+        Args:
+            iterations: How often loops run for which planning cannot tell.
+            dimension: The size of dimensions that are not known, such as a batch's.
+
+        Returns:
+            A tuple with one entry per loop: `name`, `iterations`, `tensors`,
+            `bytes_per_iteration`, `nbytes`. Its own `nbytes` is the sum.
+        """
+        return kept(self.program, iterations, dimension)
 
     def text(self, stage: Stage = "program") -> str:
         """Returns the program as text after a pass, or the generated code.
