@@ -1,4 +1,4 @@
-"""Random nests of loops and branches: both modes, plain Python, gradients of unrolled graphs."""
+"""Random nests of loops and branches: all modes, plain Python, gradients of unrolled graphs."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_values_and_gradients(program: Any, at: float, weight: float) -> None:
         plain_g = fs.gradients(plain, [x, w], unconnected_gradients=zero)
         plain_h = fs.gradients(plain_g, [x, w], unconnected_gradients=zero)
         bits = []
-        for mode in ("compiled", "op"):
+        for mode in ("compiled", "op", "tokens"):
             with fs.Session(config=fs.ConfigProto(mode=mode)) as s:
                 values = s.run([y, k, *g, *h], {x: at, w: weight})
                 bits.append([v.tobytes() for v in values])

@@ -19,7 +19,7 @@ from flowscope.graph.constant import Const, Literal
 from flowscope.graph.dtypes import DType, bool_, int32
 from flowscope.graph.op import Op, Spec
 from flowscope.ops.flow import Identity
-from flowscope.plan.program import Node, Value
+from flowscope.plan.program import Node, Program, Value
 
 #: What accesses to state are ordered by: a handle, or what several effects have in common.
 Key = Hashable
@@ -277,15 +277,41 @@ class Body(Place):
         return self._pivot
 
 
-def substitute(node: Node, stand_in: Callable[[Value], Value]) -> None:
-    """Puts other values in the place of those that a node, and its blocks, use from outside."""
-    node.inputs = tuple([stand_in(v) for v in node.inputs])
-    for block in node.blocks:
-        for inner in block.nodes:
-            substitute(inner, stand_in)
-    node.blocks = tuple([
-        dataclasses.replace(b, fetches=tuple([stand_in(v) for v in b.fetches])) for b in node.blocks
-    ])  # fmt: skip
+def copied(node: Node, stand_in: Callable[[Value], Value], control: Sequence[Node] = ()) -> Node:
+    """Returns a copy of a node, and of its blocks, that takes other values from outside.
+
+    Args:
+        node: The node.
+        stand_in: Returns what stands for a value.
+        control: What the copy waits for.
+    """
+    inputs = tuple([stand_in(v) for v in node.inputs])
+    specs = [v.spec for v in node.outputs]
+    made = Node(
+        node.op, node.name, node.order, inputs, specs, node.requested, node.origins, node.path
+    )
+    made.control, made.versions = tuple(control), node.versions
+    made.device, made.reason = node.device, node.reason
+    made.blocks = tuple([_copied_block(b, stand_in) for b in node.blocks])
+    return made
+
+
+def _copied_block(block: Program, stand_in: Callable[[Value], Value]) -> Program:
+    values: dict[Value, Value] = {v: v for v in block.feeds}
+    nodes: dict[Node, Node] = {}
+
+    def inside(value: Value) -> Value:
+        return values.get(value) or stand_in(value)
+
+    for node in block.nodes:
+        if is_ambient(node):
+            nodes[node] = node
+        else:
+            control = [nodes[c] for c in node.control if c in nodes]
+            nodes[node] = copied(node, inside, control)
+        values.update(zip(node.outputs, nodes[node].outputs, strict=True))
+    fetches = tuple([inside(v) for v in block.fetches])
+    return dataclasses.replace(block, nodes=tuple(nodes.values()), fetches=fetches)
 
 
 __all__ = [
@@ -296,6 +322,6 @@ __all__ = [
     "Key",
     "Names",
     "Place",
+    "copied",
     "is_ambient",
-    "substitute",
 ]

@@ -9,8 +9,6 @@
 - Accesses to a variable that the step writes keep program order. Where they lie in branches and
   loops, the order comes in and goes out as one more value. Effects on the outside world (printing,
   Python functions, files) are ordered the same way. What blocks is exempt.
-
-Nodes are used again, so the program that was given is gone.
 """
 
 from __future__ import annotations
@@ -43,8 +41,8 @@ from flowscope.plan.lowering import (
     Key,
     Names,
     Place,
+    copied,
     is_ambient,
-    substitute,
 )
 from flowscope.plan.program import Node, Program, Value
 
@@ -127,7 +125,6 @@ class _Lowering:
 
     def _block(self, place: Place, program: Program) -> None:
         for node in program.nodes:
-            node.control = self._standing(node.control)
             if not (node.blocks and self._chosen(node)):
                 self._keep(place, node)
                 continue
@@ -152,14 +149,18 @@ class _Lowering:
             self._instead[node] = (ends[node],)
 
     def _keep(self, place: Place, node: Node) -> None:
-        """Puts a node as it is into its place."""
-        substitute(node, place.get)
+        """Puts a copy of a node into its place; a constant or a handle as it is."""
+        if is_ambient(node):
+            place.add(node)
+            return
         keys = self._keys(node)
         before = [n for key, writes in keys.items() for n in place.accesses.before(key, writes)]
-        node.control = tuple(dict.fromkeys((*node.control, *before)))
-        place.add(node)
+        control = dict.fromkeys((*self._standing(node.control), *before))
+        made = place.add(copied(node, place.get, tuple(control)))
+        place.values.update(zip(node.outputs, made.outputs, strict=True))
+        self._instead[node] = (made,)
         for key, writes in keys.items():
-            place.accesses.note(key, node, writes)
+            place.accesses.note(key, made, writes)
 
     def _keys(self, node: Node) -> dict[Key, bool]:
         """Returns the state that a node touches, by whether it writes it."""
@@ -181,10 +182,9 @@ class _Lowering:
     def _cond(self, place: Place, node: Node, tokens: dict[Key, Value]) -> dict[Key, Node]:
         """Lowers a Cond; returns the token of the end per key."""
         pred = place.get(node.inputs[0])
-        if node.control:
-            pred = place.make(
-                Identity(), "pred", (pred,), [pred.spec], node, node.control
-            ).outputs[0]  # fmt: skip
+        control = self._standing(node.control)
+        if control:
+            pred = place.make(Identity(), "pred", (pred,), [pred.spec], node, control).outputs[0]
         ends: list[list[Value]] = []
         for taken, block in zip((True, False), node.blocks, strict=True):
             branch = Branch(place, node, pred, taken)
@@ -211,7 +211,7 @@ class _Lowering:
         *conditions, body = node.blocks
         name = self._names.unique(f"{node.name}/frame")
         self._loops[name] = node
-        frame = Frame(place, node, name, op.parallel_iterations, node.control)
+        frame = Frame(place, node, name, op.parallel_iterations, self._standing(node.control))
         variables, counter = self._variables(place, node)
         merges = [frame.variable(start, spec) for start, spec in variables]
         orders = {key: frame.variable(token, token.spec) for key, token in tokens.items()}
