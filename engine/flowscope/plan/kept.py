@@ -192,7 +192,7 @@ def _counter_trips(loop: Node) -> int | None:
 
 
 def _constant(value: Value) -> int | None:
-    found = value.spec.constant
+    found: Any = value.spec.constant
     is_integer = found is not None and value.spec.dtype.kind == "i" and np.shape(found) == ()
     return int(found) if is_integer else None
 
