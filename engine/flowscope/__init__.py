@@ -17,10 +17,12 @@ from flowscope import (
     errors as errors,
     experimental as experimental,
     graph_util as graph_util,
+    initializers as initializers,
     io as io,
     layers as layers,
     linalg as linalg,
     losses as losses,
+    manip as manip,
     math as math,
     metrics as metrics,
     nest as nest,
@@ -28,8 +30,10 @@ from flowscope import (
     quantization as quantization,
     random as random,
     raw_ops as raw_ops,
+    sets as sets,
     signal as signal,
     sparse as sparse,
+    spectral as spectral,
     strings as strings,
     test as test,
     train as train,
@@ -154,6 +158,7 @@ from flowscope.ops.checks import *
 from flowscope.ops.clipping import *
 from flowscope.ops.confusion import *
 from flowscope.ops.counting import *
+from flowscope.ops.edit_distance import *
 from flowscope.ops.einsum import *
 from flowscope.ops.elementwise import *
 from flowscope.ops.factors import *
@@ -165,6 +170,7 @@ from flowscope.ops.locks import *
 from flowscope.ops.logical import *
 from flowscope.ops.matrices import *
 from flowscope.ops.matrix_functions import *
+from flowscope.ops.matrix_initializers import orthogonal_initializer as orthogonal_initializer
 from flowscope.ops.moving import *
 from flowscope.ops.norms import *
 from flowscope.ops.parsing import *
@@ -174,6 +180,7 @@ from flowscope.ops.printing import *
 from flowscope.ops.py_functions import *
 from flowscope.ops.quantization import *
 from flowscope.ops.queues import *
+from flowscope.ops.quantized_images import quantized_concat as quantized_concat
 from flowscope.ops.random import *
 from flowscope.ops.random_distributions import *
 from flowscope.ops.reductions import *

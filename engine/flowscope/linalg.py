@@ -55,3 +55,7 @@ from flowscope.ops.spectra import (
     self_adjoint_eigvals as eigvalsh,
     svd as svd,
 )
+from flowscope.ops.tridiagonal import (
+    tridiagonal_matmul as tridiagonal_matmul,
+    tridiagonal_solve as tridiagonal_solve,
+)

@@ -1,5 +1,14 @@
 """Random functions, under TensorFlow's names."""
 
+from flowscope.ops.candidate_sampling import (
+    all_candidate_sampler as all_candidate_sampler,
+    fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
+    log_uniform_candidate_sampler as log_uniform_candidate_sampler,
+    uniform_candidate_sampler as uniform_candidate_sampler,
+)
+from flowscope.ops.learned_sampling import (
+    learned_unigram_candidate_sampler as learned_unigram_candidate_sampler,
+)
 from flowscope.ops.random import (
     get_seed as get_seed,
     multinomial as multinomial,

@@ -1,5 +1,6 @@
-"""Signals: discrete Fourier transforms, under TensorFlow's names."""
+"""Signals: discrete Fourier and cosine transforms, under TensorFlow's names."""
 
+from flowscope.ops.cosines import dct as dct, idct as idct
 from flowscope.ops.fourier import (
     fft as fft,
     fft2d as fft2d,

@@ -65,3 +65,49 @@ def _product(a, b):  # type: ignore[no-untyped-def]
 
 
 row("quantized_matmul", _product, np.matmul, In((2, 3), -1, 1), In((3, 4), -1, 1), dtypes=_ONE, order=0, rtol=0.05)
+
+
+_numbers = fs.dequantize
+
+
+def _convolved(a, b):  # type: ignore[no-untyped-def]
+    x, y = fs.quantize_v2(a, -2.0, 2.0, "quint8"), fs.quantize_v2(b, -2.0, 2.0, "quint8")
+    found, _, high = fs.nn.quantized_conv2d(x[0], y[0], x[1], x[2], y[1], y[2], [1, 1, 1, 1], "VALID")
+    return fs.cast(fs.bitcast(found, "int32"), "float32") * (high / 2**31)
+
+
+def _valid(a, b):  # type: ignore[no-untyped-def]
+    parts = np.lib.stride_tricks.sliding_window_view(a, (2, 2), (1, 2))
+    return np.einsum("nijchw,hwck->nijk", parts, b).astype("f4")
+
+
+_IMAGE = In((1, 3, 4, 2), -1, 1)
+_pools = np.lib.stride_tricks.sliding_window_view
+row("quantized_conv2d", _convolved, _valid, _IMAGE, In((2, 2, 2, 3), -1, 1), dtypes=_ONE, order=0, rtol=0.05)
+row("quantized_max_pool", lambda a: _numbers(*fs.nn.quantized_max_pool(fs.quantize_v2(a, -2.0, 2.0, "quint8")[0], -2.0, 2.0, [1, 2, 2, 1], [1, 1, 1, 1], "VALID")),
+    lambda a: _pools(a, (2, 2), (1, 2)).max((-1, -2)), _IMAGE, dtypes=_ONE, order=0, rtol=0.02)
+row("quantized_avg_pool", lambda a: _numbers(*fs.nn.quantized_avg_pool(fs.quantize_v2(a, -2.0, 2.0, "quint8")[0], -2.0, 2.0, [1, 2, 2, 1], [1, 1, 1, 1], "VALID")),
+    lambda a: _pools(a, (2, 2), (1, 2)).mean((-1, -2)), _IMAGE, dtypes=_ONE, order=0, rtol=0.02)
+row("quantized_relu_x", lambda a: _numbers(*fs.nn.quantized_relu_x(fs.quantize_v2(a, -2.0, 2.0, "quint8")[0], 0.6, -2.0, 2.0)), lambda a: np.clip(a, 0, np.float32(0.6)), _IMAGE, dtypes=_ONE, order=0, rtol=0.02)
+row("quantized_concat", lambda a: _numbers(*fs.quantized_concat(2, [fs.quantize_v2(a, *r, "quint8")[0] for r in ((-2.0, 2.0), (-1.0, 3.0))], [-2.0, -1.0], [2.0, 3.0])),
+    lambda a: np.concatenate([a, a], 2), _IMAGE, dtypes=_ONE, order=0, rtol=0.03)
+
+
+def _rounded(x, low, high, bits, signed=True, narrow=False, half_up=False, clip=True):  # type: ignore[no-untyped-def]
+    """By the larger of the two steps that the ends ask for."""
+    least, most = (-(2 ** (bits - 1)) + narrow, 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    step = np.maximum(low / least if least else 0, high / most)
+    whole = (np.clip(x, least * step, most * step) if clip else x) / step
+    return ((np.floor(whole + 0.5) if half_up else np.rint(whole)) * step).astype(x.dtype)
+
+
+_rounding = fs.quantization.quantize_and_dequantize
+_F = ("float16", "float32", "float64")
+row("quantize_and_dequantize", lambda x: _rounding(x, 0.0, 0.0, num_bits=4), lambda x: _rounded(x.astype("f8"), x.min(), x.max(), 4, clip=False).astype(x.dtype), _X, dtypes=_F, order=0)
+row("quantize_and_dequantize_range", lambda x: _rounding(x, -1.0, 2.0, num_bits=5, range_given=True, narrow_range=True), lambda x: _rounded(x.astype("f8"), -1, 2, 5, narrow=True).astype(x.dtype), _X, dtypes=_F, order=0)
+row("quantize_and_dequantize_unsigned", lambda x: _rounding(x, 0.0, 2.0, False, 3, True, "HALF_UP"), lambda x: _rounded(x.astype("f8"), 0, 2, 3, False, half_up=True).astype(x.dtype), _X, dtypes=_F, order=0)
+row("quantize_and_dequantize_axis", lambda x, a, b: _rounding(x, a, b, num_bits=6, range_given=True, axis=1),
+    lambda x, a, b: _rounded(x, a, b, 6), In((2, 3)), In(value=[-1, -2, -0.5]), In(value=[1, 1, 2]), order=0)
+row("quantize_and_dequantize_passes", lambda x: fs.gradients(_rounding(x, -1.0, 1.0, range_given=True), x)[0], np.ones_like, _X, order=0)
+row("quantize_and_dequantize_v2_grad", lambda x: fs.gradients(fs.quantization.quantize_and_dequantize_v2(x, -1.0, 1.0, range_given=True, narrow_range=True), x)[0],
+    lambda x: (np.abs(x) <= 1).astype(x.dtype), _X, order=0)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
+from flowscope.errors import InvalidArgumentError
 
 TRUE = np.array([[0, 2], [3, 1]])
 SAMPLERS = {
@@ -215,3 +216,28 @@ def test_sharded_full_softmax_multiplies_beside_each_shard(graph, sess):
     for part, grad in zip(parts, grads, strict=True):
         assert part.op.name in str(logits[parts.index(part)].op.colocation_groups())
         assert grad.shape == part.shape
+
+
+def test_learned_unigrams_are_drawn_as_often_as_they_came(graph, sess):
+    classes = fs.placeholder(fs.int64, [None, 1])
+    drawn = fs.nn.learned_unigram_candidate_sampler(classes, 1, 2000, False, 4)
+    sess.run(fs.local_variables_initializer())
+    first = sess.run(drawn, {classes: [[3]] * 96})
+    np.testing.assert_allclose(first.true_expected_count, 500)
+    second = sess.run(drawn, {classes: [[0]]})
+    np.testing.assert_allclose(second.true_expected_count, 20)
+    counts = np.bincount(second.sampled_candidates, minlength=4)
+    assert counts[3] > 1850 > counts[:3].max()
+    np.testing.assert_allclose(second.sampled_expected_count[second.sampled_candidates == 3], 1940)
+
+
+def test_learned_unigrams_can_differ(graph, sess):
+    drawn = fs.random.learned_unigram_candidate_sampler([[1], [2]], 1, 4, True, 4)
+    sess.run(fs.local_variables_initializer())
+    assert sorted(sess.run(drawn.sampled_candidates)) == [0, 1, 2, 3]
+    with pytest.raises(InvalidArgumentError, match="at most 4 different"):
+        fs.nn.learned_unigram_candidate_sampler([[1]], 1, 5, True, 4)
+    wrong = fs.nn.learned_unigram_candidate_sampler([[7]], 1, 2, True, 4)
+    sess.run(fs.local_variables_initializer())
+    with pytest.raises(InvalidArgumentError, match="true classes in"):
+        sess.run(wrong)

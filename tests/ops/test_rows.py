@@ -299,6 +299,7 @@ ELSEWHERE = {
     "Const": "tests/graph",
     "Placeholder": "every row feeds one",
     "NoOp": "test_flow.py",
+    "PoolingSequence": "test_fractional_pools.py",
 }
 MODULES_ELSEWHERE = {
     "flowscope.ops.checkpoint": "tests/train/test_saver_graphs.py",
@@ -306,6 +307,7 @@ MODULES_ELSEWHERE = {
     "flowscope.ops.training": "tests/train/test_rules.py",
     "flowscope.ops.random": "test_random.py",
     "flowscope.ops.candidate_sampling": "test_candidate_sampling.py",
+    "flowscope.ops.learned_sampling": "test_candidate_sampling.py",
     "flowscope.ops.random_distributions": "test_random.py",
     "flowscope.ops.random_stateless": "test_random_stateless.py",
     "flowscope.ops.printing": "test_printing.py",

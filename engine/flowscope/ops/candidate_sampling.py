@@ -9,7 +9,9 @@ Gutmann & Hyvarinen 2010, noise-contrastive estimation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -37,7 +39,7 @@ _SPARE = 2
 
 
 @dataclass(frozen=True)
-class _Sampler(Op, abstract=True):
+class Sampler(Op, abstract=True):
     """What the samplers share.
 
     Attributes:
@@ -69,40 +71,44 @@ class _Sampler(Op, abstract=True):
             Spec(dtypes.float32, (self.num_sampled,)),
         )
 
-    def draw(self, rng: Any, count: int) -> Array:
-        """Returns so many classes."""
-        raise NotImplementedError
+    def sample(
+        self,
+        true_classes: Array,
+        draw: Callable[[int], Array],
+        probability: Callable[[Array], Array],
+    ) -> Any:
+        """Returns drawn classes, and how often true and drawn ones are expected.
 
-    def probability(self, classes: Array) -> Array:
-        """Returns with which probability one draw gives each of the classes."""
-        raise NotImplementedError
-
-    def kernel(self, xp: ArrayModule, rng: Any, true_classes: Array) -> Any:
+        Args:
+            true_classes: Classes of the examples.
+            draw: Returns so many classes.
+            probability: Returns with which probability one draw gives each of some classes.
+        """
         if not self.unique:
-            drawn, tries = self.draw(rng, self.num_sampled), None
+            drawn, tries = draw(self.num_sampled), None
         else:
-            drawn, tries = self._distinct(rng)
-        return drawn, self._expected(true_classes, tries), self._expected(drawn, tries)
+            drawn, tries = self._distinct(draw)
+        expected = [self._expected(probability(c), tries) for c in (true_classes, drawn)]
+        return drawn, *expected
 
-    def _distinct(self, rng: Any) -> tuple[Array, int]:
+    def _distinct(self, draw: Callable[[int], Array]) -> tuple[Array, int]:
         """Returns classes that differ, in the order of their first draws, and how many draws."""
         drawn = np.zeros(0, np.int64)
         while True:
-            drawn = np.concatenate([drawn, self.draw(rng, _SPARE * self.num_sampled)])
+            drawn = np.concatenate([drawn, draw(_SPARE * self.num_sampled)])
             first = np.sort(np.unique(drawn, return_index=True)[1])
             if len(first) >= self.num_sampled:
                 first = first[: self.num_sampled]
                 return drawn[first], int(first[-1]) + 1 if len(first) else 0
 
-    def _expected(self, classes: Array, tries: int | None) -> Array:
-        p = self.probability(classes.astype(np.float64))
+    def _expected(self, p: Array, tries: int | None) -> Array:
         with np.errstate(divide="ignore"):
             n = p * self.num_sampled if tries is None else -np.expm1(tries * np.log1p(-p))
         return n.astype(np.float32)
 
 
 @dataclass(frozen=True)
-class _Ranged(_Sampler, abstract=True):
+class _Ranged(Sampler, abstract=True):
     """A sampler of classes in [0, range_max)."""
 
     range_max: int = 1
@@ -113,6 +119,20 @@ class _Ranged(_Sampler, abstract=True):
                 f"expected at most {self.range_max} different classes, got {self.num_sampled}"
             )
         return super().infer(true_classes)
+
+    def draw(self, rng: Any, count: int) -> Array:
+        """Returns so many classes."""
+        raise NotImplementedError
+
+    def probability(self, classes: Array) -> Array:
+        """Returns with which probability one draw gives each of the classes."""
+        raise NotImplementedError
+
+    def kernel(self, xp: ArrayModule, rng: Any, true_classes: Array) -> Any:
+        def chances(classes: Array) -> Array:
+            return self.probability(classes.astype(np.float64))
+
+        return self.sample(true_classes, partial(self.draw, rng), chances)
 
 
 class UniformCandidateSampler(_Ranged):
@@ -171,7 +191,7 @@ class FixedUnigramCandidateSampler(_Ranged):
         return np.where(known, weights[places] / weights.sum(), 0.0)
 
 
-class AllCandidateSampler(_Sampler):
+class AllCandidateSampler(Sampler):
     """All classes below num_sampled, each expected once.
 
     Shapes: true classes [batch, num_true] -> [num_sampled], [batch, num_true], [num_sampled]
@@ -179,7 +199,7 @@ class AllCandidateSampler(_Sampler):
 
     is_random: ClassVar[bool] = False
 
-    def kernel(self, xp: ArrayModule, true_classes: Array) -> Any:  # type: ignore[override]
+    def kernel(self, xp: ArrayModule, true_classes: Array) -> Any:
         ones = np.ones(self.num_sampled, np.float32)
         return np.arange(self.num_sampled), np.ones(true_classes.shape, np.float32), ones
 

@@ -163,6 +163,9 @@ class GatherNd(Op):
         return scatter_nd(indices, g, shape_of(x)), None
 
     def kernel(self, xp: ArrayModule, x: Array, indices: Array) -> Array:
+        if not indices.shape[-1]:
+            # No number means all of x.
+            return xp.broadcast_to(x, (*indices.shape[:-1], *x.shape)).copy()
         return x[positions(indices, x.shape)]
 
 

@@ -243,6 +243,8 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
 class InTopK(Op):
     """Whether each target is among its row's k largest predictions; those equal to the k-th count.
 
+    No target is in a row that holds NaN or infinity.
+
     Shapes: predictions [batch, classes], targets [batch] -> [batch]
     """
 
@@ -264,7 +266,7 @@ class InTopK(Op):
         inside = (targets >= 0) & (targets < predictions.shape[1])
         own = predictions[xp.arange(targets.size), xp.where(inside, targets, 0)]
         above = (predictions > own[:, None]).sum(axis=1)
-        return inside & xp.isfinite(own) & (above < self.k)
+        return inside & xp.isfinite(predictions).all(axis=1) & (above < self.k)
 
 
 def in_top_k(predictions: Any, targets: Any, k: int, name: str | None = None) -> Tensor:
