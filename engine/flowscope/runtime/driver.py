@@ -232,7 +232,7 @@ class _Step:
 
     def _wait(self) -> None:
         self._position.at(None, None)
-        self.gate.wait(lambda: bool(self._finished))
+        self.gate.wait(lambda: bool(self._finished), self._position)
 
     # -- the end --------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Literal
 
 from flowscope.errors import CancelledError, DeadlineExceededError
@@ -155,6 +156,30 @@ class Gate:
                 self._wait(me)
                 self._check(me)
         return live
+
+    def wait(self, is_done: Callable[[], bool], here: Any = None) -> None:
+        """Waits for something that others do; they `wake` the gate when they have done it.
+
+        Args:
+            is_done: Whether it has been done.
+            here: What tells those who look where the step is.
+
+        Raises: what `hold` does: a stop, an interrupt and a deadline end the wait.
+        """
+        del here
+        me = threading.get_ident()
+        with self._changed:
+            while not is_done():
+                self._check(me)
+                seconds = _LOOK_S
+                if me in self._deadlines:
+                    seconds = min(seconds, (self._deadlines[me][0] - time.monotonic_ns()) * 1e-9)
+                self._changed.wait(max(0.0, seconds))
+
+    def wake(self) -> None:
+        """Makes those who `wait` look again; from any thread."""
+        with self._changed:
+            self._changed.notify_all()
 
     def wait_until_held(self, timeout_s: float, count: int = 1) -> bool:
         """Waits until `count` steps are held here; returns whether they are."""

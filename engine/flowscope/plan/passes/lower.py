@@ -111,12 +111,16 @@ class _Lowering:
         #: What to wait for in place of a node.
         self._instead: dict[Node, tuple[Node, ...]] = {}
         self._loops: dict[str, Node] = {}
+        #: Merges made by hand, and what stands for them: what comes around a loop comes later.
+        self._merges: list[tuple[Node, Node]] = []
         #: Awaited nodes with blocks that are being lowered.
         self._open: list[Node] = []
 
     def run(self, program: Program) -> Lowered:
         root = Place(self._names)
         self._block(root, program)
+        for node, made in self._merges:
+            made.inputs = tuple([root.get(v) for v in node.inputs])
         fetches = tuple([root.get(v) for v in program.fetches])
         targets = tuple(m for n in program.targets for m in self._instead.get(n, (n,)))
         nodes = tuple(self._names.nodes)
@@ -159,6 +163,8 @@ class _Lowering:
         made = place.add(copied(node, place.get, tuple(control)))
         place.values.update(zip(node.outputs, made.outputs, strict=True))
         self._instead[node] = (made,)
+        if node.op.type == "Merge":
+            self._merges.append((node, made))
         for key, writes in keys.items():
             place.accesses.note(key, made, writes)
 
