@@ -179,8 +179,8 @@ from flowscope.ops.patches import *
 from flowscope.ops.printing import *
 from flowscope.ops.py_functions import *
 from flowscope.ops.quantization import *
-from flowscope.ops.queues import *
 from flowscope.ops.quantized_images import quantized_concat as quantized_concat
+from flowscope.ops.queues import *
 from flowscope.ops.random import *
 from flowscope.ops.random_distributions import *
 from flowscope.ops.reductions import *

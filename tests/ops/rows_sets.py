@@ -24,7 +24,7 @@ def parts(s: Any) -> list[Any]:
 
 def sets(*groups: list[int], dtype: Any) -> list[Any]:
     places = [[i, j] for i, g in enumerate(groups) for j in range(len(g))]
-    return [np.array(places).reshape(-1, 2), np.array(sum(groups, []), dtype), np.array([len(groups), max(map(len, groups))])]
+    return [np.array(places).reshape(-1, 2), np.array([v for g in groups for v in g], dtype), np.array([len(groups), max(map(len, groups))])]
 
 
 for _name, _call, _groups in (
