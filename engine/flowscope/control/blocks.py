@@ -66,6 +66,7 @@ class Function:
         captures: Tensors outside that the last parameters stand for.
         results: Tensors of the block that calls return.
         kept: Further tensors of the block that gradients read: outputs of calls behind the results.
+        records: Of a loop's body: records with a limit, see `flowscope.control.record`.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Function:
         self.captures: list[Tensor] = []
         self.results: list[Tensor] = []
         self.kept: list[Tensor] = []
+        self.records: list[Any] = []
         self._inside: dict[Tensor, Tensor] = {}
         self._gradients: dict[Any, CallGradient] = {}
         graph.functions[name] = self

@@ -31,7 +31,7 @@ from flowscope.graph.dtypes import bool_, int32
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.origin import stacklevel
+from flowscope.graph.origin import capture, stacklevel
 from flowscope.ops.checks import Assert
 from flowscope.ops.elementwise import equal
 from flowscope.ops.flow import identity
@@ -122,11 +122,18 @@ class _Branch:
         self.structure = nest.pack_sequence_as(self.structure, leaves)
 
     def _warn(self, results: list[Tensor]) -> None:
-        """Warns of what is computed in any case though a branch alone returns it (D4)."""
-        block = self.function.block
+        """Warns of what is computed in any case though a branch alone returns it (D4).
+
+        It does so once for each of the user's lines.
+        """
+        block, graph = self.function.block, self.function.graph
         for t in results:
             if t.op.block is block or t.op.type in FREE or t.consumers():
                 continue
+            place, seen = capture().place, graph.extras.setdefault("warned of branches", set())
+            if place in seen:
+                continue
+            seen.add(place)
             warnings.warn(
                 f'{self.what} returns "{t.name}", which was made outside and is used nowhere else: '
                 "it is computed whichever branch is taken; call what makes it inside "

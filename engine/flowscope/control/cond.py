@@ -123,20 +123,30 @@ class _BranchGradient(GradientBody):
             return super().inside(tensor)
         if isinstance(tensor.op.definition, Const | Parameter):
             return super().inside(tensor)
-        graph = self.graph
-        with graph.enter_block(self.forward.block):
-            kept = graph.add(ListOf(), (tensor,), "kept").outputs[0]
-        with graph.enter_block(self._other.block):
-            none = graph.add(EmptyList(outside(tensor.spec)), (), "kept").outputs[0]
-        self._keep(kept, none)
-        with graph.enter_block(self.block):
-            found = graph.add(Head(), (self.bind(kept),), "kept").outputs[0]
+        kept = _keep(self.forward, self._other, tensor)
+        with self.graph.enter_block(self.block):
+            found = self.graph.add(Head(), (self.bind(kept),), "kept").outputs[0]
         self._inside[tensor] = found
         return found
 
-    def _keep(self, kept: Tensor, none: Tensor) -> None:
-        self.forward.kept.append(kept)
-        self._other.kept.append(none)
+
+def _keep(function: Function, other: Function, tensor: Tensor) -> Tensor:
+    """Makes a list with a tensor of one branch's block a result of both; returns it."""
+    graph = function.graph
+    with graph.enter_block(function.block):
+        kept = graph.add(ListOf(), (tensor,), "kept").outputs[0]
+    with graph.enter_block(other.block):
+        none = graph.add(EmptyList(outside(tensor.spec)), (), "kept").outputs[0]
+    function.kept.append(kept)
+    other.kept.append(none)
+    return kept
+
+
+def branch_list(op: Operation, function: Function, tensor: Tensor) -> Tensor:
+    """Returns the list of the value that a tensor of a branch has, empty if that is not taken."""
+    cond: Cond = op.definition  # type: ignore[assignment]
+    other = cond.orelse if function is cond.then else cond.then
+    return _at_op(op, function, 0, _keep(function, other, tensor))
 
 
 def _gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | None]:
@@ -205,4 +215,4 @@ def _at_op(op: Operation, function: Function, offset: int, tensor: Tensor) -> Te
     return op.outputs[index]
 
 
-__all__ = ["FREE", "Cond", "always_run", "widened"]
+__all__ = ["FREE", "Cond", "always_run", "branch_list", "widened"]

@@ -9,6 +9,7 @@ from flowscope import nest
 from flowscope.control.blocks import Function, free_name
 from flowscope.control.cond import widened
 from flowscope.control.loop import Loop
+from flowscope.control.record import add_records, no_records
 from flowscope.control.tracing import (
     Composite,
     building,
@@ -83,10 +84,13 @@ def while_loop(
         if shape_invariants is not None:
             shapes, fixed = _invariants(loop_vars, shape_invariants, start), [True] * len(start)
         built = _settled(graph, scope, cond, body, loop_vars, start, shapes, fixed)
+        records = built.body.records
+        last = no_records(records)
+        add_records((built.cond, built.body), records, len(start))
         definition = Loop(
             built.body,
             built.cond,
-            variables=len(start),
+            variables=len(start) + len(last),
             lists=0,
             has_count=bool(count),
             back_prop=bool(back_prop),
@@ -95,7 +99,9 @@ def while_loop(
         )
         captured = (*built.cond.captures, *built.body.captures)
         with graph.control_dependencies(waits_outside(graph, [built.cond, built.body])):
-            op = graph.add(definition, (*count, *start, *captured), "Loop")
+            op = graph.add(definition, (*count, *start, *last, *captured), "Loop")
+    for made, output in zip(records, op.outputs[len(start) :], strict=False):
+        made.last = output
     found = from_tensors(built.structure, op.outputs[: len(start)])
     # One variable comes alone; one structure of several does where TensorFlow lets it.
     is_alone = len(start) == 1 or (len(found) == 1 and bool(count))

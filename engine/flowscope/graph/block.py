@@ -67,13 +67,39 @@ class Block:
         return other is self
 
 
-def misplaced(tensor: Tensor) -> GraphError:
-    """Returns the error for using a tensor of a body outside it."""
-    what = tensor.op.block.what
+def misplaced(thing: Tensor | Operation, use: str = "used") -> GraphError:
+    """Returns the error for using what stands in a body outside it (SPEC D1, D3).
+
+    Args:
+        thing: The tensor or operation.
+        use: What was tried, e.g. "fetched".
+    """
+    block = (thing.op if isinstance(thing, Tensor) else thing).block
+    owner = f' "{block.name.rpartition("/")[0] or block.name}"'
+    why = "outside it" if use == "used" else "from there"
     return GraphError(
-        f'"{tensor.name}" stands inside {what} and cannot be used outside it: '
-        f"return it from the {what.partition(' ')[2]}"
+        f'"{thing.name}" stands inside {block.what}{owner} and cannot be {use} {why}: '
+        f"{_way_out(thing, block)}"
     )
+
+
+def _way_out(thing: Tensor | Operation, block: Block) -> str:
+    """Returns what a user can do who wants a value of a body outside."""
+    if isinstance(thing, Operation):
+        return "it runs with its body; have the body return a tensor, and ask for that"
+    outer = outermost(thing)
+    if outer is not thing:
+        return f'it stands there for "{outer.name}": use that'
+    if block.what.endswith("of a while_loop") and thing.op.type == "Parameter":
+        return "it is a loop variable: outside, use what while_loop returned for it"
+    if "while_loop" in block.what:
+        return (
+            "it has a value in each iteration; make it a loop variable, write it into a "
+            "fs.TensorArray that is one, or collect its values by fs.record"
+        )
+    if "cond" in block.what:
+        return "it has a value only if that branch is taken; return it from both branches"
+    return f"return it from the {block.what.partition(' ')[2]}"
 
 
 def outermost(tensor: Tensor) -> Tensor:

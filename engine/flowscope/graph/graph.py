@@ -296,6 +296,9 @@ class Graph(Edits, WrittenForms):
             self._control = ()
         else:
             ops = [self._as_operation(c) for c in control_inputs]
+            for op in ops:
+                if not op.block.encloses(self._block):
+                    raise misplaced(op, "waited for").located(op=op.name, **_place(capture()))
             self._control = (*before, *[op for op in dict.fromkeys(ops) if op not in before])
         try:
             yield

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError
+from flowscope.graph.block import misplaced
 from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
@@ -74,10 +75,7 @@ class Flattened:
                 f'"{element.name}" is the handle of a queue or a lock, which has no value to fetch'
             )
         if not self._graph.is_fetchable(element):
-            raise InvalidArgumentError(
-                f'"{element.name}" stands inside a control-flow body and cannot be fetched: '
-                "return it from the body"
-            )
+            raise misplaced(element, "fetched")
         if isinstance(element, Operation):
             self._targets[element] = None
             return lambda values: None

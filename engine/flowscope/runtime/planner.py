@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, OpError, StaleError
+from flowscope.graph.block import misplaced
 from flowscope.graph.dtypes import variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
@@ -129,9 +130,7 @@ class Planner:
         if tensor.spec.dtype is variant or is_bare_handle(tensor):
             raise InvalidArgumentError(f'"{tensor.name}" is no array and cannot be fed')
         if not self._graph.is_feedable(tensor):
-            raise InvalidArgumentError(
-                f'"{tensor.name}" stands inside a control-flow body and cannot be fed'
-            )
+            raise misplaced(tensor, "fed")
         return tensor
 
     def converter(self, tensor: Tensor) -> Converter:
