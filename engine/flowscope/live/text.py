@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from flowscope.live.bodies import SIGN, Body, bodies_of, is_of_gradient, kind_of
+from flowscope.live.nesting import around, frame_path, is_frame, parent_path
 from flowscope.live.schema import Node, Output
 
 #: Most lines of a text.
@@ -36,11 +37,15 @@ class Scope:
     body: Body | None = None
     #: Whether it is the body of another function's gradient.
     is_gradient: bool = False
+    #: What it is to the loop or branching operation whose body it is; "" if it is none.
+    role: str = ""
+    #: The loop or branching operation that it shows, with its bodies, if it is one's frame.
+    frame: Node | None = None
 
     @property
     def name(self) -> str:
-        """The last part of the path; a function's with a sign before it."""
-        return (SIGN if self.is_function else "") + short_name(self.path)
+        """The last part of the path; a function's with a sign before it, a body's role."""
+        return self.role or (SIGN if self.is_function else "") + short_name(self.path)
 
     @property
     def is_function(self) -> bool:
@@ -57,17 +62,20 @@ def scope_tree(nodes: Iterable[Node]) -> tuple[Scope, dict[int, Scope]]:
     """Returns the root of the scopes, and each operation's scope by the operation's id.
 
     "a/b/c" lies in "a/b", which lies in "a"; an operation with a scope's name lies in that scope,
-    and what stands in a function's body lies in that, whatever its name.
+    and what stands in a function's body lies in that, whatever its name. A loop or branching
+    operation lies in its frame, with the bodies that it runs.
     """
     nodes = tuple(nodes)
-    paths = _scope_paths(nodes)
+    paths, outside = _scope_paths(nodes), around(nodes)
     root = Scope("", None, 0)
     scopes, homes = {"": root}, {}
     for node in nodes:
-        path = node.name if node.name in paths else _parent(node.name)
-        if _leaves_body(node):
+        path = node.name if node.name in paths else parent_path(node.name)
+        if is_frame(node):
+            path = frame_path(node)
+        elif _leaves_body(node):
             path = node.body
-        scope = homes[node.id] = scopes.get(path) or _make_scope(path, scopes)
+        scope = homes[node.id] = scopes.get(path) or _make_scope(path, scopes, outside)
         scope.children.append(node)
         if path and path == node.name:
             scope.own = node
@@ -76,6 +84,7 @@ def scope_tree(nodes: Iterable[Node]) -> tuple[Scope, dict[int, Scope]]:
             above.size += 1
             above = above.parent
     _note_bodies(nodes, scopes)
+    _note_frames(nodes, homes, scopes)
     return root, homes
 
 
@@ -87,8 +96,14 @@ def _note_bodies(nodes: Sequence[Node], scopes: Mapping[str, Scope]) -> None:
             scopes[name].is_gradient = is_of_gradient(name, bodies)
 
 
-def _parent(name: str) -> str:
-    return name[: max(name.rfind("/"), 0)]
+def _note_frames(
+    nodes: Iterable[Node], homes: Mapping[int, Scope], scopes: Mapping[str, Scope]
+) -> None:
+    for node in filter(is_frame, nodes):
+        homes[node.id].frame = node
+        for name, role in zip(node.runs, node.roles, strict=False):
+            if name in scopes:
+                scopes[name].role = role
 
 
 def _leaves_body(node: Node) -> bool:
@@ -103,18 +118,18 @@ def title_of(node: Node) -> str:
 def _scope_paths(nodes: Iterable[Node]) -> set[str]:
     paths: set[str] = set()
     for node in nodes:
-        path = _parent(node.name)
+        path = parent_path(node.name)
         while path and path not in paths:
             paths.add(path)
-            path = _parent(path)
+            path = parent_path(path)
     return paths
 
 
-def _make_scope(path: str, scopes: dict[str, Scope]) -> Scope:
+def _make_scope(path: str, scopes: dict[str, Scope], outside: Mapping[str, str]) -> Scope:
     missing = []
     while path not in scopes:
         missing.append(path)
-        path = _parent(path)
+        path = outside.get(path, parent_path(path))
     scope = scopes[path]
     for inner in reversed(missing):
         scope.children.append(Scope(inner, scope, scope.depth + 1))
@@ -263,7 +278,8 @@ def _sources(node: Node, by_id: Mapping[int, Node]) -> str:
         if source not in by_id:
             return f"#{source}"
         full = by_id[source].name
-        near = _parent(full) in (_parent(node.name), node.name) or full == _parent(node.name)
+        home = parent_path(node.name)
+        near = parent_path(full) in (home, node.name) or full == home
         return short_name(full) if near else full
 
     names = [name(i) + (f":{k}" if k else "") for i, k in node.inputs]

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flowscope.live.schema import Node, Output
+from flowscope.live.schema import Carried, Node, Output
 
 
 class Maker:
@@ -160,6 +160,46 @@ def loop() -> list[Node]:
     m.op("y", "Neg", ["while/Exit"])
     back = next(n.id for n in m.nodes if n.type == "NextIteration")
     return [replace(n, inputs=(*n.inputs, (back, 0))) if n.type == "Merge" else n for n in m.nodes]
+
+
+def frames() -> list[Node]:
+    """A loop of one variable, and a branch on its result."""
+    m = Maker()
+    m.op("x", "Placeholder")
+    m.op("n", "Const")
+    m.op("while/cond/v", "Parameter", body="while/cond")
+    m.op("while/cond/n", "Parameter", body="while/cond")
+    m.op("while/cond/Less", "Less", ["while/cond/v", "while/cond/n"], dtype="bool",
+         body="while/cond", result=True)  # fmt: skip
+    m.op("while/body/v", "Parameter", body="while/body")
+    m.op("while/body/Square", "Square", ["while/body/v"], body="while/body", result=True)
+    m.op("while/Loop", "Loop", ["x", "n"], outputs=2, runs=("while/body", "while/cond"))
+    m.op("Greater", "Greater", ["while/Loop", "n"], dtype="bool")
+    m.op("if/then/v", "Parameter", body="if/then")
+    m.op("if/then/Neg", "Neg", ["if/then/v"], body="if/then", result=True)
+    m.op("if/else/v", "Parameter", body="if/else")
+    m.op("if/else/Exp", "Exp", ["if/else/v"], body="if/else", result=True)
+    runs = ("if/then", "if/else")
+    m.op("if/Cond", "Cond", ["Greater", "while/Loop", "while/Loop"], runs=runs)
+    m.op("y", "Identity", ["if/Cond"])
+    ids = {node.name: node.id for node in m.nodes}
+    loop = replace(
+        m.nodes[ids["while/Loop"]],
+        roles=("body", "cond"),
+        predicate=(ids["while/cond/Less"], 0),
+        carried=(
+            Carried(0, ids["while/body/v"], ids["while/cond/v"], (ids["while/body/Square"], 0), 0),
+        ),
+        enters=((ids["while/cond/n"], 1),),
+    )
+    branch = replace(
+        m.nodes[ids["if/Cond"]],
+        roles=("then", "else"),
+        predicate=(ids["Greater"], 0),
+        enters=((ids["if/then/v"], 1), (ids["if/else/v"], 2)),
+        leaves=((ids["if/then/Neg"], 0, 0), (ids["if/else/Exp"], 0, 0)),
+    )
+    return [{loop.id: loop, branch.id: branch}.get(n.id, n) for n in m.nodes]
 
 
 def functions() -> list[Node]:

@@ -22,6 +22,7 @@ CASES: dict[str, tuple[list[Node], tuple[str, ...]]] = {
     "variable-open": (graphs.mlp(), ("layer1/w",)),
     "awkward": (graphs.awkward(), ("s & t", "u")),
     "loop": (graphs.loop(), ()),
+    "frames": (graphs.frames(), ()),
     "functions": (graphs.functions(), ()),
     "towers": (graphs.towers(5, 3), ("tower2/layer1",)),
     "tangle": (graphs.tangle(30, seed=1), ()),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import picture_graphs as graphs
 
+from flowscope.live.schema import Node
 from flowscope_widgets.picture.opening import MOST, SOME
 from flowscope_widgets.picture.visible import Box, View, view_of, walk
 
@@ -38,6 +41,59 @@ def test_what_stands_in_a_body_lies_there_whatever_its_name() -> None:
     view = view_of(m.nodes, ("f",))
     inside = _box(view, "op:3")
     assert (inside.name, inside.parent and inside.parent.id) == ("w/read_1", "scope:f")
+
+
+def _named(view: View, nodes: list[Node]) -> dict[str, set[str]]:
+    names = {f"op:{node.id}": node.name for node in nodes}
+    found: dict[str, set[str]] = {}
+    for e in view.edges:
+        kind = "return" if e.is_return else "control" if e.is_control else "data"
+        pair = f"{names.get(e.source.id, e.source.id)} > {names.get(e.target.id, e.target.id)}"
+        found.setdefault(kind, set()).add(pair)
+    return found
+
+
+def test_an_open_frame_takes_and_gives_at_its_bodies() -> None:
+    nodes = graphs.frames()
+    view = view_of(nodes, ())
+    assert _box(view, "scope:while/body").parent is _box(view, "scope:while")
+    kinds = {box.node.name: box.kind for box in view.leaves() if box.node}
+    assert kinds["while/body/v"] == "variable" and kinds["while/cond/n"] == "from outside"
+    assert (kinds["while/Loop"], kinds["if/Cond"]) == ("while true", "if true")
+    edges = _named(view, nodes)
+    assert edges["return"] == {
+        "while/body/Square > while/body/v",
+        "while/body/Square > while/cond/v",
+    }
+    assert edges["control"] == {
+        "while/Loop > while/body/v",
+        "if/Cond > if/then/v",
+        "if/Cond > if/else/v",
+    }
+    data = edges["data"]
+    assert {"x > while/body/v", "x > while/cond/v", "n > while/cond/n"} <= data
+    assert {"while/cond/Less > while/Loop", "while/body/Square > if/then/v"} <= data
+    assert {"Greater > if/Cond", "if/then/Neg > y", "if/else/Exp > y"} <= data
+
+
+def test_a_closed_frame_is_one_box() -> None:
+    nodes = graphs.frames()
+    m = graphs.Maker()
+    for k in range(SOME):
+        m.op(f"z{k}", "Op")
+    more = [replace(node, id=100 + node.id) for node in m.nodes]
+    edges = _named(view_of([*nodes, *more], ()), nodes)
+    assert edges == {
+        "data": {
+            "x > scope:while",
+            "n > scope:while",
+            "n > Greater",
+            "scope:while > Greater",
+            "scope:while > scope:if",
+            "Greater > scope:if",
+            "scope:if > y",
+        }
+    }
 
 
 def test_bundled_edges_are_counted() -> None:

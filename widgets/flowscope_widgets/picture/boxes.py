@@ -35,9 +35,16 @@ def wall(box: Box, rect: Rect, depth: int) -> str:
     """Returns the box of an open scope, without its header."""
     plain = "wall2" if depth % 2 else "wall"
     kind = "body" if box.scope and box.scope.body else plain
-    return _rectangle(
-        kind, rect, 8.0, f' data-scope="{escape(box.scope.path if box.scope else "")}"'
-    )
+    place = f' data-scope="{escape(box.scope.path if box.scope else "")}"'
+    return _rectangle(kind, rect, 8.0, place) + _frame(box, rect)
+
+
+def _frame(box: Box, rect: Rect) -> str:
+    """The double line around a loop or a branching operation."""
+    if box.scope is None or box.scope.frame is None:
+        return ""
+    inner = Rect(rect.x + 3, rect.y + 3, rect.w - 6, rect.h - 6)
+    return _rectangle("frame", rect, 8.0) + _rectangle("frame", inner, 6.0, ' stroke-width="0.75"')
 
 
 def header(box: Box, rect: Rect) -> str:
@@ -76,8 +83,11 @@ def _outline(box: Box, rect: Rect, shape: Shape, strip: str) -> str:
         case "call":
             return _op("call", rect, strip) + _bars(rect)
         case "scope":
-            return _stack("body" if box.scope and box.scope.body else "scope", rect)
-    return {"slant": _slanted, "cylinder": _cylinder, "pill": _pill}[shape](rect)
+            front = Rect(rect.x, rect.y, rect.w - 4, rect.h - 4)
+            kind = "body" if box.scope and box.scope.body else "scope"
+            return _stack(kind, rect) + _frame(box, front)
+    outlines = {"slant": _slanted, "cylinder": _cylinder, "pill": _pill, "choice": _pointed}
+    return outlines[shape](rect)
 
 
 def _texts(box: Box, rect: Rect, shape: Shape) -> str:
@@ -145,6 +155,16 @@ def _slanted(rect: Rect) -> str:
         f"M{digits(x + _SLANT, y)}h{digits(w - _SLANT)}l{digits(-_SLANT, h)}h{digits(_SLANT - w)}z"
     )
     return f'<path {colour("feed")} stroke-linejoin="round" d="{line}"/>'
+
+
+def _pointed(rect: Rect) -> str:
+    """Pointed at both sides: flow charts draw what decides so."""
+    x, y, w, h = rect.x, rect.y, rect.w, rect.h
+    half, tip = digits(_SLANT, -h / 2), digits(_SLANT, h / 2)
+    back = digits(-_SLANT, h / 2)
+    line = f"M{digits(x, y + h / 2)}l{half}h{digits(w - 2 * _SLANT)}l{tip}l{back}"
+    line += f"h{digits(2 * _SLANT - w)}z"
+    return f'<path {colour("call")} stroke-linejoin="round" d="{line}"/>'
 
 
 def _cylinder(rect: Rect) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import unicodedata
 from typing import Literal
 
-from flowscope.live.bodies import kind_of
 from flowscope.live.schema import Node
 from flowscope.live.text import size_text
 from flowscope_widgets.picture.opening import VARIABLES, is_variable
@@ -21,11 +20,12 @@ PADDING = 18.0
 #: Space between neighbours, and between ranks.
 SIBLING, RANK = 24.0, 46.0
 
-Shape = Literal["box", "slant", "cylinder", "pill", "call", "scope"]
+Shape = Literal["box", "slant", "cylinder", "pill", "call", "choice", "scope"]
 
 _LEAST, _MOST = 76.0, 190.0
 _ROOM: dict[Shape, float] = {
-    "box": 24.0, "slant": 40.0, "cylinder": 24.0, "pill": 26.0, "call": 36.0, "scope": 30.0
+    "box": 24.0, "slant": 40.0, "cylinder": 24.0, "pill": 26.0, "call": 36.0, "choice": 36.0,
+    "scope": 30.0,
 }  # fmt: skip
 _HIGH: dict[Shape, float] = {"cylinder": 48.0, "pill": 36.0, "scope": 44.0}
 _NARROW = frozenset("ijlt.,:;'|!fr()[]/ I1")
@@ -62,7 +62,9 @@ def shape_of(box: Box) -> Shape:
     """Returns how a box is drawn: what it is shows in its shape, not in its colour alone."""
     if box.scope is not None:
         return "cylinder" if is_variable(box.scope) else "scope"
-    if box.node and (box.node.calls or box.node.runs):
+    if box.node and box.node.runs:
+        return "choice"
+    if box.node and box.node.calls:
         return "call"
     kind = box.node.type if box.node else ""
     if kind == "Parameter" or kind.startswith("Placeholder"):
@@ -78,7 +80,7 @@ def lines_of(box: Box) -> tuple[str, str]:
         value = box.node.attributes.get("value", "") if box.node.type == "Const" else ""
         short = value if len(value) <= 10 and "\n" not in value else ""
         result = "\u2192 result" if box.node.is_result else ""
-        return box.name, " ".join(part for part in (kind_of(box.node), short, result) if part)
+        return box.name, " ".join(part for part in (box.kind, short, result) if part)
     count = size_text(box.scope) if box.scope else ""
     own: Node | None = box.scope.own if box.scope and is_variable(box.scope) else None
     return box.name, f"{own.type}, {count}" if own else count

@@ -108,9 +108,9 @@ def _line(edge: Edge, chain: list[Point]) -> str:
     path = "M" + digits(*chain[0])
     ends = [*chain[1:-1], base]
     path += "".join(_piece(chain[k], ends[k : k + 3]) for k in range(0, len(ends), 3))
-    kind, tip, dash = (
-        ("wait", "waittip", ' stroke-dasharray="4 3"') if edge.is_control else ("edge", "tip", "")
-    )
+    kind, tip, dash = ("return", "returntip", "") if edge.is_return else ("edge", "tip", "")
+    if edge.is_control:
+        kind, tip, dash = "wait", "waittip", ' stroke-dasharray="4 3"'
     width = 1.2 + 0.4 * min(math.log2(edge.count), 4.0)
     side = (-dy * 3.5, dx * 3.5)
     head = digits(x, y, base[0] + side[0], base[1] + side[1], base[0] - side[0], base[1] - side[1])

@@ -28,6 +28,9 @@ COLOURS: dict[str, dict[str, tuple[str, str]]] = {
     "edge": {"stroke": ("#76828f", "#8d99a6")},
     "tip": {"fill": ("#76828f", "#8d99a6")},
     "wait": {"stroke": ("#9a8fb0", "#a99cc4")},
+    "return": {"stroke": ("#8467b8", "#a78fd6")},
+    "returntip": {"fill": ("#8467b8", "#a78fd6")},
+    "frame": {"fill": ("none", "none"), "stroke": ("#8467b8", "#a78fd6")},
     "waittip": {"fill": ("#9a8fb0", "#a99cc4")},
 }
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from flowscope.live.bodies import kind_of
 from flowscope.live.schema import Node
 from flowscope.live.text import Scope, scope_tree, tensor_text, title_of
+from flowscope_widgets.picture.frames import Kind, kinds, lines
 from flowscope_widgets.picture.opening import MOST, open_scopes
 
 #: Edges that a picture has at most: more are a black area.
@@ -22,6 +24,8 @@ class Box:
     name: str
     parent: Box | None
     node: Node | None = None
+    #: What an operation is, in a word or two; "" for a scope.
+    kind: str = ""
     scope: Scope | None = None
     #: None unless this is an open scope.
     children: list[Box] | None = None
@@ -42,6 +46,8 @@ class Edge:
     count: int
     #: dtype[shape] if all are alike, else "".
     label: str
+    #: Whether it leads from a result of a loop's body to where that enters the next iteration.
+    is_return: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ def view_of(nodes: Sequence[Node], asked: Collection[str]) -> View:
     opened = open_scopes(tree, asked)
     root = Box("scope:", "", None, scope=tree)
     shown: dict[Scope | int, Box] = {}
-    _fill(root, opened, shown)
+    _fill(root, opened, shown, kinds(nodes))
     ends = _ends(nodes, homes, shown)
     edges = _bundle(nodes, ends)
     edges = _set_aside(root, edges)
@@ -90,13 +96,15 @@ def view_of(nodes: Sequence[Node], asked: Collection[str]) -> View:
     return View(root, edges[:MOST_EDGES], tree.size, closed, missing, unseen)
 
 
-def _fill(root: Box, opened: set[Scope], shown: dict[Scope | int, Box]) -> None:
+def _fill(
+    root: Box, opened: set[Scope], shown: dict[Scope | int, Box], special: Mapping[int, str]
+) -> None:
     queue = [root]
     for box in queue:
         scope = box.scope
         if scope is None or scope not in opened:
             continue
-        box.children = [_box(child, box) for child in scope.children[:MOST]]
+        box.children = [_box(child, box, special) for child in scope.children[:MOST]]
         queue.extend(box.children)
         for child in box.children:
             key = child.node.id if child.node else child.scope
@@ -104,9 +112,10 @@ def _fill(root: Box, opened: set[Scope], shown: dict[Scope | int, Box]) -> None:
                 shown[key] = child
 
 
-def _box(child: Scope | Node, parent: Box) -> Box:
+def _box(child: Scope | Node, parent: Box, special: Mapping[int, str]) -> Box:
     if isinstance(child, Node):
-        return Box(f"op:{child.id}", title_of(child), parent, node=child)
+        kind = special.get(child.id) or kind_of(child)
+        return Box(f"op:{child.id}", title_of(child), parent, child, kind)
     return Box(f"scope:{child.path}", child.name, parent, scope=child)
 
 
@@ -133,21 +142,25 @@ def _ends(
 
 def _bundle(nodes: Iterable[Node], ends: dict[int, Box | None]) -> list[Edge]:
     by_id = {node.id: node for node in nodes}
-    found: dict[tuple[Box, Box, bool], list[str]] = {}
-    for node in by_id.values():
-        target = ends[node.id]
-        links = [*node.inputs, *((i, -1) for i in node.control)]
-        for producer, k in links:
-            source = ends.get(producer)
-            if source is None or target is None or source is target:
-                continue
-            outputs = by_id[producer].outputs
-            label = tensor_text(outputs[k]) if 0 <= k < len(outputs) else ""
-            found.setdefault((source, target, k < 0), []).append(label)
+    opened = {i for i, node in by_id.items() if _is_open(node, ends[i])}
+    found: dict[tuple[Box, Box, Kind], list[str]] = {}
+    for line in lines(by_id, opened):
+        source, target = ends.get(line.source), ends.get(line.target)
+        if source is None or target is None or source is target:
+            continue
+        outputs, k = by_id[line.source].outputs, line.output
+        label = tensor_text(outputs[k]) if 0 <= k < len(outputs) else ""
+        found.setdefault((source, target, line.kind), []).append(label)
     return [
-        Edge(source, target, control, len(labels), labels[0] if len(set(labels)) == 1 else "")
-        for (source, target, control), labels in found.items()
+        Edge(source, target, kind == "control", len(labels), label, kind == "return")
+        for (source, target, kind), labels in found.items()
+        for label in [labels[0] if len(set(labels)) == 1 else ""]
     ]
+
+
+def _is_open(node: Node, box: Box | None) -> bool:
+    """Whether an operation has a box of its own: of a frame's, that it is open."""
+    return box is not None and box.node is node
 
 
 def _set_aside(root: Box, edges: list[Edge]) -> list[Edge]:

@@ -15,17 +15,18 @@ PASSES = 2
 def lay_out(view: View) -> Placement:
     """Returns positions for everything that is to be seen."""
     paths = {edge: _segments(edge) for edge in view.edges}
-    by_scope: dict[Box, dict[Segment, None]] = defaultdict(dict)
-    for path in paths.values():
+    by_scope: dict[Box, dict[Segment, bool]] = defaultdict(dict)
+    for edge, path in paths.items():
+        turn = _common(edge)
         for scope, segment in path:
-            by_scope[scope][segment] = None
+            by_scope[scope][segment] = edge.is_return and scope is turn
     placement = Placement(0.0, 0.0, {}, {})
     for _ in range(PASSES):
         hints = _hints(view, placement)
         done: dict[Box, ScopeLayout] = {}
         for scope in reversed(view.opened()):
             if scope is view.root or not scope.is_aside:
-                done[scope] = lay_out_scope(scope, list(by_scope[scope]), done, hints)
+                done[scope] = lay_out_scope(scope, by_scope[scope], done, hints)
         placement = _assemble(view, done, paths)
         if len(done) == 1:
             break
@@ -54,10 +55,16 @@ def _segments(edge: Edge) -> list[tuple[Box, Segment]]:
     for inner, scope in zip([edge.source, *out], out, strict=False):
         path.append((scope, (inner, None, leaf)))
     first, last = [edge.source, *out][-1], [edge.target, *into][-1]
-    path.append((next(box for box in up if box in common), (first, last, leaf)))
+    path.append((_common(edge), (first, last, leaf)))
     for scope, inner in reversed(list(zip(into, [edge.target, *into], strict=False))):
         path.append((scope, (None, inner, leaf)))
     return path
+
+
+def _common(edge: Edge) -> Box:
+    """The innermost scope that both ends lie in."""
+    down = set(_around(edge.target))
+    return next(box for box in _around(edge.source) if box in down)
 
 
 def _around(box: Box) -> list[Box]:

@@ -26,16 +26,23 @@ def assign(drawing: Drawing) -> None:
 def back_edges(view: View) -> set[Edge]:
     """Returns edges without which there are no cycles."""
     vertices = {box: Vertex("box", 0.0, 0.0, box) for box in view.leaves()}
-    links = {e: Link(vertices[e.source], vertices[e.target], e.source) for e in view.edges}
+    links = {
+        e: Link(vertices[e.source], vertices[e.target], e.source, e.is_return) for e in view.edges
+    }
     _break_cycles(Drawing(list(vertices.values()), list(links.values())))
     return {edge for edge, link in links.items() if link.is_back}
 
 
 def _break_cycles(drawing: Drawing) -> list[Vertex]:
-    """Marks links that close a cycle; returns the vertices so that all others lead forward."""
+    """Marks links that close a cycle, besides those of loops that are marked already.
+
+    Returns:
+        The vertices in an order in which all other links lead forward.
+    """
     out: dict[Vertex, list[Link]] = defaultdict(list)
     for each in drawing.links:
-        out[each.source].append(each)
+        if not each.is_back:
+            out[each.source].append(each)
     state: dict[Vertex, int] = {}
     done: list[Vertex] = []
     link: Link | None

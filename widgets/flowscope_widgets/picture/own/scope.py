@@ -35,13 +35,14 @@ class ScopeLayout:
 
 
 def lay_out_scope(
-    scope: Box, segments: list[Segment], inner: dict[Box, ScopeLayout], hints: Hints
+    scope: Box, segments: Mapping[Segment, bool], inner: dict[Box, ScopeLayout], hints: Hints
 ) -> ScopeLayout:
     """Lays out an open scope whose open children are laid out already (`inner`).
 
     Args:
         scope: The scope.
-        segments: The ways through it that edges take.
+        segments: The ways through it that edges take, and whether they run back to the start of
+            a loop.
         inner: What is known of its open children.
         hints: Where the far ends of edges are; ports stand in that order where all else is equal.
     """
@@ -73,7 +74,7 @@ def lay_out_scope(
 
 
 def _drawing(
-    scope: Box, segments: list[Segment], inner: dict[Box, ScopeLayout], hints: Hints
+    scope: Box, segments: Mapping[Segment, bool], inner: dict[Box, ScopeLayout], hints: Hints
 ) -> tuple[Drawing, dict[Segment, Link]]:
     drawing = Drawing()
     by_box: dict[Box, Vertex] = {}
@@ -87,11 +88,11 @@ def _drawing(
             by_box[box].ports = {key: x - w / 2 for key, x in inside.ports.items()}
     walls: dict[tuple[str, Box], Vertex] = {}
     links: dict[Segment, Link] = {}
-    for segment in segments:
+    for segment, is_return in segments.items():
         source, target, leaf = segment
         upper = by_box[source] if source else walls.setdefault(("in", leaf), Vertex("in", 0, 0))
         lower = by_box[target] if target else walls.setdefault(("out", leaf), Vertex("out", 0, 0))
-        links[segment] = Link(upper, lower, leaf)
+        links[segment] = Link(upper, lower, leaf, is_return)
     ports = sorted(walls.items(), key=lambda port: hints.get(port[0], 0.0))
     drawing.vertices = [*by_box.values(), *(vertex for _, vertex in ports)]
     drawing.links = list(links.values())
