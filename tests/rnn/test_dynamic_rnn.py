@@ -213,8 +213,9 @@ def test_all_ways_to_run_give_equal_bits(graph):
             start(sess)
             cell.weights[0].load(kernel, sess)
             found.append(fs.nest.flatten(sess.run(wanted, {x: X})))
-    for a, b in zip(*found, strict=True):
+    for a, b, c in zip(*found, strict=True):
         np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(a, c)
 
 
 @pytest.mark.parametrize("lengths", [None, LENGTHS])
