@@ -55,7 +55,9 @@ class MergeOutput(NamedTuple):
 def Switch(*, data: Any, pred: Any, name: str | None = None) -> SwitchOutput:
     """Returns `data` as one of two tensors: the second where `pred` is true.
 
-    What follows from the other one does not run.
+    What follows from the other one does not run. What is to run on one side without taking a value
+    waits for an `fs.identity` of that side: to wait for a side itself is to wait for the Switch,
+    which has run on either.
 
     Args:
         data: A tensor.
