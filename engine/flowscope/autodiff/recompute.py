@@ -1,8 +1,9 @@
 """`recompute_grad`: a function whose inner values are computed again for its gradient, not kept.
 
 The backward pass copies the operations that the function made and differentiates the copies. The
-copies draw the same random numbers (their ops carry the same seeds) and share the reads of
-variables, so they have the very values of the originals. They wait for the results' cotangents.
+copies draw the same random numbers (their ops carry the same seeds; in bodies, where iterations
+would count too, these are kept) and share the reads of variables, so they have the very values of
+the originals. They wait for the results' cotangents.
 
 Source: Chen et al. 2016, "Training deep nets with sublinear memory cost".
 """
@@ -112,7 +113,14 @@ def _is_copied(op: Operation) -> bool:
     """Whether an operation is run again: it must give the same, and there must be work in it."""
     if isinstance(op.definition, Call):
         return all(_is_simple(o) for o in op.definition.function.block.operations)
-    return bool(op.inputs) and (op.definition.is_pure or op.definition.is_random)
+    if op.definition.is_random:
+        return not _in_loop(op)  # a backward loop counts its iterations from the other end
+    return bool(op.inputs) and op.definition.is_pure
+
+
+def _in_loop(op: Operation) -> bool:
+    """Whether an operation may run in several iterations: in any body, for all that is known."""
+    return op.block.parent is not None
 
 
 def _is_simple(op: Operation) -> bool:

@@ -209,26 +209,56 @@ class GradientBody(Function):
     Attributes:
         forward: The other one. What is read of its tensors becomes a capture, but for constants,
             which are copied, and for what is asked about shapes, which is computed there.
+        recomputes: Whether what follows from captures without effect or chance is copied too.
     """
 
-    def __init__(self, forward: Function, name: str) -> None:
+    def __init__(self, forward: Function, name: str, recomputes: bool = False) -> None:
         graph = forward.graph
         super().__init__(graph, free_name(graph, name), graph.block)
         self.block.forward = forward.block
         self.block.what = f"the gradient of {forward.block.what.partition(' ')[2]}"
         self.block.hoists = True
         self.forward = forward
+        self.recomputes = recomputes
+        self._copies: dict[Operation, Operation] = {}
 
     def inside(self, tensor: Tensor) -> Tensor:
         """Returns what stands in the block for a tensor of another."""
         found = self._inside.get(tensor)
-        if found is None and isinstance(tensor.op.definition, Const):
-            if tensor.op.block is self.forward.block:
-                name = tensor.op.name.rpartition("/")[2]
-                with self.graph.enter_block(self.block):
-                    found = self.graph.add(tensor.op.definition, (), name).outputs[0]
-                self._inside[tensor] = found
+        if found is None and self._is_copied(tensor.op):
+            for op in self._missing(tensor.op):
+                self._copy(op)
+            found = self._inside[tensor] = self._copied(tensor)
         return super().inside(tensor) if found is None else found
+
+    def _is_copied(self, op: Operation) -> bool:
+        if op.block is not self.forward.block:
+            return False
+        return isinstance(op.definition, Const) or (self.recomputes and is_repeatable(op))
+
+    def _missing(self, op: Operation) -> list[Operation]:
+        """Returns what is to be copied for an operation, itself the last."""
+        found, stack = set(), [op]
+        while stack:
+            op = stack.pop()
+            if op not in found and op not in self._copies:
+                found.add(op)
+                stack += [t.op for t in op.inputs if self._is_copied(t.op)]
+        return sorted(found, key=lambda op: op.order)
+
+    def _copy(self, op: Operation) -> None:
+        inputs = tuple([self.inside(t) for t in op.inputs])
+        graph = self.graph
+        with graph.control_dependencies(None), graph.enter_block(self.block):
+            made = graph.add(op.definition, inputs, op.name.rpartition("/")[2])
+        self._copies[op] = made
+
+    def _copied(self, tensor: Tensor) -> Tensor:
+        """Returns the copy of a tensor; a loop may have got further lists since it was copied."""
+        copy = self._copies[tensor.op]
+        for missing in tensor.op.outputs[len(copy.outputs) : tensor.value_index + 1]:
+            copy.add_output(missing.spec)
+        return copy.outputs[tensor.value_index]
 
     def differentiate(
         self, ys: list[Tensor], xs: list[Tensor], cotangents: list[Tensor]
@@ -238,6 +268,25 @@ class GradientBody(Function):
         from flowscope.graph.constant import convert_to_tensor
 
         return [None if g is None else self.own(convert_to_tensor(g)) for g in found]
+
+
+def is_repeatable(op: Operation) -> bool:
+    """Whether an operation of a body gives the same again, and is worth it: not what reads lists.
+
+    What draws random numbers or reads state is not, nor what has a gradient of its own.
+    """
+    functions = getattr(op.definition, "functions", ())
+    if functions:
+        return all(
+            is_repeatable(o) or isinstance(o.definition, Parameter | Const)
+            for f in functions
+            for o in f.block.operations
+        )
+    if op.type in ("EmptyList", "Head", "ListOf"):
+        return True
+    has_lists = any(t.spec.dtype.kind == "v" for t in (*op.inputs, *op.outputs))
+    is_own = op.gradient or op.type in ("GradientHub", "WithGradient")
+    return bool(op.inputs) and op.definition.is_pure and not has_lists and not is_own
 
 
 def value_spec(spec: Spec) -> Spec:

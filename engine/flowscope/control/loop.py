@@ -41,6 +41,7 @@ class Loop(Op):
     back_prop: bool
     parallel_iterations: int = 10
     swap_memory: bool = False
+    recompute: bool = False
     is_stateful: ClassVar[bool] = True
 
     @property

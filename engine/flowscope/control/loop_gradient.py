@@ -5,6 +5,9 @@ of the forward body's tensors the forward loop keeps, as a list per tensor that 
 in each iteration; the backward loop takes them from its end. What the forward loop captures it
 captures too.
 
+A loop that is to recompute keeps its variables alone, and what cannot be had again: random numbers,
+reads of variables. The rest of its body is copied into the backward one.
+
 Lists that the forward loop takes elements of become lists that the backward loop keeps, and the
 other way round. So the backward loop is a loop like any other, and has a gradient.
 """
@@ -72,6 +75,7 @@ def loop_gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | None
         back_prop=True,
         parallel_iterations=loop.parallel_iterations,
         swap_memory=loop.swap_memory,
+        recompute=loop.recompute,
     )
     count = op.outputs[loop.variables]
     inputs = (count, *starts, *zeros, *taken, *read, *captured)
@@ -104,7 +108,7 @@ def _ways(loop: Loop, given: dict[int, Tensor]) -> _Ways:
 def _body(loop: Loop, ways: _Ways) -> GradientBody:
     """Returns the body of the backward loop; its captures are still the forward body's tensors."""
     forward = loop.body
-    body = GradientBody(forward, f"{forward.name}_grad")
+    body = GradientBody(forward, f"{forward.name}_grad", loop.recompute)
     parameters, outputs = forward.parameters, forward.outputs
     gs = [body.add_parameter(outside(parameters[i].spec), "g") for i in ways.variables]
     sums = [body.add_parameter(value_spec(parameters[k].spec), "sum") for k in ways.captures]

@@ -46,6 +46,7 @@ def while_loop(
     name: str | None = None,
     maximum_iterations: Any = None,
     return_same_structure: bool = False,
+    recompute: bool = False,
 ) -> Any:
     """Runs `body` as long as `cond` is true; returns the loop variables at the end.
 
@@ -67,6 +68,9 @@ def while_loop(
         name: Name scope of the operations.
         maximum_iterations: The loop ends after so many at the latest: an integer scalar.
         return_same_structure: Whether a list of one variable stays a list.
+        recompute: Whether gradients run the body again, where they can, and keep the loop variables
+            of each iteration in place of all that they read: more time, less memory. Results are
+            the same.
 
     Raises:
         DTypeError: if a dtype changes from one iteration to the next, or `cond` is no bool.
@@ -96,6 +100,7 @@ def while_loop(
             back_prop=bool(back_prop),
             parallel_iterations=int(parallel_iterations),
             swap_memory=bool(swap_memory),
+            recompute=bool(recompute),
         )
         captured = (*built.cond.captures, *built.body.captures)
         with graph.control_dependencies(waits_outside(graph, [built.cond, built.body])):
