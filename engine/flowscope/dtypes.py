@@ -29,5 +29,7 @@ from flowscope.graph.dtypes import (
     uint16 as uint16,
     uint32 as uint32,
     uint64 as uint64,
+    variant as variant,
 )
 from flowscope.ops.casting import cast as cast, complex as complex, saturate_cast as saturate_cast
+from flowscope.ops.strings import as_string as as_string

@@ -5,6 +5,7 @@ from flowscope.ops import (
     convolution as _convolution,
     ctc as _ctc,
     ctc_labels as _ctc_labels,
+    dilating as _dilating,
     embedding as _embedding,
     learned_sampling as _learned_sampling,
     morphology as _morphology,
@@ -20,6 +21,7 @@ from flowscope.ops.candidate_sampling import *
 from flowscope.ops.convolution import *
 from flowscope.ops.ctc import *
 from flowscope.ops.ctc_labels import *
+from flowscope.ops.dilating import *
 from flowscope.ops.embedding import *
 from flowscope.ops.learned_sampling import *
 from flowscope.ops.morphology import *
@@ -51,6 +53,7 @@ __all__ += _candidate_sampling.__all__
 __all__ += _convolution.__all__
 __all__ += _ctc.__all__
 __all__ += _ctc_labels.__all__
+__all__ += _dilating.__all__
 __all__ += _embedding.__all__
 __all__ += _dynamic.__all__
 __all__ += _raw.__all__

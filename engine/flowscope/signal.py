@@ -1,4 +1,4 @@
-"""Signals: discrete Fourier and cosine transforms, under TensorFlow's names."""
+"""Signals: discrete Fourier and cosine transforms, frames and windows, under TensorFlow's names."""
 
 from flowscope.ops.cosines import dct as dct, idct as idct
 from flowscope.ops.fourier import (
@@ -15,3 +15,4 @@ from flowscope.ops.fourier import (
     rfft2d as rfft2d,
     rfft3d as rfft3d,
 )
+from flowscope.ops.framing import *
