@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import flowscope as fs
@@ -85,6 +86,16 @@ def test_loops_of_one_name_in_different_loops_differ() -> None:
         _ = x + y
 
 
+def test_constants_are_used_in_every_frame() -> None:
+    x = raw_ops.Enter(data=fs.placeholder(fs.int32, []), frame_name="loop")
+    frames = frames_of(fs.get_default_graph())
+    assert frames.of((x + 1).op) is frames.of(x.op)
+    with fs.control_dependencies([fs.no_op()]):
+        waits = fs.constant(1)
+    with pytest.raises(fs.errors.InvalidArgumentError, match="inputs from different frames"):
+        _ = x + waits
+
+
 def test_variables_are_used_in_every_frame() -> None:
     v = fs.Variable(0, name="v")
     x = raw_ops.Enter(data=fs.constant(1), frame_name="loop")
@@ -97,7 +108,7 @@ def test_variables_are_used_in_every_frame() -> None:
 
 
 def test_a_value_from_outside_in_a_loop() -> None:
-    n = fs.constant(5, name="n")
+    n = fs.placeholder(fs.int32, [], name="n")
     loop = Count(n)
     with pytest.raises(fs.errors.InvalidArgumentError) as caught:
         fs.add(loop.inside, n)
@@ -222,6 +233,7 @@ def test_both_sides_of_a_switch(run: Any) -> None:
     for side, want in ((True, [10, 20, 30]), (False, [11, 12, 13])):
         value, index = run(list(merged), {pred: side})
         assert value.tolist() == want
+        assert isinstance(index, np.int32)
         assert index == int(side)
 
 

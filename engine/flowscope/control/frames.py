@@ -1,8 +1,9 @@
 """Which loop's iterations an operation belongs to, in graphs with primitives made by hand.
 
-In such a graph nothing but Enter leads into a loop's frame, and nothing but Exit out of it. Whoever
-uses a tensor of one frame in another is told so at the line that does it, not when the step runs:
-which loop, which variable, and what is allowed instead (SPEC D1).
+In such a graph nothing but Enter leads into a loop's frame, and nothing but Exit out of it; only
+constants, and what stands for variables and queues, can be used everywhere. Whoever uses a tensor
+of one frame in another is told so at the line that does it, not when the step runs: which loop,
+which variable, and what is allowed instead (SPEC D1).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from flowscope.control.primitives import Enter, Exit, Merge, NextIteration
 from flowscope.errors import InvalidArgumentError
+from flowscope.graph.constant import Const
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, input_replacer, is_back_edge, where
 
@@ -91,8 +93,8 @@ class Frames:
         things: list[Tensor | Operation] = [*inputs, *op.control_inputs]
         for thing in things:
             source = thing.op if isinstance(thing, Tensor) else thing
-            if source.definition.is_handle:
-                continue  # stands for a variable in every frame
+            if _is_everywhere(source):
+                continue
             if first is None:
                 first, frame = thing, self.of(source)
             elif self.of(source) is not frame:
@@ -137,6 +139,11 @@ class Frames:
         )
         ways.append("fs.while_loop does the first by itself")
         return _located(op, f"inputs from different frames: {'; '.join(ways)}", lines)
+
+
+def _is_everywhere(op: Operation) -> bool:
+    """Whether it is the same in every frame: what stands for a variable, and a constant."""
+    return op.definition.is_handle or (isinstance(op.definition, Const) and not op.control_inputs)
 
 
 def _located(op: Operation, message: str, lines: Sequence[str] = ()) -> InvalidArgumentError:

@@ -231,7 +231,7 @@ class Machine:
             self._ready.append((unit, it))
             it.outstanding += 1
 
-    def _arrive_at_merge(self, it: Iteration, unit: Unit, index: int, value: Any) -> None:
+    def _arrive_at_merge(self, it: Iteration, unit: Unit, index: Any, value: Any) -> None:
         at = unit.at
         left = it.pending[at]
         if not left & 1:

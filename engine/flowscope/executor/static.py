@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
+import numpy as np
+
 from flowscope.errors import GraphError
 from flowscope.graph.operation import where
 from flowscope.plan.lowering import is_ambient
@@ -100,7 +102,7 @@ class Unit:
         blank: What its slots become once they were read.
         is_constant: Whether it is a constant Enter.
         targets: Per output: (slot, at, unit) of those that take it, but for Merges.
-        merges: Per output: (input, unit) of the Merges that take it.
+        merges: Per output: (input, unit) of the Merges that take it; input as they tell it.
         controls: The units that wait for it without a value.
         fetched: (output, position among the fetches).
         has_more: Whether there are `merges`, `controls` or `fetched`.
@@ -123,7 +125,7 @@ class Unit:
         self.count = len(part.inputs)
         self.blank: list[None] = []
         self.targets: tuple[tuple[tuple[int, int, Unit], ...], ...] = ()
-        self.merges: tuple[tuple[tuple[int, Unit], ...], ...] = ()
+        self.merges: tuple[tuple[tuple[np.int32, Unit], ...], ...] = ()
         self.controls: tuple[Unit, ...] = ()
         self.fetched: tuple[tuple[int, int], ...] = ()
         self.has_more = False
@@ -243,11 +245,11 @@ class ExecutorGraph:
 
     def _connect(self, program: Program) -> None:
         targets: dict[Value, list[tuple[int, int, Unit]]] = {}
-        merges: dict[Value, list[tuple[int, Unit]]] = {}
+        merges: dict[Value, list[tuple[np.int32, Unit]]] = {}
         for unit in self.units:
             for i, value in enumerate(unit.part.inputs):
                 if unit.kind is Kind.MERGE:
-                    merges.setdefault(value, []).append((i, unit))
+                    merges.setdefault(value, []).append((np.int32(i), unit))
                 elif not self._is_there(value):
                     targets.setdefault(value, []).append((unit.base + i, unit.at, unit))
         fetched: dict[Value, list[int]] = {}
