@@ -461,15 +461,20 @@ def required_space_to_batch_paddings(
         blocks = convert_to_tensor(block_shape, dtypes.int32)
         none = zeros_like(stack([blocks, blocks], 1))
         base = none if base_paddings is None else convert_to_tensor(base_paddings, dtypes.int32)
+        known = [get_static_value(t) for t in (sizes, blocks, base)]
+        if all(v is not None for v in known):
+            margins, crops = _known_paddings(*known)
+            return constant(margins, name="paddings"), constant(crops, name="crops")
         full = add(add(sizes, base[:, 0]), base[:, 1])
         extra = floormod(negative(full), blocks)
         paddings = stack([base[:, 0], add(base[:, 1], extra)], 1, "paddings")
-        return _folded(paddings), _folded(stack([zeros_like(extra), extra], 1, "crops"))
+        return paddings, stack([zeros_like(extra), extra], 1, "crops")
 
 
-def _folded(x: Tensor) -> Tensor:
-    value = get_static_value(x)
-    return x if value is None else constant(value, x.dtype, name=x.op.name + "/")
+def _known_paddings(sizes: Any, blocks: Any, base: Any) -> tuple[Any, Any]:
+    extra = -(sizes + base.sum(1)) % blocks
+    none = np.zeros_like(extra)
+    return base + np.stack([none, extra], 1), np.stack([none, extra], 1)
 
 
 def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
