@@ -89,10 +89,8 @@ def test_branches_in_branches(sess: fs.Session) -> None:
 
     y = branch(p, x, inner, lambda v: 5.0 * v)
     (g,) = fs.gradients(y, x)
-    found = {
-        (a, b): sess.run(g, {x: 2.0, p: a, q: b}) for a in (False, True) for b in (False, True)
-    }
-    assert found == {(0, 0): 5.0, (0, 1): 5.0, (1, 0): 4.0, (1, 1): 12.0}
+    sides = [(False, False), (False, True), (True, False), (True, True)]
+    assert [sess.run(g, {x: 2.0, p: a, q: b}) for a, b in sides] == [5.0, 5.0, 4.0, 12.0]
 
 
 def test_a_branch_in_a_loop(sess: fs.Session) -> None:
@@ -188,9 +186,8 @@ def test_sides_of_two_predicates() -> None:
     x = fs.constant(2.0)
     _, a = raw_ops.Switch(data=x, pred=fs.constant(True))
     _, b = raw_ops.Switch(data=x, pred=fs.constant(False))
-    refused(
-        raw_ops.Merge(inputs=[a, b]).output, x, "do not come from the two sides|without a Merge"
-    )
+    merged = raw_ops.Merge(inputs=[a, b]).output
+    refused(merged, x, "do not come from the two sides|without a Merge")
 
 
 def test_loops_that_do_more_than_compute() -> None:
