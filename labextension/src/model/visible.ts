@@ -9,7 +9,7 @@ import type { GraphModel } from "./graph.js";
 import { ROOT, opBox, scopeBox, type BoxId } from "./ids.js";
 import { titleOf, type Scope } from "./scopes.js";
 import { Bundles, type Edge } from "./edges.js";
-import { FrameEdges } from "./frames.js";
+import { FrameEdges, isLoop } from "./frames.js";
 
 export interface Box {
   readonly id: BoxId;
@@ -30,9 +30,10 @@ export interface Box {
   readonly children: readonly BoxId[];
 }
 
-/** "4 ops", and of a function "4 ops, 2 calls". */
-export function sizeText({ scope, body }: Box): string {
+/** "4 ops", of a function "4 ops, 2 calls", of a frame "loop, 4 ops". */
+export function sizeText({ scope, body, frame }: Box): string {
   const size = plural(scope?.size ?? 0, "op");
+  if (frame) return `${isLoop(frame) ? "loop" : "branch"}, ${size}`;
   return body?.isFunction ? `${size}, ${plural(body.calls.length, "call")}` : size;
 }
 
