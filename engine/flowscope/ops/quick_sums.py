@@ -65,6 +65,8 @@ def _kept(y: Array, x: Array, axes: Any, keepdims: bool) -> Array:
 
 def sum_along(xp: ArrayModule, x: Array, axes: Any, keepdims: bool, dtype: Any) -> Array:
     """Returns sums along axes."""
+    if xp is np and axes == (0,) and x.ndim == 2 and x.shape[1] >= _WIDE and x.dtype == dtype:
+        return x.sum(axis=0, dtype=dtype, keepdims=keepdims)
     found = matrix_of(xp, x, axes) if x.dtype.kind == "f" and x.dtype == dtype else None
     if found is None or x.dtype.itemsize < 4:
         return x.sum(axis=axes, dtype=dtype, keepdims=keepdims)
