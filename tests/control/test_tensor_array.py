@@ -124,6 +124,9 @@ def test_values_that_are_cleared_are_read_once(sess):
     message = 'array "acc" of size 2: index 0 was read before.*clear_after_read=False'
     with pytest.raises(ValueError, match=message):
         sess.run([a.read(0), a.read(0)])
+    grows = fs.TensorArray(fs.int32, 0, dynamic_size=True, clear_after_read=True).write(0, 7)
+    with pytest.raises(ValueError, match="was read before"):  # whichever version it was read from
+        sess.run([grows.read(0), grows.write(1, 8).read(0)])
     kept = fs.TensorArray(fs.float32, 2).unstack([1.0, 2.0])
     assert sess.run([kept.read(0), kept.read(0), kept.stack()])[1] == 1
 
@@ -237,7 +240,7 @@ def test_lengths_of_parts(sess):
 
 
 def test_versions_of_a_persistent_array():
-    versions = [Items(3, Form("a", np.dtype(int)))]
+    versions = [Items.empty(3, Form("a", np.dtype(int)))]
     for i in range(3):
         versions.append(versions[-1].put(i, i * 10))
     branch = versions[1].put(1, 99)

@@ -97,7 +97,7 @@ class NewArray(_Cleared):
             self.infer_shape,
             self.clear_after_read,
         )
-        return Items(int(size), form)
+        return Items.empty(int(size), form)
 
 
 @dataclass(frozen=True)
@@ -201,16 +201,19 @@ class GatherArray(_Cleared):
         return apply(ScatterArray(True), apply(EmptyArray(), array), indices, g), None
 
     def kernel(self, xp: ArrayModule, array: Items, indices: Array) -> Array:
-        values = [array.read(xp, int(i)) for i in indices]
+        values = array.read_many(xp, indices.tolist())
         if not values:
             return zeros(xp, (0, *self._known(array)), array.form.dtype)
-        if any(np.shape(v) != np.shape(values[0]) for v in values):
-            shapes = ", ".join(text(np.shape(v)) for v in values[:6])
-            raise InvalidArgumentError(f"expected values of one shape to stack, got {shapes}")
+        shapes = dict.fromkeys(getattr(v, "shape", ()) for v in values)
+        if len(shapes) > 1:
+            got = ", ".join(text(dims) for dims in list(shapes)[:6])
+            raise InvalidArgumentError(f"expected values of one shape to stack, got {got}")
+        if xp is np:
+            return np.array(values, array.form.dtype)
         return xp.stack([xp.asarray(v, array.form.dtype) for v in values])
 
     def _known(self, array: Items) -> Any:
-        dims = self.element_shape if is_known(self.element_shape) else array.element_dims()
+        dims = self.element_shape if is_known(self.element_shape) else array.dims
         return _known(array, dims)
 
 
@@ -266,8 +269,11 @@ class ScatterArray(Op):
             raise InvalidArgumentError(
                 f"expected as many indices as values, got {len(indices)} for {len(value)}"
             )
-        for k, i in enumerate(indices):
-            array = _written(array, int(i), value[k], self.adds)
+        places, parts = indices.tolist(), [value[k] for k in range(len(value))]
+        if not self.adds:
+            return array.write_many(places, parts)
+        for i, part in zip(places, parts, strict=True):
+            array = array.add(i, part)
         return array
 
 
@@ -299,7 +305,7 @@ class ConcatArray(_Cleared):
     def kernel(self, xp: ArrayModule, array: Items) -> Any:
         values = [xp.asarray(array.read(xp, i), array.form.dtype) for i in range(array.size)]
         if not values:
-            dims = self.element_shape or array.element_dims() or (None,)
+            dims = self.element_shape or array.dims or (None,)
             empty = zeros(xp, (0, *_known(array, dims[1:])), array.form.dtype)
             return empty, xp.zeros((0,), np.int64)
         for i, v in enumerate(values):

@@ -10,7 +10,7 @@ Source: Baker 1991, "Shallow binding makes functional arrays fast".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class Form:
         can_grow: Whether an index behind the last makes it larger.
         is_uniform: Whether all elements have the shape of the first.
         clears: Whether a value can be read once only.
+        cleared: The indices that have been read, where that is so.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Form:
     can_grow: bool = False
     is_uniform: bool = True
     clears: bool = False
+    cleared: set[int] = field(default_factory=set, compare=False)
 
 
 class Items:
@@ -52,15 +54,19 @@ class Items:
         form: What all versions share.
     """
 
-    __slots__ = ("_data", "_key", "_next", "_old", "form", "size")
+    # A version that another one came after has no `_data`, but `_next`, `_key` and `_old`.
+    __slots__ = ("_data", "_dims", "_key", "_next", "_old", "form", "size")
 
-    def __init__(self, size: int, form: Form, data: dict[int, Any] | None = None) -> None:
+    def __init__(self, size: int, form: Form, data: dict[int, Any], dims: Dims = None) -> None:
         self.size = size
         self.form = form
-        self._data: dict[int, Any] | None = {} if data is None else data
-        self._next: Items | None = None
-        self._key = 0
-        self._old: Any = None
+        self._data: dict[int, Any] | None = data
+        self._dims = dims
+
+    @classmethod
+    def empty(cls, size: int, form: Form) -> Items:
+        """Returns an array without values."""
+        return cls(size, form, {}, form.dims)
 
     def get(self, index: int) -> Any:
         """Returns the value at an index; None if there is none."""
@@ -77,22 +83,33 @@ class Items:
             InvalidArgumentError: if there is no such index, the value was cleared, or it was not
                 written and its shape is not known.
         """
-        found = self._values().get(index)
+        found = (self._data or self._values()).get(index)
+        if found is not None and not self.form.clears:
+            return found
+        if index in self.form.cleared:
+            raise self._error(
+                f"index {index} was read before, and its value is gone: "
+                "clear_after_read=False would keep it"
+            )
         if found is None:
             return self._unwritten(xp, index)
-        if self.form.clears:
-            if found is _CLEARED:
-                raise self._error(
-                    f"index {index} was read before, and its value is gone: "
-                    "clear_after_read=False would keep it"
-                )
-            self._values()[index] = _CLEARED
+        self.form.cleared.add(index)
+        self._values()[index] = _CLEARED
         return found
+
+    def read_many(self, xp: ArrayModule, indices: list[int]) -> list[Array]:
+        """Returns the values at several indices; see `read`."""
+        if self.form.clears:
+            return [self.read(xp, i) for i in indices]
+        values = self._values()
+        found = [values.get(i) for i in indices]
+        return [self._unwritten(xp, i) if v is None else v
+                for i, v in zip(indices, found, strict=True)]  # fmt: skip
 
     def _unwritten(self, xp: ArrayModule, index: int) -> Array:
         if not 0 <= index < self.size:
             raise self._error(f"expected an index from 0 below the size, got {index}")
-        dims = self.element_dims()
+        dims = self.dims
         if not is_known(dims):
             raise self._error(
                 f"index {index} has not been written, and the elements' shape is not known: "
@@ -100,16 +117,10 @@ class Items:
             )
         return zeros(xp, dims, self.form.dtype)
 
-    def element_dims(self) -> Dims:
-        """Returns what is known of the elements' shape."""
-        if is_known(self.form.dims):
-            return self.form.dims
-        first = self._first() if self.form.is_uniform else None
-        return self.form.dims if first is None else np.shape(first)
-
-    def _first(self) -> Any:
-        values = self._values().values()
-        return next((v for v in values if v is not _CLEARED), None)
+    @property
+    def dims(self) -> Dims:
+        """What is known of the elements' shape."""
+        return self._dims
 
     def write(self, index: int, value: Any) -> Items:
         """Returns the version with a value at an index that has none.
@@ -118,15 +129,38 @@ class Items:
             InvalidArgumentError: if there is no such index, it has been written, or the value's
                 shape is not that of the elements.
         """
-        if index in self._values():
+        if index in (self._data or self._values()):
             raise self._error(f"index {index} was written before: each may be written once")
-        dims = self.element_dims()
-        if dims is not None and not compatible(np.shape(value), dims):
+        new = self.put(index, value)
+        if getattr(value, "shape", ()) != self._dims:
+            new._dims = self._fitting(index, value)
+        return new
+
+    def _fitting(self, index: int, value: Any) -> Dims:
+        """Returns the elements' shape as it is known with one value more."""
+        dims, got = self._dims, np.shape(value)
+        if not compatible(got, dims):
             raise self._error(
-                f"expected values of shape {text(dims)}, got {text(np.shape(value))} "
-                f"at index {index}"
+                f"expected values of shape {text(dims)}, got {text(got)} at index {index}"
             )
-        return self.put(index, value)
+        return got if self.form.is_uniform else dims
+
+    def write_many(self, indices: list[int], values: list[Any]) -> Items:
+        """Returns the version with values at indices that have none; see `write`."""
+        old = self._values()
+        new = dict(zip(indices, values, strict=True))
+        is_good = len(new) == len(indices) and old.keys().isdisjoint(new)
+        is_much = len(old) <= 4 * len(new) > 0
+        if not (is_much and is_good and self._has(min(new)) and self._has(max(new))):
+            array = self
+            for i, v in zip(indices, values, strict=True):
+                array = array.write(i, v)
+            return array
+        dims = self._fitting(indices[0], values[0])
+        return Items(max(self.size, max(new) + 1), self.form, old | new, dims)
+
+    def _has(self, index: int) -> bool:
+        return index >= 0 and (index < self.size or self.form.can_grow)
 
     def put(self, index: int, value: Any) -> Items:
         """Returns the version with another value at an index.
@@ -134,11 +168,16 @@ class Items:
         Raises:
             InvalidArgumentError: if there is no such index.
         """
-        if index < 0 or (index >= self.size and not self.form.can_grow):
-            would = index >= 0 and "; dynamic_size=True would make it larger"
-            raise self._error(f"expected an index from 0 below the size, got {index}{would or ''}")
-        data = self._values()
-        new = Items(max(self.size, index + 1), self.form, data)
+        size = self.size
+        if not 0 <= index < size:
+            if index < 0 or not self.form.can_grow:
+                would = "; dynamic_size=True would make it larger" if index >= 0 else ""
+                raise self._error(f"expected an index from 0 below the size, got {index}{would}")
+            size = index + 1
+        data = self._data
+        if data is None:
+            data = self._values()
+        new = Items(size, self.form, data, self._dims)
         self._data, self._next = None, new
         self._key, self._old = index, data.get(index, _MISSING)
         data[index] = value
@@ -155,10 +194,12 @@ class Items:
     def zeros(self) -> Items:
         """Returns what stands for zeros of the same size: no values."""
         form = self.form
-        return Items(self.size, Form(form.name, form.dtype, can_grow=True, is_uniform=False))
+        return Items(self.size, Form(form.name, form.dtype, can_grow=True, is_uniform=False), {})
 
     def __add__(self, other: Items) -> Items:
-        few, many = sorted((self, other), key=lambda one: len(one._values()))
+        few, many = self, other
+        if len(few._values()) > len(many._values()):
+            few, many = many, few
         for index, value in list(few._values().items()):
             many = many.add(index, value)
         return many
@@ -175,10 +216,10 @@ class Items:
         at = self
         while at._data is None:
             path.append(at)
-            assert at._next is not None
             at = at._next
         if 2 * len(path) > len(at._data):
-            self._data, self._next, self._old = _older(at._data, path), None, None
+            self._data = _older(at._data, path)
+            del self._next, self._old
             return
         for older in reversed(path):
             assert at._data is not None
@@ -188,7 +229,8 @@ class Items:
                 data.pop(key, None)
             else:
                 data[key] = older._old
-            older._data, older._next, older._old = data, None, None
+            older._data = data
+            del older._next, older._old
             at = older
 
     def __repr__(self) -> str:
