@@ -14,9 +14,9 @@ class StopAt(Gate):
         self.raised = True
         self.count = count
 
-    def hold(self, point, live):
+    def hold(self, point, here=None):
         if point >= 0:
             self.count -= 1
             if self.count < 0:
                 raise fs.errors.CancelledError("here")
-        return live
+        return False

@@ -182,32 +182,32 @@ def test_an_update_is_whole_at_every_safepoint(sess, optimizer, monkeypatch):
     assert False in outcomes
 
 
-def test_a_safepoint_gives_the_live_values_and_takes_them_back(monkeypatch):
+def test_a_safepoint_tells_where_the_step_is(monkeypatch):
     monkeypatch.setattr(code, "STRETCH_S", 0.0)
     x = fs.placeholder(fs.float32, [])
     y = fs.negative(fs.negative(fs.negative(x)))
     seen = []
 
-    class Doubling(Gate):
-        def hold(self, point, live):
-            seen.append((point, live))
-            return tuple(2 * v for v in live) if point > 0 else live
+    class Watching(Gate):
+        def hold(self, point, here=None):
+            if here is not None:
+                seen.append(here.where())
+            return False
 
     with fs.Session() as sess:
-        plain = sess.run(y, {x: 1.0})
-        sess.gate = Doubling()
+        sess.gate = Watching()
         sess.gate.raised = True
-        doubled = sess.run(y, {x: 1.0})
-    assert plain == -1.0
-    points = [p for p, live in seen if p > 0]
-    assert len(points) == 2 and all(len(live) == 1 for p, live in seen if p > 0)
-    assert doubled == -4.0
+        assert sess.run(y, {x: 1.0}) == -1.0
+    assert [w.node.name for w in seen] == ["Neg_1", "Neg_2"]
+    assert all(w.mode == "compiled" and w.loops == () for w in seen)
 
 
 def test_the_gates_table_is_complete():
     from flowscope.runtime.gate import _TRANSITIONS
 
-    requests = {"pause", "resume", "stop", "interrupt", "close"}
+    requests = {
+        "pause", "resume", "stop", "interrupt", "close", "step_op", "step_iteration", "arrive"
+    }  # fmt: skip
     assert all(set(row) == requests for row in _TRANSITIONS.values())
     assert {s for row in _TRANSITIONS.values() for s in row.values()} == set(_TRANSITIONS)
 

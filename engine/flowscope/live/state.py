@@ -165,6 +165,8 @@ def session_state(
     state = session.gate.state
     if session.is_closed:
         shown = "closed"
+    elif state == "stepping":
+        shown = "running"
     elif state != "open":
         shown = state
     else:

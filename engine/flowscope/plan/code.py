@@ -4,9 +4,9 @@ The function takes (gate, run, feeds, resources) and returns the region's output
 local variables that are used again as soon as their value has died, so an array is freed at its
 last use. A line table leads from each line to its node, for errors.
 
-At a safepoint the code tests one flag; if it is set, `gate.hold(point, live)` gets the live values
-and the code goes on with the values that it returns. Between two safepoints lies about `STRETCH_S`
-of estimated work, and never a write of an update group that has begun.
+At a safepoint the code tests one flag; if it is set, a `Safepoint` gets the live values: it may
+hold the step, or run the rest of it in the code's place. Between two safepoints lies about
+`STRETCH_S` of estimated work, and never a write of an update group that has begun.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import functools
 import itertools
 import linecache
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.raw import TEMPLATES, Raw, literal, overflow_check, raw_values
 from flowscope.plan.reuse import Reuse, can_reuse, reuse
+from flowscope.plan.safepoints import Leave, LoopNames, safepoint
+from flowscope.plan.stops import Part
 
 #: Estimated seconds of work between two safepoints.
 STRETCH_S = 200e-6
@@ -60,16 +63,35 @@ class Code:
     lines: tuple[Line, ...]
     filename: str
 
+    def place_of(self, traceback: TracebackType | None) -> tuple[Node | None, tuple[Any, ...]]:
+        """Returns the node whose line has raised, and its inputs; (None, ()) if it is none."""
+        while traceback is not None:
+            frame = traceback.tb_frame
+            if frame.f_code is self.function.__code__:
+                line = self.lines[traceback.tb_lineno - 1]
+                names = {**frame.f_globals, **frame.f_locals}
+                return line.node, tuple(names.get(a) for a in line.arguments)
+            traceback = traceback.tb_next
+        return None, ()
 
-def generate(region: Region, xp: Any, generator: Callable[[Any, int], Any]) -> Code:
+
+def generate(
+    region: Region,
+    xp: Any,
+    generator: Callable[..., Any],
+    leave: Leave,
+    begun: Mapping[Node, tuple[Value, tuple[Value, ...]]] | None = None,
+) -> Code:
     """Returns the code of a region.
 
     Args:
         region: Nodes in order.
         xp: The array module of the device.
         generator: `generator(run, op_seed)` makes the random generator of one invocation.
+        leave: Runs the rest of a step that leaves the code at a safepoint.
+        begun: Loops that go on: the number of iterations that are done, and what they have kept.
     """
-    return Writer(region, xp, generator).code()
+    return Writer(region, xp, generator, leave, begun or {}).code()
 
 
 def seconds(node: Node) -> float:
@@ -90,6 +112,9 @@ class Frame:
     """A block that is being written: the region's own nodes, a branch, or a part of a loop.
 
     Attributes:
+        program: The block.
+        part: What the block is to the node that runs it.
+        loop: The loop whose test or body it is.
         nodes: The nodes.
         last_use: Index of the node that reads each value last; the number of nodes for results.
         own: Values that are made here: their places are free after their last use.
@@ -106,7 +131,12 @@ class Frame:
         own: Iterable[Value] = (),
         is_safe: bool = True,
         is_inner: bool = False,
+        part: Part = "region",
+        loop: LoopNames | None = None,
     ) -> None:
+        self.program = program
+        self.part = part
+        self.loop = loop
         self.nodes = program.nodes
         self.last_use = _last_uses(program)
         self.own = {v for n in program.nodes for v in n.outputs} | set(own)
@@ -129,12 +159,24 @@ class Writer:
         place: Local variable (or global, for constants) of each live value.
         raw: Which values are Python numbers.
         converted: Local variables with Python numbers for values whose `place` is NumPy's.
+        leave: Runs the rest of a step that leaves the code.
+        begun: Loops that go on: the number of iterations that are done, and what they have kept.
         frames: The blocks that are being written, from the outermost.
         iterations: Local variables that count the iterations of the loops around.
     """
 
-    def __init__(self, region: Region, xp: Any, generator: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        region: Region,
+        xp: Any,
+        generator: Callable[..., Any],
+        leave: Leave,
+        begun: Mapping[Node, tuple[Value, tuple[Value, ...]]],
+    ) -> None:
         self.region = region
+        self.leave = leave
+        self.begun = begun
+        self.points = 0
         self.namespace: dict[str, Any] = {"xp": xp, "generator": generator, "own": own}
         self.namespace.update(int32=np.int32, int64=np.int64, float64=np.float64, bool_=np.bool_)
         self.text: list[str] = []
@@ -284,19 +326,22 @@ class Writer:
             leading.append(f"generator(run, {', '.join(counts)})")
         return f"{name}({', '.join([*leading, *arguments])})"
 
-    def safepoint(self) -> None:
-        """Writes a place where the step can be held: it gets the live values, and gives them."""
+    def safepoint(self, is_back: bool = False) -> None:
+        """Writes a place where the step can be held; `is_back` where an iteration ends."""
         used = {
             n
             for v, n in self.place.items()
             if n[0] == "s" or (n[0] == "f" and self._is_used_later(v))
         }
-        live = sorted({*used, *self.converted.values(), *self.iterations, *self.extra})
-        names = ", ".join(live)
-        target = f"{names}, = " if live else ""
-        comma = "," if live else ""
-        index = self.frames[0].index
-        self.emit(f"if gate.raised: {target}gate.hold({index}, ({names}{comma}))")
+        live = sorted({*used, *self.iterations, *self.extra})
+        values = ", ".join(live) + ("," if live else "")
+        point = f"p{self.points}"
+        self.points += 1
+        self.namespace[point] = safepoint(self, is_back, tuple(live), self.leave)
+        self.emit(
+            f"if gate.raised and (left := {point}(gate, run, resources, ({values}))) is not None: "
+            "return left"
+        )
         self.work = 0.0
 
     #: Further local variables that are alive: lists of loops.

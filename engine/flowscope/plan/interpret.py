@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,20 +24,36 @@ from flowscope.plan.code import (
 )
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.stops import Left, LoopState, Moved, Stop, Where, loops_at
 
 #: Called after each operation with the node and its outputs' values.
 Probe = Callable[[Node, tuple[Any, ...]], None]
 
 
 class Interpreter:
-    """Runs a region one operation at a time; same signature as generated code."""
+    """Runs a region one operation at a time; same signature as generated code.
+
+    Args:
+        region: The region.
+        xp: The array module of the device.
+        generator: See `flowscope.plan.code`.
+        unsafe: Positions before which the step cannot be held.
+        loops: Runs loops as generated code while steps need not run one operation at a time; None
+            where they always do.
+    """
 
     def __init__(
-        self, region: Region, xp: Any, generator: Callable[..., Any], unsafe: frozenset[int]
+        self,
+        region: Region,
+        xp: Any,
+        generator: Callable[..., Any],
+        unsafe: frozenset[int],
+        loops: Loops | None = None,
     ) -> None:
         self._region = region
         self._xp = xp
         self._generator = generator
+        self._loops = loops
         self._program = Program(region.nodes, region.inputs, region.outputs)
         self._blocks: dict[int, _Block] = {id(self._program): _Block(self._program, unsafe)}
         for block in (b for n in self._program.walk() for b in n.blocks):
@@ -52,21 +68,61 @@ class Interpreter:
         probe: Probe | None = None,
     ) -> tuple[Any, ...]:
         """Runs the region once; see `flowscope.plan.code` for the arguments."""
-        region = self._region
-        values: dict[Value, Any] = dict(zip(region.handle_values, resources, strict=True))
+        step = self._step(gate, run, resources, probe)
+        return self._outputs(step.block(self._program, feeds))
+
+    def rest(self, gate: Any, run: Any, resources: tuple[Any, ...], left: Left) -> tuple[Any, ...]:
+        """Runs the rest of a step whose code was left."""
+        step = self._step(gate, run, resources, None)
+        step.values.update(left.values)
+        step.is_there = True
+        outermost = Stop(self._program, left.stops[0].index, "region")
+        return self._outputs(step.rest((outermost, *left.stops[1:])))
+
+    def _step(self, gate: Any, run: Any, resources: tuple[Any, ...], probe: Probe | None) -> _Step:
+        values = dict(zip(self._region.handle_values, resources, strict=True))
         step = _Step(self._blocks, self._xp, self._generator, gate, run, probe, values)
-        outputs = step.block(self._program, feeds)
+        step.codes, step.resources = self._loops, resources
+        return step
+
+    def _outputs(self, outputs: list[Any]) -> tuple[Any, ...]:
+        region = self._region
         return tuple(
             own(o) if s and v.spec.shape != () else o
             for v, o, s in zip(region.outputs, outputs, region.shared, strict=True)
         )
 
 
+class Loops(Protocol):
+    """What runs the rest of a loop as generated code."""
+
+    def __call__(
+        self,
+        gate: Any,
+        run: Any,
+        around: tuple[int, ...],
+        loop: LoopState,
+        values: dict[Value, Any],
+        resources: tuple[Any, ...],
+    ) -> tuple[Any, ...] | Left:
+        """Returns the loop's outputs, or where its code was left.
+
+        Args:
+            gate, run, resources: See `flowscope.plan.code`.
+            around: Numbers of the iterations of the loops around.
+            loop: The loop, between two iterations.
+            values: All that is alive.
+        """
+
+
 class _Block:
     """What is known of a block before a step: which values die after which of its nodes."""
 
     def __init__(self, program: Program, unsafe: frozenset[int]) -> None:
-        self.unsafe = unsafe
+        #: Before what nobody waits: the inside of update groups, and what is no work.
+        self.unsafe = unsafe | {
+            i for i, n in enumerate(program.nodes) if n.op.is_handle or n.op.type == "Const"
+        }
         self.closed = unsafe_inside(program.nodes)
         self.dying = _dying(program)
         self.own = [*program.feeds, *[v for n in program.nodes for v in n.outputs]]
@@ -78,7 +134,11 @@ class _Step:
     Attributes:
         values: All that is alive.
         iterations: Numbers of the iterations of the loops around, from the outermost.
+        loops: These loops.
         is_safe: Whether the step may be held: not inside an update group.
+        is_there: Whether it has been held here already: code was left here.
+        codes: Runs loops as code where nobody wants them one operation at a time.
+        resources: The state that the region uses.
     """
 
     def __init__(
@@ -99,29 +159,50 @@ class _Step:
         self._probe = probe
         self.values = values
         self.iterations: tuple[int, ...] = ()
+        self.loops: list[LoopState] = []
         self.is_safe = True
+        self.is_there = False
+        self.codes: Loops | None = None
+        self.resources: tuple[Any, ...] = ()
 
     def block(self, program: Program, feeds: Sequence[Any]) -> list[Any]:
         """Runs a block and returns its results; what it made is gone then."""
-        block = self._blocks[id(program)]
         self.values.update(zip(program.feeds, feeds, strict=True))
-        for i, node in enumerate(program.nodes):
+        return self._from(program, 0)
+
+    def rest(self, stops: Sequence[Stop]) -> list[Any]:
+        """Runs the rest of a block, in which the step stands; see `block`."""
+        stop, *inside = stops
+        program, at = stop.program, stop.index
+        if inside:
+            node = program.nodes[at]
+            if inside[0].loop is None:
+                outputs = tuple(self.rest(inside))
+            else:
+                outputs = self._iterate(inside[0].loop, inside)
+            self._hand_on(node, outputs, self._blocks[id(program)].dying[at])
+            at += 1
+        return self._from(program, at)
+
+    def _from(self, program: Program, first: int) -> list[Any]:
+        block = self._blocks[id(program)]
+        for i, node in enumerate(program.nodes[first:] if first else program.nodes, first):
             if node.op.is_handle:
                 continue
-            if self.is_safe and i not in block.unsafe:
-                self.safepoint(i)
+            if self._gate.raised and self.is_safe and i not in block.unsafe:
+                self.safepoint(i, node)
             self._node(node, i in block.closed, block.dying[i])
         results = [self.values[v] for v in program.fetches]
         for v in block.own:
             self.values.pop(v, None)
         return results
 
-    def safepoint(self, point: int) -> None:
-        """Lets the step be held."""
-        if self._gate.raised:
-            live = tuple(self.values)
-            given = self._gate.hold(point, tuple(self.values.values()))
-            self.values.update(zip(live, given, strict=True))
+    def safepoint(self, point: int, node: Node | None) -> None:
+        """Lets the step be held before a node, or at the end of an iteration."""
+        if self.is_there:
+            self.is_there = False
+        elif self._gate.raised:
+            self._gate.hold(point, _Here(self, node))
 
     def _node(self, node: Node, is_closed: bool, dying: Sequence[Value]) -> None:
         inputs = [self.values[v] for v in node.inputs]
@@ -134,42 +215,99 @@ class _Step:
                 outputs = self._invoke(node, inputs)
             except Exception as e:
                 raise InvocationError(node, tuple(inputs), e) from e
+        inputs.clear()
+        self._hand_on(node, outputs, dying)
+
+    def _hand_on(self, node: Node, outputs: tuple[Any, ...], dying: Sequence[Value]) -> None:
         for v in dying:
             self.values.pop(v, None)
-        inputs.clear()
         self.values.update((v, o) for v, o in zip(node.outputs, outputs, strict=True))
         if self._probe is not None:
             self._probe(node, outputs)
+        if self._gate.is_by_op and node.op.type != "Const":
+            self._moved(node)
+
+    def _moved(self, node: Node, is_dead: bool = False, is_back: bool = False) -> None:
+        loops = tuple((s.node, s.count) for s in self.loops)
+        self._gate.moves.append(Moved(node, loops, is_dead, is_back))
 
     def _cond(self, node: Node) -> tuple[Any, ...]:
         then, orelse = node.blocks
-        return tuple(self.block(then if self.values[node.inputs[0]] else orelse, ()))
+        taken, other = (then, orelse) if self.values[node.inputs[0]] else (orelse, then)
+        if self._gate.is_by_op:
+            for n in other.nodes:
+                self._moved(n, is_dead=True)
+        return tuple(self.block(taken, ()))
 
     def _loop(self, node: Node, inputs: list[Any]) -> tuple[Any, ...]:
         op: Any = node.op
         n, first = op.variables, op.first
-        *conditions, body = node.blocks
         limit = int(inputs[0]) if op.has_count else None
         variables = inputs[first : first + n]
         lists = inputs[first + n : first + n + op.lists]
         inputs.clear()
-        pushed: list[Any] = [None] * (len(body.fetches) - n)
-        count = 0
+        pushed: list[Any] = [None] * (len(node.blocks[-1].fetches) - n)
+        return self._iterate(LoopState(node, 0, limit, variables, lists, pushed), ())
+
+    def _iterate(self, loop: LoopState, inside: Sequence[Stop]) -> tuple[Any, ...]:
+        """Runs a loop, or the rest of one; `inside` tells where in an iteration it stands."""
         around = self.iterations
-        while limit is None or count < limit:
-            self.iterations = (*around, count)
-            if not all(self.block(c, variables)[0] for c in conditions):
+        self.loops.append(loop)
+        while True:
+            if (not inside or inside[0].part == "back") and self._runs_as_code():
+                found = self._as_code(loop, around)
+                if not isinstance(found, Left):
+                    outputs = found
+                    break
+                inside = found.stops[1:]
+                assert inside[0].loop is not None
+                loop = self.loops[-1] = inside[0].loop
+                self.values.update(found.values)
+                self.is_there = True
+                continue
+            self.iterations = (*around, loop.count)
+            if not self._iteration(loop, inside):
+                outputs = (*loop.variables, np.int64(loop.count), *loop.pushed)
                 break
-            results = self.block(body, [*variables, *[x[0] for x in lists]])
-            lists = [x[1] for x in lists]
-            variables = results[:n]
-            pushed = [(x, rest) for x, rest in zip(results[n:], pushed, strict=True)]
-            count += 1
-            del results
-            if self.is_safe:
-                self.safepoint(count)
+            inside = ()
+            if self._gate.raised and self.is_safe:
+                if self._gate.is_by_op:
+                    self._moved(loop.node, is_back=True)
+                self.safepoint(loop.count, None)
         self.iterations = around
-        return (*variables, np.int64(count), *pushed)
+        self.loops.pop()
+        return outputs
+
+    def _iteration(self, loop: LoopState, inside: Sequence[Stop]) -> bool:
+        """Runs an iteration, or the rest of one; returns whether there was one."""
+        *tests, body = loop.node.blocks
+        part = inside[0].part if inside else "back"
+        n = len(loop.variables)
+        if part != "body":
+            if part == "back" and loop.limit is not None and loop.count >= loop.limit:
+                return False
+            if part == "test":
+                goes_on = self.rest(inside)[0]
+            else:
+                goes_on = not tests or self.block(tests[0], loop.variables)[0]
+            if not goes_on:
+                return False
+            taken = [x[0] for x in loop.lists]
+            loop.lists = [x[1] for x in loop.lists]
+            results = self.block(body, [*loop.variables, *taken])
+        else:
+            results = self.rest(inside)
+        loop.variables = results[:n]
+        loop.pushed = [(x, rest) for x, rest in zip(results[n:], loop.pushed, strict=True)]
+        loop.count += 1
+        return True
+
+    def _runs_as_code(self) -> bool:
+        return self.codes is not None and self.is_safe and not self._gate.is_by_op
+
+    def _as_code(self, loop: LoopState, around: tuple[int, ...]) -> tuple[Any, ...] | Left:
+        assert self.codes is not None
+        return self.codes(self._gate, self._run, around, loop, self.values, self.resources)
 
     def _invoke(self, node: Node, inputs: list[Any]) -> tuple[Any, ...]:
         device = device_type(node)
@@ -187,6 +325,30 @@ class _Step:
         if len(node.outputs) == 1:
             return (result,)
         return result if node.outputs else ()
+
+
+class _Here:
+    """A step before a node, or at the end of an iteration where `node` is None."""
+
+    __slots__ = ("_node", "_step")
+
+    def __init__(self, step: _Step, node: Node | None) -> None:
+        self._step = step
+        self._node = node
+
+    @property
+    def is_op(self) -> bool:
+        """Whether an operation comes next."""
+        return self._node is not None
+
+    @property
+    def is_back_edge(self) -> bool:
+        """Whether an iteration of a loop has just ended."""
+        return self._node is None
+
+    def where(self) -> Where:
+        """Returns where it is."""
+        return Where("op", loops_at(self._step.loops, self._node), self._node)
 
 
 @functools.cache

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.raw import is_raw_node
 from flowscope.plan.reuse import owned_variables, reuse_in_block
+from flowscope.plan.safepoints import LoopNames
+from flowscope.plan.stops import Part
 
 if TYPE_CHECKING:
     from flowscope.plan.code import Frame, Writer
@@ -38,12 +40,17 @@ def _is_safe(writer: Writer, frame: Frame) -> bool:
 
 
 def _frame(
-    writer: Writer, outer: Frame, program: Program, own: tuple[Value, ...], is_loop: bool
+    writer: Writer,
+    outer: Frame,
+    program: Program,
+    own: tuple[Value, ...],
+    part: Part,
+    loop: LoopNames | None = None,
 ) -> Frame:
     from flowscope.plan.code import Frame
 
     is_safe = _is_safe(writer, outer)
-    frame = Frame(program, own, is_safe, outer.is_inner or is_loop)
+    frame = Frame(program, own, is_safe, outer.is_inner or part != "branch", part, loop)
     if writer.reuses:
         frame.reuse = reuse_in_block(program)
     return frame
@@ -68,7 +75,7 @@ def write_cond(writer: Writer, frame: Frame, node: Node) -> None:
     test = writer.place[pred]
     for head, block in zip((f"if {test}:", "else:"), node.blocks, strict=True):
         writer.emit(head, node, (test,))
-        inner = _frame(writer, frame, block, (), False)
+        inner = _frame(writer, frame, block, (), "branch")
         with _inside(writer, inner):
             before = len(writer.text)
             writer.nodes(inner)
@@ -106,15 +113,16 @@ class _LoopWriter:
         #: Parameters whose buffers are the loop's own.
         self.owned = owned_variables(node) if writer.reuses else []
         self.trip = node.outputs[self.variables]
-        is_random = any(n.op.is_random for b in node.blocks for n in b.walk())
-        self.counts = self.trip in frame.last_use or self.has_count or is_random
 
     def write(self) -> None:
         writer, node = self.writer, self.node
         self.places = self._start()
         converted = self._convert()
         pushes = [self.writer.slot() for _ in self.body.fetches[self.variables :]]
-        if pushes:
+        begun = writer.begun.get(node)
+        if begun:
+            _assign(writer, pushes, [writer.place[v] for v in begun[1]], node)
+        elif pushes:
             writer.emit(f"{' = '.join(pushes)} = None", node)
         self.pushes = pushes
         self.counter = self._counter()
@@ -183,14 +191,13 @@ class _LoopWriter:
                     writer.emit(f"{made[v]} = {_kind(v)}({writer.place[v]})", self.node)
         return made
 
-    def _counter(self) -> str | None:
-        """Writes the start of the counter; returns its name, None if nothing counts."""
+    def _counter(self) -> str:
+        """Writes the start of the counter; returns its name."""
         writer = self.writer
         self.limit: tuple[str, ...] = ()
-        if not self.counts:
-            return None
         name = writer.slot()
-        writer.emit(f"{name} = 0", self.node)
+        begun = writer.begun.get(self.node)
+        writer.emit(f"{name} = {writer.place[begun[0]] if begun else 0}", self.node)
         if self.has_count:
             count = writer.place[self.node.inputs[0]]
             limit = writer.slot()
@@ -201,7 +208,7 @@ class _LoopWriter:
     def _loop(self) -> None:
         writer, node = self.writer, self.node
         tests = [f"{self.counter} < {self.limit[0]}"] if self.limit else []
-        writer.iterations = [*writer.iterations, *([self.counter] if self.counter else [])]
+        writer.iterations = [*writer.iterations, self.counter]
         inline = self._inline_test()
         if inline is not None:
             tests.append(inline)
@@ -211,9 +218,18 @@ class _LoopWriter:
         if self.cond is not None and inline is None:
             self._test(self.cond)
         self._iteration()
-        if self.counter:
-            del writer.iterations[-1:]
-            writer.iterations = list(writer.iterations)
+        writer.iterations = writer.iterations[:-1]
+
+    def _names(self) -> LoopNames:
+        """Returns the local variables of its state, for safepoints inside."""
+        return LoopNames(
+            self.node,
+            self.counter,
+            self.limit[0] if self.limit else None,
+            tuple(self.places[: self.variables]),
+            self.taken,
+            tuple(self.pushes),
+        )
 
     def _tested_node(self) -> Node | None:
         return (
@@ -245,7 +261,7 @@ class _LoopWriter:
             self.frame,
             Program(tuple(n for n in cond.nodes if n is not node), (), ()),
             (),
-            True,
+            "test",
         )
         writer.nodes(inner)  # constants: they write no lines
         if is_raw:
@@ -256,7 +272,7 @@ class _LoopWriter:
     def _test(self, cond: Program) -> None:
         writer = self.writer
         writer.place.update(zip(cond.feeds, self.places, strict=False))
-        inner = _frame(writer, self.frame, cond, (), True)
+        inner = _frame(writer, self.frame, cond, (), "test", self._names())
         with _inside(writer, inner):
             writer.nodes(inner)
             name = writer.place[cond.fetches[0]]
@@ -271,7 +287,8 @@ class _LoopWriter:
         if self.cond is not None:
             for v in self.cond.feeds:
                 writer.place.pop(v, None)
-        inner = _frame(writer, self.frame, body, body.feeds[: self.variables], True)
+        own = body.feeds[: self.variables]
+        inner = _frame(writer, self.frame, body, own, "body", self._names())
         inner.own |= set(body.feeds)
         if self.owned:
             inner.reuse = reuse_in_block(body, self.owned)
@@ -288,8 +305,7 @@ class _LoopWriter:
             inner.wishes = _wishes(body, places)
             writer.nodes(inner)
             self._next(inner, places)
-            if self.counter:
-                writer.emit(f"{self.counter} += 1", node)
+            writer.emit(f"{self.counter} += 1", node)
             if _is_safe(writer, self.frame):
                 self._back_edge()
 
@@ -312,7 +328,7 @@ class _LoopWriter:
         """Writes the safepoint between two iterations, with the variables as they are now."""
         writer = self.writer
         writer.place.update(zip(self.body.feeds, self.places[: self.variables], strict=False))
-        writer.safepoint()
+        writer.safepoint(is_back=True)
         for feed in self.body.feeds[: self.variables]:
             del writer.place[feed]
 
@@ -328,11 +344,10 @@ class _LoopWriter:
                 right.append(f"{_BOX[out.spec.dtype.name]}({name})")
         writer.place.update(zip(node.outputs[n + 1 :], pushes, strict=True))
         if self.trip in frame.last_use:
-            assert self.counter is not None
             writer.place[self.trip] = self.counter
             left.append(self.counter)
             right.append(f"int64({self.counter})")
-        elif self.counter:
+        else:
             writer.free.append(self.counter)
         _assign(writer, left, right, node)
         unused = [(v, writer.place.pop(v)) for v in node.outputs

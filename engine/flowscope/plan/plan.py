@@ -23,6 +23,7 @@ from flowscope.plan.passes.regions import Region, regions
 from flowscope.plan.passes.simplify import simplify
 from flowscope.plan.passes.trim import trim
 from flowscope.plan.program import Node, Program
+from flowscope.plan.stepping import Stepper
 from flowscope.plan.units import Execution, execution, is_executed
 
 #: "compiled": generated code; "op": one operation at a time, nothing simplified; "tokens": as
@@ -97,6 +98,8 @@ class Plan:
     region: Region
     #: Runs the region: (gate, run, feeds, resources) -> the fetched values.
     function: Callable[..., tuple[Any, ...]]
+    #: The same one operation at a time where somebody steps through it.
+    by_op: Callable[..., tuple[Any, ...]]
     #: None where no code runs the whole program.
     code: Code | None
     #: What the executor runs, None where it has nothing to do.
@@ -189,6 +192,7 @@ def built(
     device = devices[program.device]
     xp = device.xp
     with device.active():  # constants are put on the device
+        stepper = Stepper(region, xp, generator)
         code, executed = None, None
         function: Callable[..., tuple[Any, ...]]
         needed = required(program)
@@ -196,7 +200,7 @@ def built(
             executed = execution(region, xp)
             function = request.drive(executed, xp)
         elif request.mode == "compiled":
-            code = generate(region, xp, generator)
+            code = generate(region, xp, generator, stepper.rest)
             function = code.function
         else:
             function = Interpreter(region, xp, generator, unsafe_positions(region.nodes))
@@ -205,6 +209,7 @@ def built(
         program=program,
         region=region,
         function=function,
+        by_op=stepper if code else function,
         code=code,
         execution=executed,
         required=needed,

@@ -20,6 +20,7 @@ class Call:
         plan: The plan.
         edits: How many edits of the graph it has seen: none of them concerns the plan.
         function: Runs the plan: (gate, run, feeds, resources) -> values for the user.
+        by_op: The same one operation at a time, where somebody steps through it.
         converters: One per feed.
         rebuild: Makes the user's structure from the fetched values.
         single: Whether the fetch is one tensor, whose value is the result.
@@ -29,6 +30,7 @@ class Call:
     """
 
     __slots__ = (
+        "by_op",
         "converters",
         "edits",
         "function",
@@ -45,6 +47,7 @@ class Call:
         plan: Plan,
         edits: int,
         function: Callable[..., tuple[Any, ...]],
+        by_op: Callable[..., tuple[Any, ...]],
         converters: tuple[Converter, ...],
         rebuild: Rebuild,
         single: bool,
@@ -54,6 +57,7 @@ class Call:
         self.plan = plan
         self.edits = edits
         self.function = function
+        self.by_op = by_op
         self.converters = converters
         self.rebuild = rebuild
         self.single = single

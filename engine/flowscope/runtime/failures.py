@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError, OpError, ResourceExhaustedError, UnknownError
 from flowscope.graph.operation import where
 from flowscope.graph.shapes import text
-from flowscope.plan.code import Code
 from flowscope.plan.interpret import InvocationError
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
@@ -22,7 +20,7 @@ def located_failure(error: Exception, plan: Plan) -> tuple[Exception, Exception 
         node, values = error.node, error.inputs
         error = error.kernel_error
     elif plan.code is not None:
-        node, values = _at(error.__traceback__, plan.code)
+        node, values = plan.code.place_of(error.__traceback__)
     if isinstance(error, OpError):
         cause, found = None, error
     else:
@@ -34,17 +32,6 @@ def located_failure(error: Exception, plan: Plan) -> tuple[Exception, Exception 
     if node.origins:
         facts |= where(node.origins[0])
     return found.located(**facts), cause
-
-
-def _at(traceback: TracebackType | None, code: Code) -> tuple[Node | None, tuple[Any, ...]]:
-    while traceback is not None:
-        frame = traceback.tb_frame
-        if frame.f_code is code.function.__code__:
-            line = code.lines[traceback.tb_lineno - 1]
-            names = {**frame.f_globals, **frame.f_locals}
-            return line.node, tuple(names.get(a) for a in line.arguments)
-        traceback = traceback.tb_next
-    return None, ()
 
 
 def _as_op_error(error: Exception) -> OpError:

@@ -1,4 +1,4 @@
-"""The gate: how running steps are paused, continued, stopped, interrupted and timed out.
+"""The gate: how running steps are paused, stepped, slowed, stopped, interrupted and looked at.
 
 Each session has one. Steps test `raised` at their safepoints, and the session before they start and
 after they ended; nothing else of it is touched while nobody wants anything. Requests may come from
@@ -8,6 +8,10 @@ them.
 A stop is meant for the steps that are inside when it comes; where none is, or they all end before
 they meet it, for the next one. A step with a deadline keeps the flag raised, so that it looks at
 the clock at each of its safepoints: a step without one pays nothing.
+
+Stepping is a pause that is lifted for one move: until the next operation, or until the next back
+edge of a loop. Slow motion is a wait before each operation. For both, steps run one operation at a
+time: `hold` says so. A look raises the flag once: each step notes where it is, and goes on.
 """
 
 from __future__ import annotations
@@ -16,12 +20,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from flowscope.errors import CancelledError, DeadlineExceededError
+from flowscope.plan.stops import Here, Moved, Where
 
-Request = Literal["pause", "resume", "stop", "interrupt", "close"]
-State = Literal["open", "pausing", "paused", "stopping", "closed"]
+#: "arrive" comes from a step that has done its move.
+Request = Literal[
+    "pause", "resume", "stop", "interrupt", "close", "step_op", "step_iteration", "arrive"
+]
+State = Literal["open", "pausing", "stepping", "stopping", "closed"]
 
 #: state -> request -> new state ("paused" is "pausing" with a step held). A stop also ends a
 #: pause; an interrupt is a stop that is raised as KeyboardInterrupt, on the main thread.
@@ -32,6 +40,9 @@ _TRANSITIONS: dict[State, dict[Request, State]] = {
         "stop": "stopping",
         "interrupt": "stopping",
         "close": "closed",
+        "step_op": "stepping",
+        "step_iteration": "stepping",
+        "arrive": "open",
     },
     "pausing": {
         "pause": "pausing",
@@ -39,23 +50,41 @@ _TRANSITIONS: dict[State, dict[Request, State]] = {
         "stop": "stopping",
         "interrupt": "stopping",
         "close": "closed",
+        "step_op": "stepping",
+        "step_iteration": "stepping",
+        "arrive": "pausing",
     },
-    "stopping": {
-        "pause": "stopping",
-        "resume": "stopping",
+    "stepping": {
+        "pause": "pausing",
+        "resume": "open",
         "stop": "stopping",
         "interrupt": "stopping",
         "close": "closed",
+        "step_op": "stepping",
+        "step_iteration": "stepping",
+        "arrive": "pausing",
     },
-    "closed": {
-        "pause": "closed",
-        "resume": "closed",
-        "stop": "closed",
-        "interrupt": "closed",
-        "close": "closed",
-    },
+    "stopping": dict.fromkeys(
+        ("pause", "resume", "stop", "interrupt", "step_op", "step_iteration", "arrive"), "stopping"
+    )
+    | {"close": "closed"},
+    "closed": dict.fromkeys(
+        (
+            "pause",
+            "resume",
+            "stop",
+            "interrupt",
+            "close",
+            "step_op",
+            "step_iteration",
+            "arrive",
+        ),
+        "closed",
+    ),
 }
 
+#: What happens between two messages to a view is told from here; older moves are forgotten.
+MOVES = 1000
 
 #: A held step looks again so often, for a signal that comes just before a wait does not end it.
 _LOOK_S = 0.25
@@ -70,6 +99,10 @@ class Gate:
     Attributes:
         raised: Whether a step that reaches a safepoint has to call `hold`.
         inside: The threads with a step on its way; the session keeps it.
+        is_by_op: Whether steps shall run one operation at a time now.
+        seen: Where each thread's step was when it was looked at last.
+        held: The threads whose step stands still, in a pause or in slow motion.
+        moves: What has run one operation at a time; whoever tells it takes it out.
         held_ns: Nanoseconds that steps have waited here.
         waits: Of these, by thread, those of the steps on their way.
     """
@@ -79,25 +112,41 @@ class Gate:
         "_deadlines",
         "_doomed",
         "_is_met",
+        "_lookers",
+        "_pace_s",
         "_pending",
         "_requests",
         "_state",
+        "_steps",
         "_waiting",
+        "held",
         "held_ns",
         "inside",
+        "is_by_op",
+        "moves",
         "raised",
+        "seen",
         "waits",
     )
 
     def __init__(self) -> None:
         self.raised = False
+        self.is_by_op = False
         self.inside: dict[int, bool] = {}
+        self.seen: dict[int, Where] = {}
+        self.held: set[int] = set()
+        self.moves: deque[Moved] = deque(maxlen=MOVES)
         self.held_ns = 0
         self.waits: dict[int, int] = {}
         self._changed = threading.Condition(threading.RLock())
         self._requests: deque[Request] = deque()
         self._state: State = "open"
         self._waiting = 0
+        #: Moves that are to be made before steps hold again.
+        self._steps: deque[Request] = deque()
+        self._pace_s = 0.0
+        #: Threads that are to note where they are.
+        self._lookers: set[int] = set()
         #: Threads whose steps are to end, and whether by a stop or an interrupt.
         self._doomed: dict[int, Request] = {}
         #: Why the next step is to end if none of the doomed meets the stop.
@@ -107,7 +156,7 @@ class Gate:
         self._deadlines: dict[int, tuple[int, int]] = {}
 
     @property
-    def state(self) -> State:
+    def state(self) -> State | Literal["paused"]:
         """What the gate does with the next step that comes to it."""
         if self._state == "pausing" and self._waiting:
             return "paused"
@@ -119,6 +168,33 @@ class Gate:
             self._requests.append(request)
             self._drain()
             self._changed.notify_all()
+
+    @property
+    def pace_s(self) -> float:
+        """Seconds between two operations in slow motion; 0 at full speed."""
+        return self._pace_s
+
+    def set_pace(self, seconds: float) -> None:
+        """Sets the seconds between two operations; 0 for full speed. A wait that runs ends."""
+        with self._changed:
+            self._pace_s = seconds
+            self._set(self._state)
+            self._changed.notify_all()
+
+    def look(self) -> None:
+        """Asks the running steps to note where they are (`seen`) at their next safepoints."""
+        with self._changed:
+            inside = set(self.inside)
+            self.seen = {t: w for t, w in self.seen.items() if t in inside}
+            self._lookers = inside - self.held
+            self._set(self._state)
+
+    def report(self) -> tuple[dict[int, Where], set[int], list[Moved]]:
+        """Returns where steps were seen, which of them stand still, and takes out their moves."""
+        with self._changed:
+            moves = list(self.moves)
+            self.moves.clear()
+            return dict(self.seen), set(self.held), moves
 
     def clear_stop(self) -> None:
         """Forgets a stop that no step has met: what it was meant for has ended by itself."""
@@ -136,28 +212,66 @@ class Gate:
                 self._deadlines[me] = (time.monotonic_ns() + timeout_ms * 1_000_000, timeout_ms)
             self._set(self._state)
 
-    def hold(self, point: int, live: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Waits while paused; returns the live values with which the step goes on.
+    def hold(self, point: int, here: Here | None = None) -> bool:
+        """Waits while paused; returns whether the step goes on one operation at a time.
 
         Args:
-            point: Position in the region, for those who look at the step.
-            live: The values that are alive there.
+            point: Position in the region; -1 before the step and -2 after it.
+            here: What tells those who look where the step is.
 
         Raises:
             CancelledError: if the step is to stop, or the session was closed.
             KeyboardInterrupt: if it is to stop because of an interrupt.
             DeadlineExceededError: if its time is over.
         """
-        del point
         me = threading.get_ident()
         with self._changed:
             self._check(me)
+            self._note(me, here)
+            if self._state == "stepping" and self._is_goal(point, here):
+                self._steps.popleft()
+                arrived = _TRANSITIONS[self._state]["arrive"]
+                self._set(self._state if self._steps else arrived)
+            if self._pace_s and self._state == "open" and here is not None and here.is_op:
+                self._slow(me)
             while self._state == "pausing":
                 self._wait(me)
                 self._check(me)
-        return live
+            return self.is_by_op
 
-    def wait(self, is_done: Callable[[], bool], here: Any = None) -> None:
+    def _is_goal(self, point: int, here: Here | None) -> bool:
+        """Whether a step that is here has done the move that it was asked for."""
+        if here is None:
+            return point == -2
+        return here.is_op if self._steps[0] == "step_op" else here.is_back_edge
+
+    def _note(self, me: int, here: Here | None) -> None:
+        if me in self._lookers:
+            self._lookers.discard(me)
+            self._set(self._state)
+        elif self._state == "open" and not self._pace_s:
+            return
+        if here is not None:
+            self.seen[me] = here.where()
+        else:
+            self.seen.pop(me, None)
+
+    def _slow(self, me: int) -> None:
+        """Waits as long as slow motion asks for, or until something changes."""
+        start = time.monotonic()
+        self.held.add(me)
+        self._changed.notify_all()
+        try:
+            while self._state == "open" and self._pace_s:
+                left_s = start + self._pace_s - time.monotonic()
+                if left_s <= 0:
+                    break
+                self._doze(me, left_s)
+                self._check(me)
+        finally:
+            self.held.discard(me)
+
+    def wait(self, is_done: Callable[[], bool], here: Here | None = None) -> None:
         """Waits for something that others do; they `wake` the gate when they have done it.
 
         Args:
@@ -166,11 +280,12 @@ class Gate:
 
         Raises: what `hold` does: a stop, an interrupt and a deadline end the wait.
         """
-        del here
         me = threading.get_ident()
         with self._changed:
             while not is_done():
                 self._check(me)
+                if here is not None and me in self._lookers:
+                    self._note(me, here)
                 seconds = _LOOK_S
                 if me in self._deadlines:
                     seconds = min(seconds, (self._deadlines[me][0] - time.monotonic_ns()) * 1e-9)
@@ -188,13 +303,22 @@ class Gate:
 
     def _wait(self, me: int) -> None:
         self._waiting += 1
+        self.held.add(me)
         self._changed.notify_all()
-        start = time.perf_counter_ns()
-        left_ns = self._deadlines[me][0] - time.monotonic_ns() if me in self._deadlines else None
         try:
-            self._changed.wait(_LOOK_S if left_ns is None else min(_LOOK_S, left_ns * 1e-9))
+            self._doze(me, _LOOK_S)
         finally:
             self._waiting -= 1
+            self.held.discard(me)
+
+    def _doze(self, me: int, seconds: float) -> None:
+        """Waits until something changes, so long at most."""
+        start = time.perf_counter_ns()
+        if me in self._deadlines:
+            seconds = min(seconds, (self._deadlines[me][0] - time.monotonic_ns()) * 1e-9)
+        try:
+            self._changed.wait(min(_LOOK_S, seconds))
+        finally:
             waited_ns = time.perf_counter_ns() - start
             self.held_ns += waited_ns
             self.waits[me] = self.waits.get(me, 0) + waited_ns
@@ -238,7 +362,12 @@ class Gate:
             request = self._requests.popleft()
             if request in ("stop", "interrupt"):
                 self._doom(request)
-            self._set(_TRANSITIONS[self._state][request])
+            state = _TRANSITIONS[self._state][request]
+            if state == "stepping":
+                self._steps.append(request)
+            else:
+                self._steps.clear()
+            self._set(state)
 
     def _doom(self, request: Request) -> None:
         for thread in list(self.inside):
@@ -249,6 +378,11 @@ class Gate:
 
     def _set(self, state: State) -> None:
         self._state = state
-        self.raised = state != "open" or bool(self._deadlines)
+        is_slow = bool(self._pace_s)
+        self.raised = state != "open" or is_slow or bool(self._deadlines) or bool(self._lookers)
+        if state == "stepping":
+            self.is_by_op = self._steps[0] == "step_op"
+        else:
+            self.is_by_op = is_slow and state == "open"
         if state == "open":
             self._doomed.clear()

@@ -153,10 +153,12 @@ class Planner:
     ) -> Call:
         device = self.device_of(plan)
         variables = {h: self._variable(h, device) for h in (*plan.region.handles, *plan.required)}
+        is_cpu = device.device_type == "CPU"
         return Call(
             plan,
             edits,
-            plan.function if device.device_type == "CPU" else wrap(device, plan.function),
+            plan.function if is_cpu else wrap(device, plan.function),
+            plan.by_op if is_cpu else wrap(device, plan.by_op),
             tuple(self.converter(t) for t in (plan.request.feeds if feeds is None else feeds)),
             rebuild,
             single,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import time
 import weakref
@@ -152,19 +153,21 @@ class Session:
         inside[me] = True
         start = time.perf_counter_ns()
         try:
+            function = call.function
             if gate.raised:
                 self._check_open()
-                gate.hold(-1, ())
+                if gate.hold(-1):
+                    function = call.by_op
             if not call.is_checked:
                 call.check_initialized()
             if number is None:
                 number = next(self._runs)
             with np.errstate(all="ignore"):
-                values = call.function(
+                values = function(
                     gate, (self.graph.seed, self._entropy, number), feeds, call.resources
                 )
             if gate.raised:
-                gate.hold(-2, ())
+                gate.hold(-2)
         except Exception as e:
             self._failed += 1
             error, cause = located_failure(e, call.plan)
@@ -397,6 +400,24 @@ class Session:
     def resume(self) -> None:
         """Lets paused steps go on."""
         self.gate.request("resume")
+
+    def step_op(self) -> None:
+        """Lets a paused step run one more operation; one that runs is paused before its next."""
+        self.gate.request("step_op")
+
+    def step_iteration(self) -> None:
+        """Lets a step run until the next iteration of a loop ends, and holds it there."""
+        self.gate.request("step_iteration")
+
+    def pace(self, seconds: float) -> None:
+        """Sets how long steps wait before each operation: slow motion; 0 for full speed.
+
+        Raises:
+            InvalidArgumentError: if it is negative or not finite.
+        """
+        if not 0 <= seconds < math.inf:
+            raise InvalidArgumentError(f"expected seconds of 0 or more, got {seconds}")
+        self.gate.set_pace(float(seconds))
 
     def stop(self) -> None:
         """Ends the running steps, or the next one, at a safepoint: they raise CancelledError."""

@@ -1,0 +1,128 @@
+"""From where steps are to the messages' `RunState`. No clock, no threads: time comes in."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+
+from flowscope.graph.dtypes import resource
+from flowscope.graph.operation import Operation
+from flowscope.live.blocks import blocks_of
+from flowscope.live.schema import FrameState, Iteration, Position, RunState, Token
+from flowscope.plan.program import Node
+from flowscope.plan.stops import LoopAt, Moved, Where
+from flowscope.runtime.frames import Frame, Frames, frames_of, place
+
+#: Most tokens of one message; of more, the newest are told.
+TOKENS = 200
+#: Over so many seconds iterations are counted.
+WINDOW_S = 1.5
+
+
+class FrameWatcher:
+    """Knows the frames that were seen lately, and how quickly they iterate."""
+
+    def __init__(self) -> None:
+        self._samples: dict[str, deque[tuple[float, int]]] = {}
+
+    def state(
+        self,
+        now_s: float,
+        seen: Mapping[int, Where],
+        held: Collection[int],
+        moves: Iterable[Moved],
+        pace_s: float,
+    ) -> RunState:
+        """Returns where the running steps are.
+
+        Args:
+            now_s: The time.
+            seen: Where the step of each thread was seen.
+            held: The threads whose step stands still.
+            moves: What has run one operation at a time since the last call.
+            pace_s: Seconds per operation that were asked for.
+        """
+        wheres = list(seen.values())
+        frames = {f.path: f for w in wheres for f in frames_of(w)}
+        self._samples = {path: s for path, s in self._samples.items() if path in frames}
+        states = tuple([self._frame(now_s, f) for f in frames.values()])
+        tokens = [t for m in moves for t in _tokens(m)]
+        return RunState(states, _position(seen, held), tuple(tokens[-TOKENS:]), pace_s)
+
+    def _frame(self, now_s: float, frame: Frame) -> FrameState:
+        op: object = frame.node.op
+        around = frame.around
+        return FrameState(
+            id=frame.path,
+            loop=_id(frame.node),
+            name=frame.node.name,
+            parent=None if around is None else around.path,
+            parent_iteration=None if around is None else around.iteration,
+            mode=frame.mode,
+            iteration=frame.iteration,
+            limit=frame.limit,
+            iterations_per_s=self._rate(now_s, frame),
+            parallel_iterations=getattr(op, "parallel_iterations", 1),
+            window=(Iteration(frame.iteration, "running", frame.finished, frame.total),),
+            held="",
+            kept_bytes=frame.kept_bytes,
+            kept_estimate_bytes=frame.kept_estimate_bytes,
+        )
+
+    def _rate(self, now_s: float, frame: Frame) -> float | None:
+        samples = self._samples.setdefault(frame.path, deque())
+        if samples and samples[-1][1] > frame.iteration:
+            samples.clear()  # the loop has begun again
+        samples.append((now_s, frame.iteration))
+        while len(samples) > 2 and now_s - samples[1][0] >= WINDOW_S:
+            samples.popleft()
+        start_s, first = samples[0]
+        if now_s <= start_s:
+            return None
+        return float(f"{(frame.iteration - first) / (now_s - start_s):.4g}")
+
+
+def _position(seen: Mapping[int, Where], held: Collection[int]) -> Position | None:
+    for thread in held:
+        where = seen.get(thread)
+        if where is None:
+            return Position(None, "", (), "between two steps")
+        frames: Frames = frames_of(where)
+        return Position(
+            None if where.node is None else _id(where.node),
+            frames[-1].path if frames else "",
+            tuple(f.iteration for f in frames),
+            place(where, frames),
+        )
+    return None
+
+
+def _tokens(move: Moved) -> list[Token]:
+    """Returns what moved when a node ran: along the edges that views draw."""
+    if not move.node.origins:
+        return []
+    op = move.node.origins[0]
+    loops = [LoopAt(n, count, None, 0, ()) for n, count in move.loops]
+    frames = frames_of(Where("op", tuple(loops), None))
+    path = frames[-1].path if frames else ""
+    iterations = tuple(f.iteration for f in frames)
+    return [
+        Token(source, output, target, path, iterations, move.is_dead)
+        for source, output, target in (_back(op) if move.is_back else _into(op))
+    ]
+
+
+def _into(op: Operation) -> list[tuple[int, int, int]]:
+    return [(t.op.id, t.value_index, op.id) for t in op.inputs if t.spec.dtype is not resource]
+
+
+def _back(loop: Operation) -> list[tuple[int, int, int]]:
+    carried = blocks_of(loop).get("carried", ())
+    return [(*c.result, c.parameter) for c in carried]
+
+
+def _id(node: Node) -> int:
+    return node.origins[0].id if node.origins else -1
+
+
+__all__ = ["FrameWatcher"]

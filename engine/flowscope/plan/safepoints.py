@@ -1,0 +1,178 @@
+"""Safepoints of generated code: where a step can be held, looked at, or taken over.
+
+Generated code calls a safepoint with its live local variables if the gate's flag is raised. The
+gate may hold the step there. If it is to go on one operation at a time the code is left: what it
+knew, by the names of its variables, becomes values by what they stand for in the program, and
+`leave` runs the rest of the step. So no code is ever entered in its middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.stops import Left, LoopState, Part, Stop, Where, loops_at
+
+if TYPE_CHECKING:
+    from flowscope.plan.code import Writer
+
+#: Runs the rest of a step: (gate, run, resources, left) -> the region's outputs.
+Leave = Callable[[Any, Any, tuple[Any, ...], Left], Any]
+
+_BOXES: dict[str, Callable[[Any], Any]] = {
+    "int32": np.int32,
+    "int64": np.int64,
+    "float64": np.float64,
+    "bool": np.bool_,
+}
+
+
+@dataclass(frozen=True)
+class LoopNames:
+    """The local variables that hold a loop's state."""
+
+    node: Node
+    counter: str
+    limit: str | None
+    variables: tuple[str, ...]
+    lists: tuple[str, ...]
+    pushes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Level:
+    """A block around a safepoint: a `Stop` with names in place of values."""
+
+    program: Program
+    index: int
+    part: Part
+    loop: LoopNames | None
+
+
+class Safepoint:
+    """One safepoint of a generated function; calling it returns None to go on with the code.
+
+    Args:
+        index: Position of the region's node that it stands before or in.
+        levels: The blocks around, from the outermost.
+        names: The live local variables, in the order in which they are handed in.
+        values: What they stand for: (name, value, whether it is a Python number).
+        constants: Constants by value.
+        leave: Runs the rest of a step.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        levels: tuple[Level, ...],
+        names: tuple[str, ...],
+        values: Iterable[tuple[str, Value, bool]],
+        constants: dict[Value, Any],
+        leave: Leave,
+    ) -> None:
+        self.index = index
+        self.is_back_edge = levels[-1].part == "back"
+        self._levels = levels
+        self._names = names
+        position = {n: i for i, n in enumerate(names)}
+        self._values = [
+            (position[n], v, _BOXES[v.spec.dtype.name] if is_raw else None)
+            for n, v, is_raw in values
+        ]
+        self._constants = constants
+        self._leave = leave
+
+    def __call__(
+        self, gate: Any, run: Any, resources: tuple[Any, ...], live: tuple[Any, ...]
+    ) -> tuple[Any, ...] | None:
+        """Lets the step be held; returns None, or the region's outputs if the code is left."""
+        if not gate.hold(self.index, _Here(self, live)):
+            return None
+        result: tuple[Any, ...] = self._leave(gate, run, resources, self.left(live))
+        return result
+
+    def left(self, live: tuple[Any, ...]) -> Left:
+        """Returns what is needed to go on without the code."""
+        values = dict(self._constants)
+        for position, value, box in self._values:
+            values[value] = live[position] if box is None else box(live[position])
+        return Left(self.stops(live), values)
+
+    def stops(self, live: tuple[Any, ...]) -> tuple[Stop, ...]:
+        """Returns the blocks around, with the loops' states."""
+        named = dict(zip(self._names, live, strict=True))
+        return tuple(
+            Stop(v.program, v.index, v.part, None if v.loop is None else _state(v.loop, named))
+            for v in self._levels
+        )
+
+    def where(self, live: tuple[Any, ...]) -> Where:
+        """Returns where the step is."""
+        stops = self.stops(live)
+        innermost = stops[-1]
+        node = None
+        if innermost.part != "back" and innermost.index < len(innermost.program.nodes):
+            node = innermost.program.nodes[innermost.index]
+        loops = [s.loop for s in stops if s.loop is not None]
+        return Where("compiled", loops_at(loops, node), node)
+
+
+class _Here:
+    """A step at a safepoint of its code."""
+
+    __slots__ = ("_live", "_point")
+    is_op = False
+
+    def __init__(self, point: Safepoint, live: tuple[Any, ...]) -> None:
+        self._point = point
+        self._live = live
+
+    @property
+    def is_back_edge(self) -> bool:
+        """Whether an iteration of a loop has just ended."""
+        return self._point.is_back_edge
+
+    def where(self) -> Where:
+        """Returns where it is."""
+        return self._point.where(self._live)
+
+
+def _state(loop: LoopNames, named: dict[str, Any]) -> LoopState:
+    n = len(loop.variables)
+    variables = [named.get(name) for name in loop.variables]
+    for i, feed in enumerate(loop.node.blocks[-1].feeds[:n]):
+        box = _BOXES.get(feed.spec.dtype.name)
+        if box is not None and type(variables[i]) in (int, float, bool):
+            variables[i] = box(variables[i])
+    return LoopState(
+        loop.node,
+        named[loop.counter],
+        None if loop.limit is None else named[loop.limit],
+        variables,
+        [named[name] for name in loop.lists],
+        [named[name] for name in loop.pushes],
+    )
+
+
+def safepoint(writer: Writer, is_back: bool, names: tuple[str, ...], leave: Leave) -> Safepoint:
+    """Returns the safepoint for the place that a writer has come to.
+
+    Args:
+        writer: The writer.
+        is_back: Whether an iteration ends here.
+        names: The local variables that are alive.
+        leave: See `Safepoint`.
+    """
+    frames = writer.frames
+    parts: list[Part] = [f.part for f in frames]
+    if is_back:
+        parts[-1] = "back"
+    levels = tuple(Level(f.program, f.index, p, f.loop) for f, p in zip(frames, parts, strict=True))
+    alive = frozenset(names)
+    values = [(n, v, v in writer.raw.values) for v, n in writer.place.items() if n in alive]
+    constants = {v: writer.namespace[n] for v, n in writer.place.items() if n[0] == "c"}
+    return Safepoint(frames[0].index, levels, names, values, constants, leave)

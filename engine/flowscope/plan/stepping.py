@@ -1,0 +1,135 @@
+"""Stepping: a step of generated code is taken over and goes on one operation at a time.
+
+When code is left at a safepoint, the rest of the step is interpreted, with bit-equal results. A
+loop of it that need not run one operation at a time any more becomes generated code again, at its
+next back edge: the code of a loop that has begun takes the loop's state and gives its outputs. That
+code can be left in turn. So a step can be paused, stepped and continued any number of times, at
+full speed in between, and no code is entered in its middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from flowscope.graph.dtypes import int64, resource, variant
+from flowscope.graph.op import Spec
+from flowscope.plan.code import Code, generate, unsafe_positions
+from flowscope.plan.interpret import Interpreter, InvocationError
+from flowscope.plan.passes.regions import Region
+from flowscope.plan.program import Node, Value
+from flowscope.plan.stops import Left, LoopState
+
+
+class Stepper:
+    """Runs a region, or the rest of it, one operation at a time, and its loops as code again.
+
+    Args:
+        region: The region.
+        xp: The array module of the device.
+        generator: See `flowscope.plan.code`.
+    """
+
+    def __init__(self, region: Region, xp: Any, generator: Callable[..., Any]) -> None:
+        self._region = region
+        self._xp = xp
+        self._generator = generator
+        self._loops: dict[Node, tuple[Code, tuple[Value, ...]]] = {}
+
+    def __call__(
+        self, gate: Any, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """Runs the region once; see `flowscope.plan.code` for the arguments."""
+        return self._interpreter(gate, run, feeds, resources)
+
+    def rest(self, gate: Any, run: Any, resources: tuple[Any, ...], left: Left) -> tuple[Any, ...]:
+        """Runs the rest of a step whose code was left; returns the region's outputs."""
+        return self._interpreter.rest(gate, run, resources, left)
+
+    @cached_property
+    def _interpreter(self) -> Interpreter:
+        region = self._region
+        unsafe = unsafe_positions(region.nodes)
+        return Interpreter(region, self._xp, self._generator, unsafe, self._as_code)
+
+    def _as_code(
+        self,
+        gate: Any,
+        run: Any,
+        around: tuple[int, ...],
+        loop: LoopState,
+        values: dict[Value, Any],
+        resources: tuple[Any, ...],
+    ) -> tuple[Any, ...] | Left:
+        """Runs the rest of a loop as code; see `flowscope.plan.interpret.Loops`."""
+        found = self._loops.get(loop.node)
+        if found is None:
+            found = self._loops[loop.node] = self._code(loop.node)
+        code, captured = found
+        limit = () if loop.limit is None else (np.int64(loop.limit),)
+        feeds = (
+            loop.count,
+            *limit,
+            *loop.variables,
+            *loop.lists,
+            *loop.pushed,
+            *[values[v] for v in captured],
+        )
+        try:
+            result = code.function(gate, (run, around), feeds, resources)
+        except Exception as e:
+            node, inputs = code.place_of(e.__traceback__)
+            if node is None:
+                raise
+            raise InvocationError(node, inputs, e) from e
+        if isinstance(result, Left):
+            assert result.stops[1].loop is not None
+            result.stops[1].loop.node = loop.node
+        return result
+
+    def _code(self, node: Node) -> tuple[Code, tuple[Value, ...]]:
+        """Returns the code of a loop that has begun, and the values from outside that it takes."""
+        op: Any = node.op
+        first = op.first
+        start = _feeds(node.inputs[: first + op.variables + op.lists], 1)
+        pushes = tuple(
+            Value(None, 1 + len(start) + i, v.spec)
+            for i, v in enumerate(node.outputs[op.variables + 1 :])
+        )
+        behind = node.inputs[len(start) :]
+        captured = tuple(dict.fromkeys(v for v in behind if v.spec.dtype is not resource))
+        count = Value(None, 0, Spec(int64, ()))
+        clone = Node(op, node.name, node.order, (*start, *behind), [v.spec for v in node.outputs],
+                     node.requested, node.origins, node.path)  # fmt: skip
+        clone.control, clone.versions, clone.device = (), node.versions, node.device
+        clone.blocks = node.blocks
+        region = Region(
+            (clone,),
+            (count, *start, *pushes, *captured),
+            clone.outputs,
+            (False,) * len(clone.outputs),
+            self._region.handles,
+        )
+        begun = {clone: (count, pushes)}
+        return generate(region, self._xp, self._inside, _left, begun), captured
+
+    def _inside(self, run: tuple[Any, tuple[int, ...]], seed: int, *path: int) -> Any:
+        """Returns the generator of an op in a loop, which is told the iterations around that."""
+        whole, around = run
+        counts = (path[0], *around, *path[1:]) if path else ()
+        return self._generator(whole, seed, *counts)
+
+
+def _feeds(values: tuple[Value, ...], first: int) -> tuple[Value, ...]:
+    """Returns feeds that stand for values."""
+    return tuple(Value(None, first + i, Spec(v.spec.dtype, v.spec.shape, variable=v.spec.variable))
+                 for i, v in enumerate(values))  # fmt: skip
+
+
+def _left(gate: Any, run: Any, resources: tuple[Any, ...], left: Left) -> Left:
+    """What the code of a loop returns if it is left: whoever called it goes on."""
+    del gate, run, resources
+    return left

@@ -1,0 +1,127 @@
+"""Frames: the running loops of a session as people see them, with their places.
+
+A frame is one running instance of a loop. Its path tells the iterations that it belongs to:
+"while:3/inner" is the instance of `inner` that was started in iteration 3 of `while`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from flowscope.plan.program import Node
+from flowscope.plan.stops import Where
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A running instance of a loop.
+
+    Attributes:
+        path: Its path, see this module.
+        node: The loop.
+        mode: How it runs.
+        iteration: Number of the newest iteration that has begun.
+        limit: How many there will be at most, None where that is not known.
+        finished: Operations done in this iteration.
+        kept_bytes: Bytes kept for the gradient; None where nothing is kept.
+        around: The frame around it, None for the outermost.
+    """
+
+    path: str
+    node: Node
+    mode: Literal["compiled", "op", "tokens"]
+    iteration: int
+    limit: int | None
+    finished: int
+    kept_bytes: int | None
+    around: Frame | None
+
+    @property
+    def label(self) -> str:
+        """What people call the loop: its name scope."""
+        return label(self.node)
+
+    @property
+    def total(self) -> int:
+        """Operations of an iteration."""
+        return sum(n.op.type != "Const" for block in self.node.blocks for n in block.nodes)
+
+    @property
+    def kept_estimate_bytes(self) -> int | None:
+        """Bytes that will be kept at the end; None where that cannot be told."""
+        if not self.kept_bytes or self.limit is None or not self.iteration:
+            return None
+        return self.kept_bytes // self.iteration * self.limit
+
+
+class Frames(tuple[Frame, ...]):
+    """Frames, outer ones before inner ones; its text is a table."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        if not self:
+            return "no loop is running"
+        rows = [("frame", "iteration", "of", "kept", "runs as")]
+        for f in self:
+            limit = "?" if f.limit is None else f"{f.limit:,}"
+            kept = "" if f.kept_bytes is None else f"{f.kept_bytes:,} bytes"
+            rows.append((f.path, f"{f.iteration:,}", limit, kept, _MODES[f.mode]))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join(_row(row, widths).rstrip() for row in rows)
+
+
+_MODES = {"compiled": "code", "op": "operations", "tokens": "tokens"}
+
+
+def _row(cells: tuple[str, ...], widths: list[int]) -> str:
+    numbers = {1, 2, 3}
+    return "  ".join(
+        c.rjust(w) if i in numbers else c.ljust(w)
+        for i, (c, w) in enumerate(zip(cells, widths, strict=True))
+    )
+
+
+def frames_of(where: Where) -> Frames:
+    """Returns the frames around a place."""
+    found: list[Frame] = []
+    path = ""
+    for loop in where.loops:
+        around = found[-1] if found else None
+        path = f"{path}:{around.iteration}/{label(loop.node)}" if around else label(loop.node)
+        kept = sum(map(_bytes, loop.kept)) * loop.iteration if loop.kept else None
+        finished = loop.finished
+        found.append(
+            Frame(path, loop.node, where.mode, loop.iteration, loop.limit, finished, kept, around)
+        )
+    return Frames(found)
+
+
+def label(node: Node) -> str:
+    """Returns what people call a loop: its name scope, without the one of the body around."""
+    scope = node.name.rpartition("/")[0] or node.name
+    block = node.origins[0].block.name if node.origins else ""
+    return scope.removeprefix(block + "/") if block else scope
+
+
+def place(where: Where, frames: Frames) -> str:
+    """Returns where a step is in a line for people."""
+    if where.node is None:
+        if not frames:
+            return "between two operations"
+        return f'before iteration {frames[-1].iteration} of "{frames[-1].path}"'
+    text = f'before "{where.node.name}"'
+    return text + (f', iteration {frames[-1].iteration} of "{frames[-1].path}"' if frames else "")
+
+
+def _bytes(element: Any) -> int:
+    """Returns the bytes of one kept element; a list that was kept is a chain of pairs."""
+    total, stack = 0, [element]
+    while stack:
+        at = stack.pop()
+        if isinstance(at, tuple):
+            stack.extend(at)
+        else:
+            total += getattr(at, "nbytes", 0)
+    return total
