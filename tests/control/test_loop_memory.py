@@ -158,3 +158,18 @@ def test_the_estimate_says_what_it_does_not_know(graph):
         assert plan.kept().nbytes is None
         assert "? iterations of ? bytes = ? bytes" in repr(plan.kept())
         assert plan.kept(iterations=7, dimension=2).nbytes == 7 * (24 + 8)
+
+
+def test_parts_of_what_is_kept_count_once(graph):
+    x, w = fs.placeholder(fs.float32, [5, 2, 4]), fs.placeholder(fs.float32, [4, 8])
+
+    def body(i, h):
+        a, b = fs.split(fs.sigmoid(fs.matmul(h + x[i], w)), 2, axis=1)
+        return i + 1, a * b
+
+    y = fs.while_loop(lambda i, h: i < 5, body, [0, fs.zeros([2, 4])])[1]
+    with fs.Session() as s:
+        (first, *_) = s.plan(fs.gradients(y, w)[0], [x, w]).kept()
+    sigmoid, product = 2 * 8 * 4, 2 * 4 * 4
+    assert first.bytes_per_iteration == sigmoid + product
+    assert first.iterations == 5

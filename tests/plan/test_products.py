@@ -39,7 +39,7 @@ def values(x, w, steps, rows=4):
             w: (RNG.normal(size=w.shape.as_list()) * 0.1).astype(dtype)}  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", ["compiled", "op"])
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
 def test_a_weight_gradient_is_one_product_behind_the_loop(graph, mode):
     x, w, loss = network(dtype=fs.float64)
     g = fs.gradients(loss, w)[0]
@@ -56,8 +56,12 @@ def test_modes_give_equal_bits(graph):
     x, w, loss = network()
     g = fs.gradients(loss, w)[0]
     feeds = values(x, w, 70)
-    with fs.Session() as a, fs.Session(config=fs.ConfigProto(mode="op")) as b:
-        np.testing.assert_array_equal(a.run(g, feeds), b.run(g, feeds))
+    found = []
+    for mode in ("compiled", "op", "tokens"):
+        with fs.Session(config=fs.ConfigProto(mode=mode)) as s:
+            found.append(s.run(g, feeds))
+    np.testing.assert_array_equal(found[1], found[0])
+    np.testing.assert_array_equal(found[2], found[0])
 
 
 def test_long_loops_sum_in_parts(graph):

@@ -23,7 +23,8 @@ class KeptTensor:
     Attributes:
         name: Its name.
         what: Its dtype and static shape.
-        nbytes: Bytes per iteration, None where they are not known.
+        nbytes: Bytes per iteration, None where they are not known; 0 where it shows memory that
+            counts already, or that is there in any case.
     """
 
     name: str
@@ -116,7 +117,12 @@ class _Estimate:
         for before, after in zip(body.feeds, body.fetches[: op.variables], strict=False):
             if before in wanted and after in wanted and before is not after:
                 del wanted[before]  # it is what an iteration before has kept
-        tensors = [KeptTensor(v.label, str(v.spec), self._bytes(v)) for v in wanted]
+        tensors, counted = [], set[Value]()
+        for v in wanted:
+            base = _base(v)
+            nbytes = self._bytes(base) if base in own and base not in counted else 0
+            counted.add(base)
+            tensors.append(KeptTensor(v.label, str(v.spec), nbytes))
         return KeptByLoop(node.name, self._trips(node), tuple(tensors))
 
     def _bytes(self, value: Value) -> int | None:
@@ -152,6 +158,17 @@ class _Estimate:
     def _trips(self, node: Node) -> int | None:
         found = trips(node)
         return self._iterations if found is None else found
+
+
+def _base(value: Value) -> Value:
+    """Returns the value whose memory a value shows: that is what is kept."""
+    while value.node is not None and len(value.node.op.views) == 1 and not value.node.blocks:
+        (at,) = value.node.op.views
+        source = value.node.inputs[at]
+        if source.spec.dtype is variant or value.spec.dtype is variant:
+            break
+        value = source
+    return value
 
 
 def trips(loop: Node) -> int | None:
