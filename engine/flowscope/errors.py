@@ -26,6 +26,8 @@ class OpError(Exception):
         device: Device on which the operation ran.
         forward: Name of the operation whose gradient this one is part of.
         forward_origin, forward_source: Where the user made that one.
+        iterations: The running loops around, from the outermost: their names, and the number of
+            the iteration, which counts from 0.
     """
 
     #: The status code that TensorFlow gives this error.
@@ -43,6 +45,7 @@ class OpError(Exception):
         forward: str | None = None,
         forward_origin: str | None = None,
         forward_source: str | None = None,
+        iterations: Sequence[tuple[str, int]] = (),
     ) -> None:
         if len(arguments) not in (1, 3, 4):
             raise TypeError(
@@ -60,6 +63,7 @@ class OpError(Exception):
         self.forward = forward
         self.forward_origin = forward_origin
         self.forward_source = forward_source
+        self.iterations = tuple([(name, number) for name, number in iterations])
 
     @property
     def error_code(self) -> int:
@@ -92,6 +96,7 @@ class OpError(Exception):
             "forward": self.forward,
             "forward_origin": self.forward_origin,
             "forward_source": self.forward_source,
+            "iterations": self.iterations,
         }
 
     def __str__(self) -> str:
@@ -100,6 +105,9 @@ class OpError(Exception):
         if self.op is not None:
             on = f", on {self.device}" if self.device else ""
             lines += _placed(f'node "{self.op}"{on}', self.origin, self.source)
+        if self.iterations:
+            steps = [f'iteration {number} of "{name}"' for name, number in self.iterations]
+            lines.append("in " + ", ".join(steps))
         if self.forward is not None:
             of = f'gradient of "{self.forward}"'
             lines += _placed(of, self.forward_origin, self.forward_source)
