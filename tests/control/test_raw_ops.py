@@ -164,6 +164,14 @@ def test_enters_that_disagree() -> None:
             raw_ops.Enter(data=x, frame_name="other", parallel_iterations=k)
 
 
+def test_loops_of_one_name() -> None:
+    Count(3)
+    with pytest.raises(fs.errors.InvalidArgumentError) as caught:
+        Count(8)
+    assert 'the loop "count" has a LoopCond already, "LoopCond"' in str(caught.value)
+    assert "frame_name of its own" in str(caught.value)
+
+
 def test_what_may_be_merged_later() -> None:
     loop = Count(5)
     i = loop.i.op
@@ -429,3 +437,38 @@ def test_ops_by_their_names(run: Any) -> None:
     same = raw_ops.RefIdentity(input=added)
     values = run([added, some, same])
     assert [v.tolist() for v in values] == [[2.0, 4.0], [True, False], [2.0, 4.0]]
+
+
+# -- written, and built again ---------------------------------------------------------------------
+
+
+def test_loops_are_written_and_read(run: Any) -> None:
+    n = fs.placeholder(fs.int32, [], name="n")
+    result = nested(n, 4).name
+    graph = fs.get_default_graph()
+    text = graph.text(exact=True)
+    for again in (fs.Graph.from_text(text), fs.Graph.from_json(graph.to_json())):
+        assert again.text(exact=True) == text
+        with again.as_default():
+            assert run(result, {"n:0": 3}) == 12
+    fs.import_graph_def(graph.as_graph_def(), name="twice")
+    assert run([result, f"twice/{result}"], {"n:0": 2, "twice/n:0": 5}) == [8, 20]
+
+
+def test_a_loop_that_is_written_wrong() -> None:
+    Count(5)
+    text = fs.get_default_graph().text(exact=True)
+    assert "NextIteration(add)   int32[]" in text
+    wrong = text.replace("NextIteration(add)   int32[]", "NextIteration(Less)   bool[]")
+    with pytest.raises(fs.errors.InvalidArgumentError, match=r"begins with int32\[\], its next"):
+        fs.Graph.from_text(wrong)
+
+
+def test_a_cell_with_a_loop_is_run_again() -> None:
+    graph = fs.get_default_graph()
+    with fs.Session() as sess:
+        for n, k in ((5, 10), (5, 10), (7, 10), (7, 3), (2, 3)):
+            with graph.cell("a"):
+                loop = Count(n, k=k)
+                y = fs.cast(loop.result, fs.float32) * 2.0
+            assert sess.run([loop.result, y]) == [n, 2.0 * n]

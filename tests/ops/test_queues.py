@@ -540,6 +540,22 @@ def test_queues_of_one_shared_name_are_one(sess: fs.Session) -> None:
         sess.run(other.size())
 
 
+def test_a_cell_that_changes_a_queue_makes_a_new_one(sess: fs.Session) -> None:
+    def build(capacity: int) -> fs.FIFOQueue:
+        with sess.graph.cell("a"):
+            queue = fs.FIFOQueue(capacity, fs.float32, shapes=[], name="q")
+            queue.enqueue(1.0, name="put")
+            queue.size(name="size")
+        sess.run("put")
+        return queue
+
+    build(5)
+    build(5)
+    assert sess.run("size:0") == 2
+    build(7)
+    assert sess.run("size:0") == 1
+
+
 # -- how many iterations are on their way ---------------------------------------------------------
 
 

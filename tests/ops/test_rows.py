@@ -305,6 +305,8 @@ MODULES_ELSEWHERE = {
     "flowscope.ops.checkpoint": "tests/train/test_saver_graphs.py",
     "flowscope.ops.state": "tests/runtime/test_variables.py",
     "flowscope.ops.training": "tests/train/test_rules.py",
+    "flowscope.ops.queue_ops": "test_queues.py",
+    "flowscope.ops.locks": "test_locks.py",
     "flowscope.ops.random": "test_random.py",
     "flowscope.ops.candidate_sampling": "test_candidate_sampling.py",
     "flowscope.ops.learned_sampling": "test_candidate_sampling.py",

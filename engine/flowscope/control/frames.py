@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from flowscope.control.primitives import Enter, Exit, Merge, NextIteration
+from flowscope.control.primitives import Enter, Exit, LoopCond, Merge, NextIteration
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Const
 from flowscope.graph.graph import Graph
@@ -29,12 +29,14 @@ class Frame:
         parent: The frame around it, None for what stands in no loop.
         parallel_iterations: How many iterations may overlap.
         enters: The operations that lead into it.
+        conds: The operation that says whether there is another iteration, if it is there.
     """
 
     name: str
     parent: Frame | None
     parallel_iterations: int
     enters: list[Operation]
+    conds: list[Operation] = field(default_factory=list)
 
     @property
     def path(self) -> str:
@@ -58,7 +60,7 @@ class Frames:
         """Returns the frame in which the operation runs: for Exit the one that it leads out of."""
         return self._common(op)
 
-    def check(self, op: Operation) -> None:
+    def __call__(self, op: Operation) -> None:
         """Notes the frame of an operation that is added.
 
         Raises:
@@ -77,6 +79,8 @@ class Frames:
         elif isinstance(definition, Exit):
             assert frame is not None
             frame = frame.parent
+        elif isinstance(definition, LoopCond) and frame is not None:
+            self._add_cond(op, frame)
         if frame is not None:
             self._of[op] = frame
 
@@ -105,14 +109,25 @@ class Frames:
         key = (parent, definition.frame_name)
         limit = definition.parallel_iterations
         frame = self._known.setdefault(key, Frame(definition.frame_name, parent, limit, []))
-        if frame.parallel_iterations != limit:
+        if frame.parallel_iterations != limit and any(_stays(e, op) for e in frame.enters):
             raise _located(
                 op,
                 f'the loop "{frame.path}" has parallel_iterations={frame.parallel_iterations} '
                 f"elsewhere, got {limit}: all Enter operations of one loop say the same",
             )
+        frame.parallel_iterations = limit
         frame.enters.append(op)
         return frame
+
+    def _add_cond(self, op: Operation, frame: Frame) -> None:
+        other = next((c for c in frame.conds if _stays(c, op)), None)
+        if other is not None:
+            raise _located(
+                op,
+                f'the loop "{frame.path}" has a LoopCond already, "{other.name}": a loop has one; '
+                "another loop has a frame_name of its own",
+            )
+        frame.conds.append(op)
 
     def _refusal(
         self, op: Operation, a: Tensor | Operation, b: Tensor | Operation
@@ -139,6 +154,13 @@ class Frames:
         )
         ways.append("fs.while_loop does the first by itself")
         return _located(op, f"inputs from different frames: {'; '.join(ways)}", lines)
+
+
+def _stays(earlier: Operation, op: Operation) -> bool:
+    """Whether an operation is there beside one that is added: no re-run of a cell replaces it."""
+    graph = op.graph
+    is_listed = graph._by_name.get(earlier.name) is earlier and earlier.name != op.name
+    return is_listed and not (graph.run is not None and graph.run.is_unmade(earlier))
 
 
 def _is_everywhere(op: Operation) -> bool:
@@ -180,13 +202,14 @@ def _variable(thing: Tensor | Operation) -> str:
 
 def frames_of(graph: Graph) -> Frames:
     """Returns the frames of a graph, which are looked after from now on."""
-    found: Any = graph.extras.get("frames")
-    if found is None:
-        found = graph.extras["frames"] = Frames()
-        for op in graph.get_operations():
-            found.check(op)
-        graph.checks += (found.check,)
-    return found  # type: ignore[no-any-return]
+    for check in graph.checks:
+        if isinstance(check, Frames):
+            return check
+    found = Frames()
+    for op in graph.get_operations():
+        found(op)
+    graph.checks += (found,)
+    return found
 
 
 def replace_input(op: Operation, index: int, tensor: Tensor) -> None:

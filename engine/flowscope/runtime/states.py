@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.errors import InternalError
+from flowscope.errors import InternalError, InvalidArgumentError
 from flowscope.graph.graph import Graph
 from flowscope.ops.locks import MutexHandle
 from flowscope.ops.queue_ops import FIFOQueueHandle
@@ -39,7 +39,21 @@ def state_of(graph: Graph, container: Container, handle: Any) -> Any:
 def _queue(graph: Graph, container: Container, handle: FIFOQueueHandle) -> QueueState:
     name = handle.shared_name
     fresh = QueueState(name, bounded(handle.capacity), handle.dtypes, handle.shapes)
-    return container.other(fresh, check_same)
+    try:
+        return container.other(fresh, check_same)
+    except InvalidArgumentError:
+        if not _was_rerun(graph, handle):
+            raise
+        return container.renewed(fresh)
+
+
+def _was_rerun(graph: Graph, handle: FIFOQueueHandle) -> bool:
+    """Whether a re-run of a notebook cell has made the queue another one, with all its handles."""
+    if handle.container or not graph.cells.has_rerun:
+        return False
+    handles = [op.definition for op in graph.get_operations() if op.definition.is_handle]
+    named = [h for h in handles if getattr(h, "shared_name", None) == handle.shared_name]
+    return all(h == handle for h in named if isinstance(h, FIFOQueueHandle))
 
 
 __all__ = ["state_of"]

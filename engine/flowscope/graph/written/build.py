@@ -227,6 +227,8 @@ class _Builder:
             made[at.position] = self._operations[at.node.name] = self._add(at, made)
         for at in nodes:
             op = made[at.position]
+            for place, (source, output) in at.later.items():
+                op._update_input(place, made[source].outputs[output])
             known = [self._waits.get(n) or self._operations[n] for n in at.node.control_inputs]
             op.control_inputs = tuple(dict.fromkeys((*known, *op.control_inputs)))
 
@@ -257,10 +259,12 @@ class _Builder:
         return type(at.definition)(**attributes_with(node, self._functions) | changed)
 
     def _renamed(self, at: Checked, full: str) -> dict[str, str]:
-        """Returns attributes under new names: a variable's state, and the group of an update."""
+        """Returns attributes under new names: a variable's state, the group of an update, a loop."""
         node, changed = at.node, {}
         if node.attr.get("shared_name") == node.name:
             changed["shared_name"] = full
+        if node.op == "Enter" and self._scope:
+            changed["frame_name"] = f"{self._scope}/{node.attr['frame_name']}"
         group = node.attr.get("group")
         if at.definition.writes_state and isinstance(group, str) and group and self._scope:
             changed["group"] = f"{self._scope}/{group}"

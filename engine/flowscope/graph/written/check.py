@@ -44,6 +44,8 @@ class Checked:
         inputs: Where its inputs come from.
         control: Positions of the nodes that must finish first.
         specs: What is known of its outputs.
+        later: Inputs that a loop made by hand hands to its next iteration, by their places: of
+            operations that come after. Another input stands there until they are made.
     """
 
     node: NodeDef
@@ -52,6 +54,7 @@ class Checked:
     inputs: list[Source]
     control: list[int]
     specs: tuple[Spec, ...] = ()
+    later: dict[int, tuple[int, int]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass
@@ -150,7 +153,8 @@ def _check_nodes(
     for i, (node, definition) in enumerate(zip(nodes, definitions, strict=True)):
         inputs = [_source(node, text, index, mapped) for text in node.data_inputs]
         control = [_position(node, name, index) for name in node.control_inputs]
-        found.append(Checked(node, i, definition, inputs, control))
+        later = _later(node, inputs, nodes)
+        found.append(Checked(node, i, definition, inputs, control, later=later))
     order = _order([[s[0] for s in c.inputs if isinstance(s, tuple)] for c in found])
     _refuse_cycles(found)
     _infer(found, order)
@@ -187,6 +191,24 @@ def _source(
     name, output = split_input(text)
     tensor = mapped.get(f"{name}:{output}")
     return (_position(node, name, index), output) if tensor is None else tensor
+
+
+def _later(
+    node: NodeDef, inputs: list[Source], nodes: Sequence[NodeDef]
+) -> dict[int, tuple[int, int]]:
+    """Takes out of a Merge's inputs what comes from its loop's iteration before; returns it."""
+    if node.op != "Merge":
+        return {}
+    later = {
+        i: s
+        for i, s in enumerate(inputs)
+        if isinstance(s, tuple) and nodes[s[0]].op == "NextIteration"
+    }
+    stands = next((s for i, s in enumerate(inputs) if i not in later), None)
+    if stands is None:
+        return {}
+    inputs[:] = [stands if i in later else s for i, s in enumerate(inputs)]
+    return later
 
 
 def _order(needs: list[list[int]]) -> list[int]:
@@ -289,6 +311,12 @@ def _infer(nodes: list[Checked], order: list[int]) -> None:
         if any(isinstance(s, Tensor) or s[0] in changed for s in at.inputs):
             changed.add(i)
         at.specs = tuple(_written(at, _inferred(at, specs), i in changed))
+    for at in nodes:
+        for place, source in at.later.items():
+            spec, entered = _spec(at.node, source, nodes), _spec(at.node, at.inputs[place], nodes)
+            if spec.dtype is not entered.dtype or not compatible(spec.shape, entered.shape):
+                message = f"the loop begins with {entered}, its next iteration gets {spec}"
+                raise _error(InvalidArgumentError, at.node, message)
 
 
 def _spec(node: NodeDef, source: Source, nodes: list[Checked]) -> Spec:
