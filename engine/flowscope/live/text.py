@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from flowscope.live.bodies import SIGN, Body, bodies_of, is_of_gradient, kind_of
-from flowscope.live.nesting import around, frame_path, is_frame, parent_path
+from flowscope.live.nesting import around, frame_path, is_frame, is_loop, parent_path
 from flowscope.live.schema import Node, Output
 
 #: Most lines of a text.
@@ -150,8 +150,10 @@ def count_text(count: int, noun: str = "op") -> str:
 
 
 def size_text(scope: Scope) -> str:
-    """Returns e.g. "4 ops", and of a function "4 ops, 2 calls"."""
+    """Returns e.g. "4 ops", of a function "4 ops, 2 calls", and of a frame "loop, 4 ops"."""
     size = count_text(scope.size)
+    if scope.frame is not None and scope.frame.roles:
+        return f"{'loop' if is_loop(scope.frame) else 'branch'}, {size}"
     if scope.body is None or not scope.is_function:
         return size
     return f"{size}, {count_text(len(scope.body.calls), 'call')}"
