@@ -285,6 +285,42 @@ def test_a_cell_that_changes_shapes_is_traced_again(sess):
     np.testing.assert_array_equal(found[:, -1], last)
 
 
+def test_a_cell_that_runs_twice_has_one_set_of_variables(sess):
+    cell = cells.GRUCell(4)
+    x = fs.constant(X)
+    first, state = fs.nn.dynamic_rnn(cell, x[:, :2], dtype=fs.float64)
+    second, _ = fs.nn.dynamic_rnn(cell, x[:, 2:], initial_state=state)
+    whole, _ = fs.nn.dynamic_rnn(cell, x, dtype=fs.float64)
+    assert len(fs.global_variables()) == 4
+    start(sess)
+    found, expected = sess.run([fs.concat([first, second], 1), whole])
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_variables_stay_where_a_notebooks_cell_is_run_again(graph, sess):
+    def network(scale):
+        with graph.cell("network"):
+            x = fs.constant(X * scale)
+            outputs, _ = fs.nn.dynamic_rnn(cell, x, dtype=fs.float64)
+            return outputs, fs.global_variables_initializer()
+
+    def rnn_cell():
+        with graph.cell("cell"):
+            return cells.LSTMCell(4)
+
+    cell = rnn_cell()
+    outputs, init = network(1.0)
+    sess.run(init)
+    before, names = sess.run(outputs), [v.name for v in fs.global_variables()]
+    for _ in range(2):
+        outputs, _ = network(1.0)
+        np.testing.assert_array_equal(sess.run(outputs), before)
+        assert [v.name for v in fs.global_variables()] == names
+        changed, _ = network(2.0)
+        assert (sess.run(changed) != before).any()
+        cell = rnn_cell()
+
+
 def test_errors_say_what_was_expected(graph):
     cell, x = cells.LSTMCell(4), fs.constant(X)
     rnn = fs.nn.dynamic_rnn
