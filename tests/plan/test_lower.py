@@ -126,7 +126,7 @@ def test_accesses_in_branches_and_loops_are_ordered_by_tokens():
     last = v.assign(4.0, name="last")
     lines = lowered([first, branch, last], [p])
     assert "c/Cond/order = Const() after first" in lines
-    assert [x for x in lines if x.startswith("last = ")][0].endswith("after c/Cond/Merge_1")
+    assert next(x for x in lines if x.startswith("last = ")).endswith("after c/Cond/Merge_1")
     assert re.search(r"c/then/inside = .* after c/Cond/order_\d", "\n".join(lines))
 
 

@@ -11,6 +11,8 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.code import Code, generate, unsafe_positions
+from flowscope.plan.cut import inside
+from flowscope.plan.execution import Execution, execution, is_executed
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.kept import Kept, kept
 from flowscope.plan.passes.inline import inline
@@ -24,7 +26,6 @@ from flowscope.plan.passes.simplify import simplify
 from flowscope.plan.passes.trim import trim
 from flowscope.plan.program import Node, Program
 from flowscope.plan.stepping import Stepper
-from flowscope.plan.units import Execution, execution, is_executed
 
 #: "compiled": generated code; "op": one operation at a time, nothing simplified; "tokens": as
 #: tokens arrive, in frames and iterations, nothing simplified.
@@ -191,13 +192,18 @@ def built(
     """Returns the plan of a program that is one region; see `make_plan`."""
     device = devices[program.device]
     xp = device.xp
+
+    def write(part: Region) -> Code:
+        told = inside(generator)
+        return generate(part, xp, told, Stepper(part, xp, told).rest)
+
     with device.active():  # constants are put on the device
+        needed = required(program)
         stepper = Stepper(region, xp, generator)
         code, executed = None, None
         function: Callable[..., tuple[Any, ...]]
-        needed = required(program)
         if request.mode == "tokens" or is_executed(program):
-            executed = execution(region, xp)
+            executed = execution(region, xp, write if request.mode == "compiled" else None)
             function = request.drive(executed, xp)
         elif request.mode == "compiled":
             code = generate(region, xp, generator, stepper.rest)

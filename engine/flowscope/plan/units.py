@@ -15,8 +15,6 @@ from typing import Any
 from flowscope.plan.code import Code
 from flowscope.plan.kernels import kernel_function
 from flowscope.plan.lowering import is_ambient
-from flowscope.plan.passes.lower import Lowered, lower
-from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
 
 #: What the executor does itself.
@@ -47,41 +45,6 @@ class Part:
     handles: tuple[Node, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Execution:
-    """What the executor needs of a plan.
-
-    Attributes:
-        region: What the program takes and gives.
-        lowered: The lowered program.
-        parts: Its units.
-        constants: The values of its constants.
-    """
-
-    region: Region
-    lowered: Lowered
-    parts: tuple[Part, ...]
-    constants: dict[Value, Any]
-
-
-def is_executed(program: Program) -> bool:
-    """Whether a program can only be run by the executor, whatever the mode."""
-    return any(n.op.is_blocking or n.op.type in PRIMITIVES for n in program.walk())
-
-
-def execution(region: Region, xp: Any) -> Execution:
-    """Returns what the executor needs to run a program one operation at a time.
-
-    Args:
-        region: The program's nodes, with what it takes and gives.
-        xp: The array module of the device.
-    """
-    program = Program(region.nodes, region.inputs, region.outputs)
-    lowered = lower(program)
-    parts = single_parts(lowered.program)
-    return Execution(region, lowered, parts, constants(lowered.program.nodes, xp))
-
-
 def single_parts(program: Program) -> tuple[Part, ...]:
     """Returns a part per node of a lowered program."""
     merged = {v.node for n in program.nodes if n.op.type == "Merge" for v in n.inputs}
@@ -104,10 +67,8 @@ def constants(nodes: Sequence[Node], xp: Any) -> dict[Value, Any]:
 
 __all__ = [
     "PRIMITIVES",
-    "Execution",
     "Part",
     "constants",
-    "execution",
-    "is_executed",
+    "part_of",
     "single_parts",
 ]

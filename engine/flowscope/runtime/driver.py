@@ -22,10 +22,10 @@ from flowscope.executor.machine import Machine
 from flowscope.executor.observe import Position
 from flowscope.executor.static import ExecutorGraph, Kind, Unit
 from flowscope.graph.operation import where
-from flowscope.plan.code import counter, own
+from flowscope.plan.code import counter, loop_name, own
+from flowscope.plan.execution import Execution
 from flowscope.plan.interpret import InvocationError
 from flowscope.plan.program import Node
-from flowscope.plan.units import Execution
 from flowscope.runtime.generators import generator
 
 #: What computes an invocation: (step, unit, iteration, inputs) -> outputs; None if it has begun.
@@ -176,7 +176,8 @@ class _Step:
             except InvocationError:
                 raise
             except Exception as e:
-                raise _failure(unit, it, inputs, e) from e
+                around = _around(self, it)
+                raise InvocationError(unit.node, tuple(inputs), e, around) from e
             done(unit, it, outputs)
         if not machine.is_finished:
             raise InternalError("the step has not ended, but nothing is ready and nothing runs")
@@ -227,7 +228,8 @@ class _Step:
             unit, it, _ = self._pending.pop(number)
             self._give_up.pop(number, None)
             if isinstance(result, BaseException):
-                raise InvocationError(unit.node, (), result) from result  # type: ignore[arg-type]
+                around = _around(self, it)
+                raise InvocationError(unit.node, (), result, around) from result  # type: ignore[arg-type]
             self.machine.done(unit, it, result)
 
     def _wait(self) -> None:
@@ -304,10 +306,11 @@ def _region(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
     try:
         return part.function(step.gate, run, tuple(inputs), resources)
     except Exception as e:
-        node, values = part.code.place_of(e.__traceback__)
-        if node is None:
+        failed = part.code.failed(e.__traceback__)
+        if failed is None:
             raise
-        raise InvocationError(node, values, e) from e
+        around = (*_around(step, it), *failed.iterations)
+        raise InvocationError(failed.node, failed.inputs, e, around) from e
 
 
 def _kernel_handler(node: Node) -> Handler:
@@ -339,8 +342,16 @@ def _groups(execution: Execution) -> dict[Node, tuple[Any, int]]:
 # -- errors -------------------------------------------------------------------------------------
 
 
-def _failure(unit: Unit, it: Iteration, inputs: list[Any], error: Exception) -> InvocationError:
-    return InvocationError(unit.node, tuple(inputs), error)
+def _around(step: _Step, it: Iteration) -> tuple[tuple[str, int], ...]:
+    """Returns the loops around an iteration, and the numbers of their iterations."""
+    found: list[tuple[str, int]] = []
+    at: Iteration | None = it
+    while at is not None and at.frame.parent is not None:
+        name = at.frame.static.name
+        node = step.machine.graph.loops.get(name)
+        found.insert(0, (name if node is None else loop_name(node), at.number))
+        at = at.frame.parent
+    return tuple(found)
 
 
 def _in(it: Iteration) -> str:

@@ -1,0 +1,65 @@
+"""Executions: what the executor runs in place of one generated function.
+
+In tokens mode that is any program, one operation at a time; in all modes it is a program in which
+something may wait for others, or that has primitives made by hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from flowscope.plan.cut import Write, cut
+from flowscope.plan.passes.lower import Lowered, lower
+from flowscope.plan.passes.regions import Region
+from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.units import PRIMITIVES, Part, constants, single_parts
+
+
+@dataclass(frozen=True, eq=False)
+class Execution:
+    """What the executor needs of a plan.
+
+    Attributes:
+        region: What the program takes and gives.
+        lowered: The lowered program.
+        parts: Its units.
+        constants: The values of its constants.
+    """
+
+    region: Region
+    lowered: Lowered
+    parts: tuple[Part, ...]
+    constants: dict[Value, Any]
+
+
+def is_executed(program: Program) -> bool:
+    """Whether a program can only be run by the executor, whatever the mode."""
+    return any(n.op.is_blocking or n.op.type in PRIMITIVES for n in program.walk())
+
+
+def execution(region: Region, xp: Any, write: Write | None) -> Execution:
+    """Returns what the executor needs to run a program.
+
+    Args:
+        region: The program's nodes, with what it takes and gives.
+        xp: The array module of the device.
+        write: Writes the code of what runs without waiting; None where operations run one by one.
+            With primitives made by hand they always do.
+    """
+    program = Program(region.nodes, region.inputs, region.outputs)
+    if write is not None and not any(n.op.type in PRIMITIVES for n in program.walk()):
+        lowered = lower(program, _blocks)
+        parts = cut(lowered, write)
+    else:
+        lowered = lower(program)
+        parts = single_parts(lowered.program)
+    return Execution(region, lowered, parts, constants(lowered.program.nodes, xp))
+
+
+def _blocks(node: Node) -> bool:
+    """Whether something that blocks is in a node's blocks."""
+    return any(n.op.is_blocking for block in node.blocks for n in block.walk())
+
+
+__all__ = ["Execution", "execution", "is_executed"]
