@@ -155,3 +155,74 @@ def test_errors_of_bodies_survive_pickling(bodies):
         fs.negative(bodies["double"])
     again = pickle.loads(pickle.dumps(e.value))
     assert str(again) == str(e.value)
+
+
+@pytest.fixture(params=["compiled", "op", "tokens"])
+def any_sess(request, graph):
+    """A session on `graph`, once for each of all ways to run."""
+    with fs.Session(graph=graph, config=fs.ConfigProto(mode=request.param)) as s:
+        yield s
+
+
+def test_a_failing_step_names_the_iterations_of_the_loops_around(any_sess):
+    x = fs.placeholder(fs.int32, [])
+
+    def row(i):
+        def cell(j):
+            return j + 0 * fs.floordiv(9, x + 7 - i - j) + 1  # the line
+
+        return i + 1 + 0 * fs.while_loop(lambda j: j < 5, cell, [0], name="cells")
+
+    y = fs.while_loop(lambda i: i < 9, row, [0], name="rows")
+    with pytest.raises(fs.errors.InvalidArgumentError) as e:
+        any_sess.run(y, {x: 0})
+    assert e.value.iterations == (("rows", 3), ("rows/body/cells", 4))
+    text = str(e.value)
+    assert 'in iteration 3 of "rows", iteration 4 of "rows/body/cells"' in text
+    assert "# the line" in text
+    assert "input 1: int32[]" in text
+    again = pickle.loads(pickle.dumps(e.value))
+    assert (str(again), again.iterations) == (text, e.value.iterations)
+    assert any_sess.run(y, {x: 100}) == 9
+
+
+def test_a_failing_step_of_a_gradient_names_the_forward_line_too(any_sess):
+    x = fs.placeholder(fs.float32, [])
+
+    def body(i, a):
+        @fs.custom_gradient
+        def picky(v):
+            return v * x, lambda g: (fs.check_numerics(g * x, "g"),)
+
+        return i + 1, picky(a)  # the line
+
+    _, y = fs.while_loop(lambda i, _: i < 4, body, [0, x])
+    (g,) = fs.gradients(y, x)
+    with pytest.raises(fs.errors.InvalidArgumentError, match="g : the tensor has Inf") as e:
+        any_sess.run(g, {x: 1e15})
+    ((name, number),) = e.value.iterations
+    assert "while" in name
+    assert number == 2
+    assert "# the line" in str(e.value)
+    assert f'in iteration 2 of "{name}"' in str(e.value)
+
+
+def test_a_failing_step_in_a_branch_of_a_loop(any_sess):
+    x = fs.placeholder(fs.float32, [None])
+
+    def body(i, a):
+        return i + 1, fs.cond(i < 2, lambda: a, lambda: fs.reshape(a, [3]))
+
+    _, y = fs.while_loop(lambda i, _: i < 4, body, [0, x], [fs.TensorShape([]), x.shape])
+    with pytest.raises(fs.errors.InvalidArgumentError, match='in iteration 2 of "while"$') as e:
+        any_sess.run(y, {x: [1, 2]})
+    assert e.value.op == "while/body/cond/else/Reshape"
+
+
+def test_a_failing_array_names_itself_and_the_iteration(any_sess):
+    n = fs.placeholder(fs.int32, [])
+    a = fs.TensorArray(fs.int32, 3, name="outputs")
+    _, a = fs.while_loop(lambda i, _: i < n, lambda i, a: (i + 1, a.write(i, i)), [0, a])
+    message = r'(?s)array "outputs" of size 3: .* got 3; dynamic_size=True.* in iteration 3 of "wh'
+    with pytest.raises(fs.errors.InvalidArgumentError, match=message.replace(" in", "in")):
+        any_sess.run(a.stack(), {n: 9})

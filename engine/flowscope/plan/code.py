@@ -47,10 +47,23 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class Line:
-    """What one generated line does: which node, and the locals that hold its inputs."""
+    """What one generated line does: which node, and the locals that hold its inputs.
+
+    `loops` are the loops around, with the locals that count their iterations.
+    """
 
     node: Node | None
     arguments: tuple[str, ...]
+    loops: tuple[tuple[Node, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """One run of a node that has failed: its inputs, and the iterations of the loops around."""
+
+    node: Node
+    inputs: tuple[Any, ...]
+    iterations: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -63,16 +76,20 @@ class Code:
     lines: tuple[Line, ...]
     filename: str
 
-    def place_of(self, traceback: TracebackType | None) -> tuple[Node | None, tuple[Any, ...]]:
-        """Returns the node whose line has raised, and its inputs; (None, ()) if it is none."""
+    def failed(self, traceback: TracebackType | None) -> Invocation | None:
+        """Returns what a line of the function ran when it raised; None if no line did."""
         while traceback is not None:
             frame = traceback.tb_frame
             if frame.f_code is self.function.__code__:
                 line = self.lines[traceback.tb_lineno - 1]
                 names = {**frame.f_globals, **frame.f_locals}
-                return line.node, tuple(names.get(a) for a in line.arguments)
+                if line.node is None:
+                    return None
+                inputs = tuple(names.get(a) for a in line.arguments)
+                counted = tuple((loop_name(n), int(names[c])) for n, c in line.loops)
+                return Invocation(line.node, inputs, counted)
             traceback = traceback.tb_next
-        return None, ()
+        return None
 
 
 def generate(
@@ -225,7 +242,9 @@ class Writer:
     def emit(self, text: str, node: Node | None = None, arguments: tuple[str, ...] = ()) -> None:
         """Writes one line."""
         self.text.append("    " * self.depth + text)
-        self.lines.append(Line(node, arguments))
+        around = [f.loop for f in self.frames if f.loop is not None]
+        loops = tuple([(loop.node, loop.counter) for loop in around])
+        self.lines.append(Line(node, arguments, loops))
 
     def _head(self) -> None:
         self.depth = 0
@@ -372,6 +391,11 @@ class Writer:
 
 #: What makes NumPy's scalars of Python numbers, by dtype.
 _BOXES = {"int32": "int32", "int64": "int64", "float64": "float64", "bool": "bool_"}
+
+
+def loop_name(node: Node) -> str:
+    """Returns what errors call a loop: the name that its maker gave it."""
+    return node.name.removesuffix("/Loop")
 
 
 def is_small(value: Value) -> bool:

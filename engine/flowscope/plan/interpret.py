@@ -17,6 +17,7 @@ from flowscope.graph.op import is_special, kernel_of
 from flowscope.plan.code import (
     counter,
     device_type,
+    loop_name,
     own,
     scalar_template,
     unsafe_inside,
@@ -214,7 +215,8 @@ class _Step:
             try:
                 outputs = self._invoke(node, inputs)
             except Exception as e:
-                raise InvocationError(node, tuple(inputs), e) from e
+                around = tuple((loop_name(s.node), s.count) for s in self.loops)
+                raise InvocationError(node, tuple(inputs), e, around) from e
         inputs.clear()
         self._hand_on(node, outputs, dying)
 
@@ -307,7 +309,12 @@ class _Step:
 
     def _as_code(self, loop: LoopState, around: tuple[int, ...]) -> tuple[Any, ...] | Left:
         assert self.codes is not None
-        return self.codes(self._gate, self._run, around, loop, self.values, self.resources)
+        try:
+            return self.codes(self._gate, self._run, around, loop, self.values, self.resources)
+        except InvocationError as e:
+            outer = tuple((loop_name(s.node), s.count) for s in self.loops[:-1])
+            e.iterations = (*outer, *e.iterations)
+            raise
 
     def _invoke(self, node: Node, inputs: list[Any]) -> tuple[Any, ...]:
         device = device_type(node)
@@ -360,10 +367,20 @@ def _function(template: str, count: int) -> Callable[..., Any]:
 
 
 class InvocationError(Exception):
-    """An operation's kernel failed with `kernel_error`; the session turns it into an OpError."""
+    """An operation's kernel failed with `kernel_error`; the session turns it into an OpError.
 
-    def __init__(self, node: Node, inputs: tuple[Any, ...], kernel_error: Exception) -> None:
+    `iterations` are the loops around, from the outermost, with the numbers of their iterations.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        inputs: tuple[Any, ...],
+        kernel_error: Exception,
+        iterations: tuple[tuple[str, int], ...] = (),
+    ) -> None:
         super().__init__(node.name)
+        self.iterations = iterations
         self.kernel_error = kernel_error
         self.node = node
         self.inputs = inputs

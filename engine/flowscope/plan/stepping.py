@@ -81,10 +81,10 @@ class Stepper:
         try:
             result = code.function(gate, (run, around), feeds, resources)
         except Exception as e:
-            node, inputs = code.place_of(e.__traceback__)
-            if node is None:
+            failed = code.failed(e.__traceback__)
+            if failed is None:
                 raise
-            raise InvocationError(node, inputs, e) from e
+            raise InvocationError(failed.node, failed.inputs, e, failed.iterations) from e
         if isinstance(result, Left):
             assert result.stops[1].loop is not None
             result.stops[1].loop.node = loop.node

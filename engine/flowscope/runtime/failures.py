@@ -7,6 +7,7 @@ from typing import Any
 from flowscope.errors import InvalidArgumentError, OpError, ResourceExhaustedError, UnknownError
 from flowscope.graph.operation import where
 from flowscope.graph.shapes import text
+from flowscope.plan.code import Invocation
 from flowscope.plan.interpret import InvocationError
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
@@ -14,20 +15,21 @@ from flowscope.plan.program import Node
 
 def located_failure(error: Exception, plan: Plan) -> tuple[Exception, Exception | None]:
     """Returns an `OpError` with operation, inputs and origin where known, and its cause."""
-    node: Node | None = None
-    values: tuple[Any, ...] = ()
+    failed: Invocation | None = None
     if isinstance(error, InvocationError):
-        node, values = error.node, error.inputs
+        failed = Invocation(error.node, error.inputs, error.iterations)
         error = error.kernel_error
     elif plan.code is not None:
-        node, values = plan.code.place_of(error.__traceback__)
+        failed = plan.code.failed(error.__traceback__)
     if isinstance(error, OpError):
         cause, found = None, error
     else:
         cause, found = error, _as_op_error(error)
-    if node is None or found.is_located:
+    if failed is None or found.is_located:
         return found, cause
+    node, values = failed.node, failed.inputs
     facts: dict[str, Any] = {"op": node.name, "op_type": node.op.type, "device": node.device}
+    facts["iterations"] = failed.iterations
     facts["inputs"] = [_described(i, v, node) for i, v in enumerate(values)]
     if node.origins:
         facts |= where(node.origins[0])
