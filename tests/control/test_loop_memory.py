@@ -43,10 +43,11 @@ def given(n, x, w, steps):
 
 
 @pytest.mark.slow
-def test_a_gradient_takes_what_the_plan_says(graph):
+@pytest.mark.parametrize("mode", MODES)
+def test_a_gradient_takes_what_the_plan_says(graph, mode):
     n, x, w, loss = recurrent()
     g = fs.gradients(loss, [x, w])
-    with fs.Session() as s:
+    with session(mode) as s:
         told = [s.plan(g, [n, x, w]).kept(iterations=k).nbytes for k in (150, 300)]
         seen = [peak(s, g, given(n, x, w, k)) for k in (150, 300)]
     assert told[1] - told[0] == 150 * 3 * 16 * 128 * 4, "h, its sigmoid, its hyperbolic tangent"

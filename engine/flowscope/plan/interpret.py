@@ -209,7 +209,11 @@ class _Step:
         inputs = [self.values[v] for v in node.inputs]
         if node.blocks:
             was_safe, self.is_safe = self.is_safe, self.is_safe and not is_closed
-            outputs = self._cond(node) if node.op.type == "Cond" else self._loop(node, inputs)
+            if node.op.type == "Cond":
+                outputs = self._cond(node)
+            else:
+                self._hand_over(node, dying)
+                outputs = self._loop(node, inputs)
             self.is_safe = was_safe
         else:
             try:
@@ -219,6 +223,14 @@ class _Step:
                 raise InvocationError(node, tuple(inputs), e, around) from e
         inputs.clear()
         self._hand_on(node, outputs, dying)
+
+    def _hand_over(self, loop: Node, dying: Sequence[Value]) -> None:
+        """Leaves to a loop alone what only it reads: it frees the elements of lists one by one."""
+        op: Any = loop.op
+        inside = set(loop.inputs[op.first + op.variables + op.lists :])
+        for v in dying:
+            if v not in inside:
+                self.values.pop(v, None)
 
     def _hand_on(self, node: Node, outputs: tuple[Any, ...], dying: Sequence[Value]) -> None:
         for v in dying:
@@ -245,11 +257,11 @@ class _Step:
         op: Any = node.op
         n, first = op.variables, op.first
         limit = int(inputs[0]) if op.has_count else None
-        variables = inputs[first : first + n]
-        lists = inputs[first + n : first + n + op.lists]
-        inputs.clear()
         pushed: list[Any] = [None] * (len(node.blocks[-1].fetches) - n)
-        return self._iterate(LoopState(node, 0, limit, variables, lists, pushed), ())
+        end = first + n + op.lists
+        loop = LoopState(node, 0, limit, inputs[first : first + n], inputs[first + n : end], pushed)
+        inputs.clear()
+        return self._iterate(loop, ())
 
     def _iterate(self, loop: LoopState, inside: Sequence[Stop]) -> tuple[Any, ...]:
         """Runs a loop, or the rest of one; `inside` tells where in an iteration it stands."""
