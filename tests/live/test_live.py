@@ -1,18 +1,23 @@
 """The live channel's kernel side: snapshots, deltas, commands, progress, TypeScript types."""
 
+import contextlib
 import dataclasses
 import json
 import pathlib
+import threading
 
 import pytest
 
 import flowscope as fs
 from flowscope.live import bus, progress
 from flowscope.live.bus import Feed
+from flowscope.live.frames import FrameWatcher
 from flowscope.live.schema import Command, Connect, Delta, Reply, Snapshot
 from flowscope.live.state import Meter
 from flowscope.live.typescript import typescript
 from flowscope.live.wire import message_from, to_json
+from flowscope.plan.stops import LoopAt, Where
+from flowscope.runtime.gate import Gate
 
 pytestmark = pytest.mark.usefixtures("graph")
 
@@ -314,3 +319,161 @@ def test_a_run_that_is_taken_back_leaves_no_trace(graph):
     assert change.removed == (added[0].id,)
     assert [(n.id, n.attributes) for n in change.changed] == [(before[0].id, before[0].attributes)]
     assert change.marked == ()
+
+
+class Running:
+    """A session with a loop in a loop that another thread runs, and a feed that looks at it."""
+
+    def __init__(self, feed):
+        self.n = fs.placeholder(fs.int64, [], name="n")
+
+        def outer(i, x):
+            inner = lambda j, x: (j + 1, x + fs.sin(x))  # noqa: E731
+            _, x = fs.while_loop(lambda j, x: j < 3, inner, [0, x], name="inner")
+            return i + 1, x
+
+        start = [fs.constant(0, fs.int64), 1.0]
+        self.loop = fs.while_loop(lambda i, x: i < self.n, outer, start, name="outer")
+        self.feed = feed
+        self.sess = fs.Session()
+        feed.receive(Connect(1))
+        self.command("pause")
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+        assert self.sess.gate.wait_until_held(30)
+
+    def _run(self):
+        with contextlib.suppress(fs.errors.CancelledError):
+            self.sess.run(self.loop, {self.n: 10**12})
+
+    def command(self, name, value=None):
+        self.feed.receive(Command(7, name, value))
+        replies = [m for m in self.feed.sent if isinstance(m, Reply)]
+        assert replies[-1].ok, replies[-1]
+
+    def move(self, name):
+        """Moves and waits until it is done; returns what is told then."""
+        self.command(name)
+        gate = self.sess.gate
+        with gate._changed:
+            assert gate._changed.wait_for(lambda: gate.state == "paused", 30)
+        self.feed.tick(1.0)
+        return next(m.run for m in reversed(self.feed.sent) if isinstance(m, Delta) and m.run)
+
+
+@pytest.fixture
+def running(feed):
+    made = Running(feed)
+    yield made
+    made.sess.stop()
+    made.thread.join(30)
+    assert not made.thread.is_alive()
+    made.sess.close()
+
+
+def test_running_loops_are_told_as_a_tree_of_frames_with_the_place_of_the_step(running, graph):
+    run = running.move("step_iteration")
+    outer, inner = run.frames
+    names = {op.id: op.name for op in graph.get_operations()}
+    assert (outer.id, outer.parent, outer.iteration) == ("outer", None, 0)
+    assert (inner.id, inner.parent, inner.parent_iteration) == ("outer:0/inner", "outer", 0)
+    assert names[outer.loop] == outer.name == "outer/Loop"
+    assert inner.iteration == 1 and inner.window[0].number == 1
+    assert inner.window[0].total == 4 and outer.window[0].finished > 0
+    assert inner.parallel_iterations == 10 and inner.kept_bytes is None
+    assert run.position.frame == "outer:0/inner" and run.position.iterations == (0, 1)
+    assert run.position.op is None
+    assert run.position.what == 'before iteration 1 of "outer:0/inner"'
+    assert run.tokens == ()
+    for _ in range(3):
+        run = running.move("step_iteration")
+    assert run.frames[0].iteration == 1 and run.position.iterations[0] == 1
+
+
+def test_a_step_by_operation_tells_the_position_and_what_moved(running, graph):
+    names = {op.id: op.name for op in graph.get_operations()}
+    running.move("step_iteration")
+    run = running.move("step_op")
+    assert run.frames[0].mode == "op"
+    before = names[run.position.op]
+    run = running.move("step_op")
+    assert names[run.position.op] != before
+    assert {names[t.target] for t in run.tokens} == {before}
+    edges = {(t.op.id, t.value_index, op.id) for op in graph.get_operations() for t in op.inputs}
+    assert all((t.source, t.output, t.target) in edges for t in run.tokens)
+    assert {(t.frame, t.iterations, t.is_dead) for t in run.tokens} == {
+        ("outer:0/inner", (0, 1), False)
+    }
+    moved = [t for _ in range(4) for t in running.move("step_op").tokens]
+    backs = [t for t in moved if (t.source, t.output, t.target) not in edges]
+    (loop,) = [op for op in graph.get_operations() if op.name == "outer/body/inner/Loop"]
+    parameters = [p.op.id for p in loop.definition.body.parameters]
+    assert [t.target for t in backs] == parameters
+    assert {t.iterations for t in backs} == {(0, 2)}
+
+
+def test_slow_motion_is_told_with_its_pace_and_its_place(running):
+    running.move("step_iteration")
+    running.command("pace", 1e6)
+    running.command("resume")
+    gate = running.sess.gate
+
+    def is_slow():
+        return gate.state == "open" and gate.held and all(w.node for w in gate.seen.values())
+
+    with gate._changed:
+        assert gate._changed.wait_for(is_slow, 30)
+    running.feed.tick(2.0)
+    run = running.feed.sent[-1].run
+    assert run.pace_s == 1e6 and run.position.op is not None
+    running.command("pace", 0.0)
+    assert running.feed.sent[-1].session.state == "running"
+
+
+def test_when_a_step_has_ended_no_frames_are_left(running):
+    running.move("step_iteration")
+    running.sess.stop()
+    running.thread.join(30)
+    delta = running.feed.tick(3.0)
+    assert delta.run == bus.NOTHING_RUNS
+    running.feed.receive(Connect(1))
+    assert running.feed.sent[-1].run is None
+
+
+def test_iterations_per_second_are_taken_over_a_window(graph):
+    i = fs.while_loop(lambda i: i < 9, lambda i: i + 1, [0], name="loop")
+    with fs.Session() as sess:
+        (node,) = [n for n in sess.plan(i).program.nodes if n.op.type == "Loop"]
+    watcher = FrameWatcher()
+
+    def rate(now_s, count):
+        where = Where("compiled", (LoopAt(node, count, None, 0, ()),), None)
+        (frame,) = watcher.state(now_s, {1: where}, (), (), 0.0).frames
+        return frame.iterations_per_s
+
+    assert rate(0.0, 10) is None
+    assert rate(0.5, 60) == rate(1.0, 110) == 100.0
+    assert rate(2.5, 560) == pytest.approx(300.0)
+    assert rate(2.75, 5) is None, "the loop has begun again"
+    assert rate(3.0, 30) == 100.0
+
+
+def test_bytes_that_are_kept_and_will_be_are_told(graph):
+    x = fs.placeholder(fs.float32, [10])
+    y = fs.while_loop(lambda x: True, lambda x: fs.tanh(x), [x], maximum_iterations=8, name="loop")
+    g = fs.gradients(y, x)
+    with fs.Session() as sess:
+        places = []
+
+        class Watching(Gate):
+            def hold(self, point, here=None):
+                if here is not None:
+                    places.append(here.where())
+                return False
+
+        sess.gate = Watching()
+        sess.gate.raised = True
+        sess.run(g, {x: [0.5] * 10})
+    frames = [FrameWatcher().state(0.0, {1: w}, (), (), 0.0).frames[0] for w in places]
+    told = [(f.iteration, f.kept_bytes, f.kept_estimate_bytes) for f in frames[:8]]
+    assert told == [(i, 40 * i, 320) for i in range(1, 9)]

@@ -1,9 +1,9 @@
 """The bus: looks at a graph and its session a few times a second and tells what changed.
 
 The engine does nothing for it: sessions count their steps anyway, and a thread of the bus reads the
-counters. So a watched step costs what an unwatched one does, but for the thread's share of the
-processor. A subscriber is a function that takes a message; it is called on the bus's thread and
-must not wait. Nothing runs while nobody is subscribed.
+counters. Only where a step is in its loops it has to be asked: at each look, one safepoint of each
+running step tells. A subscriber is a function that takes a message; it is called on the bus's
+thread and must not wait. Nothing runs while nobody is subscribed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Literal
 
 from flowscope.graph.graph import Graph
 from flowscope.live import progress
+from flowscope.live.frames import FrameWatcher
 from flowscope.live.schema import (
     PROTOCOL,
     Command,
@@ -24,6 +25,7 @@ from flowscope.live.schema import (
     FromKernel,
     GraphChange,
     Reply,
+    RunState,
     SessionState,
     Snapshot,
 )
@@ -71,6 +73,8 @@ class Feed:
         self._meter = Meter()
         self._metered: Session | None = None
         self._told: SessionState | None = None
+        self._frames = FrameWatcher()
+        self._run: RunState | None = None
 
     @property
     def session(self) -> Session | None:
@@ -132,6 +136,7 @@ class Feed:
         session = self.session
         change = self._watcher.change(self._graph, session.placements if session else {})
         self._told = state
+        self._run = self._run_state(now_s)
         self._seq += 1
         return Snapshot(
             seq=self._seq,
@@ -140,6 +145,7 @@ class Feed:
             graph=change or _EMPTY,
             session=state,
             control=notebook.control,
+            run=self._run,
         )
 
     def describe(self) -> Snapshot:
@@ -155,11 +161,14 @@ class Feed:
             session = self.session
             change = self._watcher.change(self._graph, session.placements if session else {})
             state = self._session_state(now_s)
-            if change is None and state == self._told:
+            run, before = self._run_state(now_s), self._run
+            if change is None and state == self._told and run == before:
                 return None
-            self._told = state
+            self._told, self._run = state, run
             self._seq += 1
-            message = Delta(seq=self._seq, graph=change, session=state)
+            # A step that has ended is told by frames and a position that are no more.
+            news = None if run == before else run or NOTHING_RUNS
+            message = Delta(seq=self._seq, graph=change, session=state, run=news)
             self._send(message)
         return message
 
@@ -172,15 +181,26 @@ class Feed:
         rate, step_time = self._meter.update(now_s, session.steps, session.busy_ns)
         return session_state(session, rate, step_time, progress.current(now_s))
 
+    def _run_state(self, now_s: float) -> RunState | None:
+        """Returns where the steps were at the look before, and asks them where they are now."""
+        session = self.session
+        if session is None or not (session.running or session.gate.pace_s):
+            return None
+        gate = session.gate
+        state = self._frames.state(now_s, *gate.report(), gate.pace_s)
+        gate.look()
+        return state
+
     def _carry_out(self, command: Command) -> Reply:
         session = self.session
         if session is None:
             return Reply(command.command_id, False, "no session runs this graph")
         if command.name == "stop" and not self._is_busy(session):
             return Reply(command.command_id, False, "nothing is running")
-        if command.name not in ("pause", "resume", "stop"):
-            return Reply(command.command_id, False, f'nothing answers to "{command.name}"')
-        session.gate.request(command.name)
+        if command.name == "pace":
+            session.gate.set_pace(command.value or 0.0)
+        else:
+            session.gate.request(command.name)
         return Reply(command.command_id, True, _DONE[command.name])
 
     def _is_busy(self, session: Session) -> bool:
@@ -193,5 +213,10 @@ _DONE = {
     "pause": "pausing at the next safepoint",
     "resume": "going on",
     "stop": "stopping at the next safepoint",
+    "step_op": "one more operation",
+    "step_iteration": "until the next iteration ends",
+    "pace": "going on at this pace",
 }
+#: What is told of steps when the last one has ended.
+NOTHING_RUNS = RunState((), None, (), 0.0)
 _EMPTY = GraphChange(version=0, added=(), placed=())

@@ -167,7 +167,7 @@ def loops_at(states: Sequence[LoopState], node: Node | None) -> tuple[LoopAt, ..
 def _finished(loop: Node, at: Node | None) -> int:
     if at is None:
         return 0
-    nodes = [n for block in loop.blocks for n in block.nodes]
+    nodes = [n for block in loop.blocks for n in block.nodes if n.op.type != "Const"]
     for i, node in enumerate(nodes):
         if node is at or (node.blocks and any(at is n for b in node.blocks for n in b.walk())):
             return i

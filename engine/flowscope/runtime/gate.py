@@ -64,23 +64,26 @@ _TRANSITIONS: dict[State, dict[Request, State]] = {
         "step_iteration": "stepping",
         "arrive": "pausing",
     },
-    "stopping": dict.fromkeys(
-        ("pause", "resume", "stop", "interrupt", "step_op", "step_iteration", "arrive"), "stopping"
-    )
-    | {"close": "closed"},
-    "closed": dict.fromkeys(
-        (
-            "pause",
-            "resume",
-            "stop",
-            "interrupt",
-            "close",
-            "step_op",
-            "step_iteration",
-            "arrive",
-        ),
-        "closed",
-    ),
+    "stopping": {
+        "pause": "stopping",
+        "resume": "stopping",
+        "stop": "stopping",
+        "interrupt": "stopping",
+        "close": "closed",
+        "step_op": "stopping",
+        "step_iteration": "stopping",
+        "arrive": "stopping",
+    },
+    "closed": {
+        "pause": "closed",
+        "resume": "closed",
+        "stop": "closed",
+        "interrupt": "closed",
+        "close": "closed",
+        "step_op": "closed",
+        "step_iteration": "closed",
+        "arrive": "closed",
+    },
 }
 
 #: What happens between two messages to a view is told from here; older moves are forgotten.
@@ -181,19 +184,26 @@ class Gate:
             self._set(self._state)
             self._changed.notify_all()
 
-    def look(self) -> None:
-        """Asks the running steps to note where they are (`seen`) at their next safepoints."""
+    def look(self, wait_s: float = 0.0) -> None:
+        """Asks the running steps to note where they are (`seen`) at their next safepoints.
+
+        Args:
+            wait_s: How long to wait until they have.
+        """
         with self._changed:
             inside = set(self.inside)
-            self.seen = {t: w for t, w in self.seen.items() if t in inside}
+            self.seen = {t: w for t, w in list(self.seen.items()) if t in inside}
             self._lookers = inside - self.held
             self._set(self._state)
+            if wait_s:
+                self._changed.wait_for(lambda: not self._lookers & set(self.inside), wait_s)
 
-    def report(self) -> tuple[dict[int, Where], set[int], list[Moved]]:
+    def report(self, takes_moves: bool = True) -> tuple[dict[int, Where], set[int], list[Moved]]:
         """Returns where steps were seen, which of them stand still, and takes out their moves."""
         with self._changed:
             moves = list(self.moves)
-            self.moves.clear()
+            if takes_moves:
+                self.moves.clear()
             return dict(self.seen), set(self.held), moves
 
     def clear_stop(self) -> None:
@@ -249,6 +259,7 @@ class Gate:
         if me in self._lookers:
             self._lookers.discard(me)
             self._set(self._state)
+            self._changed.notify_all()
         elif self._state == "open" and not self._pace_s:
             return
         if here is not None:

@@ -28,6 +28,7 @@ from flowscope.runtime.devices import Device, local_devices
 from flowscope.runtime.failures import located_failure
 from flowscope.runtime.feeds import stats, without_slices
 from flowscope.runtime.fetches import structure_key
+from flowscope.runtime.frames import Frames, frames_of
 from flowscope.runtime.gate import MAIN_THREAD, Gate
 from flowscope.runtime.partial import PartialRun, Pattern
 from flowscope.runtime.planner import Planner
@@ -175,6 +176,8 @@ class Session:
         finally:
             # One bytecode reads and adds: several threads count here without a lock.
             spent_ns = time.perf_counter_ns() - start
+            if gate.seen:
+                gate.seen.pop(me, None)
             if gate.waits:
                 spent_ns -= gate.waits.pop(me, 0)
             self.busy_ns += spent_ns
@@ -418,6 +421,16 @@ class Session:
         if not 0 <= seconds < math.inf:
             raise InvalidArgumentError(f"expected seconds of 0 or more, got {seconds}")
         self.gate.set_pace(float(seconds))
+
+    def frames(self) -> Frames:
+        """Returns the loops that run now, with their iterations; its text is a table.
+
+        Steps tell at their next safepoints; what takes longer than a second to come to one is
+        missing.
+        """
+        self.gate.look(wait_s=1.0)
+        seen, _, _ = self.gate.report(takes_moves=False)
+        return Frames({f.path: f for w in seen.values() for f in frames_of(w)}.values())
 
     def stop(self) -> None:
         """Ends the running steps, or the next one, at a safepoint: they raise CancelledError."""
