@@ -118,6 +118,7 @@ def test_an_error_in_an_iteration_names_the_operation_and_the_users_line():
     assert e.value.op.startswith("loop/body")
     assert "test_tokens.py" in e.value.origin
     assert "fs.gather" in e.value.source
+    assert e.value.iterations == (("loop", 2),)
 
 
 def test_fetched_values_are_the_users_own():
@@ -193,6 +194,40 @@ def test_lowered_programs_can_be_read():
         assert s.plan(i, [n]).text("lower").startswith("nothing is lowered")
 
 
+class Watching(Gate):
+    """Asks for one operation at a time, and notes where the step is."""
+
+    __slots__ = ("places",)
+
+    def __init__(self):
+        super().__init__()
+        self.raised = True
+        self.places = []
+
+    def hold(self, point, here=None):
+        if here is not None:
+            where = here.where()
+            self.places.append((where.node.name, [loop.iteration for loop in where.loops]))
+        return True
+
+
+def test_a_step_can_be_held_before_each_operation_and_tells_where_it_is():
+    i = fs.while_loop(lambda i: i < 2, lambda i: i + 1, [0], name="loop")
+    with tokens() as s:
+        s.gate = Watching()
+        assert s.run(i) == 2
+        expected = [
+            ("loop/cond/Less", [0]),
+            ("loop/body/add", [0]),
+            ("loop/cond/Less", [1]),
+            ("loop/body/add", [1]),
+            ("loop/cond/Less", [2]),
+        ]
+        assert s.gate.places == expected
+        moves = [(m.node.name, [n for _, n in m.loops]) for m in s.gate.moves]
+        assert moves == expected
+
+
 # -- waiting ------------------------------------------------------------------------------------
 
 
@@ -239,3 +274,23 @@ def test_what_a_failed_step_waits_for_is_given_up():
             s.run([taken, bad])
         s.run(q.enqueue(x), {x: 4})
         assert s.run(taken) == 4, "the dequeue of the failed step did not take it"
+
+
+def test_an_error_in_a_region_names_the_operation_and_all_iterations():
+    q = fs.FIFOQueue(9, [fs.int32], shapes=[[]])
+    x = fs.constant([1.0, 2.0])
+
+    def outer(i, y):
+        _, y = fs.while_loop(
+            lambda j, y: j < 9, lambda j, y: (j + 1, y + fs.gather(x, j)), [q.dequeue(), y]
+        )
+        return i + 1, y
+
+    _, y = fs.while_loop(lambda i, y: i < 5, outer, [0, 0.0], name="outer")
+    fill = q.enqueue_many([[9, 0]])
+    with fs.Session() as s:
+        s.run(fill)
+        with pytest.raises(fs.errors.InvalidArgumentError, match="fs.gather") as e:
+            s.run(y)
+        assert [n for _, n in e.value.iterations] == [1, 2]
+        assert e.value.iterations[0][0] == "outer"

@@ -20,7 +20,7 @@ from flowscope.executor.machine import Machine
 from flowscope.executor.static import Unit
 from flowscope.graph.operation import Operation
 from flowscope.plan.program import Node
-from flowscope.plan.stops import LoopAt, Where
+from flowscope.plan.stops import LoopAt, Moved, Where
 
 
 @dataclass(frozen=True)
@@ -134,15 +134,28 @@ class Position:
 
     def where(self) -> Where:
         """Returns where the step is."""
-        loops: list[LoopAt] = []
+        loops = tuple(
+            LoopAt(node, it.number, None, _iteration(self.machine, it).done, ())
+            for node, it in self._loops()
+        )
+        return Where("tokens", loops, None if self._unit is None else self._unit.node)
+
+    def moved(self) -> Moved:
+        """Returns what is told of the operation that runs next, once it has run."""
+        assert self._unit is not None
+        return Moved(self._unit.node, tuple((node, it.number) for node, it in self._loops()))
+
+    def _loops(self) -> list[tuple[Node, Iteration]]:
+        """Returns the loops around, from the outermost, without those made by hand."""
+        known = self.machine.graph.loops
+        found: list[tuple[Node, Iteration]] = []
         it = self._it
         while it is not None and it.frame.parent is not None:
-            node = self.machine.graph.loops.get(it.frame.static.name)
+            node = known.get(it.frame.static.name)
             if node is not None:
-                done = _iteration(self.machine, it).done
-                loops.insert(0, LoopAt(node, it.number, None, done, ()))
+                found.insert(0, (node, it))
             it = it.frame.parent
-        return Where("tokens", tuple(loops), None if self._unit is None else self._unit.node)
+        return found
 
 
 __all__ = ["FrameView", "IterationView", "Position", "frames"]

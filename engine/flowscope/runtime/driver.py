@@ -164,7 +164,8 @@ class _Step:
             unit, it, inputs = invocation
             if gate.raised and not self._open:
                 self._position.at(unit, it)
-                gate.hold(unit.index, self._position)
+                if gate.hold(unit.index, self._position):
+                    gate.moves.append(self._position.moved())
             try:
                 function = plain[unit.index]
                 if function is not None:
