@@ -265,7 +265,7 @@ def test_a_cell_of_ones_own(sess):
     first, second, w = values(sess, first, second, *cell.variables)
     np.testing.assert_allclose(first, np.tanh(X @ w), rtol=1e-5)
     np.testing.assert_allclose(second, np.tanh(X @ w + first), rtol=1e-5)
-    assert names(cell) == ["own_variables/w:0"]
+    assert names(cell) == ["private__own_variables/w:0"]
 
 
 def test_build_is_called_once(graph):
@@ -326,6 +326,32 @@ def test_building_before_the_first_call(graph):
     cell(fs.constant(X), cell.zero_state(2, fs.float64))
     assert cell.variables == before == cell.non_trainable_variables
     assert cell.trainable_variables == fs.trainable_variables() == []
+
+
+def test_a_cell_is_a_layer(graph):
+    cell = cells.MultiRNNCell([cells.GRUCell(4), cells.LSTMCell(2, trainable=False)])
+    assert isinstance(cell, fs.layers.Layer)
+    cell(fs.constant(X), cell.zero_state(2, fs.float64))
+    assert cell.count_params() == 7 * 8 + 8 + 7 * 4 + 4 + 6 * 8 + 8
+    assert (len(cell.trainable_variables), len(cell.non_trainable_variables)) == (4, 2)
+    with fs.Graph().as_default(), pytest.raises(InvalidArgumentError, match="another graph"):
+        cell(fs.constant(X), cell.zero_state(2, fs.float64))
+
+
+def test_a_regularizer_of_a_weight_adds_a_loss(graph):
+    class Decays(cells.RNNCell):
+        state_size = output_size = 3
+
+        def build(self, inputs_shape):
+            self.w = self.add_weight("w", [3], fs.float64, regularizer=fs.nn.l2_loss)
+
+        def call(self, inputs, state):
+            return inputs * self.w, state
+
+    cell = Decays()
+    cell(fs.constant(X), cell.zero_state(2, fs.float64))
+    assert cell.losses == fs.get_collection(fs.GraphKeys.REGULARIZATION_LOSSES)
+    assert len(cell.losses) == 1
 
 
 def test_first_states(sess):

@@ -84,10 +84,11 @@ class InputSpec:
 
 def snake_case(name: str) -> str:
     """Returns a class's name as TensorFlow writes it in scopes: "Conv2DTranspose" as
-    "conv2d_transpose".
+    "conv2d_transpose", "_Own" as "private__own".
     """
     parts = re.sub(r"(.)([A-Z][a-z0-9]+)", r"\1_\2", name)
-    return re.sub(r"([a-z])([A-Z])", r"\1_\2", parts).lower()
+    found = re.sub(r"([a-z])([A-Z])", r"\1_\2", parts).lower()
+    return f"private{found}" if found.startswith("_") else found
 
 
 class Layer:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,12 +11,12 @@ from flowscope.control.tracing import Composite
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, as_dtype, float32
+from flowscope.graph.dtypes import as_dtype, float32
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import TensorShape, as_dims
+from flowscope.layers.base import Layer
 from flowscope.ops.arrays import shape, zeros
 from flowscope.ops.variable_scope import (
-    VariableScope,
     get_variable,
     variable_scope,
 )
@@ -33,7 +32,7 @@ __all__ = [
 ]
 
 
-class RNNCell:
+class RNNCell(Layer):
     """Base class of cells: what a recurrent network does in one step.
 
     A cell of one's own has the properties `state_size` and `output_size` and a method
@@ -54,25 +53,23 @@ class RNNCell:
     Source: Abadi et al., TensorFlow 1.15, `tf.nn.rnn_cell.RNNCell`.
     """
 
-    # As class attributes they are there for classes that do not call this __init__.
-    built = False
-    trainable = True
-    _reuse: Any = None
-    _name: str | None = None
-    _dtype: DType | None = None
-    _scope: VariableScope | None = None
-    _is_open = False
-    _tracked: tuple[Any, ...] = ()
+    _is_open: bool
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Makes a cell that can be used even if its class does not call this one's `__init__`."""
+        del args, kwargs
+        cell = super().__new__(cls)
+        Layer.__init__(cell)
+        cell._is_open = False
+        return cell
 
     def __init__(
         self, trainable: bool = True, name: str | None = None, dtype: Any = None, **kwargs: Any
     ) -> None:
-        self.trainable = bool(trainable)
-        self._name = name
-        self._dtype = None if dtype is None else as_dtype(dtype)
-        self._reuse = kwargs.pop("_reuse", None)
-        if kwargs:
-            raise DTypeError(f"{type(self).__name__} has no argument {next(iter(kwargs))!r}")
+        unknown = next((k for k in kwargs if k != "_reuse"), None)
+        if unknown is not None:
+            raise DTypeError(f"{type(self).__name__} has no argument {unknown!r}")
+        super().__init__(bool(trainable), name, dtype, **kwargs)
 
     # -- what a class of cells says ---------------------------------------------------------------
 
@@ -86,18 +83,11 @@ class RNNCell:
         """Size of the output without the batch: an integer or a shape, or a structure of them."""
         raise NotImplementedError(f"{type(self).__name__} has no output_size")
 
-    def build(self, inputs_shape: Any) -> None:
-        """Makes the variables, for inputs of a shape [batch, ...] (or a structure of shapes)."""
-        del inputs_shape
-        self.built = True
-
-    def call(self, inputs: Any, state: Any) -> Any:
-        """Returns the output and the next state."""
-        raise NotImplementedError(f"{type(self).__name__} has no method call(inputs, state)")
-
     # -- use --------------------------------------------------------------------------------------
 
-    def __call__(self, inputs: Any, state: Any, scope: Any = None, **kwargs: Any) -> Any:
+    def __call__(  # type: ignore[override]  # a cell takes its state besides
+        self, inputs: Any, state: Any, scope: Any = None, **kwargs: Any
+    ) -> Any:
         """Adds the operations of one step.
 
         Args:
@@ -110,9 +100,8 @@ class RNNCell:
             The output and the next state.
         """
         inputs = tensors_of(inputs)
-        if self._dtype is None:
-            first = next(iter(nest.flatten(inputs)), None)
-            self._dtype = None if first is None else first.dtype
+        if self.dtype is None:
+            self.dtype = next((t.dtype for t in nest.flatten(inputs)), None)
         with self._opened(scope):
             if not self.built:
                 self.build(nest.map_structure(lambda t: t.shape, inputs))
@@ -123,12 +112,13 @@ class RNNCell:
     def add_weight(
         self,
         name: str,
-        shape: Any = (),
+        shape: Any,
         dtype: Any = None,
         initializer: Any = None,
-        regularizer: Any = None,
+        regularizer: Callable[[Tensor], Any] | None = None,
         trainable: bool | None = None,
         constraint: Any = None,
+        use_resource: Any = None,
         partitioner: Any = None,
     ) -> Any:
         """Returns a variable of the cell's scope: for `build`.
@@ -139,11 +129,12 @@ class RNNCell:
             return get_variable(
                 name,
                 shape,
-                dtype or self._dtype or float32,
+                dtype or self.dtype or float32,
                 initializer,
-                regularizer,
-                self.trainable if trainable is None else self.trainable and trainable,
+                self._with_loss(regularizer),
+                self.trainable and trainable is not False,
                 constraint=constraint,
+                use_resource=use_resource,
                 partitioner=partitioner,
             )
 
@@ -185,59 +176,24 @@ class RNNCell:
     # -- what it has ------------------------------------------------------------------------------
 
     @property
-    def name(self) -> str:
-        """Name of its variable scope, as far as it is chosen by the cell."""
-        return self._name or _snake(type(self).__name__)
-
-    @property
-    def scope_name(self) -> str | None:
-        """Full name of its variable scope, None before the first call."""
-        return None if self._scope is None else self._scope.name
-
-    @property
-    def dtype(self) -> DType | None:
-        """Element type of its variables; None before the first call if none was given."""
-        return self._dtype
-
-    @property
-    def graph(self) -> Any:
-        """The graph of its variables, None before the first call."""
-        return next((w.graph for w in self.weights if hasattr(w, "graph")), None)
-
-    @property
-    def weights(self) -> list[Any]:
-        """Its variables, those that are trained first."""
-        return self.trainable_weights + self.non_trainable_weights
-
-    @property
     def trainable_weights(self) -> list[Any]:
-        """Its variables that are trained."""
-        return [v for v in self._all_weights() if self.trainable and _is_trained(v)]
+        """Its variables that are trained, and those of the cells inside."""
+        return self._both("trainable_weights", super().trainable_weights)
 
     @property
     def non_trainable_weights(self) -> list[Any]:
-        """Its variables that are not trained."""
-        return [v for v in self._all_weights() if not (self.trainable and _is_trained(v))]
+        """Its variables that are not trained, and those of the cells inside."""
+        found = self._both("non_trainable_weights", super().non_trainable_weights)
+        return found if self.trainable else self._both("trainable_weights", found)
 
-    @property
-    def variables(self) -> list[Any]:
-        """Its variables: another name of `weights`."""
-        return self.weights
-
-    @property
-    def trainable_variables(self) -> list[Any]:
-        """Another name of `trainable_weights`."""
-        return self.trainable_weights
-
-    @property
-    def non_trainable_variables(self) -> list[Any]:
-        """Another name of `non_trainable_weights`."""
-        return self.non_trainable_weights
+    def _both(self, which: str, own: list[Any]) -> list[Any]:
+        inner = [w for c in self._cells() for w in getattr(c, which, [])]
+        return list({id(w): w for w in (*inner, *own)}.values())
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments that `from_config` makes a cell like this one of."""
-        dtype = None if self._dtype is None else self._dtype.name
-        return {"name": self.name, "trainable": self.trainable, "dtype": dtype}
+        dtype = None if self.dtype is None else self.dtype.name
+        return {"name": self._base_name, "trainable": self.trainable, "dtype": dtype}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
@@ -250,17 +206,13 @@ class RNNCell:
         """Returns the cells inside this one."""
         return []
 
-    def _all_weights(self) -> list[Any]:
-        inner = [w for c in self._cells() if isinstance(c, RNNCell) for w in c._all_weights()]
-        found = {id(w): w for w in (*inner, *self._tracked)}
-        return list(found.values())
-
     @contextmanager
     def _opened(self, scope: Any) -> Iterator[None]:
         """Opens the cell's variable scope: that of its first call, and of all later ones."""
+        self._check_graph(get_default_graph())
         if self._scope is None:
-            named = self.name if scope is None and self._reuse else scope
-            with variable_scope(named, self.name, auxiliary_name_scope=False) as found:
+            named = self._base_name if scope is None and self._reuse else scope
+            with variable_scope(named, self._base_name, auxiliary_name_scope=False) as found:
                 self._scope = found
         if self._is_open:
             yield
@@ -282,12 +234,12 @@ class RNNCell:
     def _note(self, getter: Any, *args: Any, **kwargs: Any) -> Any:
         """Returns what `getter` does, and takes note of it: a custom getter."""
         variable = getter(*args, **kwargs)
-        if all(variable is not v for v in self._tracked):
-            self._tracked = (*self._tracked, variable)
+        if all(variable is not v for v in (*self._trained, *self._untrained)):
+            (self._trained if _is_trained(variable) else self._untrained).append(variable)
         return variable
 
     def __repr__(self) -> str:
-        return f"<fs.nn.rnn_cell.{type(self).__name__} {self.scope_name or self.name!r}>"
+        return f"<fs.nn.rnn_cell.{type(self).__name__} {self.name!r}>"
 
 
 def tensors_of(structure: Any) -> Any:
@@ -386,9 +338,3 @@ def _is_trained(variable: Any) -> bool:
     if hasattr(variable, "trainable"):
         return bool(variable.trainable)
     return all(part.trainable for part in variable)
-
-
-def _snake(name: str) -> str:
-    """Returns BasicLSTMCell as basic_lstm_cell."""
-    parted = re.sub(r"(.)([A-Z][a-z0-9]+)", r"\1_\2", name)
-    return re.sub(r"([a-z])([A-Z])", r"\1_\2", parted).lower().lstrip("_")

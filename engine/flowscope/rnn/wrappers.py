@@ -123,7 +123,9 @@ class _Wrapper(RNNCell):
         self.cell.build(inputs_shape)
         self.built = True
 
-    def __call__(self, inputs: Any, state: Any, scope: Any = None, **kwargs: Any) -> Any:
+    def __call__(  # type: ignore[override]  # as in RNNCell
+        self, inputs: Any, state: Any, scope: Any = None, **kwargs: Any
+    ) -> Any:
         """Returns output and state of the cell with what is added; it opens no scope of its own."""
         if scope is not None:
             kwargs["scope"] = scope
@@ -257,7 +259,7 @@ class DropoutWrapper(_Wrapper):
 
     def _draw(self, input_size: Any) -> None:
         """Makes the choices that all steps share."""
-        if self._dtype is None:
+        if self.dtype is None:
             raise InvalidArgumentError("variational_recurrent=True needs a dtype")
         if input_size is None and _drops(self._keep["input"]):
             raise InvalidArgumentError(
@@ -269,7 +271,7 @@ class DropoutWrapper(_Wrapper):
         with get_default_graph().name_scope("DropoutWrapperInit"):
             self._noise = {
                 what: [
-                    random_uniform([1, *_known(s)], dtype=self._dtype, seed=self._seed_of(what, i))
+                    random_uniform([1, *_known(s)], dtype=self.dtype, seed=self._seed_of(what, i))
                     for i, s in enumerate(nest.flatten(size))
                 ]
                 for what, size in sizes.items()
