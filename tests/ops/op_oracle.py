@@ -21,6 +21,41 @@ def evaluate(fetches: list[Tensor], feeds: dict[Tensor, Any]) -> list[Any]:
     return [values[t] for t in fetches]
 
 
+class Moved:
+    """A tensor as a function of one feed, to be called many times: nothing is checked on the way.
+
+    What does not follow from that feed is computed once.
+    """
+
+    def __init__(self, fetch: Tensor, feeds: dict[Tensor, Any], x: Tensor) -> None:
+        self._fetch, self._x = fetch, x
+        self._values: dict[Tensor, Any] = dict(feeds)
+        self._late: list[Operation] = []
+        following = {x}
+        for op in _needed([fetch], feeds):
+            if following.isdisjoint(op.inputs):
+                _compute(op, self._values)
+            else:
+                following.update(op.outputs)
+                self._late.append(op)
+
+    def __call__(self, value: Any) -> Any:
+        """Returns the tensor's value where the feed has this one."""
+        values = {**self._values, self._x: value}
+        for op in self._late:
+            _compute(op, values)
+        return values[self._fetch]
+
+
+def _compute(op: Operation, values: dict[Tensor, Any]) -> None:
+    definition = op.definition
+    leading = [np, np.random.default_rng(definition.seed)] if definition.is_random else [np]
+    with np.errstate(all="ignore"):
+        result = kernel_of(definition, "CPU")(*leading, *[values[t] for t in op.inputs])
+    outputs = result if isinstance(result, tuple) else (result,)
+    values.update(zip(op.outputs, outputs))
+
+
 def _needed(fetches: list[Tensor], feeds: dict[Tensor, Any]) -> list[Operation]:
     found: set[Operation] = set()
     stack = [t.op for t in fetches if t not in feeds]

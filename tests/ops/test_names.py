@@ -13,7 +13,7 @@ LIST = Path(__file__).parent / "data" / "tensorflow_names.txt"
 
 
 def sections() -> dict[str, list[str]]:
-    """Returns, per module, the names that must be there, and after "without" those that need not."""
+    """Returns, per module, the names that must be there: those before "without"."""
     found: dict[str, list[str]] = {}
     for line in LIST.read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
