@@ -261,7 +261,8 @@ def test_a_deadline_tells_what_the_step_waits_for():
     taken = q.dequeue(name="take")
     with tokens() as s, pytest.raises(fs.errors.DeadlineExceededError) as e:
         s.run(taken, options=fs.RunOptions(timeout_in_ms=30))
-    assert 'waited for "take" (Dequeue on "orders", for 0.0' in str(e.value)
+    assert 'waited for "take" (Dequeue, for 0.' in str(e.value)
+    assert ' s, on FIFOQueue "orders" (0 of 1 elements, 1 dequeue waiting))' in str(e.value)
 
 
 def test_what_a_failed_step_waits_for_is_given_up():

@@ -370,7 +370,7 @@ def test_a_timeout_names_the_queue_and_the_operation(sess: fs.Session) -> None:
     with pytest.raises(fs.errors.DeadlineExceededError) as caught:
         sess.run(take, options=fs.RunOptions(timeout_in_ms=30))
     assert '"take"' in str(caught.value)
-    assert '"examples"' in str(caught.value)
+    assert 'on FIFOQueue "examples" (0 of 2 elements, 1 dequeue waiting)' in str(caught.value)
     assert sess.run(queue.size()) == 1
     sess.run(queue.enqueue(2.0))
     assert sess.run(take).tolist() == [1.0, 2.0]
@@ -499,6 +499,8 @@ def test_the_producers_failure_reaches_the_consumer(sess: fs.Session) -> None:
         sess.run(take)
     assert 'the producer of FIFOQueue "q" failed' in str(caught.value)
     assert "the file holds no numbers" in str(caught.value)
+    assert 'node "read"' in str(caught.value)
+    assert caught.value.__cause__.op == "read"
     assert caught.value.op == "q_Dequeue"
 
 

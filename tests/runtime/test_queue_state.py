@@ -230,7 +230,7 @@ def test_clearing_makes_it_new(two: Answers) -> None:
 def test_what_it_says_of_itself(two: Answers) -> None:
     two.put("a", 1, 2, 3)
     two.queue.close()
-    assert str(two.queue) == 'FIFOQueue "q" (2 of 2 elements, 1 enqueues waiting, closed)'
+    assert str(two.queue) == 'FIFOQueue "q" (2 of 2 elements, 1 enqueue waiting, closed)'
 
 
 def test_ten_thousand_wait_without_threads() -> None:

@@ -26,6 +26,7 @@ from flowscope.plan.code import counter, loop_name, own
 from flowscope.plan.execution import Execution
 from flowscope.plan.interpret import InvocationError
 from flowscope.plan.program import Node
+from flowscope.runtime.failures import located
 from flowscope.runtime.generators import generator
 
 #: What computes an invocation: (step, unit, iteration, inputs) -> outputs; None if it has begun.
@@ -245,7 +246,10 @@ class _Step:
         if isinstance(error, DeadlineExceededError) and self._pending:
             self.cause = DeadlineExceededError(f"{error.message}; it waited for {self._awaited()}")
         if isinstance(error, Exception):
-            failed = error.kernel_error if isinstance(error, InvocationError) else error
+            failed = error
+            if isinstance(error, InvocationError):
+                failed, cause = located(error)
+                failed.__cause__ = cause
             for node in self.driver.blocking:
                 handle = node.inputs[0].node
                 assert handle is not None
@@ -255,12 +259,16 @@ class _Step:
     def _awaited(self) -> str:
         now = time.monotonic()
         shown = [
-            f'"{unit.name}" ({unit.node.op.type} on "{_resource_of(unit.node)}"{_in(it)}, for '
-            f"{now - since:.2f} s)"
+            f'"{unit.name}" ({unit.node.op.type}{_in(it)}, for {now - since:.2f} s, '
+            f"on {self._resource_of(unit.node)})"
             for unit, it, since in list(self._pending.values())[:5]
         ]
         more = len(self._pending) - len(shown)
         return ", ".join(shown) + (f" and {more} more" if more else "")
+
+    def _resource_of(self, node: Node) -> str:
+        handle = node.inputs[0].node
+        return "a feed" if handle is None else str(self.driver.state_of(handle))
 
     def end(self) -> None:
         """Gives up what is still waiting, and what ends with the step."""
@@ -357,11 +365,6 @@ def _around(step: _Step, it: Iteration) -> tuple[tuple[str, int], ...]:
 
 def _in(it: Iteration) -> str:
     return f", in {it.name}" if it.name else ""
-
-
-def _resource_of(node: Node) -> str:
-    handle = node.inputs[0].node
-    return getattr(handle.op, "shared_name", handle.name) if handle is not None else "a feed"
 
 
 def _dead(execution: Execution, position: int) -> InvalidArgumentError:

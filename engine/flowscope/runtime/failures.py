@@ -11,18 +11,31 @@ from flowscope.plan.code import Invocation
 from flowscope.plan.interpret import InvocationError
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
+from flowscope.runtime.mutex_state import MutexState
+from flowscope.runtime.queue_state import QueueState
 
 
-def located_failure(error: Exception, plan: Plan) -> tuple[Exception, Exception | None]:
+def located_failure(error: Exception, plan: Plan) -> tuple[Exception, BaseException | None]:
     """Returns an `OpError` with operation, inputs and origin where known, and its cause."""
     failed: Invocation | None = None
     if isinstance(error, InvocationError):
-        failed = Invocation(error.node, error.inputs, error.iterations)
-        error = error.kernel_error
-    elif plan.code is not None:
+        return located(error)
+    if plan.code is not None:
         failed = plan.code.failed(error.__traceback__)
+    return _at(failed, error)
+
+
+def located(error: InvocationError) -> tuple[OpError, BaseException | None]:
+    """Returns an `OpError` that names the operation whose kernel failed, and the cause."""
+    failed = Invocation(error.node, error.inputs, error.iterations)
+    return _at(failed, error.kernel_error)
+
+
+def _at(failed: Invocation | None, error: Exception) -> tuple[OpError, BaseException | None]:
+    cause: BaseException | None
+    found: OpError
     if isinstance(error, OpError):
-        cause, found = None, error
+        cause, found = error.__cause__, error
     else:
         cause, found = error, _as_op_error(error)
     if failed is None or found.is_located:
@@ -46,6 +59,8 @@ def _as_op_error(error: Exception) -> OpError:
 
 def _described(index: int, value: Any, node: Node) -> str:
     label = node.inputs[index].label
+    if isinstance(value, QueueState | MutexState):
+        return f"input {index}: {value}"
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f'input {index}: {value.dtype}{text(value.shape)}   from "{label}"'
     return f'input {index}: {type(value).__name__}   from "{label}"'

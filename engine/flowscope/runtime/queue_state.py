@@ -28,6 +28,7 @@ from flowscope.errors import (
     UnknownError,
 )
 from flowscope.graph.shapes import Dims
+from flowscope.graph.summary import counted
 
 #: The values of one element, one per component.
 Element = tuple[Any, ...]
@@ -128,9 +129,9 @@ class QueueState:
         parts = [f"{self.size} of {self.capacity} elements"]
         enqueues, dequeues = self.waiting
         if enqueues:
-            parts.append(f"{enqueues} enqueues waiting")
+            parts.append(f"{counted(enqueues, 'enqueue')} waiting")
         if dequeues:
-            parts.append(f"{dequeues} dequeues waiting")
+            parts.append(f"{counted(dequeues, 'dequeue')} waiting")
         if self._is_closed:
             parts.append("closed")
         failure = self.failure

@@ -259,7 +259,7 @@ class _Builder:
         return type(at.definition)(**attributes_with(node, self._functions) | changed)
 
     def _renamed(self, at: Checked, full: str) -> dict[str, str]:
-        """Returns attributes under new names: a variable's state, the group of an update, a loop."""
+        """Returns attributes under new names: of states, of groups of writes, of loops."""
         node, changed = at.node, {}
         if node.attr.get("shared_name") == node.name:
             changed["shared_name"] = full
