@@ -5,6 +5,7 @@ import dataclasses
 import json
 import pathlib
 import threading
+import time
 
 import pytest
 
@@ -477,3 +478,34 @@ def test_bytes_that_are_kept_and_will_be_are_told(graph):
     frames = [FrameWatcher().state(0.0, {1: w}, (), (), 0.0).frames[0] for w in places]
     told = [(f.iteration, f.kept_bytes, f.kept_estimate_bytes) for f in frames[:8]]
     assert told == [(i, 40 * i, 320) for i in range(1, 9)]
+
+
+def test_iterations_in_flight_are_told_with_what_holds_the_next(feed):
+    queue = fs.FIFOQueue(9, [fs.float32], shapes=[[]])
+
+    def body(i, total):
+        return i + 1, total + fs.square(queue.dequeue())
+
+    loop = fs.while_loop(lambda i, _: i < 5, body, [0, 0.0], parallel_iterations=3, name="loop")
+    x = fs.placeholder(fs.float32, [])
+    fill = queue.enqueue(x)
+    with fs.Session() as sess:
+        thread = threading.Thread(target=lambda: sess.run(loop))
+        thread.start()
+        gate = sess.gate
+        end_s = time.monotonic() + 30
+        while not (table := sess.frames()) or len(table[0].window) < 3:
+            assert time.monotonic() < end_s
+        (frame,) = FrameWatcher().state(0.0, gate.report()[0], (), (), 0.0).frames
+        for value in range(5):
+            sess.run(fill, {x: value})
+        thread.join(30)
+    assert not thread.is_alive()
+    assert (frame.id, frame.mode, frame.parallel_iterations) == ("loop", "tokens", 3)
+    assert [i.number for i in frame.window] == [0, 1, 2] and frame.iteration == 2
+    assert frame.held == "parallel_iterations = 3 are in flight"
+    assert {i.state for i in frame.window} <= {"running", "waiting"}
+    assert all(0 < i.finished < i.total for i in frame.window)
+    lines = repr(table).splitlines()
+    assert " ".join(lines[0].split()) == "frame iteration of on the way kept runs as"
+    assert lines[1].split() == ["loop", "2", "?", "3", "tokens"]

@@ -12,7 +12,7 @@ gave its tokens. `Position` is what a step hands to the gate: it tells where the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flowscope.executor.frames import Frame, Iteration
 from flowscope.executor.invariants import frames_of
@@ -20,7 +20,7 @@ from flowscope.executor.machine import Machine
 from flowscope.executor.static import Unit
 from flowscope.graph.operation import Operation
 from flowscope.plan.program import Node
-from flowscope.plan.stops import LoopAt, Moved, Where
+from flowscope.plan.stops import IterationAt, LoopAt, Moved, Where
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,8 @@ class Position:
             LoopAt(node, it.number, None, _iteration(self.machine, it).done, ())
             for node, it in self._loops()
         )
-        return Where("tokens", loops, None if self._unit is None else self._unit.node)
+        node = None if self._unit is None else self._unit.node
+        return Where("tokens", loops, node, _running(self.machine))
 
     def moved(self) -> Moved:
         """Returns what is told of the operation that runs next, once it has run."""
@@ -156,6 +157,33 @@ class Position:
                 found.insert(0, (node, it))
             it = it.frame.parent
         return found
+
+
+def _running(machine: Machine) -> tuple[tuple[LoopAt, ...], ...]:
+    """Returns the running loops, each with those around it; without those made by hand."""
+    found: dict[str, tuple[LoopAt, ...]] = {"": ()}
+    for view in frames(machine):
+        around = found.get(view.parent)
+        if around is None or view.node is None:
+            continue
+        if around:
+            around = (*around[:-1], replace(around[-1], iteration=view.parent_iteration))
+        found[view.id] = (*around, _loop_at(view))
+    return tuple(path for path in found.values() if path)
+
+
+def _loop_at(view: FrameView) -> LoopAt:
+    assert view.node is not None
+    window = tuple(IterationAt(i.number, i.waiting, i.ready, i.done, i.dead)
+                   for i in view.iterations)  # fmt: skip
+    held = ""
+    if view.held == "window":
+        held = f"parallel_iterations = {view.window} are in flight"
+    elif view.held == "entering":
+        held = "values that enter the loop are missing"
+    newest = max(0, view.started - 1)
+    done = window[-1].done if window else 0
+    return LoopAt(view.node, newest, None, done, (), window, held)
 
 
 __all__ = ["FrameView", "IterationView", "Position", "frames"]

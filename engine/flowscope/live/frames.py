@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
+from typing import Literal
 
 from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import Operation
 from flowscope.live.blocks import blocks_of
 from flowscope.live.schema import FrameState, Iteration, Position, RunState, Token
 from flowscope.plan.program import Node
-from flowscope.plan.stops import LoopAt, Moved, Where
-from flowscope.runtime.frames import Frame, Frames, frames_of, place
+from flowscope.plan.stops import IterationAt, LoopAt, Moved, Where
+from flowscope.runtime.frames import Frame, Frames, frames_of, place, running
 
 #: Most tokens of one message; of more, the newest are told.
 TOKENS = 200
@@ -42,11 +43,10 @@ class FrameWatcher:
             moves: What has run one operation at a time since the last call.
             pace_s: Seconds per operation that were asked for.
         """
-        wheres = list(seen.values())
-        frames = {f.path: f for w in wheres for f in frames_of(w)}
+        frames = {f.path: f for f in running(seen.values())}
         self._samples = {path: s for path, s in self._samples.items() if path in frames}
         states = tuple([self._frame(now_s, f) for f in frames.values()])
-        tokens = [t for m in moves for t in _tokens(m)]
+        tokens = list(dict.fromkeys(t for m in moves for t in _tokens(m)))
         return RunState(states, _position(seen, held), tuple(tokens[-TOKENS:]), pace_s)
 
     def _frame(self, now_s: float, frame: Frame) -> FrameState:
@@ -63,8 +63,8 @@ class FrameWatcher:
             limit=frame.limit,
             iterations_per_s=self._rate(now_s, frame),
             parallel_iterations=getattr(op, "parallel_iterations", 1),
-            window=(Iteration(frame.iteration, "running", frame.finished, frame.total),),
-            held="",
+            window=_window(frame),
+            held=frame.held,
             kept_bytes=frame.kept_bytes,
             kept_estimate_bytes=frame.kept_estimate_bytes,
         )
@@ -80,6 +80,23 @@ class FrameWatcher:
         if now_s <= start_s:
             return None
         return float(f"{(frame.iteration - first) / (now_s - start_s):.4g}")
+
+
+def _window(frame: Frame) -> tuple[Iteration, ...]:
+    if not frame.window:
+        return (Iteration(frame.iteration, "running", frame.finished, frame.total),)
+    return tuple(
+        Iteration(i.number, _state(i), i.done, i.waiting + i.running + i.done + i.dead)
+        for i in frame.window
+    )
+
+
+def _state(iteration: IterationAt) -> Literal["waiting", "running", "done", "dead"]:
+    if iteration.running:
+        return "running"
+    if iteration.waiting:
+        return "waiting"
+    return "done" if iteration.done else "dead"
 
 
 def _position(seen: Mapping[int, Where], held: Collection[int]) -> Position | None:

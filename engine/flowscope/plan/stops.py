@@ -79,6 +79,25 @@ class Left:
 
 
 @dataclass(frozen=True)
+class IterationAt:
+    """One of several iterations of a loop that are on their way, by how many operations are where.
+
+    Attributes:
+        number: From 0.
+        waiting: Operations that wait for a value.
+        running: Those that run or could.
+        done: Those that have run.
+        dead: Those that are not to run.
+    """
+
+    number: int
+    waiting: int
+    running: int
+    done: int
+    dead: int
+
+
+@dataclass(frozen=True)
 class LoopAt:
     """A running loop, for those who look.
 
@@ -88,13 +107,17 @@ class LoopAt:
         limit: The count that ends it, None without one.
         finished: How many of its block's nodes are done in this iteration.
         kept: The first elements of the lists that it has kept, None for an empty one.
+        window: Its iterations on their way, the oldest first; () where there is only one.
+        held: Why the next iteration has not begun; "" if nothing holds it.
     """
 
     node: Node
     iteration: int
     limit: int | None
     finished: int
-    kept: tuple[Any, ...]
+    kept: tuple[Any, ...] = ()
+    window: tuple[IterationAt, ...] = ()
+    held: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,11 +128,14 @@ class Where:
         mode: How it runs.
         loops: The loops around, from the outermost.
         node: The node that runs next, None between two iterations.
+        running: All loops that are running, each with the loops around it as they were when it
+            began; () where `loops` are all.
     """
 
     mode: Literal["compiled", "op", "tokens"]
     loops: tuple[LoopAt, ...]
     node: Node | None
+    running: tuple[tuple[LoopAt, ...], ...] = ()
 
 
 @dataclass(frozen=True)

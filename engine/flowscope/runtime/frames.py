@@ -6,11 +6,12 @@ A frame is one running instance of a loop. Its path tells the iterations that it
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from flowscope.plan.program import Node
-from flowscope.plan.stops import Where
+from flowscope.plan.stops import IterationAt, LoopAt, Where
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Frame:
         limit: How many there will be at most, None where that is not known.
         finished: Operations done in this iteration.
         kept_bytes: Bytes kept for the gradient; None where nothing is kept.
+        window: Its iterations on their way, the oldest first; () where there is only one.
+        held: Why the next iteration has not begun; "" if nothing holds it.
         around: The frame around it, None for the outermost.
     """
 
@@ -35,6 +38,8 @@ class Frame:
     limit: int | None
     finished: int
     kept_bytes: int | None
+    window: tuple[IterationAt, ...]
+    held: str
     around: Frame | None
 
     @property
@@ -63,11 +68,12 @@ class Frames(tuple[Frame, ...]):
     def __repr__(self) -> str:
         if not self:
             return "no loop is running"
-        rows = [("frame", "iteration", "of", "kept", "runs as")]
+        rows = [("frame", "iteration", "of", "on the way", "kept", "runs as")]
         for f in self:
             limit = "?" if f.limit is None else f"{f.limit:,}"
             kept = "" if f.kept_bytes is None else f"{f.kept_bytes:,} bytes"
-            rows.append((f.path, f"{f.iteration:,}", limit, kept, _MODES[f.mode]))
+            count = f"{max(1, len(f.window)):,}"
+            rows.append((f.path, f"{f.iteration:,}", limit, count, kept, _MODES[f.mode]))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join(_row(row, widths).rstrip() for row in rows)
 
@@ -76,7 +82,7 @@ _MODES = {"compiled": "code", "op": "operations", "tokens": "tokens"}
 
 
 def _row(cells: tuple[str, ...], widths: list[int]) -> str:
-    numbers = {1, 2, 3}
+    numbers = {1, 2, 3, 4}
     return "  ".join(
         c.rjust(w) if i in numbers else c.ljust(w)
         for i, (c, w) in enumerate(zip(cells, widths, strict=True))
@@ -85,15 +91,38 @@ def _row(cells: tuple[str, ...], widths: list[int]) -> str:
 
 def frames_of(where: Where) -> Frames:
     """Returns the frames around a place."""
+    return _frames(where.loops, where.mode)
+
+
+def running(wheres: Iterable[Where]) -> Frames:
+    """Returns all frames of steps that are at these places, outer ones before inner ones."""
+    found: dict[str, Frame] = {}
+    for where in wheres:
+        for path in where.running or (where.loops,):
+            for frame in _frames(path, where.mode)[-1 if where.running else 0 :]:
+                found[frame.path] = frame
+    return Frames(found.values())
+
+
+def _frames(loops: Iterable[LoopAt], mode: Literal["compiled", "op", "tokens"]) -> Frames:
     found: list[Frame] = []
     path = ""
-    for loop in where.loops:
+    for loop in loops:
         around = found[-1] if found else None
         path = f"{path}:{around.iteration}/{label(loop.node)}" if around else label(loop.node)
-        kept = sum(map(_bytes, loop.kept)) * loop.iteration if loop.kept else None
-        finished = loop.finished
         found.append(
-            Frame(path, loop.node, where.mode, loop.iteration, loop.limit, finished, kept, around)
+            Frame(
+                path,
+                loop.node,
+                mode,
+                loop.iteration,
+                loop.limit,
+                loop.finished,
+                sum(map(_bytes, loop.kept)) * loop.iteration if loop.kept else None,
+                loop.window,
+                loop.held,
+                around,
+            )
         )
     return Frames(found)
 

@@ -195,6 +195,7 @@ class Gate:
             self.seen = {t: w for t, w in list(self.seen.items()) if t in inside}
             self._lookers = inside - self.held
             self._set(self._state)
+            self._changed.notify_all()
             if wait_s:
                 self._changed.wait_for(lambda: not self._lookers & set(self.inside), wait_s)
 

@@ -28,7 +28,7 @@ from flowscope.runtime.devices import Device, local_devices
 from flowscope.runtime.failures import located_failure
 from flowscope.runtime.feeds import stats, without_slices
 from flowscope.runtime.fetches import structure_key
-from flowscope.runtime.frames import Frames, frames_of
+from flowscope.runtime.frames import Frames, running
 from flowscope.runtime.gate import MAIN_THREAD, Gate
 from flowscope.runtime.partial import PartialRun, Pattern
 from flowscope.runtime.planner import Planner
@@ -430,7 +430,7 @@ class Session:
         """
         self.gate.look(wait_s=1.0)
         seen, _, _ = self.gate.report(takes_moves=False)
-        return Frames({f.path: f for w in seen.values() for f in frames_of(w)}.values())
+        return running(seen.values())
 
     def stop(self) -> None:
         """Ends the running steps, or the next one, at a safepoint: they raise CancelledError."""
