@@ -263,8 +263,8 @@ def test_a_cell_of_ones_own(sess):
     first, state = cell(fs.constant(X, "float32"), fs.zeros([2, 4]))
     second, _ = cell(fs.constant(X, "float32"), state)
     first, second, w = values(sess, first, second, *cell.variables)
-    np.testing.assert_allclose(first, np.tanh(X @ w), rtol=1e-5)
-    np.testing.assert_allclose(second, np.tanh(X @ w + first), rtol=1e-5)
+    np.testing.assert_allclose(first, np.tanh(X @ w), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(second, np.tanh(X @ w + first), rtol=1e-5, atol=1e-6)
     assert names(cell) == ["private__own_variables/w:0"]
 
 

@@ -21,7 +21,7 @@ from flowscope.ops.reductions import reduce_max
 from flowscope.ops.shaping import transpose
 from flowscope.ops.slicing import reverse
 from flowscope.ops.variable_scope import variable_scope
-from flowscope.rnn.cell import check_cell, full_size, tensors_of
+from flowscope.rnn.cell import check_cell, full_size, tensors_of, zero_states
 from flowscope.rnn.steps import (
     batch_size_of,
     check_structure,
@@ -29,7 +29,6 @@ from flowscope.rnn.steps import (
     lengths_of,
     one_dtype,
     passed_through,
-    zero_outputs,
 )
 
 __all__ = ["bidirectional_dynamic_rnn", "dynamic_rnn"]
@@ -142,7 +141,7 @@ class _Run:
             for i, t in enumerate(flat)
         ]
         if lengths is not None:
-            self._zeros = zero_outputs(cell, batch_size, dtype)
+            self._zeros = zero_states(cell.output_size, batch_size, dtype)
 
     def loop(
         self, state: Any, parallel_iterations: int, swap_memory: bool

@@ -15,7 +15,7 @@ from flowscope.ops.joining import concat, stack, unstack
 from flowscope.ops.moving import reverse_sequence
 from flowscope.ops.reductions import reduce_max
 from flowscope.ops.variable_scope import variable_scope
-from flowscope.rnn.cell import check_cell, tensors_of
+from flowscope.rnn.cell import check_cell, tensors_of, zero_states
 from flowscope.rnn.steps import (
     batch_size_of,
     check_structure,
@@ -23,7 +23,6 @@ from flowscope.rnn.steps import (
     lengths_of,
     one_dtype,
     passed_through,
-    zero_outputs,
 )
 
 __all__ = ["static_bidirectional_rnn", "static_rnn", "static_state_saving_rnn"]
@@ -66,7 +65,7 @@ def static_rnn(
         lengths = lengths_of(sequence_length, batch_size)
         if lengths is not None:
             longest = reduce_max(lengths)
-            zero = zero_outputs(cell, batch_size, one_dtype(dtype, state))
+            zero = zero_states(cell.output_size, batch_size, one_dtype(dtype, state))
         outputs = []
         for time, x in enumerate(steps):
             if time > 0:

@@ -15,7 +15,7 @@ from flowscope.ops.casting import cast
 from flowscope.ops.checks import assert_equal
 from flowscope.ops.flow import identity
 from flowscope.ops.selection import where
-from flowscope.rnn.cell import tensors_of, zero_states
+from flowscope.rnn.cell import tensors_of
 
 __all__ = [
     "batch_size_of",
@@ -24,7 +24,6 @@ __all__ = [
     "lengths_of",
     "one_dtype",
     "passed_through",
-    "zero_outputs",
 ]
 
 
@@ -83,11 +82,6 @@ def one_dtype(dtype: Any, state: Any) -> DType:
         )
     (only,) = found
     return only
-
-
-def zero_outputs(cell: Any, batch_size: Any, dtype: DType) -> Any:
-    """Returns zeros of the cell's output, in its structure."""
-    return zero_states(cell.output_size, batch_size, dtype)
 
 
 def lengths_of(sequence_length: Any, batch_size: Any) -> Tensor | None:
