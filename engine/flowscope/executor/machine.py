@@ -115,6 +115,8 @@ class Machine:
             it.outstanding -= 1
             if not it.outstanding:
                 self._retire(it)
+        if self.story is not None:
+            self.story.note_idle()
         return None
 
     def done(self, unit: Unit, it: Iteration, outputs: Any) -> None:

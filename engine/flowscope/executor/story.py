@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flowscope.executor.machine import Machine
     from flowscope.executor.static import ExecutorGraph, Unit
 
-What = Literal["start", "run", "done", "dead"]
+What = Literal["start", "run", "idle", "done", "dead"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Event:
     """One entry of a story.
 
     Attributes:
-        what: "start" of the step; a unit was handed out to "run", was "done", or is "dead".
+        what: "start" of the step; a unit was handed out to "run", was "done", or is "dead"; "idle":
+            there was nothing to hand out.
         unit: The unit's name, "" for the step.
         tag: The frames around and their iterations, as text.
         values: Feeds or outputs.
@@ -39,7 +40,7 @@ class Event:
 
     def __str__(self) -> str:
         where = f" in {self.tag}" if self.tag else ""
-        return f"{self.unit} {self.what}{where}".strip()
+        return f"{self.unit or 'the step'} {self.what}{where}"
 
 
 class Story:
@@ -65,6 +66,10 @@ class Story:
         """Notes that a unit was handed out."""
         self.running[unit.index, id(it)] = unit, it
         self.events.append(Event("run", unit.name, it.name))
+
+    def note_idle(self) -> None:
+        """Notes that there was nothing to hand out."""
+        self.events.append(Event("idle"))
 
     def note_done(self, unit: Unit, it: Iteration, outputs: Iterable[Any]) -> None:
         """Notes what a unit gave; raises InternalError if it was not handed out."""
@@ -94,8 +99,10 @@ def replay(graph: ExecutorGraph, events: Iterable[Event]) -> Machine:
     for event in events:
         if event.what == "start":
             machine.start(event.values)
-        elif event.what == "run":
+        elif event.what in ("run", "idle"):
             invocation = machine.next()
+            if invocation is None and event.what == "idle":
+                continue
             key = (invocation[0].name, invocation[1].name) if invocation else ("nothing", "")
             if key != (event.unit, event.tag):
                 raise InternalError(f"expected {event}, but {key[0]} is next, in {key[1]!r}")

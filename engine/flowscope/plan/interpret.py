@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from flowscope.graph.op import is_special, kernel_of
 from flowscope.plan.code import (
     counter,
     device_type,
@@ -23,6 +22,7 @@ from flowscope.plan.code import (
     unsafe_inside,
     unsafe_positions,
 )
+from flowscope.plan.kernels import kernel_function
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.stops import Left, LoopState, Moved, Stop, Where, loops_at
@@ -329,12 +329,7 @@ class _Step:
             raise
 
     def _invoke(self, node: Node, inputs: list[Any]) -> tuple[Any, ...]:
-        device = device_type(node)
-        template = scalar_template(node)
-        if template is not None and not is_special(node.op, device):
-            kernel = _function(template, len(inputs))
-        else:
-            kernel = kernel_of(node.op, device)
+        kernel = kernel_function(node)
         if node.op.is_random:
             counts = counter(node)
             counts = (*counts, *self.iterations) if len(counts) == 2 else counts
@@ -367,15 +362,7 @@ class _Here:
 
     def where(self) -> Where:
         """Returns where it is."""
-        return Where("op", loops_at(self._step.loops, self._node), self._node)
-
-
-@functools.cache
-def _function(template: str, count: int) -> Callable[..., Any]:
-    """Returns a template as a function (xp, *inputs)."""
-    names = [f"a{i}" for i in range(count)]
-    function: Callable[..., Any] = eval(f"lambda xp, {', '.join(names)}: {template.format(*names)}")
-    return function
+        return Where("op", loops_at(self._step.loops, self._node, self._step.values), self._node)
 
 
 class InvocationError(Exception):
