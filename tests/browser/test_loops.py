@@ -66,3 +66,52 @@ def test_a_loop_is_a_frame_with_its_bodies_inside(lab: Lab) -> None:
     expect(inspector).to_contain_text("Variables")
     expect(inspector).to_contain_text("next loop/body/")
     expect(watched.frames).to_be_hidden()
+
+
+def test_a_loop_is_watched_paused_stepped_and_stopped(lab: Lab) -> None:
+    watched = Watched(lab)
+    watched.open("loop", "body")
+    watched.notebook.start(2)
+    expect(watched.state).to_have_text("running")
+    expect(watched.frames).to_contain_text("loop")
+    watched.expect_growth()
+    watched.expect_growth()
+
+    watched.button("Pause").click()
+    expect(watched.state).to_have_text("paused")
+    expect(watched.position).to_be_visible()
+    held = watched.count()
+    watched.button("Step one iteration").click()
+    expect(watched.iteration).to_have_text(re.compile(_spaced(held + 1)))
+    watched.stage.press(">")
+    expect(watched.iteration).to_have_text(re.compile(_spaced(held + 2)))
+
+    places = set()
+    for _ in range(3):
+        place = watched.position.inner_text()
+        places.add(place)
+        watched.button("Step one operation").click()
+        expect(watched.position).not_to_have_text(place)
+    assert len(places) == 3
+    watched.position.click()
+    expect(watched.stage).to_have_attribute("data-held", re.compile(r"^o\d+$"))
+    expect(watched.view.get_by_role("treeitem", selected=True)).to_have_count(1)
+
+    watched.view.get_by_label("Slow motion").select_option("0.05")
+    watched.button("Continue").click()
+    expect(watched.state).to_have_text("running")
+    expect(watched.stage).to_have_attribute("data-tokens", re.compile(r"^[1-9]"))
+    watched.expect_growth()
+    watched.view.get_by_label("Slow motion").select_option("0")
+    expect(watched.stage).to_have_attribute("data-tokens", "0")
+    watched.expect_growth()
+
+    watched.button("Stop").click()
+    watched.notebook.expect_done(2)
+    expect(watched.frames).to_be_hidden()
+    expect(watched.state).to_have_text("idle")
+
+
+def _spaced(number: int) -> str:
+    """A count as the panel writes it, digits grouped."""
+    return "^" + f"{number:,}".replace(",", r"\s") + r"(\s|$)"

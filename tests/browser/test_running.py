@@ -214,6 +214,11 @@ def test_the_held_operation_is_marked_and_found(told: Told) -> None:
     expect(told.find("stage")).to_have_attribute("data-held", f"o{held}")
     item = told.page.get_by_role("treeitem", name=re.compile("^mul, "))
     expect(item).to_have_attribute("aria-selected", "true")
+    expect(told.find("position")).to_have_attribute("aria-pressed", "true")
+    test = told.ids["loop/cond/Less"]
+    told.tell(told.run(position=replace(position, op=test)), "paused")
+    expect(told.find("stage")).to_have_attribute("data-held", f"o{test}")
+    expect(item).to_have_attribute("aria-selected", "true")
     told.tell(told.run())
     expect(told.find("position")).to_be_hidden()
     expect(told.find("stage")).to_have_attribute("data-held", "")

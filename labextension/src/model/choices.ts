@@ -40,6 +40,11 @@ export class Choices {
     this.changed.emit("selection");
   }
 
+  /** Whether the user has opened or closed anything. */
+  get hasChosen(): boolean {
+    return this.#user.size > 0;
+  }
+
   isOpen(path: string): boolean {
     return path === "" || (this.#user.get(path) ?? this.#automatic?.has(path) ?? false);
   }

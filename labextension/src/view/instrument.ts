@@ -51,7 +51,7 @@ export class Instrument {
   constructor(host: HTMLElement, send: SendCommand | null, until: AbortSignal) {
     this.#until = until;
     host.append(this.#root);
-    this.runBar = new RunBar(send, (box) => this.#go(box), until);
+    this.runBar = new RunBar(send, { select: (box) => this.#go(box), reveal: (box) => this.#reveal(box) }, until);
     this.#frames = new FramesPanel({
       choose: (loop, iteration) => {
         this.#go(loop);
@@ -153,10 +153,13 @@ export class Instrument {
   /** A selection of something that is no longer there is given up. */
   #forgetLost(): void {
     const selection = this.#choices.selection;
-    if (selection === null) return;
-    const op = opOf(selection);
-    const isThere = op === null ? this.model.tree.get(pathOf(selection) ?? "") : this.model.nodes.get(op);
-    if (!isThere) this.#choices.select(null);
+    if (selection !== null && !this.#isThere(selection)) this.#choices.select(null);
+  }
+
+  /** Whether the graph has what a box stands for, seen or not. */
+  #isThere(box: BoxId): boolean {
+    const op = opOf(box);
+    return (op === null ? this.model.tree.get(pathOf(box) ?? "") : this.model.nodes.get(op)) !== undefined;
   }
 
   #refresh(): void {
@@ -171,7 +174,9 @@ export class Instrument {
     const isFirst = this.#isFirst && picture.graph.boxes.size > 1;
     const isSmall = isFirst && this.#stage.zoomFor(positions) < LEGIBLE;
     if (isSmall && this.#choices.retreat()) return this.#refresh();
-    if (isSmall) this.#root.classList.add("fs-tall");
+    // What the user opens may need the room, too.
+    const isTight = this.#choices.hasChosen && this.#stage.zoomFor(positions) < LEGIBLE;
+    if (isSmall || isTight) this.#root.classList.add("fs-tall");
     if (isFirst) this.#isFirst = false;
     this.#graph = picture.graph;
     this.#stage.running.ways = this.#composer.ways;
@@ -200,6 +205,12 @@ export class Instrument {
   #go(to: BoxId): void {
     const frame = this.model.nodes.get(opOf(to) ?? -1);
     const box = frame && isFrame(frame) ? scopeBox(framePath(frame)) : to;
+    if (this.#isThere(box)) this.#select(box, this.#reveal(box));
+  }
+
+  /** Brings a box into sight and opens the scopes that it lies in; whether it is seen already. */
+  #reveal(box: BoxId): boolean {
+    if (!this.#isThere(box)) return false;
     const path = pathOf(box) ?? "";
     const op = opOf(box);
     const home = op === null ? (this.model.tree.get(path)?.parent?.path ?? "") : this.model.tree.homeOf(op).path;
@@ -207,7 +218,8 @@ export class Instrument {
     const closed = wanted.find((one) => !this.#choices.isOpen(one));
     if (closed !== undefined) [this.#hold, this.#sought] = [scopeBox(closed), box];
     this.#choices.reveal(wanted);
-    this.#select(box, closed === undefined);
+    if (closed === undefined) this.#stage.reveal(box);
+    return closed === undefined;
   }
 
   /** Opens or closes a scope; a call leads to the body that it calls. */

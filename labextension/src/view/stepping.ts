@@ -10,23 +10,37 @@ const PACES: readonly (readonly [number, string])[] = [
 ];
 const CAN_STEP: readonly string[] = ["running", "pausing", "paused"];
 
+export interface Places {
+  /** Selects an operation and brings it into sight. */
+  select(box: BoxId): void;
+  /** Brings an operation into sight, whatever is selected. */
+  reveal(box: BoxId): void;
+}
+
 export class Stepping {
   readonly buttons: readonly HTMLButtonElement[];
   readonly pace = make("select", { class: "fs-pace", "aria-label": "Slow motion", title: "Slow motion", ...OWN_KEYS });
   readonly position = make("button", {
-    type: "button", class: "fs-link fs-position", "data-testid": "fs-position", title: "Show where the step is held", ...OWN_KEYS,
+    type: "button", class: "fs-link fs-position", "data-testid": "fs-position", "aria-pressed": "false",
+    title: "Show where the step is, and follow it", ...OWN_KEYS,
   });
   readonly #op: HTMLButtonElement;
   readonly #iteration: HTMLButtonElement;
+  readonly #places: Places;
   #held: BoxId | null = null;
+  #isFollowing = false;
 
-  constructor(send: SendCommand | null, reveal: (box: BoxId) => void, until: AbortSignal) {
+  constructor(send: SendCommand | null, places: Places, until: AbortSignal) {
+    this.#places = places;
     this.#op = button("Step one operation (.)", "stepOp", () => send?.("step_op"), until);
     this.#iteration = button("Step one iteration (>)", "stepIteration", () => send?.("step_iteration"), until);
     this.buttons = [this.#op, this.#iteration];
     this.pace.append(...PACES.map(([seconds, text]) => make("option", { value: String(seconds) }, text)));
     this.pace.addEventListener("change", () => send?.("pace", Number(this.pace.value)), { signal: until });
-    this.position.addEventListener("click", () => this.#held !== null && reveal(this.#held), { signal: until });
+    this.position.addEventListener("click", () => {
+      this.#follow(!this.#isFollowing);
+      if (this.#isFollowing && this.#held !== null) places.select(this.#held);
+    }, { signal: until });
   }
 
   update({ session, run }: GraphModel, isHeard: boolean): void {
@@ -36,10 +50,18 @@ export class Stepping {
     this.pace.disabled = !isHeard || session === null || session.state === "closed";
     this.#showPace(run?.pace_s ?? null);
     const position = run?.position ?? null;
+    const before = this.#held;
     this.#held = position === null || position.op === null ? null : opBox(position.op);
+    if (position === null) this.#follow(false);
+    if (this.#isFollowing && this.#held !== null && this.#held !== before) this.#places.reveal(this.#held);
     setText(this.position, position?.what ?? "");
     this.position.hidden = position === null;
     this.position.disabled = this.#held === null;
+  }
+
+  #follow(isOn: boolean): void {
+    this.#isFollowing = isOn;
+    this.position.setAttribute("aria-pressed", String(isOn));
   }
 
   /** What the keys "." and ">" do. */
