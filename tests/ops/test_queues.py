@@ -363,6 +363,21 @@ def test_producers_and_consumers(sess: fs.Session) -> None:
     assert sorted(v for t in taken for v in t) == [100 * i + k for i in range(3) for k in range(50)]
 
 
+@pytest.mark.slow
+def test_ten_thousand_operations_of_a_step_wait_without_threads(waits: Waits) -> None:
+    n = 10_000
+    queue = fs.FIFOQueue(n, fs.int32, shapes=[])
+    taken = [queue.dequeue() for _ in range(n)]
+    put = queue.enqueue_many([np.arange(n, dtype=np.int32)])
+    before = threading.active_count()
+    with fs.Session() as sess:
+        consumer = InThread(lambda: sess.run(taken))
+        waits.until(n)
+        assert threading.active_count() == before + 1
+        sess.run(put)
+        assert sorted(consumer.result()) == list(range(n))
+
+
 def test_a_timeout_names_the_queue_and_the_operation(sess: fs.Session) -> None:
     queue = fs.FIFOQueue(2, fs.float32, shapes=[], name="examples")
     take = queue.dequeue_many(2, name="take")

@@ -157,6 +157,9 @@ class QueueState:
         with self._lock:
             if self._is_closed:
                 done = [(finish, self._closed())]
+            elif self._is_quiet and len(self._elements) + len(elements) <= self.capacity:
+                self._elements.extend(elements)
+                done = [(finish, ())]
             else:
                 self._enqueues[wait] = None
                 done = self._pump()
@@ -174,8 +177,11 @@ class QueueState:
         """
         wait = _Dequeue(count, up_to, finish)
         with self._lock:
-            self._dequeues[wait] = None
-            done = self._pump()
+            if self._is_quiet and len(self._elements) >= count:
+                done = [(finish, [self._elements.popleft() for _ in range(count)])]
+            else:
+                self._dequeues[wait] = None
+                done = self._pump()
         _call(done)
         return lambda: self._leave(self._dequeues, wait)
 
@@ -224,6 +230,11 @@ class QueueState:
         _call([(w.finish, CancelledError(gone)) for w in waits])
 
     # -- how it moves; with the lock held -------------------------------------------------------
+
+    @property
+    def _is_quiet(self) -> bool:
+        """Whether nobody waits, so that whoever comes is served at once if at all."""
+        return not (self._enqueues or self._dequeues)
 
     def _pump(self) -> list[tuple[Finish, Any]]:
         """Moves what can be moved; returns whom to call, with what."""
