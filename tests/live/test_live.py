@@ -381,6 +381,7 @@ def test_running_loops_are_told_as_a_tree_of_frames_with_the_place_of_the_step(r
     assert names[outer.loop] == outer.name == "outer/Loop"
     assert inner.iteration == 1 and inner.window[0].number == 1
     assert inner.window[0].total == 4 and outer.window[0].finished > 0
+    assert (outer.limit, inner.limit) == (10**12, 3)
     assert inner.parallel_iterations == 10 and inner.kept_bytes is None
     assert run.position.frame == "outer:0/inner" and run.position.iterations == (0, 1)
     assert run.position.op is None
@@ -389,13 +390,16 @@ def test_running_loops_are_told_as_a_tree_of_frames_with_the_place_of_the_step(r
     for _ in range(3):
         run = running.move("step_iteration")
     assert run.frames[0].iteration == 1 and run.position.iterations[0] == 1
+    running.move("step_op")
+    run = running.move("step_iteration")
+    assert run.frames[0].mode == "compiled" and run.frames[0].limit == 10**12
 
 
 def test_a_step_by_operation_tells_the_position_and_what_moved(running, graph):
     names = {op.id: op.name for op in graph.get_operations()}
     running.move("step_iteration")
     run = running.move("step_op")
-    assert run.frames[0].mode == "op"
+    assert run.frames[0].mode == "op" and run.frames[0].limit == 10**12
     before = names[run.position.op]
     run = running.move("step_op")
     assert names[run.position.op] != before

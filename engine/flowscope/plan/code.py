@@ -28,7 +28,7 @@ from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.raw import TEMPLATES, Raw, literal, overflow_check, raw_values
 from flowscope.plan.reuse import Reuse, can_reuse, reuse
-from flowscope.plan.safepoints import Leave, LoopNames, safepoint
+from flowscope.plan.safepoints import Begun, Leave, LoopNames, safepoint
 from flowscope.plan.stops import Part
 
 #: Estimated seconds of work between two safepoints.
@@ -97,7 +97,7 @@ def generate(
     xp: Any,
     generator: Callable[..., Any],
     leave: Leave,
-    begun: Mapping[Node, tuple[Value, tuple[Value, ...]]] | None = None,
+    begun: Mapping[Node, Begun] | None = None,
 ) -> Code:
     """Returns the code of a region.
 
@@ -106,7 +106,7 @@ def generate(
         xp: The array module of the device.
         generator: `generator(run, op_seed)` makes the random generator of one invocation.
         leave: Runs the rest of a step that leaves the code at a safepoint.
-        begun: Loops that go on: the number of iterations that are done, and what they have kept.
+        begun: Loops that go on, by the nodes that stand for them in the region.
     """
     return Writer(region, xp, generator, leave, begun or {}).code()
 
@@ -177,7 +177,7 @@ class Writer:
         raw: Which values are Python numbers.
         converted: Local variables with Python numbers for values whose `place` is NumPy's.
         leave: Runs the rest of a step that leaves the code.
-        begun: Loops that go on: the number of iterations that are done, and what they have kept.
+        begun: Loops that go on, by the nodes that stand for them in the region.
         frames: The blocks that are being written, from the outermost.
         iterations: Local variables that count the iterations of the loops around.
     """
@@ -188,7 +188,7 @@ class Writer:
         xp: Any,
         generator: Callable[..., Any],
         leave: Leave,
-        begun: Mapping[Node, tuple[Value, tuple[Value, ...]]],
+        begun: Mapping[Node, Begun],
     ) -> None:
         self.region = region
         self.leave = leave

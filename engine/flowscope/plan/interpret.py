@@ -101,7 +101,7 @@ class Loops(Protocol):
         self,
         gate: Any,
         run: Any,
-        around: tuple[int, ...],
+        around: tuple[LoopState, ...],
         loop: LoopState,
         values: dict[Value, Any],
         resources: tuple[Any, ...],
@@ -110,7 +110,7 @@ class Loops(Protocol):
 
         Args:
             gate, run, resources: See `flowscope.plan.code`.
-            around: Numbers of the iterations of the loops around.
+            around: The loops around, from the outermost.
             loop: The loop, between two iterations.
             values: All that is alive.
         """
@@ -269,7 +269,7 @@ class _Step:
         self.loops.append(loop)
         while True:
             if (not inside or inside[0].part == "back") and self._runs_as_code():
-                found = self._as_code(loop, around)
+                found = self._as_code(loop)
                 if not isinstance(found, Left):
                     outputs = found
                     break
@@ -319,8 +319,9 @@ class _Step:
     def _runs_as_code(self) -> bool:
         return self.codes is not None and self.is_safe and not self._gate.is_by_op
 
-    def _as_code(self, loop: LoopState, around: tuple[int, ...]) -> tuple[Any, ...] | Left:
+    def _as_code(self, loop: LoopState) -> tuple[Any, ...] | Left:
         assert self.codes is not None
+        around = tuple(self.loops[:-1])
         try:
             return self.codes(self._gate, self._run, around, loop, self.values, self.resources)
         except InvocationError as e:

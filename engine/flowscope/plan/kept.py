@@ -6,7 +6,7 @@ follows from the shapes and from how often the loop runs, as far as these are kn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,30 +171,35 @@ def _base(value: Value) -> Value:
     return value
 
 
-def trips(loop: Node) -> int | None:
-    """Returns how often a loop runs: a known count, or a counter up to a known limit."""
+def trips(loop: Node, known: Mapping[Value, Any] | None = None) -> int | None:
+    """Returns how often a loop runs: a known count, or a counter up to a known limit.
+
+    Args:
+        loop: The loop.
+        known: Values of a running step.
+    """
     op: Any = loop.op
     counted = None
     if op.has_count:
         made = loop.inputs[0].node
         if made is not None and made.op.type == "Loop":
-            counted = trips(made)
+            counted = trips(made, known)
         else:
-            counted = _constant(loop.inputs[0])
+            counted = _constant(loop.inputs[0], known)
         if len(loop.blocks) == 1 or counted is None:
             return counted
-    until = _counter_trips(loop)
+    until = _counter_trips(loop, known)
     return until if counted is None or until is None else min(until, counted)
 
 
-def _counter_trips(loop: Node) -> int | None:
+def _counter_trips(loop: Node, known: Mapping[Value, Any] | None) -> int | None:
     """Returns the iterations of `while i < limit: i += step`, None for any other loop."""
     op: Any = loop.op
     cond, body = loop.blocks
     test = cond.fetches[0].node
     if test is None or test.op.type not in ("Less", "LessEqual"):
         return None
-    counter, limit = test.inputs[0], _constant(test.inputs[1])
+    counter, limit = test.inputs[0], _constant(test.inputs[1], known)
     if counter not in cond.feeds:
         return None
     i = cond.feeds.index(counter)
@@ -208,8 +213,10 @@ def _counter_trips(loop: Node) -> int | None:
     return max(0, (last - start) // step + 1)
 
 
-def _constant(value: Value) -> int | None:
+def _constant(value: Value, known: Mapping[Value, Any] | None = None) -> int | None:
     found: Any = value.spec.constant
+    if found is None and known is not None:
+        found = known.get(value)
     is_integer = found is not None and value.spec.dtype.kind == "i" and np.shape(found) == ()
     return int(found) if is_integer else None
 

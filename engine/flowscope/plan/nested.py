@@ -121,7 +121,7 @@ class _LoopWriter:
         pushes = [self.writer.slot() for _ in self.body.fetches[self.variables :]]
         begun = writer.begun.get(node)
         if begun:
-            _assign(writer, pushes, [writer.place[v] for v in begun[1]], node)
+            _assign(writer, pushes, [writer.place[v] for v in begun.pushes], node)
         elif pushes:
             writer.emit(f"{' = '.join(pushes)} = None", node)
         self.pushes = pushes
@@ -197,7 +197,7 @@ class _LoopWriter:
         self.limit: tuple[str, ...] = ()
         name = writer.slot()
         begun = writer.begun.get(self.node)
-        writer.emit(f"{name} = {writer.place[begun[0]] if begun else 0}", self.node)
+        writer.emit(f"{name} = {writer.place[begun.count] if begun else 0}", self.node)
         if self.has_count:
             count = writer.place[self.node.inputs[0]]
             limit = writer.slot()
@@ -222,8 +222,9 @@ class _LoopWriter:
 
     def _names(self) -> LoopNames:
         """Returns the local variables of its state, for safepoints inside."""
+        begun = self.writer.begun.get(self.node)
         return LoopNames(
-            self.node,
+            begun.loop if begun else self.node,
             self.counter,
             self.limit[0] if self.limit else None,
             tuple(self.places[: self.variables]),

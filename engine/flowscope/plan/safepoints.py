@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.stops import Left, LoopState, Part, Stop, Where, loops_at
+from flowscope.plan.stops import Inside, Left, LoopState, Part, Stop, Where, loops_at
 
 if TYPE_CHECKING:
     from flowscope.plan.code import Writer
@@ -41,6 +41,21 @@ class LoopNames:
     variables: tuple[str, ...]
     lists: tuple[str, ...]
     pushes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A loop that goes on in code of its own.
+
+    Attributes:
+        loop: The loop.
+        count: The number of iterations that are done.
+        pushes: What it has kept.
+    """
+
+    loop: Node
+    count: Value
+    pushes: tuple[Value, ...]
 
 
 @dataclass(frozen=True)
@@ -90,7 +105,7 @@ class Safepoint:
         self, gate: Any, run: Any, resources: tuple[Any, ...], live: tuple[Any, ...]
     ) -> tuple[Any, ...] | None:
         """Lets the step be held; returns None, or the region's outputs if the code is left."""
-        if not gate.hold(self.index, _Here(self, live)):
+        if not gate.hold(self.index, _Here(self, live, run)):
             return None
         result: tuple[Any, ...] = self._leave(gate, run, resources, self.left(live))
         return result
@@ -110,7 +125,7 @@ class Safepoint:
             for v in self._levels
         )
 
-    def where(self, live: tuple[Any, ...]) -> Where:
+    def where(self, live: tuple[Any, ...], run: Any) -> Where:
         """Returns where the step is."""
         stops = self.stops(live)
         innermost = stops[-1]
@@ -118,18 +133,21 @@ class Safepoint:
         if innermost.part != "back" and innermost.index < len(innermost.program.nodes):
             node = innermost.program.nodes[innermost.index]
         loops = [s.loop for s in stops if s.loop is not None]
-        return Where("compiled", loops_at(loops, node), node)
+        around = run.loops() if isinstance(run, Inside) else ()
+        own = loops_at(loops, node, self.left(live).values)
+        return Where("compiled", (*around, *own), node)
 
 
 class _Here:
     """A step at a safepoint of its code."""
 
-    __slots__ = ("_live", "_point")
+    __slots__ = ("_live", "_point", "_run")
     is_op = False
 
-    def __init__(self, point: Safepoint, live: tuple[Any, ...]) -> None:
+    def __init__(self, point: Safepoint, live: tuple[Any, ...], run: Any) -> None:
         self._point = point
         self._live = live
+        self._run = run
 
     @property
     def is_back_edge(self) -> bool:
@@ -138,7 +156,7 @@ class _Here:
 
     def where(self) -> Where:
         """Returns where it is."""
-        return self._point.where(self._live)
+        return self._point.where(self._live, self._run)
 
 
 def _state(loop: LoopNames, named: dict[str, Any]) -> LoopState:

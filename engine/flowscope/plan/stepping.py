@@ -17,11 +17,12 @@ import numpy as np
 
 from flowscope.graph.dtypes import int64, resource, variant
 from flowscope.graph.op import Spec
-from flowscope.plan.code import Code, generate, unsafe_positions
+from flowscope.plan.code import Code, generate, loop_name, unsafe_positions
 from flowscope.plan.interpret import Interpreter, InvocationError
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Value
-from flowscope.plan.stops import Left, LoopState
+from flowscope.plan.safepoints import Begun
+from flowscope.plan.stops import Inside, Left, LoopState
 
 
 class Stepper:
@@ -59,7 +60,7 @@ class Stepper:
         self,
         gate: Any,
         run: Any,
-        around: tuple[int, ...],
+        around: tuple[LoopState, ...],
         loop: LoopState,
         values: dict[Value, Any],
         resources: tuple[Any, ...],
@@ -79,15 +80,15 @@ class Stepper:
             *[values[v] for v in captured],
         )
         try:
-            result = code.function(gate, (run, around), feeds, resources)
+            inside = Inside(run, around, loop.node, values)
+            result = code.function(gate, inside, feeds, resources)
         except Exception as e:
             failed = code.failed(e.__traceback__)
             if failed is None:
                 raise
-            raise InvocationError(failed.node, failed.inputs, e, failed.iterations) from e
-        if isinstance(result, Left):
-            assert result.stops[1].loop is not None
-            result.stops[1].loop.node = loop.node
+            outer = tuple((loop_name(s.node), s.count) for s in around)
+            counts = (*outer, *failed.iterations)
+            raise InvocationError(failed.node, failed.inputs, e, counts) from e
         return result
 
     def _code(self, node: Node) -> tuple[Code, tuple[Value, ...]]:
@@ -113,14 +114,13 @@ class Stepper:
             (False,) * len(clone.outputs),
             self._region.handles,
         )
-        begun = {clone: (count, pushes)}
+        begun = {clone: Begun(node, count, pushes)}
         return generate(region, self._xp, self._inside, _left, begun), captured
 
-    def _inside(self, run: tuple[Any, tuple[int, ...]], seed: int, *path: int) -> Any:
+    def _inside(self, run: Inside, seed: int, *path: int) -> Any:
         """Returns the generator of an op in a loop, which is told the iterations around that."""
-        whole, around = run
-        counts = (path[0], *around, *path[1:]) if path else ()
-        return self._generator(whole, seed, *counts)
+        counts = (path[0], *run.iterations, *path[1:]) if path else ()
+        return self._generator(run.run, seed, *counts)
 
 
 def _feeds(values: tuple[Value, ...], first: int) -> tuple[Value, ...]:

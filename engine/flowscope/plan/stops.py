@@ -7,10 +7,11 @@ alive this is all that is needed to run the rest of the step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from flowscope.plan.kept import trips
 from flowscope.plan.program import Node, Program, Value
 
 #: What a block is to the node that runs it. "back" is a loop's between two iterations.
@@ -79,6 +80,32 @@ class Left:
 
 
 @dataclass(frozen=True)
+class Inside:
+    """The run of a loop's own code, inside of other loops.
+
+    Attributes:
+        run: The run of the step.
+        around: The loops around, from the outermost.
+        node: The loop.
+        values: What is alive around it.
+    """
+
+    run: Any
+    around: tuple[LoopState, ...]
+    node: Node
+    values: Mapping[Value, Any]
+
+    @property
+    def iterations(self) -> tuple[int, ...]:
+        """Numbers of the iterations of the loops around."""
+        return tuple(s.count for s in self.around)
+
+    def loops(self) -> tuple[LoopAt, ...]:
+        """Returns the loops around as seen from outside."""
+        return loops_at(self.around, self.node, self.values)
+
+
+@dataclass(frozen=True)
 class IterationAt:
     """One of several iterations of a loop that are on their way, by how many operations are where.
 
@@ -104,7 +131,7 @@ class LoopAt:
     Attributes:
         node: The loop.
         iteration: Number of the iteration that runs or comes next.
-        limit: The count that ends it, None without one.
+        limit: How many iterations there will be at most, None where that is not known.
         finished: How many of its block's nodes are done in this iteration.
         kept: The first elements of the lists that it has kept, None for an empty one.
         window: Its iterations on their way, the oldest first; () where there is only one.
@@ -170,24 +197,31 @@ class Here(Protocol):
         """Returns where it is."""
 
 
-def loops_at(states: Sequence[LoopState], node: Node | None) -> tuple[LoopAt, ...]:
+def loops_at(
+    states: Sequence[LoopState], node: Node | None, values: Mapping[Value, Any]
+) -> tuple[LoopAt, ...]:
     """Returns running loops as seen from outside.
 
     Args:
         states: The loops, from the outermost.
         node: The node that runs next, None between two iterations of the innermost.
+        values: What is alive.
     """
     inner = [*[s.node for s in states], node][1:]
     return tuple(
         LoopAt(
             s.node,
             s.count,
-            s.limit,
+            _least(s.limit, trips(s.node, values)),
             _finished(s.node, at),
             tuple(x and x[0] for x in s.pushed),
         )
         for s, at in zip(states, inner, strict=True)
     )
+
+
+def _least(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else min(a, b)
 
 
 def _finished(loop: Node, at: Node | None) -> int:
