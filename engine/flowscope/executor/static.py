@@ -200,7 +200,7 @@ class ExecutorGraph:
             u for u in self.units if u.frame is self.root and not self.root.pending[u.at]
         ]
 
-    def bound(self, handles: Mapping[Node, Any]) -> ExecutorGraph:
+    def bound(self, handles: Mapping[Node | None, Any]) -> ExecutorGraph:
         """Fills in what stands behind handles."""
         for frame, slot, node in self.handles:
             frame.slots[slot] = handles[node]

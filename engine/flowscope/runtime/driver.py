@@ -42,6 +42,7 @@ class Driver:
 
     Attributes:
         graph: The executor's side of the plan.
+        states: What handles stand for in this session, once a step has run.
         watched: Called with each step's `Position` as the step starts; None while nobody looks.
     """
 
@@ -54,7 +55,7 @@ class Driver:
         self.xp = xp
         self._execution = execution
         self._bound: tuple[Any, ...] | None = None
-        self._states: dict[Node, Any] = {}
+        self.states: dict[Node | None, Any] = {}
         self._groups = _groups(execution)
         self._handlers = [self._handler(u) for u in self.graph.units]
         #: What computes a unit with one output and nothing special about it: quicker.
@@ -69,21 +70,20 @@ class Driver:
     ) -> tuple[Any, ...]:
         """Runs one step; see `flowscope.plan.code` for the arguments."""
         if resources is not self._bound:
-            self._states = dict(zip(self._execution.region.handles, resources, strict=True))
-            self.graph.bound(self._states)
+            self.states = dict(zip(self._execution.region.handles, resources, strict=True))
+            self.graph.bound(self.states)
             self._bound = resources
         step = _Step(self, gate, run, resources)
         try:
             results = step.execute(feeds, self._plain, self._handlers)
         except BaseException as e:
-            raise step.given_up(e) from None if e is step.cause else e.__cause__
+            failure = step.given_up(e)
+            if failure is e:
+                raise
+            raise failure from e
         finally:
             step.end()
         return self._handed_out(step.machine, results)
-
-    def state_of(self, node: Node) -> Any:
-        """Returns what a handle stands for in this session."""
-        return self._states[node]
 
     @property
     def blocking(self) -> list[Node]:
@@ -122,7 +122,6 @@ class _Step:
     Attributes:
         machine: The machine.
         run: What random numbers follow from.
-        cause: What went wrong, once it did.
     """
 
     def __init__(self, driver: Driver, gate: Any, run: Any, resources: tuple[Any, ...]) -> None:
@@ -131,7 +130,6 @@ class _Step:
         self.gate = gate
         self.run = run
         self.resources = resources
-        self.cause: BaseException | None = None
         #: Update groups that have begun: how many writes are missing.
         self._open: dict[Any, int] = {}
         self._position = Position(self.machine)
@@ -242,19 +240,19 @@ class _Step:
 
     def given_up(self, error: BaseException) -> BaseException:
         """Returns what the step fails with: a deadline tells what was waited for."""
-        self.cause = error
+        found: BaseException = error
         if isinstance(error, DeadlineExceededError) and self._pending:
-            self.cause = DeadlineExceededError(f"{error.message}; it waited for {self._awaited()}")
+            found = DeadlineExceededError(f"{error.message}; it waited for {self._awaited()}")
         if isinstance(error, Exception):
             failed = error
             if isinstance(error, InvocationError):
                 failed, cause = located(error)
                 failed.__cause__ = cause
             for node in self.driver.blocking:
-                handle = node.inputs[0].node
-                assert handle is not None
-                node.op.failed(self.driver.state_of(handle), failed)
-        return self.cause
+                state = self.driver.states.get(node.inputs[0].node)
+                if state is not None:
+                    node.op.failed(state, failed)
+        return found
 
     def _awaited(self) -> str:
         now = time.monotonic()
@@ -267,8 +265,8 @@ class _Step:
         return ", ".join(shown) + (f" and {more} more" if more else "")
 
     def _resource_of(self, node: Node) -> str:
-        handle = node.inputs[0].node
-        return "a feed" if handle is None else str(self.driver.state_of(handle))
+        state = self.driver.states.get(node.inputs[0].node)
+        return "what came into the loop" if state is None else str(state)
 
     def end(self) -> None:
         """Gives up what is still waiting, and what ends with the step."""
@@ -310,7 +308,7 @@ def _blocking(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
 def _region(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
     part = unit.part
     assert part.code is not None and part.function is not None
-    resources = tuple([step.driver.state_of(h) for h in part.handles])
+    resources = tuple([step.driver.states[h] for h in part.handles])
     run = (step.run, it.path)
     try:
         return part.function(step.gate, run, tuple(inputs), resources)
