@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_oracle import Moved, evaluate, same_bits
+from op_oracle import Moved, check_promise, evaluate, same_bits
 from op_rows import ROWS, Row
 
 import flowscope as fs
@@ -246,6 +246,31 @@ def test_broadcasting(row: Row) -> None:
             close(value, reference(row, arrays)[0])
             if row.order and dtype == "float64":
                 check_gradient(case, weighted(case))
+
+
+# -- wrong inputs ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", [pytest.param(r, id=r.name) for r in ROWS])
+def test_misuse(row: Row) -> None:
+    """An input of another rank or dtype gives a result as promised, or one of our errors."""
+    arrays = arrays_of(row, row.dtypes[0])
+    for i, a in enumerate(arrays):
+        for wrong in (np.expand_dims(a, 0), np.full(np.shape(a), b"x", object)):
+            given = [*arrays[:i], wrong, *arrays[i + 1 :]]
+            for shapes in (known(given), forms(row, given)[-1]):
+                _try(row, given, shapes)
+
+
+def _try(row: Row, arrays: list[Any], shapes: list[Any]) -> None:
+    try:
+        case = Case(row, "", arrays, shapes)
+        with fs.Session(graph=case.graph) as session:
+            values = session.run(case.outputs, case.feeds)
+    except fs.OpError:
+        return
+    for t, v in zip(case.outputs, values):
+        check_promise(t, v)
 
 
 # -- promises of the ops --------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import compatible, text
 from flowscope.ops.build import apply, unary
 from flowscope.ops.casting import cast
 from flowscope.ops.choices import choose
@@ -159,6 +160,10 @@ class LeakyReluGrad(Op):
     grad_reads: ClassVar[Any] = ("x",)
 
     def infer(self, dy: Spec, x: Spec) -> Spec:
+        if not compatible(dy.shape, x.shape):
+            raise InvalidArgumentError(
+                f"expected a gradient of shape {text(x.shape)}, got {text(dy.shape)}"
+            )
         return x.like()
 
     def grad(self, g: Tensor, y: Tensor, dy: Tensor, x: Tensor) -> Any:

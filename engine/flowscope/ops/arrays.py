@@ -281,6 +281,10 @@ class LinSpace(Op):
         return subtract(reduce_sum(g, self.axis), later), later, None
 
     def kernel(self, xp: ArrayModule, start: Array, stop: Array, num: Array) -> Array:
+        if start.shape != stop.shape:
+            raise InvalidArgumentError(
+                f"expected both of one shape, got {text(start.shape)} and {text(stop.shape)}"
+            )
         n = int(num)
         if n < 1:
             raise InvalidArgumentError(f"expected at least one number, got {n}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,9 +21,14 @@ __all__ = ["collapse_repeated", "ctc_unique_labels"]
 
 def _check_labels(labels: Spec) -> None:
     check_kind(labels.dtype, "iu")
-    if labels.rank not in (None, 2):
+    if labels.shape is not None:
+        _check_matrix(labels.shape)
+
+
+def _check_matrix(dims: Sequence[int | None]) -> None:
+    if len(dims) != 2:
         raise InvalidArgumentError(
-            f"expected labels of rank 2, [batch, time], got {text(labels.shape)}"
+            f"expected labels of rank 2, [batch, time], got {text(tuple(dims))}"
         )
 
 
@@ -41,6 +47,7 @@ class UniqueLabels(Op):
         return Spec(dtypes.int64, dims), Spec(dtypes.int32, dims)
 
     def kernel(self, xp: ArrayModule, labels: Array) -> Any:
+        _check_matrix(labels.shape)
         known = np.zeros(labels.shape, np.int64)
         numbers = np.zeros(labels.shape, np.int32)
         for i, row in enumerate(labels):
@@ -71,6 +78,7 @@ class CollapsedRepeats(Op):
         return Spec(labels.dtype, (batch, None)), Spec(lengths.dtype, (batch,))
 
     def kernel(self, xp: ArrayModule, labels: Array, lengths: Array) -> Any:
+        _check_matrix(labels.shape)
         kept = np.arange(labels.shape[1]) < lengths[:, None]
         kept[:, 1:] &= labels[:, 1:] != labels[:, :-1]
         counts = kept.sum(1)

@@ -263,6 +263,11 @@ class InTopK(Op):
         return Spec(dtypes.bool_, merge_dims(merge_dims(rows, targets.shape), (None,)))
 
     def kernel(self, xp: ArrayModule, predictions: Array, targets: Array) -> Array:
+        if predictions.ndim != 2 or targets.shape != predictions.shape[:1]:
+            raise InvalidArgumentError(
+                "expected predictions of rank 2 and one target for each row, got "
+                f"{text(predictions.shape)} and {text(targets.shape)}"
+            )
         inside = (targets >= 0) & (targets < predictions.shape[1])
         own = predictions[xp.arange(targets.size), xp.where(inside, targets, 0)]
         above = (predictions > own[:, None]).sum(axis=1)

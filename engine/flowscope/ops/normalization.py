@@ -175,6 +175,12 @@ def _count(x: Tensor, places: tuple[int, ...] | None) -> Tensor:
     from flowscope.ops.gathering import gather
 
     dims = x.spec.shape
+    if (
+        dims is not None
+        and places is not None
+        and any(not -len(dims) <= i < len(dims) for i in places)
+    ):
+        raise InvalidArgumentError(f"expected axes of {x.spec}, got {list(places)}")
     if dims is not None:
         chosen = dims if places is None else tuple(dims[i] for i in places)
         n = size_of(chosen)

@@ -66,6 +66,14 @@ class _BatchNorm(Op, abstract=True):
         """The number of the channels' axis."""
         return self.data_format.index("C")
 
+    def check_ranks(self, x: Array, *vectors: Array) -> None:
+        """Raises InvalidArgumentError unless these are images, and vectors."""
+        if x.ndim != len(self.data_format) or any(v.ndim != 1 for v in vectors):
+            raise InvalidArgumentError(
+                f"expected rank {len(self.data_format)} and numbers per channel, got "
+                f"{text(x.shape)} and {', '.join(text(v.shape) for v in vectors)}"
+            )
+
     def rows(self, xp: ArrayModule, x: Array) -> Array:
         """Returns the images as rows of channels, in float32 at least."""
         if self.axis == 1:
@@ -131,6 +139,7 @@ class FusedBatchNormV3(_BatchNorm):
     def kernel(
         self, xp: ArrayModule, x: Array, scale: Array, offset: Array, mean: Array, variance: Array
     ) -> Any:
+        self.check_ranks(x, scale, offset, mean, variance)
         rows = self.rows(xp, x)
         n = len(rows)
         found = normalized(rows, scale, offset, self.epsilon) if self.is_training else None
@@ -192,6 +201,7 @@ class FusedBatchNormGradV3(_BatchNorm):
     def kernel(
         self, xp: ArrayModule, dy: Array, x: Array, scale: Array, mean: Array, variance: Array
     ) -> Any:
+        self.check_ranks(x, scale, mean, variance)
         g, rows = self.rows(xp, dy), self.rows(xp, x)
         if self.is_training:
             found = normalized_gradient(g, rows, scale, mean, variance, self.epsilon)

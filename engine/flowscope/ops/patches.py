@@ -27,6 +27,11 @@ class _Windows(Op, abstract=True):
     rates: tuple[int, ...]
     padding: str
 
+    def check_rank(self, dims: Any) -> None:
+        """Raises InvalidArgumentError unless these are images with as many axes."""
+        if len(dims) != len(self.sizes) + 2:
+            raise InvalidArgumentError(f"expected rank {len(self.sizes) + 2}, got {text(dims)}")
+
     def _counts(self, space: Any) -> list[int | None]:
         """Returns how many windows fit along each axis."""
         out: list[int | None] = []
@@ -82,11 +87,9 @@ class ExtractPatches(_Windows):
 
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "fiu")
-        rank = len(self.sizes) + 2
-        if x.rank not in (None, rank):
-            raise InvalidArgumentError(f"expected rank {rank}, got {text(x.shape)}")
         if x.shape is None:
-            return Spec(x.dtype, (None,) * rank)
+            return Spec(x.dtype, (None,) * (len(self.sizes) + 2))
+        self.check_rank(x.shape)
         c = x.shape[-1]
         depth = None if c is None else c * _product(self.sizes)
         return Spec(x.dtype, (x.shape[0], *self._counts(x.shape[1:-1]), depth))
@@ -96,6 +99,7 @@ class ExtractPatches(_Windows):
         return (apply(op, g, shape_of(x)),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        self.check_rank(x.shape)
         space = x.shape[1:-1]
         counts = self._counts(space)
         margins = self._margins(space, counts)

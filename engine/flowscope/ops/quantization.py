@@ -419,6 +419,10 @@ class QuantizedMatMul(Op):
         return Spec(dtypes.qint32, (m, n)), end, end
 
     def kernel(self, xp: ArrayModule, a: Array, b: Array, *ends: Array) -> Any:
+        if not a.ndim == b.ndim == 2:
+            raise InvalidArgumentError(
+                f"expected matrices, got {text(a.shape)} and {text(b.shape)}"
+            )
         ranges = [float(e) for e in ends]
         # Sums of products of 8 bits are exact in float64, and BLAS knows no integers.
         wide = [x.astype(xp.float64) - _zero(*ranges[i : i + 2]) for i, x in ((0, a), (2, b))]

@@ -208,13 +208,13 @@ class MatrixTriangularSolve(Op):
 
     def _substituted(self, xp: ArrayModule, matrix: Array, rhs: Array) -> Array:
         """Returns the solutions of many small systems, row by row for all of them at once."""
-        batch = broadcast(matrix.shape[:-2], rhs.shape[:-2])
+        batch: Any = broadcast(matrix.shape[:-2], rhs.shape[:-2])
         whole = [m.reshape((1,) * (len(batch) + 2 - m.ndim) + m.shape) for m in (matrix, rhs)]
         a, b = (xp.ascontiguousarray(xp.moveaxis(m, (-2, -1), (0, 1))) for m in whole)
         if self.adjoint:
             a = xp.conj(a.swapaxes(0, 1))
         n = len(a)
-        x = xp.empty((*b.shape[:2], *batch), rhs.dtype)  # type: ignore[misc]
+        x = xp.empty((*b.shape[:2], *batch), rhs.dtype)
         is_downward = self.lower != self.adjoint
         for i in range(n) if is_downward else reversed(range(n)):
             known = slice(0, i) if is_downward else slice(i + 1, n)

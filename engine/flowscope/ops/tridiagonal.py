@@ -141,6 +141,8 @@ def _compact(diagonals: Any, form: str, rhs: Tensor) -> Tensor:
             f"{form!r} and {diagonals!r}"
         )
     upper, main, lower = (convert_to_tensor(d, rhs.dtype) for d in diagonals)
+    if None in [t.spec.shape or None for t in (upper, main, lower)]:
+        raise InvalidArgumentError("expected diagonals of known rank, 1 at least")
     m = main.shape.as_list()[-1]
     if m is None or upper.shape.as_list()[-1] not in (m, m - 1):
         raise InvalidArgumentError("expected diagonals of known length m, m - 1 or m beside it")

@@ -43,6 +43,8 @@ def _distinct(xp: ArrayModule, x: Array) -> tuple[Array, Array, Array]:
 
     NaN is not equal to NaN.
     """
+    if x.ndim != 1:
+        raise InvalidArgumentError(f"expected a vector, got {text(x.shape)}")
     if x.dtype.kind == "O":
         return _distinct_strings(xp, x)
     if x.dtype.kind in "iu" and x.size:
