@@ -607,3 +607,15 @@ def test_iterations_overlap_where_they_wait(sess: fs.Session, k: int, most: int)
         answered += len(batch)
     assert step.result() == [n, 2.0 * sum(range(n))]
     assert max(seen) == most
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_steps_with_queues_run_where_queues_are(mode: Any) -> None:
+    config = fs.ConfigProto(fake_devices={"GPU": 1}, mode=mode)
+    with fs.Session(config=config) as sess:
+        queue, variable = fs.FIFOQueue(3, fs.float32, shapes=[[2]]), fs.Variable([1.0, 2.0])
+        result = fs.square(queue.dequeue()) * variable
+        sess.run(variable.initializer)
+        sess.run(queue.enqueue(variable * 2.0))
+        assert sess.run(result).tolist() == [4.0, 32.0]
+        assert sess.plan(result).program.device.endswith("CPU:0")
