@@ -138,7 +138,7 @@ class Stepped:
         )
         self.sess = fs.Session(config=fs.ConfigProto(mode=mode))
         self.sess.run(self.loop, {self.n: 1})
-        self.count = 2_000 if mode == "op" else 100_000
+        self.count = 100_000 if mode == "compiled" else 2_000
         self.sess.pause()
         self.thread, self.box = in_thread(lambda: self.sess.run(self.loop, {self.n: self.count}))
         self.wait()
@@ -185,6 +185,26 @@ def test_step_op_runs_one_operation_and_step_iteration_one_iteration(stepped):
     assert stepped.move("step_iteration").loops[0].iteration == 4
     assert stepped.move("step_op").loops[0].iteration == 4
     stepped.end()
+
+
+def test_tokens_are_stepped_by_operation_and_by_iteration(graph):
+    made = Stepped("tokens")
+    try:
+        first = made.move("step_iteration")
+        assert first.mode == "tokens" and first.loops[0].iteration == 1
+        names = {made.move("step_op").node.name for _ in range(4)}
+        assert names <= {"loop/cond/Less", "loop/body/add", "loop/body/Sin", "loop/body/add_1"}
+        assert len(names) >= 3
+        before = place(made.sess).loops[0].iteration
+        assert made.move("step_iteration").loops[0].iteration == before + 1
+        made.sess.gate.report()
+        made.move("step_op")
+        _, _, moves = made.sess.gate.report()
+        assert [m.node.name.partition("/")[0] for m in moves] == ["loop"]
+        made.end()
+    finally:
+        made.sess.close()
+        made.thread.join(PATIENCE_S)
 
 
 def test_moves_that_come_quickly_are_all_made(stepped):
