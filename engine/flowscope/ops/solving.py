@@ -200,7 +200,9 @@ class MatrixTriangularSolve(Op):
         if matrix.ndim == rhs.ndim == 2:
             return self._one(xp, matrix, rhs)
         if matrix.shape[-1] <= _SMALL:
-            return check_finite(xp, self._substituted(xp, matrix, rhs), _SINGULAR)
+            if not xp.diagonal(matrix, axis1=-2, axis2=-1).all():
+                raise InvalidArgumentError(_SINGULAR)
+            return self._substituted(xp, matrix, rhs)
         batch = broadcast(matrix.shape[:-2], rhs.shape[:-2])
         a = xp.broadcast_to(matrix, (*batch, *matrix.shape[-2:]))  # type: ignore[misc]
         b = xp.broadcast_to(rhs, (*batch, *rhs.shape[-2:]))  # type: ignore[misc]
