@@ -507,7 +507,8 @@ def test_iterations_in_flight_are_told_with_what_holds_the_next(feed):
     assert not thread.is_alive()
     assert (frame.id, frame.mode, frame.parallel_iterations) == ("loop", "tokens", 3)
     assert [i.number for i in frame.window] == [0, 1, 2] and frame.iteration == 2
-    assert frame.held == "parallel_iterations = 3 are in flight"
+    waits = 'the oldest waits before "loop/body/'
+    assert frame.held.startswith(f"parallel_iterations = 3 are in flight, {waits}")
     assert {i.state for i in frame.window} <= {"running", "waiting"}
     assert all(0 < i.finished < i.total for i in frame.window)
     lines = repr(table).splitlines()

@@ -3,7 +3,7 @@
 `frames(machine)` may be called between any two events, on the thread that runs the machine (the
 gate holds it there). It returns one `FrameView` per loop that is running, the outer ones first:
 
-    FrameView(id, name, loop, parent, parent_iteration, window, started, iterations, held)
+    FrameView(id, name, loop, parent, parent_iteration, window, started, iterations, held, waits)
     IterationView(number, waiting, ready, done, dead)
 
 `Machine.watch`, while it is set, is called with (unit, iteration, outputs) for each operation that
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from flowscope.executor.frames import Frame, Iteration
 from flowscope.executor.invariants import frames_of
 from flowscope.executor.machine import Machine
-from flowscope.executor.static import Unit
+from flowscope.executor.static import Kind, Unit
 from flowscope.graph.operation import Operation
 from flowscope.plan.program import Node
 from flowscope.plan.stops import IterationAt, LoopAt, Moved, Where
@@ -58,6 +58,7 @@ class FrameView:
         iterations: Those on their way, the oldest first.
         held: Why the next iteration has not begun: "" (nothing waits for it yet), "window" (as many
             are on their way as may be), "entering" (values that come into the loop are missing).
+        waits: The first operation of the oldest iteration that waits for a value; "" for none.
     """
 
     id: str
@@ -70,6 +71,7 @@ class FrameView:
     started: int
     iterations: tuple[IterationView, ...]
     held: str
+    waits: str
 
 
 def frames(machine: Machine) -> tuple[FrameView, ...]:
@@ -92,7 +94,16 @@ def _frame(machine: Machine, frame: Frame) -> FrameView:
         frame.started,
         tuple(_iteration(machine, it) for it in frame.iterations),
         held,
+        _waits(frame),
     )
+
+
+def _waits(frame: Frame) -> str:
+    for it in list(frame.iterations)[:1]:
+        for unit in frame.static.units:
+            if unit.kind >= Kind.KERNEL and it.pending[unit.at] > 0:
+                return unit.name
+    return ""
 
 
 def _iteration(machine: Machine, it: Iteration) -> IterationView:
@@ -179,6 +190,7 @@ def _loop_at(view: FrameView) -> LoopAt:
     held = ""
     if view.held == "window":
         held = f"parallel_iterations = {view.window} are in flight"
+        held += f', the oldest waits before "{view.waits}"' if view.waits else ""
     elif view.held == "entering":
         held = "values that enter the loop are missing"
     newest = max(0, view.started - 1)
