@@ -10,7 +10,8 @@ import type { Positions } from "../src/layout/types.js";
 import { Choices } from "../src/model/choices.js";
 import { GraphModel } from "../src/model/graph.js";
 import {
-  belongsTo, bytesText, chipText, chipsOf, countText, depthOf, inFlight, isOver, iterationText, keptText, paceText, shareOf,
+  belongsTo, bytesText, chipText, chipsOf, countText, depthOf, inFlight, inOrder, isOver, iterationText, keptText, nameText, paceText,
+  shareOf,
 } from "../src/model/running.js";
 import { endFinder, visibleGraph } from "../src/model/visible.js";
 import { Ways } from "../src/model/ways.js";
@@ -31,7 +32,7 @@ const FRAME: FrameState = {
   iterations_per_s: 1234.5, parallel_iterations: 8, window: [], held: "", kept_bytes: null, kept_estimate_bytes: null,
 };
 const RUN: RunState = { frames: [], position: null, tokens: [], pace_s: 0 };
-const iteration = (number: number, state: Iteration["state"]): Iteration => ({ number, state, finished: 3, total: 7 });
+const iteration = (number: number, state: Iteration["state"], finished = 3): Iteration => ({ number, state, finished, total: 7 });
 const deltaOf = (run: RunState | null): Delta => ({ kind: "delta", seq: 1, graph: null, session: null, run });
 
 class Picture {
@@ -68,12 +69,14 @@ const OPEN = ["while", "while/cond", "while/body"];
 
 test("a frame's figures are read with three digits and units", () => {
   assert.equal(chipText(FRAME), "i = 412");
-  const flying = { ...FRAME, window: [iteration(410, "done"), iteration(411, "running"), iteration(412, "running"), iteration(413, "waiting")] };
+  const flying = { ...FRAME, window: [iteration(410, "done"), iteration(411, "running"), iteration(412, "running"), iteration(413, "waiting", 0)] };
   assert.equal(inFlight(flying), 2);
   assert.equal(chipText(flying), "i = 412, 2 in flight");
   assert.deepEqual([countText(FRAME), countText({ ...FRAME, limit: null })].map(plain), ["412 / 1 000", "412"]);
   assert.deepEqual([shareOf(FRAME), shareOf({ ...FRAME, limit: null }), shareOf({ ...FRAME, limit: 0 }), shareOf({ ...FRAME, iteration: 2000 })],
     [0.412, null, null, 1]);
+  assert.deepEqual(["while/Loop", "outer/body/inner/Loop", "gradients/while_grad", "Loop"].map((name) => nameText({ ...FRAME, name })),
+    ["while", "inner", "while_grad", "Loop"]);
   assert.deepEqual([paceText(1234.5), paceText(null)].map(plain), ["1 230 it/s", ""]);
   const kept = (kept_bytes: number | null, kept_estimate_bytes: number | null): string => plain(keptText({ ...FRAME, kept_bytes, kept_estimate_bytes }));
   assert.deepEqual([kept(null, null), kept(1500, null), kept(0, 4e7), kept(null, 2e9)],
@@ -83,7 +86,7 @@ test("a frame's figures are read with three digits and units", () => {
 
 test("an iteration's state is told in words", () => {
   assert.deepEqual((["waiting", "running", "done", "dead"] as const).map((state) => plain(iterationText(iteration(5, state)))),
-    ["iteration 5: waiting", "iteration 5: running, 3 of 7 ops", "iteration 5: done", "iteration 5: dead"]);
+    ["iteration 5: waiting, 3 of 7 ops", "iteration 5: running, 3 of 7 ops", "iteration 5: done", "iteration 5: dead"]);
 });
 
 test("frames lie in iterations of other frames", () => {
@@ -97,10 +100,18 @@ test("frames lie in iterations of other frames", () => {
   assert.ok(depthOf(loop, new Map([["while", loop]])) > 0, "a frame that names itself ends");
 });
 
+test("frames are listed as a tree, older iterations first", () => {
+  const inner = (number: number): FrameState => ({ ...FRAME, id: `while:${number}/inner`, loop: 1, parent: "while", parent_iteration: number });
+  const deep = { ...FRAME, id: "while:3/inner:0/deep", loop: 2, parent: "while:3/inner", parent_iteration: 0 };
+  const lost = { ...FRAME, id: "lost", loop: 9, parent: "gone", parent_iteration: 0 };
+  assert.deepEqual(inOrder([FRAME, inner(4), inner(3), deep, lost]).map(({ id }) => id),
+    ["while", "while:3/inner", "while:3/inner:0/deep", "while:4/inner", "lost"]);
+});
+
 test("one chip stands for all frames in a box", () => {
   const run = { ...RUN, frames: [FRAME, { ...FRAME, id: "b", loop: 1, iteration: 7 }, { ...FRAME, id: "c", loop: 2 }] };
   const chips = chipsOf(run, (loop) => (loop === 2 ? null : "s:closed"), { frame: "while", number: 410 });
-  assert.deepEqual(chips, [{ box: "s:closed", text: "i = 412, 410 chosen +1" }]);
+  assert.deepEqual(chips, [{ box: "s:closed", text: "i = 412, 410 chosen, 1 more" }]);
   assert.deepEqual(chipsOf(null, () => "s:"), []);
   assert.ok(isOver(null) && isOver(RUN) && !isOver(run));
 });

@@ -2,6 +2,7 @@
 import type { FrameState, Iteration, RunState } from "../wire/messages.js";
 import { plural, significant, whole } from "./figures.js";
 import type { BoxId } from "./ids.js";
+import { shortName } from "./scopes.js";
 
 /** One iteration of one running frame, as a user has chosen it. */
 export interface ChosenIteration {
@@ -13,13 +14,40 @@ const SPACE = "\u00a0";
 
 /** Iterations that have begun and have not ended. */
 export function inFlight({ window: iterations }: FrameState): number {
-  return iterations.filter(({ state }) => state === "running").length;
+  return iterations.filter(({ state, finished }) => state === "running" || (state === "waiting" && finished > 0)).length;
+}
+
+/** Frames as a tree is read: each before those in it, and these from the oldest iteration on. */
+export function inOrder(frames: readonly FrameState[]): FrameState[] {
+  const within = new Map<string | null, FrameState[]>();
+  const ids = new Set(frames.map(({ id }) => id));
+  for (const frame of frames) {
+    const around = frame.parent !== null && ids.has(frame.parent) ? frame.parent : null;
+    within.set(around, [...(within.get(around) ?? []), frame]);
+  }
+  const found: FrameState[] = [];
+  const stack: FrameState[] = [];
+  const push = (around: string | null): void => {
+    const age = ({ parent_iteration: number }: FrameState): number => number ?? 0;
+    stack.push(...(within.get(around) ?? []).sort((a, b) => age(b) - age(a) || b.loop - a.loop));
+  };
+  push(null);
+  for (let frame = stack.pop(); frame; frame = stack.pop()) {
+    found.push(frame);
+    push(frame.id);
+  }
+  return found;
 }
 
 /** "i = 412", and "i = 412, 8 in flight" where several overlap. */
 export function chipText(frame: FrameState): string {
   const count = inFlight(frame);
   return `i = ${whole(frame.iteration)}${count > 1 ? `, ${whole(count)} in flight` : ""}`;
+}
+
+/** A loop's short name: "inner" of "outer/body/inner/Loop". */
+export function nameText({ name }: FrameState): string {
+  return shortName(name.replace(/\/Loop$/, ""));
 }
 
 /** "412 / 1 000", or "412" where no limit is known. */
@@ -52,7 +80,8 @@ export function bytesText(bytes: number): string {
 
 /** "iteration 412: running, 3 of 7 ops". */
 export function iterationText({ number, state, finished, total }: Iteration): string {
-  const done = state === "running" && total > 0 ? `, ${whole(finished)} of ${plural(total, "op")}` : "";
+  const isOnTheWay = state === "running" || (state === "waiting" && finished > 0);
+  const done = isOnTheWay && total > 0 ? `, ${whole(finished)} of ${plural(total, "op")}` : "";
   return `iteration ${whole(number)}: ${state}${done}`;
 }
 
@@ -101,6 +130,6 @@ export function chipsOf(
   }
   return [...byBox].map(([box, { first, more }]) => {
     const note = chosen?.frame === first.id ? `, ${whole(chosen.number)} chosen` : "";
-    return { box, text: `${chipText(first)}${note}${more > 0 ? ` +${more}` : ""}` };
+    return { box, text: `${chipText(first)}${note}${more > 0 ? `, ${more} more` : ""}` };
   });
 }

@@ -5,7 +5,7 @@
 import { opBox, type BoxId } from "../model/ids.js";
 import type { GraphModel } from "../model/graph.js";
 import {
-  belongsTo, countText, depthOf, inFlight, isOver, iterationText, keptText, paceText, shareOf, type ChosenIteration,
+  belongsTo, countText, depthOf, inFlight, inOrder, isOver, iterationText, keptText, nameText, paceText, shareOf, type ChosenIteration,
 } from "../model/running.js";
 import { plural } from "../model/figures.js";
 import type { FrameState, Iteration } from "../wire/messages.js";
@@ -62,7 +62,7 @@ export class FramesPanel {
       row.element.remove();
       this.#rows.delete(id);
     }
-    frames.forEach((frame, k) => {
+    inOrder(frames).forEach((frame, k) => {
       const row = this.#rows.get(frame.id) ?? this.#make(frame.id);
       const isOther = chosen !== null && byId.has(chosen.frame) && frame.parent !== null
         && isBelow(frame, chosen.frame, byId) && !belongsTo(frame, chosen, byId);
@@ -132,7 +132,7 @@ class Row {
     this.element.dataset.frame = frame.id;
     this.element.style.setProperty("--fs-depth", String(depth));
     this.element.classList.toggle("fs-other", isOther);
-    setText(this.#name, frame.name.replace(/\/Loop$/, "") || frame.name);
+    setText(this.#name, nameText(frame));
     this.#name.title = frame.id;
     setText(this.#mode, frame.parent_iteration === null ? frame.mode : `${frame.mode}, in i = ${frame.parent_iteration}`);
     setText(this.#count, countText(frame));
