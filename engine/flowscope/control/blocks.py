@@ -12,9 +12,9 @@ values come from.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.block import Block, misplaced
@@ -27,6 +27,7 @@ from flowscope.ops.arrays import shape, zeros
 
 if TYPE_CHECKING:
     from flowscope.control.calls import CallGradient
+    from flowscope.control.record import Record
 
 #: Computes gradients inside a function's block; the differentiator fills it with a function
 #: `(ys, xs, grad_ys) -> gradients`.
@@ -66,7 +67,7 @@ class Function:
         captures: Tensors outside that the last parameters stand for.
         results: Tensors of the block that calls return.
         kept: Further tensors of the block that gradients read: outputs of calls behind the results.
-        records: Of a loop's body: records with a limit, see `flowscope.control.record`.
+        records: Records of tensors of the block, see `flowscope.control.record`.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Function:
         self.captures: list[Tensor] = []
         self.results: list[Tensor] = []
         self.kept: list[Tensor] = []
-        self.records: list[Any] = []
+        self.records: list[Record] = []
         self._inside: dict[Tensor, Tensor] = {}
         self._gradients: dict[Any, CallGradient] = {}
         graph.functions[name] = self
@@ -139,6 +140,12 @@ class Function:
         return [*self.results, *self.kept]
 
     @property
+    def is_listed(self) -> bool:
+        """Whether the graph has it: not if a cell that made it does not, or not yet, this time."""
+        found = self.graph.functions.get(self.name)
+        return found is not None and found.block is self.block
+
+    @property
     def writes_state(self) -> bool:
         """Whether an operation of the body writes a variable."""
         return any(op.definition.writes_state for op in self.block.operations)
@@ -189,7 +196,7 @@ class Function:
         from flowscope.control.calls import CallGradient
 
         found = self._gradients.get(wanted)
-        if found is None:
+        if found is None or not found.function.is_listed:
             found = self._gradients[wanted] = CallGradient(self, wanted)
         return found
 
@@ -201,6 +208,9 @@ class Function:
         gives = ", ".join(str(t.spec) for t in self.results)
         size = len(self.block.operations)
         return f"<fs.Function '{self.name}' ({takes}) -> ({gives}), {size} operations>"
+
+
+AnyFunction = TypeVar("AnyFunction", bound=Function)
 
 
 class GradientBody(Function):
@@ -270,6 +280,26 @@ class GradientBody(Function):
         return [None if g is None else self.own(convert_to_tensor(g)) for g in found]
 
 
+def settled(functions: Sequence[AnyFunction]) -> list[AnyFunction]:
+    """Returns the functions that an operation is about to own: earlier ones if these are the same.
+
+    To be called once they are whole. Where a notebook's cell that is run again has built what it
+    had built before, the earlier functions stay, with what gradients elsewhere read of them.
+    """
+    graph = functions[0].graph
+    if graph.run is None or any(f.block.parent is not graph.root for f in functions):
+        return list(functions)
+    likeness = graph.run.settle(functions)
+    if likeness is None:
+        return list(functions)
+    found = [likeness.functions[f] for f in functions]
+    for new, old in likeness.functions.items():
+        for record in new.records:
+            record.tensor = likeness.tensor(record.tensor)
+        new.__dict__ = vars(old)  # Python code may hold it
+    return found
+
+
 def is_repeatable(op: Operation) -> bool:
     """Whether an operation of a body gives the same again, and is worth it: not what reads lists.
 
@@ -334,6 +364,7 @@ __all__ = [
     "flows",
     "free_name",
     "outside",
+    "settled",
     "value_spec",
     "zeros_of",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from flowscope import nest
-from flowscope.control.blocks import Function, free_name
+from flowscope.control.blocks import Function, free_name, settled
 from flowscope.control.cond import FREE, Cond
 from flowscope.control.tracing import (
     Composite,
@@ -179,11 +179,11 @@ def _joined(graph: Graph, pred: Tensor, branches: list[_Branch]) -> tuple[Tensor
                 f"the branches must return the same dtypes: result {i} is {a.spec} from true_fn "
                 f'("{a.name}") and {b.spec} from false_fn ("{b.name}"): use fs.cast'
             )
-    functions = [b.function for b in branches]
+    functions = settled([b.function for b in branches])
     captured = [t for f in functions for t in f.captures]
     with graph.control_dependencies(waits_outside(graph, functions)):
         op = graph.add(Cond(*functions), (pred, *captured), "Cond")
-    return op.outputs[: len(first.function.results)]
+    return op.outputs[: len(functions[0].results)]
 
 
 def case(

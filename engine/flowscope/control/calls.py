@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from flowscope.control.blocks import Function, GradientBody, Parameter, outside
+from flowscope.control.blocks import Function, GradientBody, Parameter, outside, settled
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.op import Op, Spec
@@ -34,6 +34,7 @@ class CallGradient:
             #: Inputs of the forward function that have a gradient, in the order of the results.
             self.inputs = [i for i, g in enumerate(found) if g is not None]
             function.results = [g for g in found if g is not None]
+        (self.function,) = settled([function])
 
     def apply(self, call: Operation, cotangents: list[Tensor]) -> list[Tensor | None]:
         """Adds a call of it for `call` and returns a cotangent per input."""

@@ -16,6 +16,7 @@ from flowscope.control.blocks import (
     Parameter,
     flows,
     outside,
+    settled,
     zeros_of,
 )
 from flowscope.control.lists import EmptyList, Head, ListOf
@@ -133,12 +134,16 @@ class _BranchGradient(GradientBody):
 def _keep(function: Function, other: Function, tensor: Tensor) -> Tensor:
     """Makes a list with a tensor of one branch's block a result of both; returns it."""
     graph = function.graph
+    for found in function.kept:
+        if found.op.type == "ListOf" and found.op.inputs == (tensor,) and graph.cells.has(found.op):
+            return found
     with graph.enter_block(function.block):
         kept = graph.add(ListOf(), (tensor,), "kept").outputs[0]
     with graph.enter_block(other.block):
         none = graph.add(EmptyList(outside(tensor.spec)), (), "kept").outputs[0]
-    function.kept.append(kept)
-    other.kept.append(none)
+    if (kept, none) not in zip(function.kept, other.kept, strict=True):
+        function.kept.append(kept)
+        other.kept.append(none)
     return kept
 
 
@@ -170,6 +175,7 @@ def _gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | None]:
     for branch, own in zip(branches, reached, strict=True):
         _fill(branch, own, outers, given)
     _unify(branches)
+    branches = settled(branches)
     captured = [_at_op(op, b.forward, o, t)
                 for b, o in zip(branches, offsets, strict=True) for t in b.captures]  # fmt: skip
     made = op.graph.add(Cond(branches[0], branches[1]), (op.inputs[0], *captured), "cond_grad")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from flowscope import nest
-from flowscope.control.blocks import Function, free_name, outside
+from flowscope.control.blocks import Function, free_name, outside, settled
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph
@@ -160,7 +160,7 @@ class TracedFunction:
             raise DTypeError(
                 f'"{self._name}" takes tensors and hashable values, got {arguments.static!r}'
             ) from None
-        if found is None:
+        if found is None or not found[0].is_listed:
             found = bodies[key] = self._trace(graph, arguments, specs)
         return found
 
@@ -194,6 +194,7 @@ class TracedFunction:
         except BaseException:
             del graph.functions[body.name]
             raise
+        (body,) = settled([body])
         shape = [None if t is None else True for t in flat]
         return body, nest.pack_sequence_as(out, shape)
 

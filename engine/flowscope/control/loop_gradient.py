@@ -20,6 +20,7 @@ from flowscope.control.blocks import (
     GradientBody,
     Parameter,
     outside,
+    settled,
     value_spec,
     zeros_of,
 )
@@ -66,6 +67,7 @@ def loop_gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | None
     zeros = [zeros_of(op.inputs[outer(k)]) for k in ways.captures]
     taken = [given[1 + m] for m in ways.kept]
     read, captured = _read(op, loop, body, outer)
+    (body,) = settled([body])
     backward = Loop(
         body,
         None,
@@ -82,7 +84,7 @@ def loop_gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | None
     made = op.graph.add(backward, inputs, "while_grad").outputs
     for i, g in zip((*ways.variables, *ways.captures), made, strict=False):
         out[outer(i)] = g
-    for j, g in zip(ways.lists, made[backward.variables + 1 :], strict=True):
+    for j, g in zip(ways.lists, made[backward.variables + 1 :], strict=False):
         out[outer(j)] = g
     return out
 

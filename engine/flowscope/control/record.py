@@ -67,17 +67,19 @@ def record(t: Any, name: str | None = None, limit: int | None = None) -> Record:
             "which can be fetched"
         ).located(op=tensor.op.name, **where(tensor.op))
     tensor = identity(tensor, name=name or "record")
+    body = graph.functions.get(graph.block.name)
+    made = Record(tensor, name, limit)
     if limit is None:
-        return Record(tensor, name)
+        if body is not None:
+            body.records.append(made)
+        return made
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise InvalidArgumentError(f"expected a limit of 1 at least, got {limit!r}")
-    body = graph.functions.get(graph.block.name)
     if body is None or body.block.what != "the body of a while_loop":
         raise GraphError(
             f'a record with a limit belongs into the body of a loop itself, "{tensor.name}" stands '
             f"in {graph.block.what}: leave the limit away"
         )
-    made = Record(tensor, name, limit)
     body.records.append(made)
     return made
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flowscope import nest
-from flowscope.control.blocks import Function, free_name
+from flowscope.control.blocks import Function, free_name, settled
 from flowscope.control.cond import widened
 from flowscope.control.loop import Loop
 from flowscope.control.record import add_records, no_records
@@ -88,12 +88,13 @@ def while_loop(
         if shape_invariants is not None:
             shapes, fixed = _invariants(loop_vars, shape_invariants, start), [True] * len(start)
         built = _settled(graph, scope, cond, body, loop_vars, start, shapes, fixed)
-        records = built.body.records
+        records = [r for r in built.body.records if r.limit is not None]
         last = no_records(records)
         add_records((built.cond, built.body), records, len(start))
+        run, turn = settled([built.cond, built.body])
         definition = Loop(
-            built.body,
-            built.cond,
+            turn,
+            run,
             variables=len(start) + len(last),
             lists=0,
             has_count=bool(count),
@@ -102,8 +103,8 @@ def while_loop(
             swap_memory=bool(swap_memory),
             recompute=bool(recompute),
         )
-        captured = (*built.cond.captures, *built.body.captures)
-        with graph.control_dependencies(waits_outside(graph, [built.cond, built.body])):
+        captured = (*run.captures, *turn.captures)
+        with graph.control_dependencies(waits_outside(graph, [run, turn])):
             op = graph.add(definition, (*count, *start, *last, *captured), "Loop")
     for made, output in zip(records, op.outputs[len(start) :], strict=False):
         made.last = output

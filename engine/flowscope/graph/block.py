@@ -19,6 +19,8 @@ class Block:
         parent: The enclosing block, None for the graph's own.
         owner: The operation whose body it is, None for the graph's own.
         operations: In order of creation.
+        built: How many operations it had when the operation that owns it was made in a notebook's
+            cell; what comes later, gradients have added.
         capture: Returns what stands in the block for a tensor of another; None where that is an
             error.
         captured: Returns what stands in the block for tensors outside, with these.
@@ -30,6 +32,7 @@ class Block:
     """
 
     __slots__ = (
+        "built",
         "capture",
         "captured",
         "forward",
@@ -57,6 +60,7 @@ class Block:
         self.forward: Block | None = None
         self.hoists = False
         self.operations: list[Operation] = []
+        self.built = 0
 
     def encloses(self, other: Block | None) -> bool:
         """Whether `other` is this block or lies in it: its operations may then use ours."""
@@ -120,15 +124,18 @@ def discard(graph: Graph, block: Block, names: dict[str, int]) -> None:
         block: The block, the newest one.
         names: The graph's counters of names as they were before.
     """
-    if graph.run is not None:
-        return  # a cell's run keeps account of all that it made
     gone = {op for op in graph._operations if block.encloses(op.block)}
-    first = min((op.id for op in gone), default=0)
-    graph._operations = [op for op in graph._operations if op not in gone]
-    for op in gone:
-        graph._by_name.pop(op.name, None)
+    first = min((op.order for op in gone), default=0)
+    last = graph.run.made_operations if graph.run is not None else graph._operations
+    is_all = all(op.order < first or op in gone for op in last)
+    if graph.run is not None:
+        graph.run.take_back(gone)
+    else:
+        graph._operations = [op for op in graph._operations if op not in gone]
+        for op in gone:
+            graph._by_name.pop(op.name, None)
     for name in [f.name for f in graph.functions.values() if block.encloses(f.block)]:
         del graph.functions[name]
-    if all(op.id < first for op in graph._operations):
+    if is_all:
         graph._names = dict(names)
     graph.touch()

@@ -1,36 +1,138 @@
-"""Functions that operations call: which blocks they own, and when two of them are the same."""
+"""Functions that operations call: which blocks they own, and when two of them are the same.
+
+A function that a re-run of a cell has built is compared with the one that the run before had built
+under its name: operation by operation, with all functions inside. What gradients have added to the
+earlier one since then (further results, and operations that these need) does not count.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from flowscope.graph.block import Block
+from flowscope.graph.cells.stale import same_spec
 from flowscope.graph.op import Op
-from flowscope.graph.operation import Operation
+from flowscope.graph.operation import Operation, Tensor
 
 
-def blocks_of(definition: Op) -> Iterator[Any]:
-    """Yields the blocks of the functions among an op's attributes."""
+def functions_of(definition: Op) -> Iterator[Any]:
+    """Yields the functions among an op's attributes."""
     for field in dataclasses.fields(definition):
         value = getattr(definition, field.name)
         for one in value if isinstance(value, tuple) else (value,):
             block = getattr(one, "block", None)
             if block is not None and hasattr(block, "operations"):
-                yield block
+                yield one
+
+
+def blocks_of(definition: Op) -> Iterator[Block]:
+    """Yields the blocks of the functions among an op's attributes."""
+    for function in functions_of(definition):
+        yield function.block
+
+
+class Likeness:
+    """Compares functions with those that an earlier run has built.
+
+    Args:
+        roots: The blocks of the functions, which have all others inside.
+        replaced: Operations of the earlier run by the names of their successors.
+
+    Attributes:
+        functions: The earlier function of each one that is the same.
+        operations: The earlier operation of each one in them.
+    """
+
+    def __init__(self, roots: Sequence[Block], replaced: Mapping[str, Operation]) -> None:
+        self._roots = roots
+        self._replaced = replaced
+        self.functions: dict[Any, Any] = {}
+        self.operations: dict[Operation, Operation] = {}
+
+    def tensor(self, t: Tensor) -> Tensor:
+        """Returns the earlier tensor that one of a function stands for; others as they are."""
+        op = self.operations.get(t.op)
+        return t if op is None else op.outputs[t.value_index]
+
+    def thing(self, thing: Any) -> Any:
+        """Returns the earlier tensor or operation, where there is one; all else as it is."""
+        if isinstance(thing, Operation):
+            return self.operations.get(thing, thing)
+        return self.tensor(thing) if isinstance(thing, Tensor) else thing
+
+    def function(self, new: Any, old: Any) -> bool:
+        """Whether two functions compute the same from the same."""
+        if new in self.functions:
+            return self.functions[new] is old
+        self.functions[new] = old
+        made, known = new.block.operations, old.block.operations[: old.block.built]
+        return (
+            type(new) is type(old)
+            and new.name == old.name
+            and len(made) == len(known)
+            and self._is_same_forward(new, old)
+            and all(self._operation(a, b) for a, b in zip(made, known, strict=True))
+            and self._are_same(new.parameters, old.parameters)
+            and self._are_same(new.captures, old.captures)
+            and self._are_same(new.results, old.results)
+            and self._are_same(new.kept, old.kept[: len(new.kept)])
+        )
+
+    def _is_same_forward(self, new: Any, old: Any) -> bool:
+        mine, other = getattr(new, "forward", None), getattr(old, "forward", None)
+        recomputes = getattr(new, "recomputes", None) == getattr(old, "recomputes", None)
+        return recomputes and (mine is other or self.functions.get(mine) is other)
+
+    def _operation(self, new: Operation, old: Operation) -> bool:
+        is_same = (
+            self._replaced.get(new.name) is old
+            and self._are_same(new.inputs, old.inputs)
+            and self._are_same(new.control_inputs, old.control_inputs)
+            and (new.device, new.gradient) == (old.device, old.gradient)
+            and new.colocation == old.colocation
+            and self.thing(new.forward) is old.forward
+            and all(same_spec(a.spec, b.spec) for a, b in zip(new.outputs, old.outputs))
+            and self._definition(new.definition, old.definition)
+        )
+        if is_same:
+            self.operations[new] = old
+        return is_same
+
+    def _definition(self, new: Op, old: Op) -> bool:
+        if type(new) is not type(old):
+            return False
+        if not any(True for _ in functions_of(new)):
+            return bool(new == old)
+        return all(
+            self._attribute(getattr(new, f.name), getattr(old, f.name))
+            for f in dataclasses.fields(new)
+            if f.compare
+        )
+
+    def _attribute(self, new: Any, old: Any) -> bool:
+        if isinstance(new, tuple) and isinstance(old, tuple) and len(new) == len(old):
+            return all(self._attribute(x, y) for x, y in zip(new, old, strict=True))
+        if hasattr(new, "block") and hasattr(old, "block"):
+            is_inside = any(root.encloses(new.block) for root in self._roots)
+            return new.block is old.block or (is_inside and self.function(new, old))
+        return bool(new == old)
+
+    def _are_same(self, new: Sequence[Any], old: Sequence[Any]) -> bool:
+        return len(new) == len(old) and all(
+            self.thing(a) is b for a, b in zip(new, old, strict=True)
+        )
 
 
 def same_definition(a: Op, b: Op) -> bool:
-    """Whether two ops are equal; functions among their attributes count as what they compute."""
-    if type(a) is not type(b):
-        return False
-    if a == b:
-        return True
-    mine, theirs = list(blocks_of(a)), list(blocks_of(b))
-    if not mine or len(mine) != len(theirs):
-        return False
-    return all(_same_block(x, y) for x, y in zip(mine, theirs, strict=True)) and all(
-        _same_attribute(getattr(a, f.name), getattr(b, f.name)) for f in dataclasses.fields(a)
+    """Whether two ops are equal; functions among their attributes if they have the same block."""
+    return a == b or (
+        type(a) is type(b)
+        and any(True for _ in functions_of(a))
+        and all(
+            _same_attribute(getattr(a, f.name), getattr(b, f.name)) for f in dataclasses.fields(a)
+        )
     )
 
 
@@ -38,27 +140,8 @@ def _same_attribute(a: Any, b: Any) -> bool:
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
         return all(_same_attribute(x, y) for x, y in zip(a, b, strict=True))
     if hasattr(a, "block") and hasattr(b, "block"):
-        return _results(a) == _results(b)
+        return a.block is b.block
     return bool(a == b)
 
 
-def _results(function: Any) -> list[str]:
-    return [t.name for t in getattr(function, "results", ())]
-
-
-def _same_block(a: Any, b: Any) -> bool:
-    return len(a.operations) == len(b.operations) and all(
-        _same_operation(x, y) for x, y in zip(a.operations, b.operations, strict=True)
-    )
-
-
-def _same_operation(a: Operation, b: Operation) -> bool:
-    return (
-        a.name == b.name
-        and same_definition(a.definition, b.definition)
-        and [t.name for t in a.inputs] == [t.name for t in b.inputs]
-        and [c.name for c in a.control_inputs] == [c.name for c in b.control_inputs]
-    )
-
-
-__all__ = ["blocks_of", "same_definition"]
+__all__ = ["Likeness", "blocks_of", "functions_of", "same_definition"]

@@ -130,6 +130,11 @@ class Cells:
             return False
         return graph.run is None or not graph.run.is_unmade(read)
 
+    def has(self, op: Operation) -> bool:
+        """Whether an operation is there: neither gone nor still to be made again by its cell."""
+        run = self._graph.run
+        return op.stale is None and not (run is not None and run.is_unmade(op))
+
     def hold(self, op: Operation) -> None:
         """Keeps an operation that the cell has made in an earlier run, and goes on using."""
         run = self._graph.run

@@ -19,6 +19,7 @@ MISSING = object()
 
 NAMES = "names"
 EXTRAS = "extras"
+FUNCTIONS = "functions"
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def tables(graph: Graph) -> dict[str, dict[Any, Any]]:
     found: dict[str, dict[Any, Any]] = {
         NAMES: graph._names,
         EXTRAS: graph.extras,
-        "functions": graph.functions,
+        FUNCTIONS: graph.functions,
     }
     for name, extra in graph.extras.items():
         if isinstance(extra, dict):
@@ -132,4 +133,14 @@ def _differ(a: Any, b: Any) -> bool:
     return a is not b and not (type(a) is type(b) is int and a == b)
 
 
-__all__ = ["MISSING", "NAMES", "Change", "Memory", "operation_of", "rewind", "tables", "take_out"]
+__all__ = [
+    "FUNCTIONS",
+    "MISSING",
+    "NAMES",
+    "Change",
+    "Memory",
+    "operation_of",
+    "rewind",
+    "tables",
+    "take_out",
+]

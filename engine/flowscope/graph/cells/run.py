@@ -15,15 +15,25 @@ from typing import TYPE_CHECKING, Any
 
 from flowscope.errors import GraphError
 from flowscope.graph.cells.bindings import bindings
-from flowscope.graph.cells.bodies import blocks_of, same_definition
+from flowscope.graph.cells.bodies import Likeness, blocks_of, same_definition
 from flowscope.graph.cells.cell import PLACES, Cell, CellReport, Restart
-from flowscope.graph.cells.memory import NAMES, Memory, operation_of, rewind, tables, take_out
-from flowscope.graph.cells.stale import Spread, Stale, labels, same_spec
+from flowscope.graph.cells.memory import (
+    FUNCTIONS,
+    MISSING,
+    NAMES,
+    Memory,
+    operation_of,
+    rewind,
+    tables,
+    take_out,
+)
+from flowscope.graph.cells.stale import Derivation, Spread, Stale, labels, same_spec
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.shapes import compatible
 
 if TYPE_CHECKING:
+    from flowscope.graph.block import Block
     from flowscope.graph.graph import Graph
 
 #: What an operation takes over from the one that gets its name.
@@ -68,8 +78,15 @@ class Run:
         rewind(graph, cell.changes)
         self._start = Memory(graph)
         self._derived = len(graph.cells.derivations)
-        #: Earlier operations that have no successor yet, by name.
+        #: Earlier operations that have no successor yet, by name, and earlier functions.
         self._unmade = {op.name: op for op in cell.operations}
+        self._functions = {
+            c.key: c.after for c in cell.changes if c.table == FUNCTIONS and c.after is not MISSING
+        }
+        #: Blocks of earlier functions that are those of this run too.
+        self._settled: set[Block] = set()
+        #: What stands for things of functions that were dropped for them.
+        self._likenesses: list[Likeness] = []
         self._made: list[Operation] = []
         self._lists = [
             (listed, list(listed)) for listed in (graph._operations, graph.root.operations)
@@ -77,13 +94,15 @@ class Run:
         self._hide(cell.operations)
         self._fresh: dict[str, Operation] = {}
         self._replaced: dict[str, Operation] = {}
+        #: By what they were replaced: earlier operations' states, and the edits that say so.
+        self._ended: dict[Operation, tuple[Stale | None, int]] = {}
         self._changed: set[Operation] = set()
         #: What the operations that were taken over had been, and the edits that say so.
         self._taken: dict[Operation, dict[str, Any]] = {}
         self._log: list[int] = []
         self._specs: dict[Tensor, Spec] = {}
         self._just_kept: set[Operation] = set()
-        self._kept: list[Operation] = []
+        self._kept: dict[Operation, int] = {}
         self._undo: list[Callable[[], None]] = []
         self.is_again = cell.has_content
         self.reads: dict[Tensor, int] = {}
@@ -96,6 +115,11 @@ class Run:
         hidden = set(operations)
         for listed, _ in self._lists if hidden else ():
             listed[:] = [op for op in listed if op not in hidden]
+
+    @property
+    def made_operations(self) -> list[Operation]:
+        """What it has made or kept so far."""
+        return [*self._made, *self._kept]
 
     def _show(self, op: Operation) -> None:
         """Lists an earlier operation again, behind those made so far."""
@@ -124,8 +148,7 @@ class Run:
             return
         self._just_kept = set()
         self._keep(operations)
-        for block in blocks_of(definition):
-            self._keep(block.operations)
+        self._keep(self._bodies(definition))
 
     def keep(self, op: Operation) -> None:
         """Lets an earlier operation stay, with what belongs to it and what it is made from."""
@@ -139,7 +162,7 @@ class Run:
             if self._unmade.pop(op.name, None) is None:
                 continue
             found.append(op)
-            bodies = [o for block in blocks_of(op.definition) for o in block.operations]
+            bodies = self._bodies(op.definition)
             before = [*(t.op for t in op.inputs), *op.control_inputs, *bodies]
             stack += [o for o in before if self.is_unmade(o)]
         self._just_kept.update(found)
@@ -151,6 +174,11 @@ class Run:
             self._keep(companions)
             self._just_kept = just
 
+    def _bodies(self, definition: Op) -> list[Operation]:
+        """Returns the operations that an op runs, but for what gradients may yet add again."""
+        blocks = [block for block in blocks_of(definition) if block not in self._settled]
+        return [op for block in blocks for op in block.operations]
+
     def _stay(self, op: Operation) -> None:
         graph = self._graph
         graph._names.setdefault(op.name.lower(), 1)
@@ -160,7 +188,7 @@ class Run:
         graph._next_order += 1
         if op.definition.writes_state:
             graph._writes.update(dict.fromkeys(op.inputs, op.order))
-        self._kept.append(op)
+        self._kept[op] = order
         self._show(op)
         for change in self.cell.changes:
             if operation_of(change.after) is op:
@@ -210,11 +238,14 @@ class Run:
                 ).located(op=old.name, op_type=op.type, **where(op))
 
     def _fits(self, old: Operation, new: Operation) -> bool:
-        root = self._graph.root
-        if old.block is not root or new.block is not root or len(old.outputs) != len(new.outputs):
+        if old.block is not new.block:
+            return False
+        # What reads of a call's function is among its outputs as far as somebody has asked for it.
+        is_same = same_definition(old.definition, new.definition)
+        if len(old.outputs) != len(new.outputs) and not is_same:
             return False
         known = [self._graph.cells.reshaped.get(t, t.spec) for t in old.outputs]
-        return all(_rebinds(a, t.spec) for a, t in zip(known, new.outputs, strict=True))
+        return all(_rebinds(a, t.spec) for a, t in zip(known, new.outputs, strict=False))
 
     def _replace(self, old: Operation, new: Operation) -> None:
         self._replaced[old.name] = old
@@ -226,8 +257,11 @@ class Run:
         if was == now:
             cause = f"{self.cell} has made anew"
         old.stale = Stale("gone", cause)
+        self._ended[new] = stale, self._graph.edits
         self._graph.edited(old)
-        if any(t.spec.variable is not None for t in (*old.outputs, *new.outputs)):
+        if old.block.parent is None and any(
+            t.spec.variable is not None for t in (*old.outputs, *new.outputs)
+        ):
             self._graph.cells.restarts[old.name] = new.definition
 
     def _become(self, old: Operation, new: Operation) -> None:
@@ -240,9 +274,88 @@ class Run:
         self._undo.append(lambda: _reset(graph, old, fields, specs))
         for name in _TAKEN:
             setattr(old, name, getattr(new, name))
-        for (t, before, _), made in zip(specs, new.outputs, strict=True):
+        for (t, before, _), made in zip(specs, new.outputs, strict=False):
             t.spec = made.spec
             self._specs[t] = before
+
+    def take_back(self, operations: Iterable[Operation]) -> None:
+        """Drops operations of bodies that it has made, as if it had not."""
+        graph, gone = self._graph, set(operations)
+        for op in gone:
+            old = self._replaced.pop(op.name, None)
+            del self._fresh[op.name]
+            op.stale = Stale("gone", f"{self.cell} has made for a try")
+            if old is None:
+                graph._by_name.pop(op.name, None)
+                continue
+            old.stale, place = self._ended.pop(op)
+            graph.forget_edits([place], set())
+            graph._by_name[old.name] = self._unmade[old.name] = old
+        first = min((op.order for op in gone), default=0)
+        for listed in (self._made, graph._operations):
+            start = _first_from(listed, first)
+            listed[start:] = [op for op in listed[start:] if op not in gone]
+
+    def settle(self, functions: Sequence[Any]) -> Likeness | None:
+        """Takes note of functions that are whole: an operation that owns them is about to be made.
+
+        Where the cell's run before had the same ones, these stay, and the new ones are dropped.
+
+        Args:
+            functions: All functions of the operation, outside of all other blocks.
+
+        Returns:
+            What stands for the new functions and all in them; None if they stay.
+        """
+        roots = [f.block for f in functions]
+        first = min((op.order for b in roots for op in b.operations[:1]), default=None)
+        late = [] if first is None else self._made[_first_from(self._made, first) :]
+        inside = {op for op in late if any(b.encloses(op.block) for b in roots)}
+        for block in (*roots, *[op.block for op in inside]):
+            block.built = len(block.operations)
+        likeness = Likeness(roots, self._replaced)
+        is_same = all(
+            (old := self._functions.get(f.name)) is not None and likeness.function(f, old)
+            for f in functions
+        )
+        if not is_same or inside != set(likeness.operations):
+            return None
+        self._exchange(likeness)
+        return likeness
+
+    def _exchange(self, likeness: Likeness) -> None:
+        """Puts what was there in the place of what is the same."""
+        graph, pairs = self._graph, likeness.operations
+        first = min((op.order for op in pairs), default=graph._next_order)
+        lists = [(listed, _first_from(listed, first)) for listed in (self._made, graph._operations)]
+        late = [(listed, start, listed[start:]) for listed, start in lists]
+        self.take_back(pairs)
+        for listed, start, before in late:
+            listed[start:] = [pairs.get(op, op) for op in before]
+        for new, old in pairs.items():
+            self._undo.append(_putter(old, order=old.order, origin=old.origin, stale=old.stale))
+            old.order, old.origin, old.stale = new.order, new.origin, None
+            del self._unmade[old.name]
+            for t in new.outputs:
+                graph.cells.reshaped.pop(t, None)
+        for old in likeness.functions.values():
+            self._settled.add(old.block)
+            graph.functions[old.name] = old
+        self._likenesses.append(likeness)
+
+    def _point_to_what_stays(self) -> None:
+        """Lets collections, builders' state and gradients' notes have nothing that was dropped."""
+        graph = self._graph
+        pairs = {new: old for one in self._likenesses for new, old in one.operations.items()}
+        if not pairs:
+            return
+        for name, table in tables(graph).items():
+            for key, value in list(table.items()) if name != NAMES else ():
+                table[key] = _standing(value, pairs)
+        for entries in graph._collections.values():
+            entries[:] = [_standing(one, pairs) for one in entries]
+        for d in graph.cells.derivations[self._derived :]:
+            d.sources = frozenset(pairs.get(op, op) for op in d.sources)
 
     def has_changed(self, op: Operation) -> bool:
         """Whether an operation is another one than before the run.
@@ -284,10 +397,8 @@ class Run:
             is_whole: False if the run was broken off: then what has no successor stays.
         """
         graph, cell = self._graph, self.cell
+        self._keep(self._unmade.values() if not is_whole else self._read_by_others())
         left = sorted(self._unmade.values(), key=lambda o: o.order)
-        if not is_whole:
-            self._keep(left)
-            left = []
         gone = [*self._replaced.values(), *left]
         for op in left:
             op.stale = Stale("gone", f"{cell} does not make any more")
@@ -295,11 +406,13 @@ class Run:
         for op in gone:
             if graph._by_name.get(op.name) is op:
                 del graph._by_name[op.name]
+        self._empty(left)
         made = {*self._made, *self._kept}
         self._changed = {op for op in self._taken if self.has_changed(op)}
         graph.forget_edits(self._log, {op for op in self._taken if self.is_edited(op)})
         specs = {t: s for t, s in self._specs.items() if not same_spec(s, t.spec)}
         self._forget_derivations()
+        self._point_to_what_stays()
         changed = self._changed | set(gone)
         spread = Spread(graph, cell, set(self._made), changed, specs, self._moved())
         if self.is_again:
@@ -312,6 +425,22 @@ class Run:
         self.report = self._reported(left, spread.turned)
         return self.report
 
+    def _read_by_others(self) -> list[Operation]:
+        """Returns what gradients have added to functions that stay, and others may read."""
+        functions = {f.block: f for f in self._graph.functions.values()} if self._unmade else {}
+        return [
+            op
+            for op in self._unmade.values()
+            if op.block in functions and any(t.op is op for t in functions[op.block].kept)
+        ]
+
+    def _empty(self, left: Sequence[Operation]) -> None:
+        """Takes operations that are gone out of the blocks of functions that stay."""
+        blocks = {op.block for op in left}
+        for f in self._graph.functions.values() if left else ():
+            if f.block in blocks:
+                f.block.operations[:] = [op for op in f.block.operations if op not in left]
+
     def _moved(self) -> dict[Tensor, str]:
         """Returns the tensors that a name of the user's stood for, and does not any more."""
         if not self._bound:
@@ -321,12 +450,15 @@ class Run:
 
     def _forget_derivations(self) -> None:
         """Drops what earlier runs of the cell have noted, unless they count still."""
-        if self._kept:
-            return
         graph, position = self._graph, self.cell.position
-        old = graph.cells.derivations[: self._derived]
-        kept = [d for d in old if d.start // PLACES != position]
-        graph.cells.derivations[: self._derived] = kept
+        found = []
+        for d in graph.cells.derivations[: self._derived]:
+            if d.start // PLACES != position:
+                found.append(d)
+            else:
+                stay = [op for op, order in self._kept.items() if d.start <= order < d.stop]
+                found += [Derivation(op.order, op.order + 1, d.sources) for op in stay]
+        graph.cells.derivations[: self._derived] = found
 
     def _count_on(self) -> None:
         """Lets names go on where they were: those of new cells do not depend on re-runs."""
@@ -390,6 +522,31 @@ def _restore(graph: Graph, table: str, key: Any, value: Any) -> None:
     found = tables(graph).get(table)
     if found is not None:
         found.setdefault(key, value)
+
+
+def _first_from(operations: Sequence[Operation], order: int) -> int:
+    """Returns the position of the first of the last operations that have this order or more."""
+    at = len(operations)
+    while at and operations[at - 1].order >= order:
+        at -= 1
+    return at
+
+
+def _putter(op: Operation, **fields: Any) -> Callable[[], None]:
+    def put() -> None:
+        for name, value in fields.items():
+            setattr(op, name, value)
+
+    return put
+
+
+def _standing(thing: Any, pairs: Mapping[Operation, Operation]) -> Any:
+    """Returns the operation or tensor that stands for one that was dropped, else the same."""
+    if isinstance(thing, Operation):
+        return pairs.get(thing, thing)
+    if isinstance(thing, Tensor) and thing.op in pairs:
+        return pairs[thing.op].outputs[thing.value_index]
+    return thing
 
 
 def _rebinds(old: Spec, new: Spec) -> bool:
