@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError, UnimplementedError
 
 pytestmark = pytest.mark.usefixtures("graph")
 
@@ -265,6 +265,17 @@ def test_batch_normalization(shape: list[int], axis: Any, fused: bool | None) ->
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-9)
         for a, b in zip(averages, session.run([layer.moving_mean, layer.moving_variance])):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [{"renorm": True}, {"renorm_clipping": {"rmax": 2}}, {"virtual_batch_size": 2},
+     {"adjustment": print}],
+)  # fmt: skip
+def test_batch_normalization_that_there_is_not(argument: dict[str, Any]) -> None:
+    x = fs.placeholder(fs.float32, [4, 3])
+    with pytest.raises(UnimplementedError, match=f"no {next(iter(argument))}, got"):
+        fs.layers.batch_normalization(x, **argument)
 
 
 def test_batch_normalization_without_training() -> None:

@@ -49,6 +49,17 @@ def test_scales_by_the_number_of_inputs(
     assert (abs(x).max() <= limit) == is_uniform
 
 
+def test_random_numbers_are_of_unit_scale_by_default(graph: Any, sess: Any) -> None:
+    fs.set_random_seed(3)
+    made = [fs.random_normal_initializer, fs.truncated_normal_initializer]
+    normal, truncated, uniform = sess.run(
+        [make()([5000]) for make in (*made, fs.random_uniform_initializer)]
+    )
+    assert normal.std() == pytest.approx(1, rel=0.05)
+    assert 0.8 < truncated.std() < 0.95 and abs(truncated).max() <= 2
+    assert 0 <= uniform.min() < 0.01 and 0.99 < uniform.max() < 1
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

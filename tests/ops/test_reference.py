@@ -11,17 +11,21 @@ from flowscope.graph.op import all_ops
 from flowscope.ops import reference
 
 
+@pytest.fixture(scope="module")
+def page() -> str:
+    return reference.page()
+
+
 @pytest.mark.slow
-def test_the_page_is_true(root: Path) -> None:
+def test_the_page_is_true(root: Path, page: str) -> None:
     written = (root / reference.PAGE).read_text(encoding="utf-8")
-    assert written == reference.page(), "run `python -m flowscope.ops.reference`"
+    assert written == page, "run `python -m flowscope.ops.reference`"
 
 
 @pytest.mark.slow
-def test_every_op_is_on_the_page() -> None:
-    text = reference.page()
+def test_every_op_is_on_the_page(page: str) -> None:
     ours = [n for n, cls in all_ops().items() if cls.__module__.startswith("flowscope.")]
-    assert [n for n in ours if f"| `{n}` |" not in text] == []
+    assert [n for n in ours if f"| `{n}` |" not in page] == []
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,11 @@ class Convertible(Overloads):
 
 
 def convert_to_tensor(
-    value: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None
+    value: Any,
+    dtype: Any = None,
+    name: str | None = None,
+    preferred_dtype: Any = None,
+    dtype_hint: Any = None,
 ) -> Tensor:
     """Returns `value` as a tensor of the default graph.
 
@@ -239,6 +243,7 @@ def convert_to_tensor(
         dtype: The dtype it must have; None for its own.
         name: Name of a constant that is made.
         preferred_dtype: Used where `dtype` is None and the value leaves the choice open.
+        dtype_hint: The same by its later name.
 
     Raises:
         DTypeError: if a tensor has another dtype, or a value cannot have it.
@@ -255,9 +260,10 @@ def convert_to_tensor(
         return value
     if isinstance(value, list | tuple) and holds_tensor(value):
         return packer[0](value, dtype, name)
-    if dtype is None and preferred_dtype is not None:
+    preferred = dtype_hint if preferred_dtype is None else preferred_dtype
+    if dtype is None and preferred is not None:
         try:
-            return constant(value, preferred_dtype, name=name or "Const")
+            return constant(value, preferred, name=name or "Const")
         except DTypeError:
             pass
     return constant(value, dtype, name=name or "Const")
@@ -271,9 +277,17 @@ def holds_tensor(value: Any) -> bool:
     )
 
 
-def get_static_value(tensor: Any) -> Any:
-    """Returns the tensor's value as an array if it is known while the graph is built, else None."""
+def get_static_value(tensor: Any, partial: bool = False) -> Any:
+    """Returns the tensor's value as an array if it is known while the graph is built, else None.
+
+    Args:
+        tensor: A tensor, or a value.
+        partial: Whether a vector of sizes, some of them known, is an array with None for others.
+    """
     if isinstance(tensor, Tensor):
         tensor.graph.cells.note_value_read(tensor)
-        return tensor.spec.constant
+        spec = tensor.spec
+        if partial and spec.constant is None and spec.dims is not None and spec.rank == 1:
+            return np.array(spec.dims, object)
+        return spec.constant
     return to_array(tensor, None)

@@ -345,12 +345,13 @@ _BY_PYTHON = {
 _BY_NUMPY = {d.np_dtype: d for d in ALL if d.kind in "fiucb" and d not in SMALL}
 
 
-def as_dtype(value: Any) -> DType:
-    """Returns the `DType` that `value` (a DType, a name, a NumPy or Python type) stands for.
+def as_dtype(type_value: Any) -> DType:
+    """Returns the `DType` that `type_value` (a DType, a name, a NumPy or Python type) stands for.
 
     Raises:
         DTypeError: if there is none.
     """
+    value = type_value
     if isinstance(value, DType):
         return value
     if isinstance(value, str) and value in _BY_NAME:

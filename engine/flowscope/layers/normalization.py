@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flowscope.control.branches import cond
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import InvalidArgumentError, UnimplementedError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, float32
 from flowscope.graph.operation import Tensor
@@ -50,8 +50,16 @@ class BatchNormalization(Layer):
         gamma_constraint: The same of gamma.
         trainable: Whether gamma and beta are trained.
         name: Name of the variables' scope.
+        renorm: False: there is no batch renormalization.
+        renorm_clipping: None.
+        renorm_momentum: Read by nothing.
         fused: Whether one op does it all: None for where it can (images, the channels first or
             last). Its moving variance is that of a sample: n / (n - 1) times the batch's.
+        virtual_batch_size: None: a batch is not cut into smaller ones.
+        adjustment: None: there is no adjustment of the normalized values.
+
+    Raises:
+        UnimplementedError: for `renorm`, `renorm_clipping`, `virtual_batch_size` or `adjustment`.
 
     Source: Ioffe & Szegedy 2015.
     """
@@ -73,9 +81,19 @@ class BatchNormalization(Layer):
         gamma_constraint: Any = None,
         trainable: bool = True,
         name: str | None = None,
+        renorm: bool = False,
+        renorm_clipping: Any = None,
+        renorm_momentum: Any = 0.99,
         fused: bool | None = None,
+        virtual_batch_size: int | None = None,
+        adjustment: Any = None,
         **kwargs: Any,
     ) -> None:
+        del renorm_momentum
+        _refuse(
+            name or "batch_normalization", renorm=renorm or None, renorm_clipping=renorm_clipping,
+            virtual_batch_size=virtual_batch_size, adjustment=adjustment,
+        )  # fmt: skip
         super().__init__(trainable, name, **kwargs)
         self.axis: list[int] = list(axis) if isinstance(axis, list | tuple) else [axis]
         self.momentum, self.epsilon = momentum, epsilon
@@ -213,6 +231,15 @@ class BatchNormalization(Layer):
         self.add_update(average.assign_sub(step, name="AssignMovingAvg").op)
 
 
+def _refuse(layer: str, **arguments: Any) -> None:
+    """Raises UnimplementedError for an argument that asks for what there is not."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise UnimplementedError(
+                f"layer {layer!r}: batch normalization has no {name}, got {value!r}: leave it out"
+            )
+
+
 def batch_normalization(
     inputs: Any,
     axis: Any = -1,
@@ -232,7 +259,12 @@ def batch_normalization(
     trainable: bool = True,
     name: str | None = None,
     reuse: Any = None,
+    renorm: bool = False,
+    renorm_clipping: Any = None,
+    renorm_momentum: Any = 0.99,
     fused: bool | None = None,
+    virtual_batch_size: int | None = None,
+    adjustment: Any = None,
 ) -> Tensor:
     """Returns the inputs with each channel normalised, see `BatchNormalization`.
 
@@ -258,12 +290,18 @@ def batch_normalization(
         trainable: See there.
         name: See there.
         reuse: Whether the variables of an earlier layer of the same name are shared.
+        renorm: See there.
+        renorm_clipping: See there.
+        renorm_momentum: See there.
         fused: See there.
+        virtual_batch_size: See there.
+        adjustment: See there.
     """
     layer = BatchNormalization(
         axis, momentum, epsilon, center, scale, beta_initializer, gamma_initializer,
         moving_mean_initializer, moving_variance_initializer, beta_regularizer, gamma_regularizer,
-        beta_constraint, gamma_constraint, trainable, name, fused, _reuse=reuse, _scope=name,
+        beta_constraint, gamma_constraint, trainable, name, renorm, renorm_clipping,
+        renorm_momentum, fused, virtual_batch_size, adjustment, _reuse=reuse, _scope=name,
     )  # fmt: skip
     result: Tensor = layer(inputs, training=training)
     return result

@@ -275,7 +275,7 @@ sigmoid: UnaryFunction = unary_op(
 softplus: UnaryFunction = unary_op(
     "softplus", "Softplus", "log(1 + exp(x)), without overflow.",
     "xp.log1p(xp.exp(-xp.abs({0}))) + xp.maximum({0}, 0)", "f",
-    lambda g, y, x: multiply(g, sigmoid(x)), "x")
+    lambda g, y, x: multiply(g, sigmoid(x)), "x", parameter="features")
 tanh_grad: BinaryFunction = binary_op(
     "tanh_grad", "TanhGrad", "dy * (1 - y * y): tanh's gradient from its output y.",
     "{1} * (1 - {0} * {0})", "fc",

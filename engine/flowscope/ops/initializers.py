@@ -113,10 +113,10 @@ class Ones(Constant):
 
 
 class RandomUniform(Initializer):
-    """Uniform numbers in [minval, maxval)."""
+    """Uniform numbers in [minval, maxval): by default in [0, 1)."""
 
     def __init__(
-        self, minval: Any = -0.05, maxval: Any = 0.05, seed: int | None = None, dtype: Any = float32
+        self, minval: Any = 0.0, maxval: Any = None, seed: int | None = None, dtype: Any = float32
     ) -> None:
         super().__init__(dtype)
         self.minval, self.maxval, self.seed = minval, maxval, seed
@@ -129,7 +129,7 @@ class RandomNormal(Initializer):
     """Normal numbers."""
 
     def __init__(
-        self, mean: Any = 0.0, stddev: Any = 0.05, seed: int | None = None, dtype: Any = float32
+        self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = float32
     ) -> None:
         super().__init__(dtype)
         self.mean, self.stddev, self.seed = mean, stddev, seed

@@ -124,8 +124,24 @@ def _signature(function: Callable[..., Any]) -> str:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:
         return "(...)"
-    plain = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
+    plain = [p.replace(annotation=p.empty, default=_named_default(p)) for p in parameters]
     return str(inspect.Signature(plain)).replace("|", "\\|")
+
+
+def _named_default(parameter: inspect.Parameter) -> Any:
+    default = parameter.default
+    is_named = callable(default) and default is not parameter.empty
+    return _Name(default) if is_named else default
+
+
+class _Name:
+    """A default that is a function or a class, by its name: its text would hold an address."""
+
+    def __init__(self, what: Any) -> None:
+        self._what = what
+
+    def __repr__(self) -> str:
+        return str(getattr(self._what, "__name__", self._what))
 
 
 def _line(what: Any) -> str:
@@ -180,23 +196,23 @@ def _taken(op: Op, place: int, count: int) -> frozenset[DType]:
 
 
 def _is_taken(op: Op, dtype: DType, place: int, count: int) -> bool:
+    last = list(inspect.signature(op.infer).parameters.values())[-1]
+    most = _MOST if last.kind is inspect.Parameter.VAR_POSITIONAL else 1
     others_tried = _OTHERS if count < 4 else _OTHERS[:4]
     choices = [dtype, *(d for d in others_tried if d is not dtype)]
     # Of many inputs the first ones are chosen freely, the others alike.
     free = min(count - 1, 3)
     for others in itertools.product(choices, repeat=free):
         rest = list(others) + [others[-1]] * (count - 1 - free) if others else []
-        if _accepts(op, [*rest[:place], dtype, *rest[place:]], dtype):
+        if _accepts(op, [*rest[:place], dtype, *rest[place:]], dtype, most):
             return True
     return False
 
 
-def _accepts(op: Op, kinds: list[DType], of_variable: DType) -> bool:
-    """Whether the shape rule takes inputs of these dtypes; the last one may come several times."""
-    last = list(inspect.signature(op.infer).parameters.values())[-1]
-    is_many = last.kind is inspect.Parameter.VAR_POSITIONAL
+def _accepts(op: Op, kinds: list[DType], of_variable: DType, most: int) -> bool:
+    """Whether the shape rule takes inputs of these dtypes; the last one may come `most` times."""
     held = dtypes.float32 if of_variable is dtypes.resource else of_variable
-    for more in range(_MOST if is_many else 1):
+    for more in range(most):
         try:
             op.infer(*[_spec(d, held) for d in kinds + kinds[-1:] * more])
         except Exception:  # whatever a shape rule stumbles over: it does not take these

@@ -24,7 +24,7 @@ from flowscope.ops.build import binary, unary
 #: Constants of at most so many elements are computed while the graph is built: shapes and indices.
 FOLD_SIZE = 16
 
-_ONE = "Args:\n    x: A tensor.\n    name: Name of the operation."
+_ONE = "Args:\n    {parameter}: A tensor.\n    name: Name of the operation."
 _TWO = (
     "Args:\n    {first}: A tensor.\n"
     "    {second}: A tensor of the same dtype; the shapes are broadcast.\n"
@@ -157,6 +157,7 @@ def unary_op(
     name: str | None = None,
     kernel: Callable[..., Any] | None = None,
     devices: tuple[str, ...] = ("CPU", "GPU"),
+    parameter: str = "x",
 ) -> UnaryFunction:
     """Defines an element-wise op of one input and returns its op function.
 
@@ -174,6 +175,7 @@ def unary_op(
         name: Default name of an operation; the op type by default.
         kernel: The kernel (self, xp, x) in place of one from the template.
         devices: Device types with a kernel.
+        parameter: Name of the op function's parameter.
     """
     namespace: dict[str, Any] = {
         "kinds": kinds,
@@ -192,7 +194,9 @@ def unary_op(
     def call(x: Any, name: str | None = None) -> Tensor:
         return unary(op, x, name or default)
 
-    result: UnaryFunction = _named(call, function, f"{doc}\n\n{_ONE}")
+    if parameter != "x":
+        call = eval(f"lambda {parameter}, name=None: call({parameter}, name)", {"call": call})  # noqa: S307
+    result: UnaryFunction = _named(call, function, f"{doc}\n\n{_ONE.format(parameter=parameter)}")
     return result
 
 

@@ -31,7 +31,7 @@ def reset(names: Iterable[str] | None = None) -> None:
 
 
 @contextmanager
-def container(name: str) -> Iterator[str]:
+def container(container_name: str) -> Iterator[str]:
     """Keeps the variables made in the block in the named container, which outlives sessions.
 
     Sessions of one process whose graphs have variables of the same name there share their values.
@@ -39,8 +39,8 @@ def container(name: str) -> Iterator[str]:
     """
     graph = default.get_default_graph()
     before = graph.extras.get("container", "")
-    graph.extras["container"] = name
+    graph.extras["container"] = container_name
     try:
-        yield name
+        yield container_name
     finally:
         graph.extras["container"] = before
