@@ -10,7 +10,7 @@ from executing import Steps, executor_graph
 import flowscope as fs
 from flowscope import raw_ops
 from flowscope.errors import InternalError
-from flowscope.executor.observe import frames
+from flowscope.executor.observe import Position
 from flowscope.executor.story import Event, Story, replay
 
 pytestmark = pytest.mark.usefixtures("graph")
@@ -167,10 +167,10 @@ def test_so_many_iterations_are_on_their_way(window):
         if not quick:
             break
         steps.done(quick[0])
-    (view,) = frames(steps.machine)
+    (view,) = Position(steps.machine).frames()
     assert len(view.iterations) == window
     assert len(works) == window
-    assert view.held == "window"
+    assert view.holds == "window"
     assert [it.number for it in view.iterations] == list(range(window))
     steps.done(min(works, key=lambda n: int(n.rpartition(":")[2])))
     assert steps.finish() == [20, 0]
@@ -189,8 +189,8 @@ def test_a_frame_waits_for_all_its_enters_and_a_late_constant_comes_to_every_ite
     steps = Steps([users], {x: 5})
     while len(steps.running) > 1:
         steps.done(next(n for n in steps.running if n != "late"))
-    (view,) = frames(steps.machine)
-    assert view.held == "entering"
+    (view,) = Position(steps.machine).frames()
+    assert view.holds == "entering"
     assert len(view.iterations) == 4, "the first has not ended, for an Enter is missing"
     steps.done("late")
     assert list(steps.running) == ["use in f:3"]

@@ -224,8 +224,11 @@ def test_a_step_can_be_held_before_each_operation_and_tells_where_it_is():
             ("loop/cond/Less", [2]),
         ]
         assert s.gate.places == expected
-        moves = [(m.node.name, [n for _, n in m.loops]) for m in s.gate.moves]
-        assert moves == expected
+        moves = s.gate.moves.since(0)
+        ran = [(m.node.name, [n for _, n in m.loops]) for m in moves if not m.is_back]
+        assert ran == [*expected, ("loop/body/add", [2])]
+        assert [m.is_dead for m in moves if not m.is_back] == [False] * 5 + [True]
+        assert [(m.loops[0][1], m.variable) for m in moves if m.is_back] == [(1, 0), (2, 0)]
 
 
 # -- waiting ------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def test_op_by_op_from_the_start_is_what_op_mode_sees_of_the_simplified_program(
     inner = [w for w in gate.places if len(w.loops) == 2 and w.node is None]
     outer = {(w.loops[0].iteration, w.loops[1].iteration) for w in inner}
     assert {(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (3, 3)} <= outer
-    assert {w.mode for w in gate.places} == {"op"}
+    assert {(w.mode, w.is_stepped) for w in gate.places} == {("compiled", True)}
     assert gate.places[0].node is not None and gate.places[0].loops == ()
     assert all(w.loops[0].limit == 4 for w in inner)
 
@@ -197,10 +197,10 @@ def test_tokens_are_stepped_by_operation_and_by_iteration(graph):
         assert len(names) >= 3
         before = place(made.sess).loops[0].iteration
         assert made.move("step_iteration").loops[0].iteration == before + 1
-        made.sess.gate.report()
+        told = made.sess.gate.moves.count
         made.move("step_op")
-        _, _, moves = made.sess.gate.report()
-        assert [m.node.name.partition("/")[0] for m in moves] == ["loop"]
+        moves = made.sess.gate.moves.since(told)
+        assert [m.node.name.partition("/")[0] for m in moves if not m.is_back] == ["loop"]
         made.end()
     finally:
         made.sess.close()
@@ -220,10 +220,10 @@ def test_moves_that_come_quickly_are_all_made(stepped):
 
 def test_what_ran_op_by_op_is_told_in_order(stepped):
     stepped.move("step_iteration")
-    stepped.sess.gate.report()
+    told = stepped.sess.gate.moves.count
     for _ in range(4):
         stepped.move("step_op")
-    _, _, moves = stepped.sess.gate.report()
+    moves = stepped.sess.gate.moves.since(told)
     ran = [(m.node.name, m.loops[0][1]) for m in moves if not m.is_back]
     assert len(ran) in (3, 4), "op mode has a pause between two iterations"
     body = [f"loop/{name}" for name in ("cond/Less", "body/add", "body/Sin", "body/add_1")]

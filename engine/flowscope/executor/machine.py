@@ -46,8 +46,8 @@ class Machine:
         results: The fetched values, once the step is finished.
         is_finished: Whether nothing is left to run.
         dead_fetches: Positions of fetches whose values are dead.
-        watch: Called with (unit, iteration, outputs) after an operation gave its tokens; None
-            while nobody looks.
+        watch: Called with (unit, iteration, whether they are dead) as a unit that is run or a
+            NextIteration gives its tokens; None while nobody looks.
     """
 
     __slots__ = (
@@ -124,7 +124,7 @@ class Machine:
         if self.story is not None:
             self.story.note_done(unit, it, outputs)
         if self.watch is not None:
-            self.watch(unit, it, outputs)
+            self.watch(unit, it, False)
         self._give(unit, it, outputs)
         it.outstanding -= 1
         if not it.outstanding:
@@ -175,6 +175,8 @@ class Machine:
         """Sends dead tokens to all that take anything of a unit."""
         if self.story is not None:
             self.story.note_dead(unit, it)
+        if self.watch is not None and unit.kind >= _KERNEL:
+            self.watch(unit, it, True)
         for base in range(unit.base, unit.end):
             it.slots[base] = None
         for index in range(len(unit.targets)):
@@ -315,6 +317,8 @@ class Machine:
     def _next_iteration(self, unit: Unit, it: Iteration) -> None:
         value = it.slots[unit.base]
         it.slots[unit.base] = None
+        if self.watch is not None:
+            self.watch(unit, it, False)
         after = it.next
         if after is None:
             frame = it.frame

@@ -1,45 +1,28 @@
 """What can be seen of a machine: frames, iterations on their way, and where a step is.
 
-`frames(machine)` may be called between any two events, on the thread that runs the machine (the
-gate holds it there). It returns one `FrameView` per loop that is running, the outer ones first:
+A `Position` is what a step hands to the gate: it tells where the step is, on the thread that runs
+the machine, between any two events. All that it tells is counted when somebody looks, from what is
+there: the machine keeps no books for it. Only what moves is told as it does, by `Machine.watch`.
 
-    FrameView(id, name, loop, parent, parent_iteration, window, started, iterations, held, waits)
-    IterationView(number, waiting, ready, done, dead)
-
-`Machine.watch`, while it is set, is called with (unit, iteration, outputs) for each operation that
-gave its tokens. `Position` is what a step hands to the gate: it tells where the step is.
+Operations are counted as the user made them: primitives and what lowering added are none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from flowscope.executor.frames import Frame, Iteration
 from flowscope.executor.invariants import frames_of
 from flowscope.executor.machine import Machine
-from flowscope.executor.static import Kind, Unit
-from flowscope.graph.operation import Operation
-from flowscope.plan.program import Node
-from flowscope.plan.stops import IterationAt, LoopAt, Moved, Where
+from flowscope.executor.static import Kind, StaticFrame, Unit
+from flowscope.plan.kept import trips
+from flowscope.plan.program import Node, is_back_edge
+from flowscope.plan.stops import IterationAt, LoopAt, Moved, Where, bytes_of
 
-
-@dataclass(frozen=True)
-class IterationView:
-    """One iteration on its way, by how many operations are where.
-
-    Attributes:
-        number: From 0.
-        waiting: Operations whose tokens have not all come.
-        ready: Those that are ready or run.
-        done: Those that have run.
-        dead: Those that were not to run.
-    """
-
-    number: int
-    waiting: int
-    ready: int
-    done: int
-    dead: int
+#: A blocking operation that has begun and is not done: where it is, and what it waits for.
+Wait = tuple[Unit, Iteration, str]
 
 
 @dataclass(frozen=True)
@@ -47,155 +30,322 @@ class FrameView:
     """One loop that is running.
 
     Attributes:
-        id: Its tag: the frames around and their iterations; the same in each run.
-        name: The loop's name in the lowered program.
-        loop: The operation that the loop came from; None for a loop of primitives made by hand.
-        node: The node of the loop in the program before it was lowered; None likewise.
-        parent: Tag of the frame around, "" for the step.
-        parent_iteration: The iteration of that frame which it belongs to.
-        window: At most so many iterations are on their way.
-        started: How many iterations have begun.
+        frame: The frame.
         iterations: Those on their way, the oldest first.
-        held: Why the next iteration has not begun: "" (nothing waits for it yet), "window" (as many
-            are on their way as may be), "entering" (values that come into the loop are missing).
-        waits: The first operation of the oldest iteration that waits for a value; "" for none.
+        holds: What holds the next iteration: "" (nothing), "window" (as many are on their way as
+            may be), "entering" (values that come into the loop are missing), "edge" (no value that
+            goes back has come).
+        held: The same as a sentence.
     """
 
-    id: str
-    name: str
-    loop: Operation | None
-    node: Node | None
-    parent: str
-    parent_iteration: int
-    window: int
-    started: int
-    iterations: tuple[IterationView, ...]
+    frame: Frame
+    iterations: tuple[IterationAt, ...]
+    holds: str
     held: str
-    waits: str
-
-
-def frames(machine: Machine) -> tuple[FrameView, ...]:
-    """Returns the loops that are running, the outer ones first."""
-    return tuple(_frame(machine, f) for f in frames_of(machine) if f.parent is not None)
-
-
-def _frame(machine: Machine, frame: Frame) -> FrameView:
-    static, parent = frame.static, frame.parent
-    assert parent is not None
-    held = "window" if frame.parked else "entering" if frame.missing else ""
-    return FrameView(
-        frame.name,
-        static.name,
-        static.origins[0] if static.origins else None,
-        machine.graph.loops.get(static.name),
-        parent.frame.name,
-        parent.number,
-        static.window,
-        frame.started,
-        tuple(_iteration(machine, it) for it in frame.iterations),
-        held,
-        _waits(frame),
-    )
-
-
-def _waits(frame: Frame) -> str:
-    for it in list(frame.iterations)[:1]:
-        for unit in frame.static.units:
-            if unit.kind >= Kind.KERNEL and it.pending[unit.at] > 0:
-                return unit.name
-    return ""
-
-
-def _iteration(machine: Machine, it: Iteration) -> IterationView:
-    units = it.frame.static.units
-    ready = sum(one is it for _, one in machine.ready)
-    waiting = sum(1 for left in it.pending if left > 0)
-    dead = sum(1 for u in units if it.pending[u.at] <= 0 and it.dead[u.at])
-    at_work = max(ready, it.outstanding)
-    return IterationView(
-        it.number, waiting, at_work, max(0, len(units) - waiting - at_work - dead), dead
-    )
 
 
 class Position:
-    """Where a step is: between two invocations."""
+    """Where a step is: between two invocations.
 
-    __slots__ = ("_it", "_last", "_unit", "machine")
+    Args:
+        machine: The machine.
+        waits: Returns the blocking operations that have begun and are not done.
+    """
+
     is_op = True
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, waits: Callable[[], Iterable[Wait]] = tuple) -> None:
         self.machine = machine
+        self._waits = waits
         self._unit: Unit | None = None
         self._it: Iteration | None = None
-        self._last: Iteration | None = None
+        self._inputs: list[Any] = []
+        #: How many iterations of each frame had ended, here and at the place before.
+        self._ended: dict[Frame, int] = {}
+        self._before: dict[Frame, int] | None = None
+        self._weights: dict[StaticFrame, list[int]] = {}
+        #: Per list that is kept: what its newest pair was, and the bytes of all. A list only grows.
+        self._counted: dict[tuple[str, str], tuple[int, int]] = {}
 
-    def at(self, unit: Unit | None, it: Iteration | None) -> None:
-        """Notes what runs next; None while the step waits."""
-        self._last = self._it
-        self._unit = unit
-        self._it = it
+    # -- where the step is ----------------------------------------------------------------------
+
+    def at(self, unit: Unit, it: Iteration, inputs: list[Any]) -> None:
+        """Notes what runs next, after what ran since this was called before."""
+        self.inside(unit, it, inputs)
+        self._before = self._ended or None
+        ended = {f: f.started - len(f.iterations) for f in frames_of(self.machine)}
+        self._ended = ended
+
+    def inside(self, unit: Unit | None, it: Iteration | None, inputs: list[Any]) -> None:
+        """Notes what runs now; None while the step waits."""
+        self._unit, self._it, self._inputs = unit, it, inputs
+
+    def forget(self) -> None:
+        """Notes that the step goes on, and is not asked before each invocation any more."""
+        self._ended = {}
+        self._inputs = []
 
     @property
     def is_back_edge(self) -> bool:
-        """Whether what runs next belongs to a later iteration than what ran before."""
-        last, it = self._last, self._it
-        if last is None or it is None or last.frame is not it.frame:
+        """Whether an iteration of a loop in which no other one runs has ended since before."""
+        if self._before is None:
             return False
-        return it.number > last.number
+        return any(
+            f.parent is not None and ended > self._before.get(f, 0) and _is_innermost(f)
+            for f, ended in self._ended.items()
+        )
 
     def where(self) -> Where:
         """Returns where the step is."""
         loops = tuple(
-            LoopAt(node, it.number, None, _iteration(self.machine, it).done, ())
-            for node, it in self._loops()
+            LoopAt(node, it.number, self._limit(it.frame), 0, ())
+            for node, it in self._loops(self._it)
         )
         node = None if self._unit is None else self._unit.node
-        return Where("tokens", loops, node, _running(self.machine))
+        return Where("tokens", loops, node, self._running())
 
-    def moved(self) -> Moved:
-        """Returns what is told of the operation that runs next, once it has run."""
-        assert self._unit is not None
-        return Moved(self._unit.node, tuple((node, it.number) for node, it in self._loops()))
+    def moved(self, unit: Unit, it: Iteration, is_dead: bool) -> list[Moved]:
+        """Returns what is told of a unit that gave its tokens."""
+        loops = [(node, one.number) for node, one in self._loops(it)]
+        if unit.kind is Kind.NEXT_ITERATION:
+            return self._moved_back(unit, loops)
+        around = tuple(loops)
+        return [Moved(n, around, is_dead) for n in unit.part.nodes if _is_users(n)]
 
-    def _loops(self) -> list[tuple[Node, Iteration]]:
+    def _moved_back(self, unit: Unit, loops: list[tuple[Node, int]]) -> list[Moved]:
+        made = self.machine.graph.loops.get(unit.frame.name)
+        if made is None:
+            return []
+        node, number = loops[-1]
+        around = (*loops[:-1], (node, number + 1))
+        backs = [m.inputs[1].node for m in made.variables]
+        return [Moved(node, around, False, True, i) for i, n in enumerate(backs) if n is unit.node]
+
+    def _loops(self, it: Iteration | None) -> list[tuple[Node, Iteration]]:
         """Returns the loops around, from the outermost, without those made by hand."""
         known = self.machine.graph.loops
         found: list[tuple[Node, Iteration]] = []
-        it = self._it
         while it is not None and it.frame.parent is not None:
-            node = known.get(it.frame.static.name)
-            if node is not None:
-                found.insert(0, (node, it))
+            made = known.get(it.frame.static.name)
+            if made is not None:
+                found.insert(0, (made.node, it))
             it = it.frame.parent
         return found
 
+    # -- the frames -----------------------------------------------------------------------------
 
-def _running(machine: Machine) -> tuple[tuple[LoopAt, ...], ...]:
-    """Returns the running loops, each with those around it; without those made by hand."""
-    found: dict[str, tuple[LoopAt, ...]] = {"": ()}
-    for view in frames(machine):
-        around = found.get(view.parent)
-        if around is None or view.node is None:
-            continue
-        if around:
-            around = (*around[:-1], replace(around[-1], iteration=view.parent_iteration))
-        found[view.id] = (*around, _loop_at(view))
-    return tuple(path for path in found.values() if path)
+    def _running(self) -> tuple[tuple[LoopAt, ...], ...]:
+        """Returns the running loops, each with those around it; without those made by hand."""
+        found: dict[Frame, tuple[LoopAt, ...]] = {self.machine.root: ()}
+        for view in self.frames():
+            parent = view.frame.parent
+            assert parent is not None
+            around = found.get(parent.frame)
+            if around is None or view.frame.static.name not in self.machine.graph.loops:
+                continue
+            if around:
+                around = (*around[:-1], replace(around[-1], iteration=parent.number))
+            found[view.frame] = (*around, self._loop_at(view))
+        return tuple(path for path in found.values() if path)
+
+    def _loop_at(self, view: FrameView) -> LoopAt:
+        frame, window = view.frame, view.iterations
+        return LoopAt(
+            self.machine.graph.loops[frame.static.name].node,
+            max(0, frame.started - 1),
+            self._limit(frame),
+            window[-1].done if window else 0,
+            (),
+            window,
+            view.held,
+            self._kept_bytes(frame),
+        )
+
+    def frames(self) -> tuple[FrameView, ...]:
+        """Returns the loops that are running, the outer ones first."""
+        look = _Look(self.machine, list(self._waits()), self._unit, self._it)
+        return tuple(self._view(look, f) for f in frames_of(self.machine) if f.parent is not None)
+
+    def _view(self, look: _Look, frame: Frame) -> FrameView:
+        weights = self._weights.get(frame.static)
+        if weights is None:
+            weights = [_weight(u) for u in frame.static.units]
+            self._weights[frame.static] = weights
+        its = tuple([look.iteration(it, weights) for it in frame.iterations])
+        return FrameView(frame, its, *look.held(frame))
+
+    def _limit(self, frame: Frame) -> int | None:
+        """Returns how many iterations there will be at most, where that is known by now."""
+        made = self.machine.graph.loops.get(frame.static.name)
+        if made is None:
+            return None
+        entered = {u.part.outputs[0]: v for u, v, is_dead in frame.constants if not is_dead}
+        known = {v: entered[inside] for v, inside in made.limits if inside in entered}
+        return trips(made.node, known)
+
+    # -- what is kept ---------------------------------------------------------------------------
+
+    def _kept_bytes(self, frame: Frame) -> int | None:
+        """Returns the bytes of all that a frame has kept; None where it keeps nothing."""
+        lists = self.machine.graph.loops[frame.static.name].kept
+        if not lists:
+            return None
+        return sum(self._counted_bytes(frame, merge) for merge in lists)
+
+    def _counted_bytes(self, frame: Frame, merge: Node) -> int:
+        key = frame.name, merge.name
+        last, total = self._counted.get(key, (0, 0))
+        head = at = self._newest(frame, merge)
+        added = 0
+        while at is not None and id(at) != last:
+            added += bytes_of(at[0])
+            at = at[1]
+        if head is None:
+            return total  # it is being added to
+        total = added if at is None else total + added
+        self._counted[key] = id(head), total
+        return total
+
+    def _newest(self, frame: Frame, merge: Node) -> Any:
+        """Returns a list that is kept: its one token lies before a unit, or is parked."""
+        unit, back = map(self.machine.graph.unit_of, (merge, _back(merge)))
+        slots = [unit.base, back.base]
+        for slot, _, taker in unit.targets[0]:
+            slots.append(slot)
+            if taker.kind is Kind.SWITCH:
+                slots += [slot for slot, _, _ in taker.targets[1]]
+        found: Any = None
+        for it in frame.iterations:
+            for slot in slots:
+                found = it.slots[slot] or found
+        if self._unit is not None and self._it is not None and self._it.frame is frame:
+            for slot in slots:
+                if self._unit.base <= slot < self._unit.base + len(self._inputs):
+                    found = self._inputs[slot - self._unit.base] or found
+        for parked, value in frame.parked:
+            found = value if parked is back else found
+        return found
 
 
-def _loop_at(view: FrameView) -> LoopAt:
-    assert view.node is not None
-    window = tuple(IterationAt(i.number, i.waiting, i.ready, i.done, i.dead)
-                   for i in view.iterations)  # fmt: skip
-    held = ""
-    if view.held == "window":
-        held = f"parallel_iterations = {view.window} are in flight"
-        held += f', the oldest waits before "{view.waits}"' if view.waits else ""
-    elif view.held == "entering":
-        held = "values that enter the loop are missing"
-    newest = max(0, view.started - 1)
-    done = window[-1].done if window else 0
-    return LoopAt(view.node, newest, None, done, (), window, held)
+class _Look:
+    """What one look finds: what runs, and what waits for what.
+
+    Args:
+        machine: The machine.
+        waits: Blocking operations on their way.
+        unit, it: What runs next.
+    """
+
+    def __init__(
+        self, machine: Machine, waits: list[Wait], unit: Unit | None, it: Iteration | None
+    ) -> None:
+        self._graph = machine.graph
+        self._waits = waits
+        self._blocked = {(u, one) for u, one, _ in waits}
+        self._ready = list(machine.ready)
+        if unit is not None and it is not None:
+            self._ready.insert(0, (unit, it))
+        self._at_work = {*self._ready}
+
+    def iteration(self, it: Iteration, weights: list[int]) -> IterationAt:
+        """Returns an iteration, by how many operations are where."""
+        counts = {"waiting": 0, "running": 0, "done": 0, "dead": 0}
+        for unit, weight in zip(it.frame.static.units, weights, strict=True):
+            if weight:
+                counts[self._state(unit, it)] += weight
+        return IterationAt(it.number, **counts, is_busy=self.is_busy(it))
+
+    def _state(self, unit: Unit, it: Iteration) -> str:
+        if it.pending[unit.at] > 0 or (unit, it) in self._blocked:
+            return "waiting"
+        if it.dead[unit.at]:
+            return "dead"
+        return "running" if (unit, it) in self._at_work else "done"
+
+    def is_busy(self, it: Iteration) -> bool:
+        """Whether something runs in an iteration, and not only waits for others."""
+        blocked = sum(one is it for _, one in self._blocked)
+        if it.outstanding > blocked:
+            return True
+        children = (it.children or {}).values()
+        return any(self.is_busy(one) for f in children for one in f.iterations)
+
+    def held(self, frame: Frame) -> tuple[str, str]:
+        """Returns what holds the next iteration of a frame, in a word and as a sentence."""
+        assert frame.parent is not None
+        its = list(frame.iterations)
+        if frame.parked:
+            text = f"parallel_iterations = {frame.static.window} are in flight"
+            cause = self._cause(its[0])
+            text += f", the oldest waits for {cause}" if cause else ""
+            return "window", text + self._follower(its)
+        if frame.missing:
+            cause = self._blocker(frame.parent)
+            text = "values that enter the loop are missing"
+            return "entering", text + (f": it waits for {cause}" if cause else "")
+        if self.is_busy(its[-1]):
+            return "", ""
+        cause = next(filter(None, map(self._blocker, reversed(its))), "")
+        edge = self._edge(its[-1])
+        return ("edge", f"{edge} waits for {cause}") if cause and edge else ("", "")
+
+    def _follower(self, its: list[Iteration]) -> str:
+        """Returns what the second oldest iteration waits for, where it waits for the oldest."""
+        if len(its) < 2 or self.is_busy(its[1]) or self._blocker(its[1]):
+            return ""
+        edge = self._edge(its[0])
+        return f"; iteration {its[1].number} waits for {edge}" if edge else ""
+
+    def _edge(self, it: Iteration) -> str:
+        """Returns the first back edge that no value has come along yet."""
+        for unit in it.frame.static.units:
+            if unit.kind is Kind.NEXT_ITERATION and it.pending[unit.at] > 0:
+                return f'"{unit.node.inputs[0].label}" -> "{unit.name}"'
+        return ""
+
+    def _cause(self, it: Iteration) -> str:
+        """Returns what an iteration waits for: others, what runs in it, what is to run first."""
+        found = self._blocker(it)
+        if found:
+            return found
+        own = {id(one) for one in _below(it)}
+        at_work = [u for u, one in self._ready if id(one) in own and _weight(u)]
+        units = it.frame.static.units
+        waiting = [u for u in units if it.pending[u.at] > 0 and _weight(u)]
+        return next((f'"{u.name}"' for u in (*at_work, *waiting)), "")
+
+    def _blocker(self, it: Iteration) -> str:
+        """Returns the first operation of an iteration, or of loops in it, that waits for others."""
+        own = {id(one) for one in _below(it)}
+        return next((text for _, one, text in self._waits if id(one) in own), "")
 
 
-__all__ = ["FrameView", "IterationView", "Position", "frames"]
+def _below(it: Iteration) -> Iterator[Iteration]:
+    """Yields an iteration and those of the loops that run in it."""
+    yield it
+    for frame in (it.children or {}).values():
+        for one in frame.iterations:
+            yield from _below(one)
+
+
+def _is_innermost(frame: Frame) -> bool:
+    return not any(it.children for it in frame.iterations)
+
+
+def _is_users(node: Node) -> bool:
+    """Whether a node is an operation that the user made, and not a part of a branch or loop."""
+    is_part = node.origins and node.origins[0].type in ("Cond", "Loop")
+    return bool(node.blocks) or not is_part
+
+
+def _weight(unit: Unit) -> int:
+    """Returns how many of the user's operations a unit is."""
+    return 0 if unit.kind < Kind.KERNEL else sum(map(_is_users, unit.part.nodes))
+
+
+def _back(merge: Node) -> Node:
+    """Returns the NextIteration that a loop's Merge takes."""
+    return next(v.node for v in merge.inputs if v.node is not None and is_back_edge(v, merge))
+
+
+__all__ = ["FrameView", "Position", "Wait"]

@@ -17,6 +17,7 @@ import numpy as np
 from flowscope.errors import GraphError
 from flowscope.graph.operation import where
 from flowscope.plan.lowering import is_ambient
+from flowscope.plan.passes.lower import LoweredLoop
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.units import Part
 
@@ -157,7 +158,7 @@ class ExecutorGraph:
         program: The lowered program.
         parts: Its nodes, but for constants and handles, as units.
         values: The values of constants; handles' are bound by `bound`.
-        loops: The node that each frame was made of, by the frame's name.
+        loops: The loop that each frame was made of, by the frame's name.
 
     Attributes:
         units: By index.
@@ -167,7 +168,7 @@ class ExecutorGraph:
         known: Fetches that are constants, with their positions.
         handles: (frame, slot, handle) of the slots that `bound` fills.
         sources: Units that wait for nothing.
-        loops: The node that each frame was made of, by the frame's name.
+        loops: The loop that each frame was made of, by the frame's name.
 
     Raises: GraphError if a value is used in another frame than its own.
     """
@@ -177,7 +178,7 @@ class ExecutorGraph:
         program: Program,
         parts: Sequence[Part],
         values: Mapping[Value, Any],
-        loops: Mapping[str, Node] | None = None,
+        loops: Mapping[str, LoweredLoop] | None = None,
     ) -> None:
         self.program = program
         self.loops = loops or {}
@@ -205,6 +206,10 @@ class ExecutorGraph:
         for frame, slot, node in self.handles:
             frame.slots[slot] = handles[node]
         return self
+
+    def unit_of(self, node: Node) -> Unit:
+        """Returns the unit that a node of the program belongs to."""
+        return self._of[node]
 
     def before(self, unit: Unit) -> list[Unit]:
         """Returns the units that a unit takes tokens of."""

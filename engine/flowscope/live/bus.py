@@ -30,6 +30,7 @@ from flowscope.live.schema import (
     Snapshot,
 )
 from flowscope.live.state import GraphWatcher, Meter, session_state
+from flowscope.runtime.gate import Gate
 from flowscope.runtime.session import Session, open_sessions
 
 #: Seconds between two looks.
@@ -75,6 +76,9 @@ class Feed:
         self._told: SessionState | None = None
         self._frames = FrameWatcher()
         self._run: RunState | None = None
+        #: The gate that is looked at, and how many of its moves were told.
+        self._gate: Gate | None = None
+        self._moves_told = 0
 
     @property
     def session(self) -> Session | None:
@@ -187,7 +191,11 @@ class Feed:
         if session is None or not (session.running or session.gate.pace_s):
             return None
         gate = session.gate
-        state = self._frames.state(now_s, *gate.report(), gate.pace_s)
+        if gate is not self._gate:
+            self._gate, self._moves_told = gate, gate.moves.count
+        moves = gate.moves.since(self._moves_told)
+        self._moves_told = gate.moves.count
+        state = self._frames.state(now_s, *gate.report(), moves, gate.pace_s)
         gate.look()
         return state
 

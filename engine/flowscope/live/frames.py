@@ -92,7 +92,7 @@ def _window(frame: Frame) -> tuple[Iteration, ...]:
 
 
 def _state(iteration: IterationAt) -> Literal["waiting", "running", "done", "dead"]:
-    if iteration.running:
+    if iteration.is_busy:
         return "running"
     if iteration.waiting:
         return "waiting"
@@ -125,7 +125,7 @@ def _tokens(move: Moved) -> list[Token]:
     iterations = tuple(f.iteration for f in frames)
     return [
         Token(source, output, target, path, iterations, move.is_dead)
-        for source, output, target in (_back(op) if move.is_back else _into(op))
+        for source, output, target in (_back(op, move.variable) if move.is_back else _into(op))
     ]
 
 
@@ -133,9 +133,10 @@ def _into(op: Operation) -> list[tuple[int, int, int]]:
     return [(t.op.id, t.value_index, op.id) for t in op.inputs if t.spec.dtype is not resource]
 
 
-def _back(loop: Operation) -> list[tuple[int, int, int]]:
+def _back(loop: Operation, variable: int | None) -> list[tuple[int, int, int]]:
     carried = blocks_of(loop).get("carried", ())
-    return [(*c.result, c.parameter) for c in carried]
+    chosen = carried if variable is None else carried[variable : variable + 1]
+    return [(*c.result, c.parameter) for c in chosen]
 
 
 def _id(node: Node) -> int:

@@ -18,9 +18,10 @@ from flowscope.plan.lowering import is_ambient
 from flowscope.plan.passes.lower import Lowered
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.stops import RegionRun
 from flowscope.plan.units import PRIMITIVES, Part, part_of
 
-#: Writes the code of a region, whose `run` is a pair: see `inside`.
+#: Writes the code of a region, whose `run` is a `RegionRun`.
 Write = Callable[[Region], Code]
 #: Primitives behind which a region begins: what comes out of them comes when it comes.
 _SOURCES = frozenset(("Merge", "Exit", "NextIteration"))
@@ -104,12 +105,11 @@ def _region_part(nodes: list[Node], used: dict[Value, set[Node | None]], write: 
 
 
 def inside(generator: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the generator for regions: their `run` has the iterations around beside it."""
+    """Returns the generator for regions: their `run` tells the iterations around."""
 
-    def made(run: tuple[Any, tuple[int, ...]], seed: int, *path: int) -> Any:
-        whole, around = run
-        counts = (path[0], *around, *path[1:]) if path else ()
-        return generator(whole, seed, *counts)
+    def made(run: RegionRun, seed: int, *path: int) -> Any:
+        counts = (path[0], *run.iterations, *path[1:]) if path else ()
+        return generator(run.run, seed, *counts)
 
     return made
 

@@ -25,7 +25,16 @@ from flowscope.plan.code import (
 from flowscope.plan.kernels import kernel_function
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.stops import Left, LoopState, Moved, Stop, Where, loops_at
+from flowscope.plan.stops import (
+    Left,
+    LoopState,
+    Moved,
+    RegionRun,
+    Stop,
+    Where,
+    loops_at,
+    where_in,
+)
 
 #: Called after each operation with the node and its outputs' values.
 Probe = Callable[[Node, tuple[Any, ...]], None]
@@ -134,6 +143,7 @@ class _Step:
 
     Attributes:
         values: All that is alive.
+        run: The run of the step; see `flowscope.plan.code`.
         iterations: Numbers of the iterations of the loops around, from the outermost.
         loops: These loops.
         is_safe: Whether the step may be held: not inside an update group.
@@ -156,7 +166,7 @@ class _Step:
         self._xp = xp
         self._generator = generator
         self._gate = gate
-        self._run = run
+        self.run = run
         self._probe = probe
         self.values = values
         self.iterations: tuple[int, ...] = ()
@@ -243,6 +253,8 @@ class _Step:
 
     def _moved(self, node: Node, is_dead: bool = False, is_back: bool = False) -> None:
         loops = tuple((s.node, s.count) for s in self.loops)
+        if isinstance(self.run, RegionRun):
+            loops = (*[(at.node, at.iteration) for at in self.run.look().loops], *loops)
         self._gate.moves.append(Moved(node, loops, is_dead, is_back))
 
     def _cond(self, node: Node) -> tuple[Any, ...]:
@@ -323,7 +335,7 @@ class _Step:
         assert self.codes is not None
         around = tuple(self.loops[:-1])
         try:
-            return self.codes(self._gate, self._run, around, loop, self.values, self.resources)
+            return self.codes(self._gate, self.run, around, loop, self.values, self.resources)
         except InvocationError as e:
             outer = tuple((loop_name(s.node), s.count) for s in self.loops[:-1])
             e.iterations = (*outer, *e.iterations)
@@ -334,7 +346,7 @@ class _Step:
         if node.op.is_random:
             counts = counter(node)
             counts = (*counts, *self.iterations) if len(counts) == 2 else counts
-            result = kernel(self._xp, self._generator(self._run, *counts), *inputs)
+            result = kernel(self._xp, self._generator(self.run, *counts), *inputs)
         else:
             result = kernel(self._xp, *inputs)
         if len(node.outputs) == 1:
@@ -363,7 +375,11 @@ class _Here:
 
     def where(self) -> Where:
         """Returns where it is."""
-        return Where("op", loops_at(self._step.loops, self._node, self._step.values), self._node)
+        step, node = self._step, self._node
+        loops = loops_at(step.loops, node, step.values)
+        if step.codes is None:
+            return Where("op", loops, node)
+        return where_in(step.run, Where("compiled", loops, node, is_stepped=True))
 
 
 class InvocationError(Exception):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.stops import Inside, Left, LoopState, Part, Stop, Where, loops_at
+from flowscope.plan.stops import Left, LoopState, Part, Stop, Where, loops_at, where_in
 
 if TYPE_CHECKING:
     from flowscope.plan.code import Writer
@@ -133,9 +133,8 @@ class Safepoint:
         if innermost.part != "back" and innermost.index < len(innermost.program.nodes):
             node = innermost.program.nodes[innermost.index]
         loops = [s.loop for s in stops if s.loop is not None]
-        around = run.loops() if isinstance(run, Inside) else ()
         own = loops_at(loops, node, self.left(live).values)
-        return Where("compiled", (*around, *own), node)
+        return where_in(run, Where("compiled", own, node))
 
 
 class _Here:

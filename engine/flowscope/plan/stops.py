@@ -7,8 +7,8 @@ alive this is all that is needed to run the rest of the step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from flowscope.plan.kept import trips
@@ -106,6 +106,21 @@ class Inside:
 
 
 @dataclass(frozen=True)
+class RegionRun:
+    """The run of a region that was cut out of a program, in an iteration of loops around it.
+
+    Attributes:
+        run: The run of the step.
+        iterations: Numbers of the iterations around, from the outermost.
+        look: Returns where the step is.
+    """
+
+    run: Any
+    iterations: tuple[int, ...]
+    look: Callable[[], Where]
+
+
+@dataclass(frozen=True)
 class IterationAt:
     """One of several iterations of a loop that are on their way, by how many operations are where.
 
@@ -115,6 +130,7 @@ class IterationAt:
         running: Those that run or could.
         done: Those that have run.
         dead: Those that are not to run.
+        is_busy: Whether anything of it runs or could, loops in it included.
     """
 
     number: int
@@ -122,6 +138,7 @@ class IterationAt:
     running: int
     done: int
     dead: int
+    is_busy: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,6 +153,7 @@ class LoopAt:
         kept: The first elements of the lists that it has kept, None for an empty one.
         window: Its iterations on their way, the oldest first; () where there is only one.
         held: Why the next iteration has not begun; "" if nothing holds it.
+        kept_bytes: Bytes of all that it has kept so far; None where `kept` is all that is known.
     """
 
     node: Node
@@ -145,6 +163,7 @@ class LoopAt:
     kept: tuple[Any, ...] = ()
     window: tuple[IterationAt, ...] = ()
     held: str = ""
+    kept_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -157,12 +176,14 @@ class Where:
         node: The node that runs next, None between two iterations.
         running: All loops that are running, each with the loops around it as they were when it
             began; () where `loops` are all.
+        is_stepped: Whether it is a step of generated code that runs one operation at a time now.
     """
 
     mode: Literal["compiled", "op", "tokens"]
     loops: tuple[LoopAt, ...]
     node: Node | None
     running: tuple[tuple[LoopAt, ...], ...] = ()
+    is_stepped: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,12 +195,14 @@ class Moved:
         loops: The loops around with the numbers of their iterations, from the outermost.
         is_dead: Whether it is in a branch that is not taken.
         is_back: Whether it is a loop whose variables went back to the start of its body.
+        variable: Which of them did, None for all.
     """
 
     node: Node
     loops: tuple[tuple[Node, int], ...]
     is_dead: bool = False
     is_back: bool = False
+    variable: int | None = None
 
 
 class Here(Protocol):
@@ -195,6 +218,26 @@ class Here(Protocol):
 
     def where(self) -> Where:
         """Returns where it is."""
+
+
+def where_in(run: Any, where: Where) -> Where:
+    """Returns where a step is of which a part tells where that is.
+
+    Args:
+        run: The run of the part.
+        where: Where the part is.
+    """
+    loops = where.loops
+    while isinstance(run, Inside):
+        loops = (*run.loops(), *loops)
+        run = run.run
+    if not isinstance(run, RegionRun):
+        return replace(where, loops=loops)
+    around = run.look()
+    first = len(around.loops)
+    loops = (*around.loops, *loops)
+    paths = [loops[: i + 1] for i in range(first, len(loops))]
+    return replace(where, loops=loops, running=(*around.running, *paths))
 
 
 def loops_at(
@@ -218,6 +261,18 @@ def loops_at(
         )
         for s, at in zip(states, inner, strict=True)
     )
+
+
+def bytes_of(element: Any) -> int:
+    """Returns the bytes of an element that was kept; one that is a list is a chain of pairs."""
+    total, stack = 0, [element]
+    while stack:
+        at = stack.pop()
+        if isinstance(at, tuple):
+            stack.extend(at)
+        else:
+            total += getattr(at, "nbytes", 0)
+    return total
 
 
 def _least(a: int | None, b: int | None) -> int | None:

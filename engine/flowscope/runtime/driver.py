@@ -12,20 +12,21 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from threading import get_ident
 from typing import Any
 
-from flowscope.errors import DeadlineExceededError, InternalError, InvalidArgumentError
+from flowscope.errors import DeadlineExceededError, InternalError
 from flowscope.executor.frames import Iteration
 from flowscope.executor.machine import Machine
-from flowscope.executor.observe import Position
+from flowscope.executor.observe import Position, Wait
 from flowscope.executor.static import ExecutorGraph, Kind, Unit
-from flowscope.graph.operation import where
 from flowscope.plan.code import counter, loop_name, own
 from flowscope.plan.execution import Execution
 from flowscope.plan.interpret import InvocationError
 from flowscope.plan.program import Node
+from flowscope.plan.stops import RegionRun, Where
+from flowscope.runtime.dead import dead_fetch
 from flowscope.runtime.failures import located
 from flowscope.runtime.generators import generator
 
@@ -43,7 +44,6 @@ class Driver:
     Attributes:
         graph: The executor's side of the plan.
         states: What handles stand for in this session, once a step has run.
-        watched: Called with each step's `Position` as the step starts; None while nobody looks.
     """
 
     def __init__(self, execution: Execution, xp: Any) -> None:
@@ -51,7 +51,6 @@ class Driver:
         self.graph = ExecutorGraph(
             lowered.program, execution.parts, execution.constants, lowered.loops
         )
-        self.watched: Callable[[Position], None] | None = None
         self.xp = xp
         self._execution = execution
         self._bound: tuple[Any, ...] | None = None
@@ -106,7 +105,7 @@ class Driver:
 
     def _handed_out(self, machine: Machine, results: list[Any]) -> tuple[Any, ...]:
         if machine.dead_fetches:
-            raise _dead(self._execution, machine.dead_fetches[0])
+            raise dead_fetch(self._execution.lowered.program.fetches[machine.dead_fetches[0]])
         for i, value in self._known:
             results[i] = value
         region = self._execution.region
@@ -132,7 +131,7 @@ class _Step:
         self.resources = resources
         #: Update groups that have begun: how many writes are missing.
         self._open: dict[Any, int] = {}
-        self._position = Position(self.machine)
+        self.position = Position(self.machine, self._waits)
         #: Blocking operations on their way, and what gives them up: (unit, iteration, since).
         self._pending: dict[int, tuple[Unit, Iteration, float]] = {}
         self._give_up: dict[int, Callable[[], None]] = {}
@@ -147,8 +146,6 @@ class _Step:
     def execute(self, feeds: tuple[Any, ...], plain: Any, handlers: list[Handler]) -> list[Any]:
         """Runs the step to its end; returns the fetched values."""
         machine, gate, xp = self.machine, self.gate, self.driver.xp
-        if self.driver.watched is not None:
-            self.driver.watched(self._position)
         next_invocation, done, finished = machine.next, machine.done, self._finished
         machine.start(feeds)
         while True:
@@ -161,10 +158,11 @@ class _Step:
                 self._wait()
                 continue
             unit, it, inputs = invocation
-            if gate.raised and not self._open:
-                self._position.at(unit, it)
-                if gate.hold(unit.index, self._position):
-                    gate.moves.append(self._position.moved())
+            if gate.raised:
+                if not self._open:
+                    self._hold(unit, it, inputs)
+            elif machine.watch is not None:
+                machine.watch = None
             try:
                 function = plain[unit.index]
                 if function is not None:
@@ -182,6 +180,18 @@ class _Step:
         if not machine.is_finished:
             raise InternalError("the step has not ended, but nothing is ready and nothing runs")
         return machine.results
+
+    def _hold(self, unit: Unit, it: Iteration, inputs: list[Any]) -> None:
+        """Lets the step be held before an invocation."""
+        self.position.at(unit, it, inputs)
+        is_by_op = self.gate.hold(unit.index, self.position)
+        self.machine.watch = self._told if is_by_op else None
+        if not self.gate.raised:
+            self.position.forget()
+
+    def _told(self, unit: Unit, it: Iteration, is_dead: bool) -> None:
+        for move in self.position.moved(unit, it, is_dead):
+            self.gate.moves.append(move)
 
     def note_write(self, unit: Unit, it: Iteration) -> None:
         """Notes a write of an update group."""
@@ -233,8 +243,8 @@ class _Step:
             self.machine.done(unit, it, result)
 
     def _wait(self) -> None:
-        self._position.at(None, None)
-        self.gate.wait(lambda: bool(self._finished), self._position)
+        self.position.inside(None, None, [])
+        self.gate.wait(lambda: bool(self._finished), self.position)
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -263,6 +273,14 @@ class _Step:
         ]
         more = len(self._pending) - len(shown)
         return ", ".join(shown) + (f" and {more} more" if more else "")
+
+    def _waits(self) -> Iterator[Wait]:
+        """Yields what waits for others, for those who look."""
+        now = time.monotonic()
+        for unit, it, since in self._pending.values():
+            text = f'"{unit.name}" on {self._resource_of(unit.node)}'
+            seconds = int(now - since)
+            yield unit, it, text + (f" for {seconds} s" if seconds else "")
 
     def _resource_of(self, node: Node) -> str:
         state = self.driver.states.get(node.inputs[0].node)
@@ -309,7 +327,12 @@ def _region(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
     part = unit.part
     assert part.code is not None and part.function is not None
     resources = tuple([step.driver.states[h] for h in part.handles])
-    run = (step.run, it.path)
+
+    def look() -> Where:
+        step.position.inside(unit, it, inputs)
+        return step.position.where()
+
+    run = RegionRun(step.run, it.path, look)
     try:
         return part.function(step.gate, run, tuple(inputs), resources)
     except Exception as e:
@@ -355,24 +378,14 @@ def _around(step: _Step, it: Iteration) -> tuple[tuple[str, int], ...]:
     at: Iteration | None = it
     while at is not None and at.frame.parent is not None:
         name = at.frame.static.name
-        node = step.machine.graph.loops.get(name)
-        found.insert(0, (name if node is None else loop_name(node), at.number))
+        made = step.machine.graph.loops.get(name)
+        found.insert(0, (name if made is None else loop_name(made.node), at.number))
         at = at.frame.parent
     return tuple(found)
 
 
 def _in(it: Iteration) -> str:
     return f", in {it.name}" if it.name else ""
-
-
-def _dead(execution: Execution, position: int) -> InvalidArgumentError:
-    value = execution.lowered.program.fetches[position]
-    node = value.node
-    assert node is not None
-    facts: Mapping[str, Any] = where(node.origins[0]) if node.origins else {}
-    return InvalidArgumentError(
-        f'the fetched "{value.label}" has no value: it is on a way that was not taken'
-    ).located(op=node.name, op_type=node.op.type, **facts)
 
 
 __all__ = ["Driver"]

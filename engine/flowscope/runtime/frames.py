@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from flowscope.plan.program import Node
-from flowscope.plan.stops import IterationAt, LoopAt, Where
+from flowscope.plan.stops import IterationAt, LoopAt, Where, bytes_of
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,11 @@ def _frames(loops: Iterable[LoopAt], mode: Literal["compiled", "op", "tokens"]) 
             Frame(
                 path,
                 loop.node,
-                mode,
+                "tokens" if loop.window else mode,
                 loop.iteration,
                 loop.limit,
                 loop.finished,
-                sum(map(_bytes, loop.kept)) * loop.iteration if loop.kept else None,
+                _kept_bytes(loop),
                 loop.window,
                 loop.held,
                 around,
@@ -141,16 +141,12 @@ def place(where: Where, frames: Frames) -> str:
             return "between two operations"
         return f'before iteration {frames[-1].iteration} of "{frames[-1].path}"'
     text = f'before "{where.node.name}"'
-    return text + (f', iteration {frames[-1].iteration} of "{frames[-1].path}"' if frames else "")
+    if frames:
+        text += f', iteration {frames[-1].iteration} of "{frames[-1].path}"'
+    return text + (" (stepped by operation)" if where.is_stepped else "")
 
 
-def _bytes(element: Any) -> int:
-    """Returns the bytes of one kept element; a list that was kept is a chain of pairs."""
-    total, stack = 0, [element]
-    while stack:
-        at = stack.pop()
-        if isinstance(at, tuple):
-            stack.extend(at)
-        else:
-            total += getattr(at, "nbytes", 0)
-    return total
+def _kept_bytes(loop: LoopAt) -> int | None:
+    if loop.kept_bytes is not None or not loop.kept:
+        return loop.kept_bytes
+    return sum(map(bytes_of, loop.kept)) * loop.iteration

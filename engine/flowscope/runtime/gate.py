@@ -96,6 +96,23 @@ _LOOK_S = 0.25
 MAIN_THREAD = threading.main_thread().ident
 
 
+class Moves:
+    """What has run one operation at a time, for any number of those who tell it."""
+
+    def __init__(self) -> None:
+        self._latest: deque[tuple[int, Moved]] = deque(maxlen=MOVES)
+        self.count = 0
+
+    def append(self, move: Moved) -> None:
+        """Notes a move."""
+        self.count += 1
+        self._latest.append((self.count, move))
+
+    def since(self, count: int) -> list[Moved]:
+        """Returns the moves after the first `count`, as far as they are not forgotten."""
+        return [move for number, move in list(self._latest) if number > count]
+
+
 class Gate:
     """Holds, lets through or ends the steps of one session.
 
@@ -105,7 +122,7 @@ class Gate:
         is_by_op: Whether steps shall run one operation at a time now.
         seen: Where each thread's step was when it was looked at last.
         held: The threads whose step stands still, in a pause or in slow motion.
-        moves: What has run one operation at a time; whoever tells it takes it out.
+        moves: What has run one operation at a time.
         held_ns: Nanoseconds that steps have waited here.
         waits: Of these, by thread, those of the steps on their way.
     """
@@ -138,7 +155,7 @@ class Gate:
         self.inside: dict[int, bool] = {}
         self.seen: dict[int, Where] = {}
         self.held: set[int] = set()
-        self.moves: deque[Moved] = deque(maxlen=MOVES)
+        self.moves = Moves()
         self.held_ns = 0
         self.waits: dict[int, int] = {}
         self._changed = threading.Condition(threading.RLock())
@@ -199,13 +216,10 @@ class Gate:
             if wait_s:
                 self._changed.wait_for(lambda: not self._lookers & set(self.inside), wait_s)
 
-    def report(self, takes_moves: bool = True) -> tuple[dict[int, Where], set[int], list[Moved]]:
-        """Returns where steps were seen, which of them stand still, and takes out their moves."""
+    def report(self) -> tuple[dict[int, Where], set[int]]:
+        """Returns where steps were seen, and which of them stand still."""
         with self._changed:
-            moves = list(self.moves)
-            if takes_moves:
-                self.moves.clear()
-            return dict(self.seen), set(self.held), moves
+            return dict(self.seen), set(self.held)
 
     def clear_stop(self) -> None:
         """Forgets a stop that no step has met: what it was meant for has ended by itself."""

@@ -429,7 +429,7 @@ class Session:
         missing.
         """
         self.gate.look(wait_s=1.0)
-        seen, _, _ = self.gate.report(takes_moves=False)
+        seen, _ = self.gate.report()
         return running(seen.values())
 
     def stop(self) -> None:

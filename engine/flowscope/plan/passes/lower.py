@@ -69,6 +69,24 @@ _HARMLESS = frozenset(
 )
 
 
+@dataclass(frozen=True, eq=False)
+class LoweredLoop:
+    """What became of a loop, for those who look at its frame.
+
+    Attributes:
+        node: The loop as it was.
+        variables: The Merge of each of its variables.
+        kept: The Merge of each list that it keeps.
+        limits: What may tell how many iterations there will be: (value of the program that was
+            lowered, what stands for it in the frame).
+    """
+
+    node: Node
+    variables: tuple[Node, ...]
+    kept: tuple[Node, ...]
+    limits: tuple[tuple[Value, Value], ...]
+
+
 @dataclass(frozen=True)
 class Lowered:
     """A lowered program.
@@ -76,12 +94,12 @@ class Lowered:
     Attributes:
         program: The program.
         places: In which place each node stands: those of one place run together.
-        loops: The node that each frame was made of, by the frame's name.
+        loops: The loop that each frame was made of, by the frame's name.
     """
 
     program: Program
     places: Mapping[Node, int]
-    loops: Mapping[str, Node]
+    loops: Mapping[str, LoweredLoop]
 
 
 def lower(program: Program, chosen: Callable[[Node], bool] = lambda node: True) -> Lowered:
@@ -110,7 +128,7 @@ class _Lowering:
         }
         #: What to wait for in place of a node.
         self._instead: dict[Node, tuple[Node, ...]] = {}
-        self._loops: dict[str, Node] = {}
+        self._loops: dict[str, LoweredLoop] = {}
         #: Merges made by hand, and what stands for them: what comes around a loop comes later.
         self._merges: list[tuple[Node, Node]] = []
         #: Awaited nodes with blocks that are being lowered.
@@ -216,7 +234,6 @@ class _Lowering:
         op: Any = node.op
         *conditions, body = node.blocks
         name = self._names.unique(f"{node.name}/frame")
-        self._loops[name] = node
         frame = Frame(place, node, name, op.parallel_iterations, self._standing(node.control))
         variables, counter = self._variables(place, node)
         merges = [frame.variable(start, spec) for start, spec in variables]
@@ -240,6 +257,7 @@ class _Lowering:
         for key, merge in orders.items():
             self._back(inside, merge, inside.end(key))
         self._exits(place, node, switched, counter)
+        self._loops[name] = _lowered_loop(frame, node, merges)
         return {
             key: place.make(Exit(), "Exit", (s.outputs[0],), [s.outputs[0].spec], node)
             for key, s in ordered.items()
@@ -366,6 +384,19 @@ class _Lowering:
                 place.values[output] = exit.outputs[0]
 
 
+def _lowered_loop(frame: Frame, node: Node, merges: list[Node]) -> LoweredLoop:
+    op: Any = node.op
+    n = op.variables + op.lists
+    kept = merges[n : n + len(node.outputs) - op.variables - 1]
+    limits = [node.inputs[0]] if op.has_count else []
+    test = node.blocks[0].fetches[0].node if len(node.blocks) > 1 else None
+    if test is not None and test.op.type in ("Less", "LessEqual"):
+        own = {*node.blocks[0].feeds, *[v for m in node.blocks[0].nodes for v in m.outputs]}
+        limits += [v for v in test.inputs[1:] if v not in own]
+    known = tuple([(v, frame.get(v)) for v in limits if v.spec.constant is None])
+    return LoweredLoop(node, tuple(merges[: op.variables]), tuple(kept), known)
+
+
 def _outside(spec: Spec) -> Spec:
     return Spec(spec.dtype, spec.shape, variable=spec.variable)
 
@@ -400,4 +431,4 @@ def _is_harmless(node: Node) -> bool:
     return is_known and all(v.spec.shape == () for v in (*node.inputs, *node.outputs))
 
 
-__all__ = ["Lowered", "lower"]
+__all__ = ["Lowered", "LoweredLoop", "lower"]
