@@ -50,11 +50,11 @@ class Edits:
         found = [op for ref in refs if (op := ref()) is not None]
         return found if self.run is None else [op for op in found if self.run.is_edited(op)]
 
-    def forget_edits(self, places: list[int], true: set[Operation]) -> None:
-        """Takes back the edits at these places, but for those of operations in `true`."""
-        for i in places:
+    def forget_edits(self, first: int, operations: set[Operation]) -> None:
+        """Takes back the edits of these operations, from the edit with the number `first` on."""
+        for i in range(first, self.edits):
             ref = self._edited[i]
-            if ref is not None and ref() not in true:
+            if ref is not None and ref() in operations:
                 self._edited[i] = None
 
     @contextmanager

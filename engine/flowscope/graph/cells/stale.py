@@ -134,6 +134,8 @@ class Spread:
         for t in op.inputs:
             if t.op.stale is not None and t.op.stale.kind == "gone":
                 return f'takes "{t.name}", which {t.op.stale.cause}'
+            if t not in t.op.outputs:
+                return f'takes "{t.name}", which {self._cell} does not make any more'
         for c in op.control_inputs:
             if c.stale is not None and c.stale.kind == "gone":
                 return f'waits for "{c.name}", which {c.stale.cause}'
