@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sized
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from flowscope.live.schema import Progress
+if TYPE_CHECKING:
+    from flowscope.live.schema import Progress
 
 T = TypeVar("T")
 
@@ -25,6 +26,8 @@ class _Tracker:
         self.end_s: float | None = None
 
     def state(self, now_s: float) -> Progress:
+        from flowscope.live.schema import Progress  # at need: most programs are never looked at
+
         elapsed = (now_s if self.end_s is None else self.end_s) - self.start_s
         eta = None
         if self.total is not None and self.done:

@@ -9,9 +9,6 @@ from typing import Any
 from flowscope.errors import DTypeError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
-from flowscope.live.bus import Feed
-from flowscope.live.state import node_of
-from flowscope.live.text import text
 from flowscope.runtime.session import Session
 
 #: Entry point group in which a display says where it is: a function `(feed) -> bool` that shows the
@@ -26,6 +23,10 @@ def show(graph: Graph | Session | None = None, session: Session | None = None) -
         graph: The graph, or a session on it; the default graph if None.
         session: The session whose steps are shown; the graph's latest open one if None.
     """
+    from flowscope.live.bus import Feed  # at need: most programs are never looked at
+    from flowscope.live.state import node_of
+    from flowscope.live.text import text
+
     if isinstance(graph, Session):
         session = graph
         graph = session.graph
