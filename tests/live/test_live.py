@@ -515,3 +515,13 @@ def test_iterations_in_flight_are_told_with_what_holds_the_next(feed):
     lines = repr(table).splitlines()
     assert " ".join(lines[0].split()) == "frame iteration of on the way kept runs as"
     assert lines[1].split() == ["loop", "2", "5", "3", "tokens"]
+
+
+def test_each_of_two_feeds_is_told_all_tokens(running, graph):
+    other = Feed(graph, running.sess)
+    other.snapshot(time.monotonic())
+    running.feed.tick(time.monotonic())
+    running.move("step_iteration")
+    moved = [running.move("step_op").tokens for _ in range(3)]
+    seen = other.tick(time.monotonic()).run.tokens
+    assert any(moved) and list(seen[-sum(map(len, moved)) :]) == [t for m in moved for t in m]

@@ -17,7 +17,7 @@ from flowscope.executor.frames import Frame, Iteration
 from flowscope.executor.invariants import frames_of
 from flowscope.executor.machine import Machine
 from flowscope.executor.static import Kind, StaticFrame, Unit
-from flowscope.plan.kept import trips
+from flowscope.plan.kept import most_trips
 from flowscope.plan.program import Node, is_back_edge
 from flowscope.plan.stops import IterationAt, LoopAt, Moved, Where, bytes_of
 
@@ -141,7 +141,8 @@ class Position:
             parent = view.frame.parent
             assert parent is not None
             around = found.get(parent.frame)
-            if around is None or view.frame.static.name not in self.machine.graph.loops:
+            is_known = view.frame.static.name in self.machine.graph.loops
+            if around is None or not is_known or _is_dead(view):
                 continue
             if around:
                 around = (*around[:-1], replace(around[-1], iteration=parent.number))
@@ -181,7 +182,7 @@ class Position:
             return None
         entered = {u.part.outputs[0]: v for u, v, is_dead in frame.constants if not is_dead}
         known = {v: entered[inside] for v, inside in made.limits if inside in entered}
-        return trips(made.node, known)
+        return most_trips(made.node, known)
 
     # -- what is kept ---------------------------------------------------------------------------
 
@@ -330,6 +331,13 @@ def _below(it: Iteration) -> Iterator[Iteration]:
 
 def _is_innermost(frame: Frame) -> bool:
     return not any(it.children for it in frame.iterations)
+
+
+def _is_dead(view: FrameView) -> bool:
+    """Whether only dead values have come into a loop so far: it does not run."""
+    first = view.iterations[0]
+    is_idle = not (first.number or first.done or first.running)
+    return is_idle and any(view.frame.iterations[0].dead)
 
 
 def _is_users(node: Node) -> bool:

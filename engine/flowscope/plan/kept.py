@@ -192,6 +192,14 @@ def trips(loop: Node, known: Mapping[Value, Any] | None = None) -> int | None:
     return until if counted is None or until is None else min(until, counted)
 
 
+def most_trips(loop: Node, known: Mapping[Value, Any]) -> int | None:
+    """Returns how often a loop of a running step runs at most; None where nothing tells."""
+    op: Any = loop.op
+    counted = _constant(loop.inputs[0], known) if op.has_count else None
+    found = trips(loop, known)
+    return counted if found is None else found if counted is None else min(counted, found)
+
+
 def _counter_trips(loop: Node, known: Mapping[Value, Any] | None) -> int | None:
     """Returns the iterations of `while i < limit: i += step`, None for any other loop."""
     op: Any = loop.op
@@ -248,4 +256,4 @@ def _text(nbytes: int | None) -> str:
     return "? bytes" if nbytes is None else f"{nbytes:,} bytes"
 
 
-__all__ = ["Kept", "KeptByLoop", "KeptTensor", "kept", "trips"]
+__all__ = ["Kept", "KeptByLoop", "KeptTensor", "kept", "most_trips", "trips"]
