@@ -157,7 +157,7 @@ def dynamic(call: Any, *values: Any, says: str) -> None:
 
 
 X = np.ones((2, 3), "f4")
-dynamic(fs.add, X, np.ones((2, 4), "f4"), says="(2,3)|(2,4)")
+dynamic(fs.add, X, np.ones((2, 4), "f4"), says="[2,3]|[2,4]")
 dynamic(fs.matmul, X, X, says="inner dimensions|expected 3|got 2")
 dynamic(fs.matmul, X[0], X, says="rank 2|[3]")
 dynamic(lambda x: fs.reduce_sum(x, 2), X, says="expected an axis in [-2, 2)|got 2")

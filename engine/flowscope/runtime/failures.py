@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from flowscope.errors import InvalidArgumentError, OpError, ResourceExhaustedError, UnknownError
+from flowscope.graph.dtypes import of_numpy, string
+from flowscope.graph.op import Spec
 from flowscope.graph.operation import where
 from flowscope.graph.shapes import text
 from flowscope.plan.code import Invocation
@@ -37,7 +41,8 @@ def _at(failed: Invocation | None, error: Exception) -> tuple[OpError, BaseExcep
     if isinstance(error, OpError):
         cause, found = error.__cause__, error
     else:
-        cause, found = error, _as_op_error(error)
+        refusal = None if failed is None else _refusal(failed.node, failed.inputs)
+        cause, found = error, refusal or _as_op_error(error)
     if failed is None or found.is_located:
         return found, cause
     node, values = failed.node, failed.inputs
@@ -47,6 +52,33 @@ def _at(failed: Invocation | None, error: Exception) -> tuple[OpError, BaseExcep
     if node.origins:
         facts |= where(node.origins[0])
     return found.located(**facts), cause
+
+
+#: Integers of at most so many elements are shown to a shape rule: sizes, axes, indices.
+_SHOWN = 64
+
+
+def _refusal(node: Node, values: Any) -> OpError | None:
+    """Returns what the op's shape rule has to say against the inputs that came, None if nothing.
+
+    While the graph was built not all of it was known; an array module's words for the same name
+    neither what was expected nor which input it was.
+    """
+    try:
+        node.op.infer(*[_spec(v) for v in values])
+    except OpError as refusal:
+        return type(refusal)(refusal.message)
+    except Exception:  # a rule that stumbles over odd inputs says nothing
+        return None
+    return None
+
+
+def _spec(value: Any) -> Spec:
+    if isinstance(value, bytes | str):
+        return Spec(string, ())
+    is_shown = isinstance(value, np.ndarray | np.integer) and value.size <= _SHOWN
+    constant = value if is_shown and value.dtype.kind in "iu" else None
+    return Spec(of_numpy(value.dtype), value.shape, constant)
 
 
 def _as_op_error(error: Exception) -> OpError:
