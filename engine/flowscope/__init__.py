@@ -50,8 +50,8 @@ from flowscope.autodiff.registry import *
 from flowscope.control.branches import *
 from flowscope.control.function import *
 from flowscope.control.functional import *
-from flowscope.control.record import *
 from flowscope.control.raw import *
+from flowscope.control.record import *
 from flowscope.control.tensor_array import *
 from flowscope.control.while_loop import *
 from flowscope.errors import (

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope import nest
@@ -23,7 +22,7 @@ from flowscope.graph.constant import convert_to_tensor, holds_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, resource
 from flowscope.graph.graph import Graph
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.order import in_order
 from flowscope.graph.shapes import Dims
@@ -34,7 +33,7 @@ from flowscope.ops.variables import Variable
 __all__ = ["custom_gradient", "grad_pass_through"]
 
 
-@dataclass(frozen=True)
+@frozen
 class GradientHub(Op):
     """Where the cotangents of a function's results meet; its outputs have no values.
 
@@ -63,7 +62,7 @@ class GradientHub(Op):
         return None if len(self.dtypes) == 1 else (None,) * len(self.dtypes)
 
 
-@dataclass(frozen=True)
+@frozen
 class WithGradient(Op):
     """The first input as it is; its cotangent goes to the second, a `GradientHub`'s output."""
 

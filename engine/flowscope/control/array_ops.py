@@ -6,7 +6,6 @@ is written to one index adds up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ from flowscope.control.items import Form, Items, zeros
 from flowscope.control.lists import element_spec
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.dtypes import DType, int32, int64, variant
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, is_known, text
 from flowscope.ops.arrays import shape
@@ -70,7 +69,7 @@ class _Cleared(Op, abstract=True):
         return False
 
 
-@dataclass(frozen=True)
+@frozen
 class NewArray(_Cleared):
     """A tensor array without values, of a size."""
 
@@ -100,7 +99,7 @@ class NewArray(_Cleared):
         return Items.empty(int(size), form)
 
 
-@dataclass(frozen=True)
+@frozen
 class EmptyArray(Op):
     """What stands for zeros of an array: one of the same size without values."""
 
@@ -113,7 +112,7 @@ class EmptyArray(Op):
         return array.zeros()
 
 
-@dataclass(frozen=True)
+@frozen
 class WriteArray(Op):
     """The array with a value at an index; an error where there is one, unless it is to be added."""
 
@@ -136,7 +135,7 @@ def _written(array: Items, at: int, value: Array, adds: bool) -> Items:
     return array.add(at, value) if adds else array.write(at, value)
 
 
-@dataclass(frozen=True)
+@frozen
 class ReadArray(_Cleared):
     """The value at an index; zeros where none was written and their shape is known.
 
@@ -158,7 +157,7 @@ class ReadArray(_Cleared):
         return array.read(xp, int(index))
 
 
-@dataclass(frozen=True)
+@frozen
 class ReadOrZeros(Op):
     """The value at an index, or zeros of the shape that comes third."""
 
@@ -176,7 +175,7 @@ class ReadOrZeros(Op):
         return zeros(xp, dims, self.dtype.np_dtype) if found is None else found
 
 
-@dataclass(frozen=True)
+@frozen
 class GatherArray(_Cleared):
     """The values at several indices, one behind the other along a new first axis.
 
@@ -227,7 +226,7 @@ def _known(array: Items, dims: Dims) -> Any:
     return dims
 
 
-@dataclass(frozen=True)
+@frozen
 class GatherOrZeros(Op):
     """The values at several indices, zeros of the shape that comes third for those not there."""
 
@@ -248,7 +247,7 @@ class GatherOrZeros(Op):
         return out
 
 
-@dataclass(frozen=True)
+@frozen
 class ScatterArray(Op):
     """The array with the parts of a tensor along its first axis at several indices."""
 
@@ -277,7 +276,7 @@ class ScatterArray(Op):
         return array
 
 
-@dataclass(frozen=True)
+@frozen
 class ConcatArray(_Cleared):
     """All values one behind the other along their first axis, and how long each is.
 
@@ -317,7 +316,7 @@ class ConcatArray(_Cleared):
         return xp.concatenate(values), xp.asarray([len(v) for v in values], np.int64)
 
 
-@dataclass(frozen=True)
+@frozen
 class SplitArray(Op):
     """The array with parts of a tensor, of given lengths along its first axis, from index 0 on."""
 
@@ -352,7 +351,7 @@ class SplitArray(Op):
         return array
 
 
-@dataclass(frozen=True)
+@frozen
 class UnsplitArray(Op):
     """What `SplitArray` split, zeros where the array has no value: its gradient."""
 
@@ -375,7 +374,7 @@ class UnsplitArray(Op):
         return out
 
 
-@dataclass(frozen=True)
+@frozen
 class SizeOfArray(Op):
     """The number of indices of an array."""
 

@@ -13,7 +13,7 @@ values come from.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from flowscope.errors import InvalidArgumentError
@@ -21,7 +21,7 @@ from flowscope.graph.block import Block, misplaced
 from flowscope.graph.constant import Const
 from flowscope.graph.dtypes import resource
 from flowscope.graph.graph import Graph
-from flowscope.graph.op import Op, Spec
+from flowscope.graph.op import Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.arrays import shape, zeros
 
@@ -36,7 +36,7 @@ differentiator: list[Callable[[list[Tensor], list[Tensor], list[Tensor]], list[A
 differentiable: list[Callable[[Operation], bool]] = []
 
 
-@dataclass(frozen=True)
+@frozen
 class Parameter(Op):
     """An input of a function: its value comes from the call."""
 

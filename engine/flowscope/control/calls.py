@@ -9,13 +9,12 @@ of the body that it reads; the body's results grow by them, and the call's outpu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.control.blocks import Function, GradientBody, Parameter, outside, settled
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Op, Spec
+from flowscope.graph.op import Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import compatible, text
 
@@ -61,7 +60,7 @@ def _at_call(function: Function, call: Operation, tensor: Tensor) -> Tensor:
     return call.outputs[index]
 
 
-@dataclass(frozen=True)
+@frozen
 class Call(Op):
     """A call of a function: its results for these inputs."""
 

@@ -7,7 +7,6 @@ from the branch that has it, an empty list from the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.control.blocks import (
@@ -23,7 +22,7 @@ from flowscope.control.lists import EmptyList, Head, ListOf
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Const, convert_to_tensor
 from flowscope.graph.dtypes import bool_
-from flowscope.graph.op import Op, Spec
+from flowscope.graph.op import Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims
 
@@ -31,7 +30,7 @@ from flowscope.graph.shapes import Dims
 FREE = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "ReadVariable", "Parameter"})
 
 
-@dataclass(frozen=True)
+@frozen
 class Cond(Op):
     """The results of one of two functions: of `then` where the first input is true.
 

@@ -7,14 +7,14 @@ freed when the last list that has it is. The elements' Spec is the `variable` of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from flowscope.control.blocks import outside
 from flowscope.control.items import Items
 from flowscope.errors import DTypeError
 from flowscope.graph.dtypes import variant
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.ops.build import apply
 
@@ -31,7 +31,7 @@ def element_spec(spec: Spec) -> Spec:
     return spec.variable
 
 
-@dataclass(frozen=True)
+@frozen
 class ListOf(Op):
     """A list of one element."""
 
@@ -48,7 +48,7 @@ class ListOf(Op):
         return (x, None)
 
 
-@dataclass(frozen=True)
+@frozen
 class EmptyList(Op):
     """A list without elements, of a type that a list with some has elsewhere."""
 
@@ -66,7 +66,7 @@ class EmptyList(Op):
         return None
 
 
-@dataclass(frozen=True)
+@frozen
 class Head(Op):
     """The last element of a list."""
 
@@ -83,7 +83,7 @@ class Head(Op):
         return x[0]
 
 
-@dataclass(frozen=True)
+@frozen
 class SumOfLists(Op):
     """The sum of lists, element by element; an empty one counts as zeros.
 
@@ -105,7 +105,7 @@ class SumOfLists(Op):
         return total
 
 
-@dataclass(frozen=True)
+@frozen
 class ListOfZeros(Op):
     """Zeros of the shapes of a list's elements."""
 

@@ -13,7 +13,6 @@ the next variables. Lists are read from their ends: the first iteration gets the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.control.blocks import Function, outside
@@ -21,12 +20,12 @@ from flowscope.control.lists import element_spec, list_spec
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import bool_, int64
-from flowscope.graph.op import Op, Spec
+from flowscope.graph.op import Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible
 
 
-@dataclass(frozen=True)
+@frozen
 class Loop(Op):
     """A function that is run again and again; see this module for its inputs and outputs.
 

@@ -11,18 +11,17 @@ TensorFlow 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.control.blocks import outside
 from flowscope.control.lists import element_spec, list_spec
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.dtypes import bool_, int32
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.shapes import Dims
 
 
-@dataclass(frozen=True)
+@frozen
 class Primitive(Op, abstract=True):
     """Base class of the ops that move values between branches, frames and iterations."""
 
@@ -39,7 +38,7 @@ class Primitive(Op, abstract=True):
         return False
 
 
-@dataclass(frozen=True)
+@frozen
 class Switch(Primitive):
     """Hands `data` to one of two outputs, the other one is dead.
 
@@ -54,7 +53,7 @@ class Switch(Primitive):
         return outside(data), outside(data)
 
 
-@dataclass(frozen=True)
+@frozen
 class Merge(Primitive):
     """Hands on the first of its inputs that is alive; dead once all of them are.
 
@@ -77,7 +76,7 @@ class Merge(Primitive):
         return Spec(first.dtype, shape, variable=first.variable), Spec(int32, ())
 
 
-@dataclass(frozen=True)
+@frozen
 class Enter(Primitive):
     """Hands its input to the first iteration of a frame, and starts the frame if it is the first.
 
@@ -104,7 +103,7 @@ class Enter(Primitive):
         return outside(data)
 
 
-@dataclass(frozen=True)
+@frozen
 class Exit(Primitive):
     """Hands its input out of the frame, to the iteration around it."""
 
@@ -114,7 +113,7 @@ class Exit(Primitive):
         return outside(data)
 
 
-@dataclass(frozen=True)
+@frozen
 class NextIteration(Primitive):
     """Hands its input to the next iteration of the frame; nothing where it is dead."""
 
@@ -124,7 +123,7 @@ class NextIteration(Primitive):
         return outside(data)
 
 
-@dataclass(frozen=True)
+@frozen
 class LoopCond(Primitive):
     """Its input: whether a loop runs another iteration.
 
@@ -136,7 +135,7 @@ class LoopCond(Primitive):
         return outside(pred)
 
 
-@dataclass(frozen=True)
+@frozen
 class ControlTrigger(Primitive):
     """Nothing; alive even where what it waits for is dead."""
 
@@ -144,7 +143,7 @@ class ControlTrigger(Primitive):
         return ()
 
 
-@dataclass(frozen=True)
+@frozen
 class ListPush(Op):
     """A list with one more element at its end: (list, element) -> list."""
 
@@ -160,7 +159,7 @@ class ListPush(Op):
         return (x, rest)
 
 
-@dataclass(frozen=True)
+@frozen
 class ListPop(Op):
     """The last element of a list, and the list before it."""
 

@@ -7,10 +7,9 @@ and threads have little to share. A sum of many products over few rows is one pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.ops.linalg import MatMul
 
 #: So many bytes of a factor are copied behind each other for one product.
@@ -19,7 +18,7 @@ CHUNK_BYTES = 1 << 20
 _PRODUCT = MatMul(transpose_a=True)
 
 
-@dataclass(frozen=True)
+@frozen
 class SumOfProducts(Op):
     """A matrix, plus transpose(x) @ y for each pair of elements of two lists.
 
@@ -43,7 +42,7 @@ class SumOfProducts(Op):
         return xp.ascontiguousarray(start + summed(xp, a, b)) if a else start.copy()
 
 
-@dataclass(frozen=True)
+@frozen
 class SumOfMatMuls(Op):
     """The sum of transpose(x) @ y for pairs of matrices.
 
@@ -62,7 +61,7 @@ class SumOfMatMuls(Op):
         return summed(xp, inputs[:half], inputs[half:])
 
 
-@dataclass(frozen=True)
+@frozen
 class TransposedCopy(Op):
     """The transpose of a matrix, in memory of its own.
 

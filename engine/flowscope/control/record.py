@@ -10,7 +10,6 @@ With a limit, a list of the last values is a further variable of the loop.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.control.blocks import Function, outside
@@ -24,7 +23,7 @@ from flowscope.graph.block import Block
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, resource, variant
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.shapes import Dims, is_known, text
 from flowscope.ops.build import apply
@@ -225,7 +224,7 @@ def flat(value: Any, depth: int) -> list[Any]:
     return found
 
 
-@dataclass(frozen=True)
+@frozen
 class AddToLast(Op):
     """The last values of something, with one value more."""
 
@@ -246,7 +245,7 @@ class AddToLast(Op):
         return (Last() if values is None else values).put(x, self.limit)
 
 
-@dataclass(frozen=True)
+@frozen
 class ListOfLast(Op):
     """The last `limit` values of something as a list."""
 
@@ -266,7 +265,7 @@ class ListOfLast(Op):
         return made
 
 
-@dataclass(frozen=True)
+@frozen
 class StackOfList(Op):
     """The elements of a list of lists ..., the oldest first, along a new first axis.
 
@@ -302,7 +301,7 @@ class StackOfList(Op):
         return zeros(xp, (0, *dims), self.dtype.np_dtype)
 
 
-@dataclass(frozen=True)
+@frozen
 class UnstackToList(Op):
     """A list of lists ... like the one that comes second, of the parts of a tensor."""
 

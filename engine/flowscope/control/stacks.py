@@ -7,13 +7,12 @@ data and control inputs say.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.shapes import compatible
 
 
@@ -39,7 +38,7 @@ class _StackOp(Op, abstract=True):
     is_differentiable: ClassVar[bool] = False
 
 
-@dataclass(frozen=True)
+@frozen
 class NewStack(_StackOp):
     """A new stack without elements.
 
@@ -81,7 +80,7 @@ class StackPush(_StackOp):
         return elem
 
 
-@dataclass(frozen=True)
+@frozen
 class StackPop(_StackOp):
     """Takes the last element off a stack.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype, float32, int32, int64, of_numpy, string
 from flowscope.graph.graph import Graph
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import Overloads
 from flowscope.graph.shapes import Dimension, TensorShape, as_dims, is_known, text
@@ -54,7 +53,7 @@ class Literal:
         return " ".join(shown.split())
 
 
-@dataclass(frozen=True)
+@frozen
 class Const(Op):
     """A value that is fixed when the graph is built."""
 

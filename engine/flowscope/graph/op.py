@@ -1,11 +1,9 @@
 """What an op is: one frozen dataclass with its shapes, gradient, kernel, cost and flags.
 
 An op's class is defined once and registers itself. Its fields are its attributes, so equality,
-hash,
-repr and the written form come free. An `Op` object is immutable and holds no state; an `Operation`
-(see `flowscope.graph.operation`) is one use of it in a graph.
+hash, repr and the written form come free. An `Op` object is immutable and holds no state; an
+`Operation` (see `flowscope.graph.operation`) is one use of it in a graph.
 
-    @dataclass(frozen=True)
     class Negative(Op):
         '''-x, element by element.'''
 
@@ -19,13 +17,17 @@ repr and the written form come free. An `Op` object is immutable and holds no st
             return xp.negative(x)
 
         template = "-{0}"
+
+One with attributes is decorated by `frozen`, or by `dataclass(frozen=True)`, which does the same.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
 from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from flowscope.graph.dtypes import DType
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from flowscope.graph.operation import Tensor
+
+T = TypeVar("T")
 
 #: An array of the device's array module, or a NumPy scalar where the rank is 0.
 Array = Any
@@ -119,7 +123,24 @@ class Cost:
     nbytes: float | None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+def frozen(cls: type[T]) -> type[T]:
+    """Makes a frozen dataclass of an op class with attributes.
+
+    Equality, hash and repr are those of `Op`: to generate them for hundreds of classes would take a
+    fifth of the import's time.
+    """
+    return dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+
+
+@functools.cache
+def _compared(cls: type[Op]) -> Callable[[Op], Any]:
+    """Returns what gets the attributes that count when two ops of a class are compared."""
+    names = [f.name for f in dataclasses.fields(cls) if f.compare]
+    return operator.attrgetter(*names) if names else lambda op: ()
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Op:
     """Base class of all ops; subclasses are frozen dataclasses with a docstring.
 
@@ -187,6 +208,20 @@ class Op:
                 f"there is an op named {cls.__name__} already, in {known.__module__}"
             )
         _registry[cls.__name__] = cls
+
+    def __eq__(self, other: object) -> bool:
+        cls = type(self)
+        if type(other) is not cls:
+            return NotImplemented
+        get = _compared(cls)  # type: ignore[arg-type]
+        return bool(get(self) == get(other))
+
+    def __hash__(self) -> int:
+        return hash(_compared(type(self))(self))  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        shown = [f.name for f in dataclasses.fields(self) if f.repr]
+        return f"{self.type}({', '.join(f'{n}={getattr(self, n)!r}' for n in shown)})"
 
     @property
     def type(self) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.build import apply, unary
@@ -126,7 +125,7 @@ SELU_SCALE = 1.0507009873554804934193349852946
 SELU_ALPHA = 1.6732632423543772848170429916717
 
 
-@dataclass(frozen=True)
+@frozen
 class LeakyRelu(Op):
     """x where it is positive, else alpha * x."""
 
@@ -152,7 +151,7 @@ class LeakyRelu(Op):
         return out
 
 
-@dataclass(frozen=True)
+@frozen
 class LeakyReluGrad(Op):
     """g where x is positive, else alpha * g."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import as_dims, compatible, is_known, merge_dims, size_of, text
 from flowscope.ops.axes import positive_axis
@@ -86,7 +85,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@frozen
 class Shape(Op):
     """The shape of the input, which need not be kept for it.
 
@@ -108,7 +107,7 @@ class Shape(Op):
         return xp.array(np.shape(x), self.out_type.np_dtype)
 
 
-@dataclass(frozen=True)
+@frozen
 class Size(Op):
     """The number of elements of the input."""
 
@@ -234,7 +233,7 @@ class Range(Op):
         return xp.arange(start, limit, delta, dtype=start.dtype)
 
 
-@dataclass(frozen=True)
+@frozen
 class LinSpace(Op):
     """Numbers at equal distances from start to stop, both included, along a new axis.
 

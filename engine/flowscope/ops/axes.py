@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,7 @@ from flowscope.graph.constant import (
     get_static_value,
     holds_tensor,
 )
-from flowscope.graph.op import Array, Cost, Op, Spec
+from flowscope.graph.op import Array, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, size_of, text
 from flowscope.ops.table import check_kind
@@ -66,7 +65,7 @@ def reduced(dims: Dims, axis: Axes, keepdims: bool) -> Dims:
     return tuple(d for i, d in enumerate(dims) if i not in axes)
 
 
-@dataclass(frozen=True)
+@frozen
 class Reduction(Op, abstract=True):
     """Base of the reductions: `axis` None stands for all axes."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.axes import positive_axis
@@ -28,7 +27,7 @@ def _product(sizes: Any) -> int:
     return n
 
 
-@dataclass(frozen=True)
+@frozen
 class BatchGather(Op):
     """The slices of x along an axis that the indices of each batch element name.
 
@@ -79,7 +78,7 @@ class BatchGather(Op):
         return xp.take(flat, rows.reshape(-1), axis=0).reshape(shape)[()]
 
 
-@dataclass(frozen=True)
+@frozen
 class BatchGatherGrad(Op):
     """Zeros of a shape, to which slices are added where a `BatchGather` takes them.
 

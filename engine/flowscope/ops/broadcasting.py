@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, add_constant, convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dimension, Dims, TensorShape, broadcast, is_known, text
 from flowscope.ops.build import apply
@@ -54,7 +53,7 @@ def as_shape(shape: Any, owner: str | None, part: str = "shape") -> Tensor:
     return convert_to_tensor(shape, None, name, dtypes.int32)
 
 
-@dataclass(frozen=True)
+@frozen
 class BroadcastTo(Op):
     """The input repeated along new axes and axes of length 1, up to a shape.
 
@@ -100,7 +99,7 @@ class BroadcastTo(Op):
         return out
 
 
-@dataclass(frozen=True)
+@frozen
 class SumTo(Op):
     """The sum over the axes along which the given shape would be broadcast to the input's.
 
@@ -160,7 +159,7 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     return apply(_BROADCAST_SHAPES, convert_to_tensor(shape_x), convert_to_tensor(shape_y))
 
 
-@dataclass(frozen=True)
+@frozen
 class BroadcastArgs(Op):
     """The shape of an element-wise result, from the shapes of its inputs.
 

@@ -10,7 +10,6 @@ Gutmann & Hyvarinen 2010, noise-contrastive estimation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,7 +18,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.build import apply_many
@@ -38,7 +37,7 @@ __all__ = [
 _SPARE = 2
 
 
-@dataclass(frozen=True)
+@frozen
 class Sampler(Op, abstract=True):
     """What the samplers share.
 
@@ -107,7 +106,7 @@ class Sampler(Op, abstract=True):
         return n.astype(np.float32)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Ranged(Sampler, abstract=True):
     """A sampler of classes in [0, range_max)."""
 
@@ -162,7 +161,7 @@ class LogUniformCandidateSampler(_Ranged):
         return np.log((classes + 2) / (classes + 1)) / np.log(self.range_max + 1.0)
 
 
-@dataclass(frozen=True)
+@frozen
 class FixedUnigramCandidateSampler(_Ranged):
     """Classes by given weights, and the expected counts of true and drawn ones.
 
@@ -204,7 +203,7 @@ class AllCandidateSampler(Sampler):
         return np.arange(self.num_sampled), np.ones(true_classes.shape, np.float32), ones
 
 
-@dataclass(frozen=True)
+@frozen
 class ComputeAccidentalHits(Op):
     """Where drawn classes are true ones: the examples, the places of the draws, and minus infinity.
 

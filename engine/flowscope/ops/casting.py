@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ from flowscope.errors import DTypeError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast
 from flowscope.ops.build import apply, binary
@@ -34,7 +33,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@frozen
 class Cast(Op):
     """The input with another dtype: towards integers it is cut off, complex numbers lose their
     imaginary part, and whatever is not 0 is True.
@@ -173,7 +172,7 @@ class Complex(Op):
         return out[()]
 
 
-@dataclass(frozen=True)
+@frozen
 class Bitcast(Op):
     """The same bits read as another dtype.
 

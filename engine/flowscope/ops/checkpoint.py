@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, resource, string
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.build import apply, apply_many
@@ -25,7 +24,7 @@ def _check_prefix(prefix: Spec) -> None:
         raise DTypeError(f"expected a string scalar as the checkpoint's prefix, got {prefix}")
 
 
-@dataclass(frozen=True)
+@frozen
 class SaveV2(Op):
     """Writes tensors under names to a checkpoint, all or nothing; the output is its prefix.
 
@@ -52,7 +51,7 @@ class SaveV2(Op):
         return prefix
 
 
-@dataclass(frozen=True)
+@frozen
 class RestoreV2(Op):
     """Reads tensors, or parts of tensors, by name from a checkpoint.
 

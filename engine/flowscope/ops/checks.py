@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, as_dims, compatible, merge_dims, text
 from flowscope.ops.build import apply, apply_none
@@ -60,7 +59,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@frozen
 class AssertTrue(Op):
     """Nothing; an error if the condition does not hold.
 
@@ -85,7 +84,7 @@ class AssertTrue(Op):
             raise InvalidArgumentError(f"assertion failed: {said}")
 
 
-@dataclass(frozen=True)
+@frozen
 class CheckNumerics(Op):
     """The input as it is; an error if an element is NaN or infinite.
 
@@ -111,7 +110,7 @@ class CheckNumerics(Op):
         return x
 
 
-@dataclass(frozen=True)
+@frozen
 class EnsureShape(Op):
     """The input as it is; an error if its shape is not the one expected.
 

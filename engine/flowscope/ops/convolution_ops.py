@@ -6,11 +6,10 @@ The three are linear in each of two inputs, and the gradient of each is made of 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, size_of, text
 from flowscope.ops.broadcasting import as_sizes, check_shape_vector
@@ -21,7 +20,7 @@ from flowscope.ops.table import check_kind, check_same
 from flowscope.ops.windows import Windowed
 
 
-@dataclass(frozen=True)
+@frozen
 class Convolving(Windowed, abstract=True):
     """Base of the ops of convolutions, with dilations, one per axis of the image."""
 

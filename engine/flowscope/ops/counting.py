@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.build import apply
@@ -19,7 +18,7 @@ from flowscope.ops.table import check_kind, check_same
 __all__ = ["bincount", "histogram_fixed_width", "histogram_fixed_width_bins", "unravel_index"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Bincount(Op):
     """How often each integer from 0 on comes, or the sum of the weights that come with it.
 
@@ -87,7 +86,7 @@ def _parts(xp: ArrayModule, values: Array, limits: Array, count: int) -> Array:
     return parts.astype(xp.int64)
 
 
-@dataclass(frozen=True)
+@frozen
 class HistogramFixedWidth(Op):
     """How many values lie in each of equal parts of a range; what lies outside counts at the ends.
 
@@ -108,7 +107,7 @@ class HistogramFixedWidth(Op):
         return xp.bincount(parts, minlength=self.bins).astype(self.dtype.np_dtype)
 
 
-@dataclass(frozen=True)
+@frozen
 class HistogramFixedWidthBins(Op):
     """In which of equal parts of a range each value lies; what lies outside, in those at the ends.
 

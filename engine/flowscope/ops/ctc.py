@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops import ctc_kernels
@@ -62,7 +61,7 @@ def _check_lengths(inputs: Array, lengths: Array) -> None:
         )
 
 
-@dataclass(frozen=True)
+@frozen
 class CTCLoss(Op):
     """Minus the log-probability of each example's labels, and its gradient for the logits.
 
@@ -124,7 +123,7 @@ class CTCLoss(Op):
         return ctc_kernels.loss(inputs, used, labels, classes - 1, merges)
 
 
-@dataclass(frozen=True)
+@frozen
 class CTCGreedyDecoder(Op):
     """The labels of the likeliest path, as a sparse matrix, and minus the sum of its logits.
 
@@ -157,7 +156,7 @@ def _sparse_specs() -> tuple[Spec, Spec, Spec]:
     return Spec(int64, (None, 2)), Spec(int64, (None,)), Spec(int64, (2,))
 
 
-@dataclass(frozen=True)
+@frozen
 class CTCBeamSearchDecoder(Op):
     """The likeliest labellings, as sparse matrices, and their log-probabilities.
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.op import Array, ArrayModule
+from flowscope.graph.op import Array, ArrayModule, frozen
 from flowscope.graph.shapes import text
 from flowscope.ops.broadcasting import as_sizes
 from flowscope.ops.convolution_kernels import BLOCK_BYTES, DEVICE_BLOCK_BYTES, by_library
@@ -22,7 +21,7 @@ from flowscope.ops.convolution_ops import (
 from flowscope.ops.windows import Axis
 
 
-@dataclass(frozen=True)
+@frozen
 class _Depthwise(Convolving, abstract=True):
     """What the three ops share: filters [rows, columns, c, m] make c * m channels."""
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.broadcasting import as_sizes
@@ -22,7 +21,7 @@ from flowscope.ops.table import check_same
 __all__ = ["edit_distance"]
 
 
-@dataclass(frozen=True)
+@frozen
 class EditDistance(Op):
     """How many elements must be put in, taken out or changed to make one sequence the other.
 

@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, broadcast, merge_dim, size_of, text
 from flowscope.ops.broadcasting import as_sizes, sum_to
@@ -83,7 +82,7 @@ def _shape(labels: str, found: dict[str, Any]) -> Dims:
     return tuple(out)
 
 
-@dataclass(frozen=True)
+@frozen
 class Einsum(Op):
     """The sum over products of elements that an equation names, for one or two operands.
 
@@ -157,7 +156,7 @@ def _joined(inputs: tuple[str, ...], output: str) -> str:
     return f"{','.join(inputs)}->{output}".replace(_REST, "...")
 
 
-@dataclass(frozen=True)
+@frozen
 class EinsumSpread(Op):
     """The adjoint of an Einsum of one operand: elements put back where they were summed from.
 

@@ -6,14 +6,13 @@ QR: Walter and Lehmann 2012; Roberts and Roberts 2020 for wide and complex matri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.build import apply_many, unary
@@ -64,7 +63,7 @@ class Cholesky(Op):
         return check_finite(xp, out, _INDEFINITE)
 
 
-@dataclass(frozen=True)
+@frozen
 class Qr(Op):
     """Matrices q with orthonormal columns and upper triangular r with q @ r = x.
 
@@ -143,7 +142,7 @@ def _with_real_diagonal(inner: Tensor) -> Tensor:
     return add(add(part, adjoint_of(part)), multiply(identity_like(inner), middle))
 
 
-@dataclass(frozen=True)
+@frozen
 class Lu(Op):
     """Triangular matrices in one, and a permutation: rows of x in that order are lower @ upper.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError
@@ -11,7 +10,7 @@ from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, as_dims, compatible, merge_dims, text
 from flowscope.ops.build import apply, apply_none, unary
@@ -30,7 +29,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@frozen
 class Placeholder(Op):
     """A value that each run must be fed."""
 
@@ -49,7 +48,7 @@ class Placeholder(Op):
         )
 
 
-@dataclass(frozen=True)
+@frozen
 class PlaceholderWithDefault(Op):
     """A value that a run may be fed; else it is the input.
 
@@ -75,7 +74,7 @@ class PlaceholderWithDefault(Op):
         return x
 
 
-@dataclass(frozen=True)
+@frozen
 class Identity(Op):
     """The input as it is."""
 
@@ -93,7 +92,7 @@ class Identity(Op):
         return x
 
 
-@dataclass(frozen=True)
+@frozen
 class StopGradient(Op):
     """The input as it is; gradients do not flow through."""
 
@@ -108,7 +107,7 @@ class StopGradient(Op):
         return x
 
 
-@dataclass(frozen=True)
+@frozen
 class PreventGradient(Op):
     """The input as it is; asking for a gradient through it is an error."""
 
@@ -126,7 +125,7 @@ class PreventGradient(Op):
         return x
 
 
-@dataclass(frozen=True)
+@frozen
 class NoOp(Op):
     """Nothing: it only waits for its control inputs."""
 
@@ -139,7 +138,7 @@ class NoOp(Op):
         return None
 
 
-@dataclass(frozen=True)
+@frozen
 class AddN(Op):
     """Sum of n tensors of one dtype and shape, from the first to the last.
 

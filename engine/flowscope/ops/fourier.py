@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.build import apply
@@ -22,7 +21,7 @@ def _check_rank(x: Spec, rank: int) -> None:
         raise InvalidArgumentError(f"expected rank {rank} at least, got {text(x.shape)}")
 
 
-@dataclass(frozen=True)
+@frozen
 class FFT(Op):
     """The transform of complex numbers over the last `rank` axes; `inverse` divides by their size.
 
@@ -58,7 +57,7 @@ class FFT(Op):
         return (fft.ifftn if self.inverse else fft.fftn)(x, axes=axes).astype(x.dtype, copy=False)
 
 
-@dataclass(frozen=True)
+@frozen
 class RFFT(Op):
     """The first half of the transform of real numbers over the last `rank` axes, cut or padded.
 
@@ -94,7 +93,7 @@ class RFFT(Op):
         return scipy_of(xp, "fft").rfftn(x, sizes, axes).astype(out, copy=False)
 
 
-@dataclass(frozen=True)
+@frozen
 class IRFFT(Op):
     """The real numbers whose transform's first half the input is, over the last `rank` axes.
 
@@ -142,7 +141,7 @@ def _sizes(length: Spec, rank: int) -> tuple[Any, ...]:
     return length.shape_value() or (None,) * rank
 
 
-@dataclass(frozen=True)
+@frozen
 class Resized(Op):
     """The input with its last axes cut, or filled up with zeros, to the lengths given.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.indexed_slices import IndexedSlices, densifier
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.axes import as_axes, positive_axis
@@ -29,7 +28,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@frozen
 class Gather(Op):
     """The slices of x along an axis that the indices name.
 
@@ -94,7 +93,7 @@ def check_range(indices: Array, n: int) -> None:
         raise InvalidArgumentError(f"expected indices in [0, {n}), got {bad}")
 
 
-@dataclass(frozen=True)
+@frozen
 class GatherGrad(Op):
     """Zeros of a shape, to which the slices of g are added where the indices say; repeats add up.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, ClassVar
 
@@ -13,7 +12,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import constant as constants, dtypes
 from flowscope.graph.constant import convert_to_tensor, get_static_value, holds_tensor, to_array
 from flowscope.graph.dtypes import DType
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, merge_dims, text
 from flowscope.ops.axes import as_axes, positive_axis
@@ -31,7 +30,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@frozen
 class Concat(Op):
     """Tensors one after the other along an axis.
 
@@ -92,7 +91,7 @@ class Concat(Op):
             raise
 
 
-@dataclass(frozen=True)
+@frozen
 class ConcatGrad(Op):
     """The cotangents of concatenated tensors, from that of the whole and their shapes.
 
@@ -114,7 +113,7 @@ class ConcatGrad(Op):
         return _outputs([g[place] for place in places])
 
 
-@dataclass(frozen=True)
+@frozen
 class Split(Op):
     """Parts of the given lengths along an axis; one length may be -1, which is worked out.
 
@@ -153,7 +152,7 @@ class Split(Op):
         return _outputs([x[place] for place in _places(self, x.shape)])
 
 
-@dataclass(frozen=True)
+@frozen
 class SplitEven(Op):
     """`num` parts of equal length along an axis.
 
@@ -189,7 +188,7 @@ class SplitEven(Op):
         return _outputs([x[place] for place in _places(self, x.shape)])
 
 
-@dataclass(frozen=True)
+@frozen
 class SplitBy(Op):
     """`num` parts along an axis, of the lengths given; one may be -1, which is worked out.
 
@@ -217,7 +216,7 @@ class SplitBy(Op):
         return Split(tuple(lengths.tolist()), self.axis).kernel(xp, x)
 
 
-@dataclass(frozen=True)
+@frozen
 class Pack(Op):
     """Tensors of one shape, stacked along a new axis.
 
@@ -257,7 +256,7 @@ class Pack(Op):
         return xp.stack(xs, axis=self.axis)
 
 
-@dataclass(frozen=True)
+@frozen
 class Unpack(Op):
     """The slices along an axis.
 

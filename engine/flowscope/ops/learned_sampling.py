@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Spec
+from flowscope.graph.op import Array, ArrayModule, Spec, frozen
 from flowscope.graph.scopes import control_dependencies
 from flowscope.graph.shapes import compatible
 from flowscope.ops.arrays import ones_like
@@ -24,7 +23,7 @@ from flowscope.ops.variables import GraphKeys, Variable
 __all__ = ["learned_unigram_candidate_sampler"]
 
 
-@dataclass(frozen=True)
+@frozen
 class LearnedUnigramCandidateSampler(Sampler):
     """Classes by counts, and the expected counts of true and drawn ones.
 

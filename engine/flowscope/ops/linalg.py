@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.dtypes import float32
-from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
 from flowscope.graph.shapes import broadcast, size_of, text
@@ -21,7 +20,7 @@ from flowscope.ops.table import check_kind, check_same
 __all__ = ["matmul", "matrix_transpose", "sparse_matmul", "tensordot", "trace"]
 
 
-@dataclass(frozen=True)
+@frozen
 class MatMul(Op):
     """Matrix product a @ b, of the transposes if asked for.
 

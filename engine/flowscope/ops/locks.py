@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope import nest
@@ -12,7 +11,7 @@ from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.build import apply, apply_none
 from flowscope.ops.flow import identity
@@ -20,7 +19,7 @@ from flowscope.ops.flow import identity
 __all__ = ["CriticalSection"]
 
 
-@dataclass(frozen=True)
+@frozen
 class MutexHandle(Op):
     """The handle of a lock, which lives in a container."""
 

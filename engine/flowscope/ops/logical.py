@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from flowscope.graph.op import Array, ArrayModule
+from flowscope.graph.op import Array, ArrayModule, frozen
 from flowscope.ops.axes import Reduction
 
 __all__: list[str] = []
 
 
-@dataclass(frozen=True)
+@frozen
 class All(Reduction):
     """Whether all along axes are true; true of nothing."""
 
@@ -22,7 +21,7 @@ class All(Reduction):
         return x.all(axis=self._axes(x), keepdims=self.keepdims)[()]
 
 
-@dataclass(frozen=True)
+@frozen
 class Any(Reduction):
     """Whether one along axes is true; false of nothing."""
 

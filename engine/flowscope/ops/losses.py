@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, merge_dims, text
 from flowscope.ops.axes import as_axes, positive_axis
@@ -54,7 +53,7 @@ def _stable(xp: ArrayModule, x: Array, axis: int) -> tuple[Array, Array, Array]:
     return shifted, powers, powers.sum(axis=axis, keepdims=True, dtype=x.dtype)
 
 
-@dataclass(frozen=True)
+@frozen
 class Softmax(Op):
     """exp(x) divided by its sum along an axis."""
 
@@ -77,7 +76,7 @@ class Softmax(Op):
         return powers
 
 
-@dataclass(frozen=True)
+@frozen
 class LogSoftmax(Op):
     """log(softmax(x)) along an axis, without overflow."""
 
@@ -106,7 +105,7 @@ def _with_axis(x: Spec, axis: int) -> Spec:
     return x.like()
 
 
-@dataclass(frozen=True)
+@frozen
 class SoftmaxCrossEntropyWithLogits(Op):
     """Cross entropy between labels and softmax(logits), and its gradient for the logits.
 
@@ -166,7 +165,7 @@ class SoftmaxCrossEntropyWithLogits(Op):
         return loss, powers
 
 
-@dataclass(frozen=True)
+@frozen
 class SparseSoftmaxCrossEntropyWithLogits(Op):
     """Cross entropy between classes, given by number, and softmax(logits), and its gradient.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor, get_static_value
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.build import apply
@@ -103,7 +102,7 @@ class _Band(Op, abstract=True):
             yield k, length, longest - length if at_end else 0
 
 
-@dataclass(frozen=True)
+@frozen
 class MatrixDiagPart(_Band):
     """Diagonals of matrices; several are filled up with `padding` to equal length.
 
@@ -134,7 +133,7 @@ class MatrixDiagPart(_Band):
         return out
 
 
-@dataclass(frozen=True)
+@frozen
 class MatrixSetDiag(_Band):
     """Matrices with diagonals replaced.
 

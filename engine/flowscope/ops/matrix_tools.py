@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, text
 from flowscope.ops.build import apply
@@ -91,7 +90,7 @@ def each(xp: ArrayModule, compute: Callable[..., Array], *arrays: Array) -> Arra
     return out
 
 
-@dataclass(frozen=True)
+@frozen
 class TriangularPart(Op):
     """The lower (or upper) triangle of matrices, from diagonal `k` on; zeros elsewhere."""
 

@@ -8,13 +8,12 @@ transposes, so there are gradients of any order.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.arrays import zeros_like
@@ -27,7 +26,7 @@ from flowscope.ops.windows import Axis, Windowed, as_padding, as_steps, check_un
 __all__ = ["dilation2d", "erosion2d"]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Dilating(Windowed, abstract=True):
     """Base of dilation and what belongs to it.
 

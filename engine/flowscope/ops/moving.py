@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor, get_static_value
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.axes import positive_axis
@@ -82,7 +81,7 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     return apply(Roll(), convert_to_tensor(input), shifts, axes, name=name)
 
 
-@dataclass(frozen=True)
+@frozen
 class ReverseSequence(Op):
     """The first lengths[i] elements of element i of the batch backwards, the others as they are.
 
@@ -178,7 +177,7 @@ def _times(n: int | None, by: int) -> int | None:
     return None if n is None else n * by
 
 
-@dataclass(frozen=True)
+@frozen
 class SpaceToDepth(Op):
     """Blocks of pixels moved into the channels.
 
@@ -211,7 +210,7 @@ class SpaceToDepth(Op):
         return parts.transpose(0, 3, 5, 1, 2, 4).reshape(out)
 
 
-@dataclass(frozen=True)
+@frozen
 class DepthToSpace(Op):
     """Channels moved into blocks of pixels: the inverse of `SpaceToDepth`.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor, get_static_value
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, merge_dims, text
 from flowscope.ops.activations import (
@@ -96,7 +95,7 @@ _LONG = 1 << 12
 _FEW = 8
 
 
-@dataclass(frozen=True)
+@frozen
 class BiasAdd(Op):
     """x plus a vector along its last axis (or, "NCHW", its second).
 
@@ -139,7 +138,7 @@ class BiasAdd(Op):
         return x + bias
 
 
-@dataclass(frozen=True)
+@frozen
 class BiasAddGrad(Op):
     """The sum over all axes but the one of the bias.
 
@@ -200,7 +199,7 @@ def l2_loss(t: Any, name: str | None = None) -> Tensor:
     return unary(_L2_LOSS, t, name)
 
 
-@dataclass(frozen=True)
+@frozen
 class L2Loss(Op):
     """Half the sum of the squares of all elements.
 
@@ -239,7 +238,7 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
         return reduce_mean(cast(equal(x, 0), dtypes.float32))
 
 
-@dataclass(frozen=True)
+@frozen
 class InTopK(Op):
     """Whether each target is among its row's k largest predictions; those equal to the k-th count.
 
@@ -284,7 +283,7 @@ def in_top_k(predictions: Any, targets: Any, k: int, name: str | None = None) ->
     )
 
 
-@dataclass(frozen=True)
+@frozen
 class TopK(Op):
     """The k largest of each row, in falling order, and their positions; the first one at ties.
 

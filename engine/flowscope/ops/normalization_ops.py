@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.build import apply, apply_many
@@ -27,7 +26,7 @@ from flowscope.ops.quick_sums import column_sums, laid_out, row_blocks
 from flowscope.ops.table import check_kind, check_same
 
 
-@dataclass(frozen=True)
+@frozen
 class _BatchNorm(Op, abstract=True):
     """What the two ops share.
 
@@ -356,7 +355,7 @@ def _as(t: Tensor | None, like: Tensor) -> Tensor | None:
     return None if t is None else cast(t, like.dtype)
 
 
-@dataclass(frozen=True)
+@frozen
 class LRN(Op):
     """Each element over (bias + alpha * the sum of squares of its neighbours) ** beta.
 
@@ -403,7 +402,7 @@ def windows_of(xp: ArrayModule, x: Array, radius: int) -> Array:
     return y
 
 
-@dataclass(frozen=True)
+@frozen
 class NeighbourSum(Op):
     """The sum of each element and its neighbours along the last axis, up to a radius away.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.axes import positive_axis
@@ -75,7 +74,7 @@ class Tile(Op):
         return whole.copy().reshape([m * d for m, d in zip(times, x.shape)])
 
 
-@dataclass(frozen=True)
+@frozen
 class Pad(Op):
     """The input with a margin: a constant, or its own elements mirrored.
 
@@ -152,7 +151,7 @@ class PadWith(Op):
         return out
 
 
-@dataclass(frozen=True)
+@frozen
 class Repeat(Op):
     """The slices along an axis, each as often as is said.
 
@@ -188,7 +187,7 @@ class Repeat(Op):
         return xp.repeat(x, _times(repeats, x.shape[self.axis]), axis=self.axis)
 
 
-@dataclass(frozen=True)
+@frozen
 class RepeatGrad(Op):
     """The sums of the slices that a `Repeat` makes of one: its cotangent.
 
@@ -226,7 +225,7 @@ def _widths(x: Array, paddings: Array) -> list[list[int]]:
     return widths
 
 
-@dataclass(frozen=True)
+@frozen
 class MirrorPadGrad(Op):
     """The cotangent of what was padded by mirroring: each margin is added to its origin.
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype, string as STRING
-from flowscope.graph.op import Array, ArrayModule, Spec
+from flowscope.graph.op import Array, ArrayModule, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.ops.build import apply, apply_many
 from flowscope.ops.strings import StringOp, _strings, _text, check_string, mapped
@@ -43,7 +42,7 @@ def parsed(s: bytes, dtype: DType) -> Any:
     return value
 
 
-@dataclass(frozen=True)
+@frozen
 class StringToNumber(StringOp):
     """The numbers that strings spell out.
 
@@ -60,7 +59,7 @@ class StringToNumber(StringOp):
         return mapped(xp, lambda s: parsed(s, self.dtype), self.dtype.np_dtype, x)
 
 
-@dataclass(frozen=True)
+@frozen
 class DecodeRaw(StringOp):
     """The bytes of strings, all equally long, as numbers.
 
@@ -90,7 +89,7 @@ class DecodeRaw(StringOp):
         return flat.reshape(*shape, size // self.dtype.size)
 
 
-@dataclass(frozen=True)
+@frozen
 class DecodeCSV(StringOp):
     """The fields of records, a tensor for each column.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.broadcasting import as_sizes
@@ -18,7 +17,7 @@ from flowscope.ops.table import check_kind
 __all__ = ["extract_image_patches", "extract_volume_patches"]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Windows(Op, abstract=True):
     """Base: windows over the axes between the first and the last."""
 
@@ -78,7 +77,7 @@ def _product(sizes: tuple[int, ...]) -> int:
     return n
 
 
-@dataclass(frozen=True)
+@frozen
 class ExtractPatches(_Windows):
     """The pixels of each window as channels: place by place, then channel by channel.
 
@@ -111,7 +110,7 @@ class ExtractPatches(_Windows):
         return out.reshape(n, *counts, -1 if out.size else _product(self.sizes) * c)
 
 
-@dataclass(frozen=True)
+@frozen
 class ExtractPatchesGrad(_Windows):
     """The sum, pixel by pixel, of what windows say of it: the cotangent of `ExtractPatches`.
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.broadcasting import as_sizes, check_shape_vector
@@ -38,7 +37,7 @@ from flowscope.ops.windows import (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Pooling(Windowed, abstract=True):
     """Base of pools. Windows may span any axis, channels and batch included.
 
@@ -286,7 +285,7 @@ MaxPool3D.backward, MaxPool3DGrad.backward, MaxPool3DGradGrad.backward = (
 AvgPool.backward, AvgPool3D.backward = AvgPoolGrad, AvgPool3DGrad
 
 
-@dataclass(frozen=True)
+@frozen
 class MaxPoolWithArgmax(MaxPooling):
     """The largest element under a moving window, and its number in the image (or the batch).
 

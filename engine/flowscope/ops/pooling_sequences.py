@@ -6,7 +6,6 @@ Source: Graham 2014, "Fractional max-pooling".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.arrays import range as range_of
@@ -47,7 +46,7 @@ class FractionalPooled(NamedTuple):
     col_pooling_sequence: Tensor
 
 
-@dataclass(frozen=True)
+@frozen
 class PoolingSequence(Op):
     """Where the windows of a fractional pool begin, and where the last one ends.
 
@@ -97,7 +96,7 @@ class PoolingSequence(Op):
         return np.concatenate([[0], places - 1, [size]]).astype(np.int64)
 
 
-@dataclass(frozen=True)
+@frozen
 class FractionalArgmax(Op):
     """The number, within all of x, of the first largest element in each window.
 

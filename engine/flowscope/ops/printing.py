@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ from flowscope import nest
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.build import apply, apply_none
 from flowscope.ops.formatting import layout, summary
@@ -61,7 +60,7 @@ class _Printing(Op, abstract=True):
         sys.stderr.flush()
 
 
-@dataclass(frozen=True)
+@frozen
 class PrintIdentity(_Printing):
     """The input as it is; running it prints a line to standard error.
 
@@ -84,7 +83,7 @@ class PrintIdentity(_Printing):
         return x
 
 
-@dataclass(frozen=True)
+@frozen
 class PrintFirst(_Printing):
     """The input as it is; the first so many runs of a session print a line to standard error.
 
@@ -113,7 +112,7 @@ class PrintFirst(_Printing):
         return x
 
 
-@dataclass(frozen=True)
+@frozen
 class PrintLine(Op):
     """Nothing; running it prints a line.
 

@@ -6,7 +6,6 @@ import itertools
 import traceback
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +22,7 @@ from flowscope.errors import (
 from flowscope.graph.constant import convert_to_tensor, to_array
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype, of_numpy
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
 from flowscope.graph.operation import Operation, Tensor
 
 __all__ = ["numpy_function", "py_func", "py_function"]
@@ -86,7 +85,7 @@ class _Calls(Op, abstract=True):
         return values[0] if len(values) == 1 else tuple(values)
 
 
-@dataclass(frozen=True)
+@frozen
 class PyFunc(_Calls):
     """What a Python function returns for the inputs; it may have effects, and runs each time.
 
@@ -99,7 +98,7 @@ class PyFunc(_Calls):
     is_differentiable: ClassVar[bool] = False
 
 
-@dataclass(frozen=True)
+@frozen
 class PyFuncStateless(_Calls):
     """What a Python function returns for the inputs, which its results follow from alone."""
 
@@ -108,7 +107,7 @@ class PyFuncStateless(_Calls):
     is_differentiable: ClassVar[bool] = False
 
 
-@dataclass(frozen=True)
+@frozen
 class EagerPyFunc(_Calls):
     """What a Python function of arrays with `numpy()` returns; it runs each time."""
 

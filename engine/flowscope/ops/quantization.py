@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.arrays import zeros_like
@@ -46,7 +45,7 @@ def _rounded(xp: ArrayModule, x: Array, away: bool = True) -> Array:
     return xp.sign(x) * xp.floor(xp.abs(x) + 0.5) if away else xp.rint(x)
 
 
-@dataclass(frozen=True)
+@frozen
 class QuantizeV2(Op):
     """Integers that stand for numbers in a range, and the range that they really cover.
 
@@ -113,7 +112,7 @@ def _common_scale(first: float, last: float, least: int, most: int) -> float:
     return min(scales, default=float(np.finfo(np.float32).max))
 
 
-@dataclass(frozen=True)
+@frozen
 class Dequantize(Op):
     """The numbers that integers stand for, in a range.
 
@@ -239,7 +238,7 @@ def _nudged(xp: ArrayModule, low: Array, high: Array, bits: int, narrow: bool) -
     return is_empty, first, last, scale
 
 
-@dataclass(frozen=True)
+@frozen
 class _FakeQuantized(Op, abstract=True):
     """Base: x, and the ends of its range, for all or for each index of the last axis."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.build import apply, apply_many
@@ -53,7 +52,7 @@ def _zero(x: Array, low: float, high: float) -> float:
     return float(np.clip(round(info.min - low * 255 / (high - low)), info.min, info.max))
 
 
-@dataclass(frozen=True)
+@frozen
 class QuantizedConv2D(Op):
     """The convolution of images and a filter of 8 bits, as qint32, and the range that it covers.
 
@@ -80,7 +79,7 @@ class QuantizedConv2D(Op):
         return found, *limits
 
 
-@dataclass(frozen=True)
+@frozen
 class QuantizedPool(Op):
     """The pool of an image of 8 bits, and its range.
 
@@ -101,7 +100,7 @@ class QuantizedPool(Op):
         return y.astype(x.dtype), *(e.copy() for e in ends)
 
 
-@dataclass(frozen=True)
+@frozen
 class QuantizedReluX(Op):
     """min(max(x, 0), limit) of numbers of 8 bits, and their range.
 

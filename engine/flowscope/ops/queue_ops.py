@@ -8,7 +8,6 @@ called when there is an answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.shapes import Dims, compatible, text
 
 #: Called once with the op's outputs, or with what went wrong.
@@ -25,7 +24,7 @@ Finish = Callable[[Any], None]
 Shapes = tuple[Dims, ...] | None
 
 
-@dataclass(frozen=True)
+@frozen
 class FIFOQueueHandle(Op):
     """The handle of a first-in, first-out queue, which lives in a container."""
 
@@ -90,7 +89,7 @@ class _Enqueues(_Blocking, abstract=True):
             )
 
 
-@dataclass(frozen=True)
+@frozen
 class Enqueue(_Enqueues):
     """Puts one element into a queue, waiting for space.
 
@@ -107,7 +106,7 @@ class Enqueue(_Enqueues):
         return state.enqueue((tuple([_kept(v) for v in inputs]),), finish)  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True)
+@frozen
 class EnqueueMany(_Enqueues):
     """Puts the slices of values along their first axis into a queue, waiting for space.
 
@@ -148,7 +147,7 @@ class _Dequeues(_Blocking, abstract=True):
         ])  # fmt: skip
 
 
-@dataclass(frozen=True)
+@frozen
 class Dequeue(_Dequeues):
     """Takes the oldest element out of a queue, waiting for one.
 
@@ -208,7 +207,7 @@ class _DequeuesMany(_Dequeues, abstract=True):
         ])  # fmt: skip
 
 
-@dataclass(frozen=True)
+@frozen
 class DequeueMany(_DequeuesMany):
     """Takes the n oldest elements out of a queue, stacked, waiting until there are as many.
 
@@ -220,7 +219,7 @@ class DequeueMany(_DequeuesMany):
     shapes: Shapes
 
 
-@dataclass(frozen=True)
+@frozen
 class DequeueUpTo(_DequeuesMany):
     """Takes the n oldest elements out of a queue, stacked; of a closed one as many as it has.
 
@@ -233,7 +232,7 @@ class DequeueUpTo(_DequeuesMany):
     up_to: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
+@frozen
 class QueueClose(_QueueOp):
     """Closes a queue: nothing new is taken in, and what is in can be taken out.
 

@@ -7,7 +7,6 @@ draws the same numbers in every order and on every device.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError
@@ -15,7 +14,7 @@ from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector
@@ -38,7 +37,7 @@ DEFAULT_GRAPH_SEED = 87654321
 NAME_SEEDS = 1 << 64
 
 
-@dataclass(frozen=True)
+@frozen
 class _Random(Op, abstract=True):
     seed: int
     dtype: DType
@@ -57,7 +56,7 @@ class _Random(Op, abstract=True):
         return draw("float32").astype(dtype)
 
 
-@dataclass(frozen=True)
+@frozen
 class RandomUniform(_Random):
     """Uniform numbers in [0, 1).
 
@@ -68,7 +67,7 @@ class RandomUniform(_Random):
         return self._drawn(lambda t: xp.asarray(rng.random(as_sizes(shape), t))[()])
 
 
-@dataclass(frozen=True)
+@frozen
 class RandomUniformInt(_Random):
     """Uniform integers in [low, high).
 
@@ -91,7 +90,7 @@ class RandomUniformInt(_Random):
         return xp.asarray(drawn)[()]
 
 
-@dataclass(frozen=True)
+@frozen
 class RandomNormal(_Random):
     """Normal numbers of mean 0 and standard deviation 1.
 
@@ -102,7 +101,7 @@ class RandomNormal(_Random):
         return self._drawn(lambda t: xp.asarray(rng.standard_normal(as_sizes(shape), t))[()])
 
 
-@dataclass(frozen=True)
+@frozen
 class TruncatedNormal(_Random):
     """Normal numbers, drawn again where they lie more than two standard deviations from the mean.
 
@@ -122,7 +121,7 @@ def draw_truncated(rng: Any, sizes: Any, dtype: Any) -> Any:
     return flat.reshape(sizes)
 
 
-@dataclass(frozen=True)
+@frozen
 class RandomShuffle(Op):
     """The slices along the first axis in random order."""
 
@@ -137,7 +136,7 @@ class RandomShuffle(Op):
         return x[xp.asarray(rng.permutation(x.shape[0]))] if x.ndim else x
 
 
-@dataclass(frozen=True)
+@frozen
 class Multinomial(Op):
     """Classes drawn by their unnormalised log-probabilities.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector, unbroadcast
@@ -29,7 +28,7 @@ def host(x: Array) -> Any:
     return np.asarray(x.tolist(), np.float64)
 
 
-@dataclass(frozen=True)
+@frozen
 class RandomGamma(Op):
     """Numbers of gamma distributions with scale 1, so many for each shape parameter.
 
@@ -84,7 +83,7 @@ class RandomGammaGrad(Op):
         return slope.astype(sample.dtype)[()]
 
 
-@dataclass(frozen=True)
+@frozen
 class RandomPoisson(Op):
     """Numbers of Poisson distributions, so many for each rate.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast, compatible, text
 from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector, unbroadcast
@@ -61,7 +60,7 @@ class _Stateless(Op, abstract=True):
         return "float64" if self.dtype is dtypes.float64 else "float32"
 
 
-@dataclass(frozen=True)
+@frozen
 class StatelessUniform(_Stateless):
     """Uniform numbers in [0, 1).
 
@@ -74,7 +73,7 @@ class StatelessUniform(_Stateless):
         return self._made(xp, generator_of(seed).random(as_sizes(shape), self._wide()))
 
 
-@dataclass(frozen=True)
+@frozen
 class StatelessUniformInt(_Stateless):
     """Uniform integers in [low, high), or all that the dtype has if there are no limits.
 
@@ -91,7 +90,7 @@ class StatelessUniformInt(_Stateless):
         return self._made(xp, rng.integers(low, high - 1, sizes, self.dtype.np_dtype, True))
 
 
-@dataclass(frozen=True)
+@frozen
 class StatelessNormal(_Stateless):
     """Normal numbers of mean 0 and standard deviation 1.
 
@@ -105,7 +104,7 @@ class StatelessNormal(_Stateless):
         return self._made(xp, rng.standard_normal(as_sizes(shape), self._wide()))
 
 
-@dataclass(frozen=True)
+@frozen
 class StatelessTruncatedNormal(_Stateless):
     """Normal numbers, drawn again where they lie more than two standard deviations from the mean.
 
@@ -119,7 +118,7 @@ class StatelessTruncatedNormal(_Stateless):
         return self._made(xp, draw_truncated(rng, as_sizes(shape), self._wide()))
 
 
-@dataclass(frozen=True)
+@frozen
 class StatelessGamma(_Stateless):
     """Numbers of gamma distributions with scale 1.
 
@@ -144,7 +143,7 @@ class StatelessGamma(_Stateless):
         return gamma_numbers(xp, generator_of(seed), as_sizes(shape), alpha)
 
 
-@dataclass(frozen=True)
+@frozen
 class StatelessPoisson(_Stateless):
     """Numbers of Poisson distributions.
 
@@ -157,7 +156,7 @@ class StatelessPoisson(_Stateless):
         return self._made(xp, generator_of(seed).poisson(host(rate), as_sizes(shape)))
 
 
-@dataclass(frozen=True)
+@frozen
 class StatelessBinomial(_Stateless):
     """Numbers of successes.
 
@@ -173,7 +172,7 @@ class StatelessBinomial(_Stateless):
         return self._made(xp, generator_of(seed).binomial(times, host(probs), as_sizes(shape)))
 
 
-@dataclass(frozen=True)
+@frozen
 class StatelessCategorical(Op):
     """Classes drawn by their unnormalised log-probabilities.
 

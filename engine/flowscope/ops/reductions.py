@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule
+from flowscope.graph.op import Array, ArrayModule, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import size_of
 from flowscope.ops import logical
@@ -66,7 +65,7 @@ def _wide(xp: ArrayModule, dtype: Any) -> Any:
     return xp.float32 if dtype.itemsize <= 2 and dtype.kind not in "iub" else dtype
 
 
-@dataclass(frozen=True)
+@frozen
 class Sum(Reduction):
     """The sum along axes; 0 of nothing. Integers keep their dtype and wrap around."""
 
@@ -78,7 +77,7 @@ class Sum(Reduction):
         return sum_along(xp, x, self._axes(x), self.keepdims, wide).astype(x.dtype, copy=False)[()]
 
 
-@dataclass(frozen=True)
+@frozen
 class Mean(Reduction):
     """The mean along axes; NaN of nothing. That of integers is cut off towards 0."""
 
@@ -111,7 +110,7 @@ def _count(x: Tensor, y: Tensor) -> Tensor:
     return cast(_floordiv(size(x), maximum(size(y), 1)), x.dtype)
 
 
-@dataclass(frozen=True)
+@frozen
 class Prod(Reduction):
     """The product along axes; 1 of nothing. Integers keep their dtype and wrap around."""
 
@@ -163,7 +162,7 @@ def _prod_grad(op: Prod, g: Tensor, x: Tensor) -> Tensor:
     return multiply(g if op.keepdims else expand_axes(g, op.axis), conj(back))
 
 
-@dataclass(frozen=True)
+@frozen
 class _Extremum(Reduction, abstract=True):
     kinds: ClassVar[str] = "fiu"
     grad_reads: ClassVar[Any] = ("y", "x")
@@ -178,7 +177,7 @@ class _Extremum(Reduction, abstract=True):
         return (multiply(realdiv(chosen, ties), self._kept(g)),)
 
 
-@dataclass(frozen=True)
+@frozen
 class Max(_Extremum):
     """The largest along axes, NaN if one is; of nothing the lowest number of the dtype."""
 
@@ -188,7 +187,7 @@ class Max(_Extremum):
         return x.max(axis=self._axes(x), keepdims=self.keepdims, initial=_lowest(x.dtype))[()]
 
 
-@dataclass(frozen=True)
+@frozen
 class Min(_Extremum):
     """The smallest along axes, NaN if one is; of nothing the highest number of the dtype."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import bool_
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.arrays import zeros_like
@@ -21,7 +20,7 @@ from flowscope.ops.table import check_kind, check_same
 __all__ = ["quantize_and_dequantize", "quantize_and_dequantize_v2"]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Rounding(Op, abstract=True):
     """What rounding and its gradient share.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.axes import as_axes, positive_axis, reduced
@@ -27,7 +26,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@frozen
 class ArgMax(Op):
     """The position of the largest along an axis, the first one at ties; NaN counts as largest."""
 
@@ -45,7 +44,7 @@ class ArgMax(Op):
         return _position(self, x, x.argmax)
 
 
-@dataclass(frozen=True)
+@frozen
 class ArgMin(Op):
     """The position of the smallest along an axis, the first one at ties; NaN counts as smallest."""
 
@@ -70,7 +69,7 @@ def _position(op: ArgMax | ArgMin, x: Array, find: Any) -> Array:
     return find(axis=axis).astype(op.dtype.np_dtype)[()]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Cumulative(Op, abstract=True):
     axis: int = 0
     exclusive: bool = False
@@ -96,7 +95,7 @@ class _Cumulative(Op, abstract=True):
         return xp.ascontiguousarray(xp.flip(out, axis)) if self.reverse else out
 
 
-@dataclass(frozen=True)
+@frozen
 class Cumsum(_Cumulative):
     """Sums of the elements so far along an axis.
 
@@ -110,7 +109,7 @@ class Cumsum(_Cumulative):
         return self._run(xp, x, xp.cumsum, 0)
 
 
-@dataclass(frozen=True)
+@frozen
 class Cumprod(_Cumulative):
     """Products of the elements so far along an axis.
 
@@ -135,7 +134,7 @@ class Cumprod(_Cumulative):
         return self._run(xp, x, xp.cumprod, 1)
 
 
-@dataclass(frozen=True)
+@frozen
 class CumulativeLogsumexp(_Cumulative):
     """log(sum(exp(x))) of the elements so far along an axis, without overflow.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast, compatible, merge_dims, text
 from flowscope.ops.axes import as_axes, positive_axis
@@ -144,7 +143,7 @@ class ClipByValue(Op):
         return xp.minimum(xp.maximum(x, low), high)
 
 
-@dataclass(frozen=True)
+@frozen
 class OneHot(Op):
     """`on` at the position that each index names along a new axis of length `depth`, else `off`.
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.arrays import fill
@@ -43,7 +42,7 @@ def _groups(indices: Array, shape: Array) -> tuple[tuple[int, ...], Array]:
     return before, np.ravel_multi_index(tuple(indices[:, :-1].T), before)
 
 
-@dataclass(frozen=True)
+@frozen
 class SetSize(Op):
     """How many different elements each set has.
 
@@ -67,7 +66,7 @@ class SetSize(Op):
         return sizes.astype(np.int32).reshape(before)[()]
 
 
-@dataclass(frozen=True)
+@frozen
 class SetOperation(Op):
     """A sparse tensor of sets: what two sets have together, in common, or one alone, in order.
 

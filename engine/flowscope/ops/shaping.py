@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import size_of, text
 from flowscope.ops.axes import Axes, as_axes, positive_axis
@@ -117,7 +116,7 @@ def _worked_out(dims: Any, size: int | None, given: str) -> Any:
     return tuple(size // known if d is None else d for d in dims)
 
 
-@dataclass(frozen=True)
+@frozen
 class Transpose(Op):
     """The axes in another order: output axis i is input axis perm[i]; reversed if None.
 
@@ -159,7 +158,7 @@ class Transpose(Op):
         return x.transpose(self.perm)[()] if np.ndim(x) else x
 
 
-@dataclass(frozen=True)
+@frozen
 class ExpandDims(Op):
     """New axes of length 1 at the given places of the result.
 
@@ -190,7 +189,7 @@ class ExpandDims(Op):
         return _array(x).reshape(self._shape(np.shape(x)))
 
 
-@dataclass(frozen=True)
+@frozen
 class Squeeze(Op):
     """The input without the given axes, or without all axes of length 1 if there are none given.
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import builtins
 import functools
 import operator
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
 from flowscope.graph.shapes import Dimension, compatible, text
@@ -38,7 +37,7 @@ newaxis = None
 Part = tuple[Any, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class StridedSlice(Op):
     """A part of the input, by integers, slices, new axes and an ellipsis, with Python's meaning.
 
@@ -84,7 +83,7 @@ class StridedSlice(Op):
         return part_of(x, self._fixed if not given else self.index(given))
 
 
-@dataclass(frozen=True)
+@frozen
 class StridedSliceGrad(Op):
     """Zeros of a shape, with the input at the place that a `StridedSlice` takes.
 
@@ -315,7 +314,7 @@ class SliceGrad(Op):
         return out[()]
 
 
-@dataclass(frozen=True)
+@frozen
 class Reverse(Op):
     """The input backwards along axes."""
 

@@ -5,12 +5,11 @@ Source of the gradients: Giles 2008, "Collected matrix derivative results".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, broadcast, text
 from flowscope.ops.build import apply, apply_many, unary
@@ -48,7 +47,7 @@ _SINGULAR = "expected invertible matrices, got a singular one"
 _SMALL = 64
 
 
-@dataclass(frozen=True)
+@frozen
 class MatrixInverse(Op):
     """The inverse of square matrices, of their adjoints if asked for.
 
@@ -149,7 +148,7 @@ def _matrix_grad(to_rhs: Tensor, y: Tensor, is_adjoint: bool) -> Tensor:
     return negative(product(left, right, adjoint_b=True))
 
 
-@dataclass(frozen=True)
+@frozen
 class MatrixSolve(Op):
     """The solutions x of matrix @ x = rhs, or of adjoint(matrix) @ x = rhs.
 
@@ -174,7 +173,7 @@ class MatrixSolve(Op):
         return check_finite(xp, attempt(xp.linalg.solve, _SINGULAR, a, rhs), _SINGULAR)
 
 
-@dataclass(frozen=True)
+@frozen
 class MatrixTriangularSolve(Op):
     """The solutions x of matrix @ x = rhs, of which only the lower (or upper) triangle is read.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, merge_dims, text
 from flowscope.ops.axes import as_axes, positive_axis
@@ -20,7 +19,7 @@ from flowscope.ops.table import check_kind, check_same
 __all__ = ["argsort", "searchsorted", "sort"]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Sorting(Op, abstract=True):
     axis: int = -1
     descending: bool = False
@@ -40,7 +39,7 @@ class _Sorting(Op, abstract=True):
         return x.shape[self.axis] - 1 - xp.flip(order, self.axis)
 
 
-@dataclass(frozen=True)
+@frozen
 class Sort(_Sorting):
     """The elements in rising (or falling) order along an axis; NaN counts as largest."""
 
@@ -56,7 +55,7 @@ class Sort(_Sorting):
         return xp.ascontiguousarray(xp.flip(out, self.axis)) if self.descending else out
 
 
-@dataclass(frozen=True)
+@frozen
 class ArgSort(_Sorting):
     """The places of the elements in rising (or falling) order; equal ones stay in theirs."""
 
@@ -70,7 +69,7 @@ class ArgSort(_Sorting):
         return self._order(xp, x).astype(xp.int32)
 
 
-@dataclass(frozen=True)
+@frozen
 class Permuted(Op):
     """The elements along an axis in the order of places, each of which comes once.
 
@@ -91,7 +90,7 @@ class Permuted(Op):
         return xp.take_along_axis(x, places, axis=self.axis)
 
 
-@dataclass(frozen=True)
+@frozen
 class SearchSorted(Op):
     """Where each value would stand in its sorted row.
 

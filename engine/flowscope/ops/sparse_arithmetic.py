@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
 from flowscope.graph.shapes import text
@@ -64,7 +63,7 @@ __all__ = [
 _MANY = 4096
 
 
-@dataclass(frozen=True)
+@frozen
 class SparseTensorDenseMatMul(Op):
     """The product of a sparse and a dense matrix, of their adjoints if asked for.
 

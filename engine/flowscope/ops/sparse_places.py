@@ -7,14 +7,13 @@ functions of sparse tensors have gradients of any order without one of their own
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, merge_dims, text
 from flowscope.ops.broadcasting import as_sizes, sum_to
@@ -194,7 +193,7 @@ class SparseFillEmptyRows(_Places):
         return whole[order], xp.minimum(order, indices.shape[0]), is_empty
 
 
-@dataclass(frozen=True)
+@frozen
 class SparseConcatShape(_Places):
     """The shape of sparse tensors joined along an axis; the other lengths agree, or the largest
     are taken.
@@ -252,7 +251,7 @@ class SparseResetShape(_Places):
         return new_shape.copy()
 
 
-@dataclass(frozen=True)
+@frozen
 class SparseToDense(Op):
     """A dense tensor with the values at the indices, and a default value elsewhere.
 

@@ -10,7 +10,6 @@ decomposition"; for complex matrices Wan and Zhang 2019; the pseudo-inverse: Gol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.build import apply, apply_many
@@ -67,7 +66,7 @@ def _or_zeros(g: Tensor | None, like: Tensor) -> Tensor:
     return zeros_like(like) if g is None else g
 
 
-@dataclass(frozen=True)
+@frozen
 class SelfAdjointEig(Op):
     """The eigenvalues of Hermitian matrices, ascending, and the eigenvectors in columns.
 
@@ -121,7 +120,7 @@ def _hermitian(whole: Tensor) -> Tensor:
     return add(lower(whole), below(adjoint_of(whole)))
 
 
-@dataclass(frozen=True)
+@frozen
 class Eig(Op):
     """The eigenvalues of square matrices, and the eigenvectors in columns, of length 1; complex.
 
@@ -178,7 +177,7 @@ def _turning(values: Tensor, vectors: Tensor, to_vectors: Tensor) -> Tensor:
     return realdiv(off_diagonal, add(gaps, eye))
 
 
-@dataclass(frozen=True)
+@frozen
 class Svd(Op):
     """Singular values s, descending, and u, v with orthonormal columns: x = u @ diag(s) @ v^H.
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError, OutOfRangeError
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.gathering import check_range, positions
@@ -38,7 +37,7 @@ def like_variable(handle: Spec, value: Spec, what: str) -> Spec:
     return variable.like()
 
 
-@dataclass(frozen=True)
+@frozen
 class VarHandle(Op):
     """The handle of a variable, whose value lives in a container under `shared_name`."""
 
@@ -58,7 +57,7 @@ class _Read(Op, abstract=True):
     reads_state: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
+@frozen
 class ReadVariable(_Read):
     """A variable's value as it is at this place in program order."""
 
@@ -75,7 +74,7 @@ class ReadVariable(_Read):
         return state.read()
 
 
-@dataclass(frozen=True)
+@frozen
 class IsVariableInitialized(_Read):
     """Whether a variable has a value."""
 
@@ -90,7 +89,7 @@ class IsVariableInitialized(_Read):
         return xp.bool_(state.is_initialized)
 
 
-@dataclass(frozen=True)
+@frozen
 class InitializedValue(_Read):
     """A variable's value if it has one, else the value given."""
 
@@ -121,7 +120,7 @@ class Write(Op, abstract=True):
     is_differentiable: ClassVar[bool] = False
 
 
-@dataclass(frozen=True)
+@frozen
 class AssignVariable(Write):
     """Sets a variable's value."""
 
@@ -144,7 +143,7 @@ class _Update(Write, abstract=True):
         return like_variable(handle, value, "a value")
 
 
-@dataclass(frozen=True)
+@frozen
 class AssignAddVariable(_Update):
     """Adds to a variable's value, atomically."""
 
@@ -154,7 +153,7 @@ class AssignAddVariable(_Update):
         return state.update(lambda old: old + value, lambda old: xp.add(old, value, out=old))
 
 
-@dataclass(frozen=True)
+@frozen
 class AssignSubVariable(_Update):
     """Subtracts from a variable's value, atomically."""
 
@@ -164,7 +163,7 @@ class AssignSubVariable(_Update):
         return state.update(lambda old: old - value, lambda old: xp.subtract(old, value, out=old))
 
 
-@dataclass(frozen=True)
+@frozen
 class CountUpTo(Write):
     """Adds one to an integer scalar below a limit; the output is the value before.
 
@@ -220,7 +219,7 @@ def _fold_one_by_one(function: Any, old: Array, where: Any, updates: Array) -> N
         old[place] = function(old[place], each if updates.shape == () else each[i])
 
 
-@dataclass(frozen=True)
+@frozen
 class ScatterVariable(Write):
     """Changes slices of a variable, atomically: those that indices into its first axis name.
 
@@ -290,7 +289,7 @@ class ScatterVariable(Write):
             )
 
 
-@dataclass(frozen=True)
+@frozen
 class AssignStridedSlice(Write):
     """Sets a part of a variable, by integers, slices and an ellipsis as in `StridedSlice`.
 

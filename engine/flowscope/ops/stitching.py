@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import int32
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, merge_dims, text
 from flowscope.ops.arrays import range as range_of, size
@@ -21,7 +20,7 @@ from flowscope.ops.shaping import reshape, shape_of, zeros_of
 __all__ = ["dynamic_partition", "dynamic_stitch", "parallel_dynamic_stitch"]
 
 
-@dataclass(frozen=True)
+@frozen
 class DynamicPartition(Op):
     """The slices of x dealt out to `num_partitions` outputs, in order, as the partitions say.
 
@@ -72,7 +71,7 @@ class DynamicPartition(Op):
         return tuple([flat[chosen == i] for i in range(self.num_partitions)])
 
 
-@dataclass(frozen=True)
+@frozen
 class DynamicStitch(Op):
     """A tensor whose slices are those of the data, at the places that the indices say.
 

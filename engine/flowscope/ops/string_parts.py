@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType
-from flowscope.graph.op import Array, ArrayModule, Spec
+from flowscope.graph.op import Array, ArrayModule, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.axes import Axes, as_axes, positive_axis, reduced
@@ -19,7 +18,7 @@ from flowscope.ops.strings import StringOp, _strings, _text, check_string
 __all__ = ["reduce_join", "string_split"]
 
 
-@dataclass(frozen=True)
+@frozen
 class ReduceJoin(StringOp):
     """Strings joined along axes, along the first that is named first.
 
@@ -54,7 +53,7 @@ class ReduceJoin(StringOp):
         return xp.expand_dims(out, axis)
 
 
-@dataclass(frozen=True)
+@frozen
 class UnsortedSegmentJoin(StringOp):
     """Strings that share an id, joined; an empty string for an empty segment.
 
@@ -92,7 +91,7 @@ class UnsortedSegmentJoin(StringOp):
         return out.reshape(n, *x.shape[ids.ndim :])
 
 
-@dataclass(frozen=True)
+@frozen
 class StringSplit(StringOp):
     """The parts of strings between delimiters, as indices, values and shape of a sparse tensor.
 

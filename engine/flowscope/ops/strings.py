@@ -6,14 +6,13 @@ import base64
 import binascii
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.dtypes import DType
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast
 from flowscope.ops.build import apply
@@ -86,7 +85,7 @@ class StringOp(Op, abstract=True):
 # -- one string -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@frozen
 class StringLength(StringOp):
     """The number of bytes, or of characters in UTF-8."""
 
@@ -99,7 +98,7 @@ class StringLength(StringOp):
         return sum((b & 0xC0) != 0x80 for b in s)
 
 
-@dataclass(frozen=True)
+@frozen
 class StringCase(StringOp):
     """Letters made small or capital, those of ASCII or all of UTF-8."""
 
@@ -150,7 +149,7 @@ class DecodeBase64(StringOp):
             raise InvalidArgumentError(f"expected web-safe base64, got {s!r}") from None
 
 
-@dataclass(frozen=True)
+@frozen
 class HashBucket(StringOp):
     """A bucket for each string, by a hash of it.
 
@@ -168,7 +167,7 @@ class HashBucket(StringOp):
         return (farm(s) if self.method == "farm" else murmur(s)) % self.buckets
 
 
-@dataclass(frozen=True)
+@frozen
 class RegexReplace(StringOp):
     """The string with what matches a pattern rewritten."""
 
@@ -182,7 +181,7 @@ class RegexReplace(StringOp):
         return pattern.sub(rewrite, s, count=0 if self.everywhere else 1)
 
 
-@dataclass(frozen=True)
+@frozen
 class RegexFullMatch(StringOp):
     """Whether the whole string matches a pattern."""
 
@@ -193,7 +192,7 @@ class RegexFullMatch(StringOp):
         return re.fullmatch(self.pattern.encode("latin-1"), s) is not None
 
 
-@dataclass(frozen=True)
+@frozen
 class UnicodeTranscode(StringOp):
     """Text in another encoding. What cannot be read is replaced, dropped or an error."""
 
@@ -216,7 +215,7 @@ class UnicodeTranscode(StringOp):
 # -- several strings ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@frozen
 class StringJoin(StringOp):
     """Strings one behind the other, with a separator; scalars are broadcast."""
 
@@ -226,7 +225,7 @@ class StringJoin(StringOp):
         return self.separator.encode("latin-1").join(values)
 
 
-@dataclass(frozen=True)
+@frozen
 class Substr(StringOp):
     """A part of a string, by its first place and its length.
 
@@ -253,7 +252,7 @@ class Substr(StringOp):
         return part if isinstance(part, bytes) else part.encode(errors="surrogateescape")
 
 
-@dataclass(frozen=True)
+@frozen
 class AsString(StringOp):
     """Numbers and bools as text, with printf's format.
 
@@ -278,7 +277,7 @@ class AsString(StringOp):
         return shown.encode()
 
 
-@dataclass(frozen=True)
+@frozen
 class StringFormat(StringOp):
     """A text with values in it, laid out as `fs.print` does.
 

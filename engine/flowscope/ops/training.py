@@ -7,11 +7,10 @@ pass to the next; or the rows that the gradient has, where indices say which the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.graph.op import Array, ArrayModule, Cost, Spec
+from flowscope.graph.op import Array, ArrayModule, Cost, Spec, frozen
 from flowscope.graph.shapes import compatible, size_of, text
 from flowscope.ops.gathering import check_range
 from flowscope.ops.state import Write, like_variable, variable_spec
@@ -143,7 +142,7 @@ def summed(xp: ArrayModule, rows: Array, grad: Array) -> tuple[Array, Array]:
     return in_order[starts], xp.add.reduceat(grad[order], starts, axis=0)
 
 
-@dataclass(frozen=True)
+@frozen
 class ApplyGradientDescent(Apply):
     """var -= alpha * delta."""
 
@@ -175,7 +174,7 @@ class ApplyGradientDescent(Apply):
         xp.subtract(var, t, var)
 
 
-@dataclass(frozen=True)
+@frozen
 class ApplyMomentum(Apply):
     """accum = momentum * accum + grad; var -= lr * accum.
 
@@ -204,7 +203,7 @@ class ApplyMomentum(Apply):
         xp.subtract(var, t, var)
 
 
-@dataclass(frozen=True)
+@frozen
 class ApplyAdagrad(Apply):
     """accum += grad^2; var -= lr * grad / sqrt(accum).
 
@@ -225,7 +224,7 @@ class ApplyAdagrad(Apply):
         xp.subtract(var, t, var)
 
 
-@dataclass(frozen=True)
+@frozen
 class ApplyAdagradDA(Apply):
     """Adagrad with dual averaging: var follows from the sums of gradients alone.
 
@@ -251,7 +250,7 @@ class ApplyAdagradDA(Apply):
         xp.divide(var, t, var)
 
 
-@dataclass(frozen=True)
+@frozen
 class ApplyAdadelta(Apply):
     """Steps scaled by the running size of steps over that of gradients.
 
@@ -282,7 +281,7 @@ class ApplyAdadelta(Apply):
         _decay(xp, steps, rho, t)
 
 
-@dataclass(frozen=True)
+@frozen
 class ApplyRMSProp(Apply):
     """Gradients scaled by their running size, with momentum.
 
@@ -304,7 +303,7 @@ class ApplyRMSProp(Apply):
         _momentum_step(xp, var, mom, grad, t, lr, momentum)
 
 
-@dataclass(frozen=True)
+@frozen
 class ApplyCenteredRMSProp(Apply):
     """RMSProp that scales by the running variance: ms - mg^2, mg the running mean of gradients.
 
@@ -327,7 +326,7 @@ class ApplyCenteredRMSProp(Apply):
         _momentum_step(xp, var, mom, grad, t, lr, momentum)
 
 
-@dataclass(frozen=True)
+@frozen
 class ApplyAdam(Apply):
     """One Adam update: steps by the running mean of gradients over the root of that of squares.
 
@@ -369,7 +368,7 @@ class ApplyAdam(Apply):
             _adam_step(xp, part_of_var, part_of_m, part_of_v, t, rate, epsilon)
 
 
-@dataclass(frozen=True)
+@frozen
 class ApplyFtrl(Apply):
     """Follow the regularized leader: var is the minimum of all linearized losses so far, plus l1
     and l2 norms.
@@ -404,7 +403,7 @@ class ApplyFtrl(Apply):
         xp.divide(var, t, var)
 
 
-@dataclass(frozen=True)
+@frozen
 class ApplyProximalGradientDescent(Apply):
     """Gradient descent, then a step towards 0: var = shrunk / (1 + l2 * alpha), where shrunk is
     var - alpha * delta moved towards 0 by l1 * alpha.
@@ -424,7 +423,7 @@ class ApplyProximalGradientDescent(Apply):
         xp.divide(var, 1 + l2 * alpha, var)
 
 
-@dataclass(frozen=True)
+@frozen
 class ApplyProximalAdagrad(Apply):
     """Adagrad, then a step towards 0, as in proximal gradient descent with each element's own rate.
 

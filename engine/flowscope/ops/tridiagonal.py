@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.build import apply
@@ -24,7 +23,7 @@ from flowscope.ops.table import check_kind, check_same
 __all__ = ["tridiagonal_matmul", "tridiagonal_solve"]
 
 
-@dataclass(frozen=True)
+@frozen
 class TridiagonalSolve(Op):
     """The solutions of tridiagonal systems, by elimination with partial pivoting or without.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.build import apply_many
@@ -88,7 +87,7 @@ def _distinct_strings(xp: ArrayModule, x: Array) -> tuple[Array, Array, Array]:
     return xp.array(first, int), xp.array(inverse, int), xp.array(counts, int)
 
 
-@dataclass(frozen=True)
+@frozen
 class Unique(Op):
     """The distinct elements in the order in which they come, and for each element which it is.
 
@@ -107,7 +106,7 @@ class Unique(Op):
         return x[first], number.astype(self.dtype.np_dtype)
 
 
-@dataclass(frozen=True)
+@frozen
 class UniqueWithCounts(Op):
     """The distinct elements, for each element which it is, and how often each of them comes.
 
@@ -128,7 +127,7 @@ class UniqueWithCounts(Op):
         return x[first], number.astype(dtype), counts.astype(dtype)
 
 
-@dataclass(frozen=True)
+@frozen
 class ListDiff(Op):
     """The elements of x that y does not have, and their places in x.
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import get_static_value
-from flowscope.graph.op import Op
+from flowscope.graph.op import Op, frozen
 from flowscope.graph.shapes import Dims
 
 #: Spellings of "channels last" and "channels first", by the number of spatial axes.
@@ -78,7 +78,7 @@ class Axis:
         return axis, slice(begin, end)
 
 
-@dataclass(frozen=True)
+@frozen
 class Windowed(Op, abstract=True):
     """Base of ops with windows.
 

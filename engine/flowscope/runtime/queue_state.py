@@ -152,6 +152,7 @@ class QueueState:
                 closed or gets closed.
         """
         wait = _Enqueue(elements, finish)
+        done: list[tuple[Callable[[Any], None], Any]]
         if self._failures:
             self._failures.pop(threading.get_ident(), None)
         with self._lock:
