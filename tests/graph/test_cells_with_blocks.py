@@ -1,5 +1,7 @@
 """Cells that build loops, branches and functions, run again: what is the same stays the same."""
 
+import gc
+
 import blocks_in_cells as build
 import numpy as np
 import pytest
@@ -105,3 +107,144 @@ def test_an_edited_body_is_another_one(graph, builder):
             fs.set_random_seed(7)
             new = Notebook(lambda _, k=k: builder(k))
             np.testing.assert_equal(found, new.values())
+
+
+def _fail(_):
+    raise RecursionError
+
+
+def test_a_run_that_fails_is_taken_back(graph):
+    notebook = Notebook(build.nested)
+    expected, operations, functions = notebook.values(), notebook.operations(), {**graph.functions}
+    for k in (2.0, 3.0):
+        with pytest.raises(RecursionError), graph.cell("a"):
+            _fail(build.nested(k))
+        assert notebook.operations() == operations
+        assert graph.functions == functions
+        check_blocks(graph)
+        np.testing.assert_equal(notebook.values(), expected)
+    with pytest.raises(RecursionError), graph.cell("a"):
+        build.repeated(lambda x: _fail(fs.exp(x)), build.variable())
+    assert notebook.operations() == operations
+    assert graph.functions == functions
+    for cell in "abc":
+        assert not notebook.run(cell).is_news
+
+
+def test_a_gradient_that_is_edited_or_removed_leaves_others_as_they_are(graph):
+    notebook = Notebook(build.branch)
+    expected = notebook.values()
+
+    def other(factor, *before):
+        with graph.cell("other") as run:
+            for f in before:
+                f(notebook.y)
+            found = _gradients([notebook.y * factor], fs.trainable_variables())
+        return found, run.report
+
+    other(1.0)
+    outputs = len(notebook.y.op.outputs)
+    for k, before in ((2.0, [fs.exp]), (2.0, []), (3.0, [fs.exp, fs.tanh])):
+        (found,), _ = other(k, *before)
+        with fs.Session(graph=graph) as session:
+            session.run(notebook.init)
+            np.testing.assert_allclose(session.run(found), expected["first"][0] * k)
+        assert len(notebook.y.op.outputs) == outputs
+        np.testing.assert_equal(notebook.values(), expected)
+    with graph.cell("other"):
+        pass
+    assert not notebook.run("a").is_news
+    np.testing.assert_equal(notebook.values(), expected)
+    fs.Graph.from_text(graph.text(exact=True))
+
+
+@pytest.mark.parametrize("make", [build.loop, build.branch, build.calls])
+def test_a_graph_with_stale_gradients_can_be_written(graph, make):
+    notebook = Notebook(make)
+    notebook.k = 3.0
+    assert notebook.run("a").stale == ("b",)
+    with fs.Graph.from_text(graph.text(exact=True)).as_default() as read:
+        (z,) = (t.op.name for t in [notebook.z])
+        with fs.Session(graph=read) as session, fs.Session(graph=graph) as here:
+            session.run(notebook.init.name)
+            here.run(notebook.init)
+            assert session.run(f"{z}:0") == here.run(notebook.z)
+
+
+def test_lines_put_before_shift_names_and_what_they_stand_for(graph):
+    def built(count):
+        with graph.cell("a") as run:
+            for _ in range(count):
+                fs.while_loop(lambda i: i < 2, lambda i: i + 1, [0])
+            y = fs.while_loop(lambda i, _: i < 3, lambda i, x: (i + 1, x * 2.0), [0, 1.0])[1]
+        with fs.Session(graph=graph) as session:
+            assert session.run(y) == 8.0
+        assert len(graph.functions) == 2 + 2 * count
+        check_blocks(graph)
+        return run.report
+
+    built(0)
+    for count, is_news in ((1, True), (1, False), (2, True), (0, True), (0, False)):
+        assert built(count).is_news is is_news
+
+
+def test_bodies_that_were_dropped_are_let_go(graph):
+    with graph.cell("v"):
+        v = build.variable()
+    counts = []
+    for _ in range(4):
+        with graph.cell("a"):
+            build.repeated(lambda x: fs.tanh(x * v), fs.ones([2], fs.float64))
+        gc.collect()
+        mine = (isinstance(o, fs.Operation) and o.graph is graph for o in gc.get_objects())
+        counts.append(sum(mine))
+    assert counts[1] == counts[2] == counts[3]
+
+
+def test_what_a_body_takes_from_another_cell_may_change(graph):
+    def outside(value):
+        with graph.cell("outside"):
+            return fs.constant(value, fs.float64, name="c")
+
+    c = outside(2.0)
+    with graph.cell("a"):
+        y = build.repeated(lambda x: x * c, fs.ones([], fs.float64))
+    with graph.cell("b"):
+        g = fs.gradients(y, c)[0]
+    with fs.Session(graph=graph) as session:
+        assert session.run([y, g]) == [8.0, 12.0]
+        outside(3.0)
+        assert session.run(y) == 27.0
+        with pytest.raises(fs.errors.StaleError):
+            session.run(g)
+        with graph.cell("a") as run:
+            build.repeated(lambda x: x * c, fs.ones([], fs.float64))
+        assert run.report.changed == run.report.new == 0
+        with graph.cell("b"):
+            g = fs.gradients(y, c)[0]
+        assert session.run([y, g]) == [27.0, 27.0]
+        outside([1.0, 2.0])
+        with pytest.raises(fs.errors.StaleError):
+            session.run(y)
+        with graph.cell("a"):
+            c = graph.get_tensor_by_name("c:0")
+            y = build.repeated(lambda x: x * c, fs.ones([2], fs.float64))
+        assert session.run(y).tolist() == [1.0, 8.0]
+
+
+def test_a_traced_function_that_python_holds_goes_on_working(graph):
+    def built():
+        with graph.cell("a") as run:
+            f = fs.function(lambda x: x * 2.0, name="f")
+            build.repeated(lambda x: f(x), fs.ones([], fs.float64))
+            return f, f(fs.constant(3.0, fs.float64)), run
+
+    built()
+    f, y, run = built()
+    assert not run.report.is_news
+    with graph.cell("b"):
+        z = f(y)
+    with fs.Session(graph=graph) as session:
+        assert session.run(z) == 12.0
+    with fs.Graph.from_text(graph.text(exact=True)).as_default() as read, fs.Session() as session:
+        assert session.run(read.get_tensor_by_name(z.name)) == 12.0

@@ -7,13 +7,15 @@ import flowscope as fs
 
 UNARY = {"neg": fs.negative, "tanh": fs.tanh, "square": fs.square, "exp": fs.sigmoid}
 BINARY = {"add": fs.add, "mul": fs.multiply, "sub": fs.subtract}
+BLOCKS = ("loop", "branch", "call", "nested")
 ROW = np.array([0.5, -1.5], np.float32)
 
 
 @st.composite
 def statements(draw, known, variables):
     """One line of a cell: what it makes, from names that are known by then."""
-    kinds = ["const", "unary", "binary", "grad", "sum"] + (["assign", "read"] if variables else [])
+    kinds = ["const", "unary", "binary", "grad", "sum", "block"]
+    kinds += ["assign", "read"] if variables else []
     kind = draw(st.sampled_from(kinds))
     name = st.sampled_from(known)
     if kind == "const":
@@ -25,6 +27,9 @@ def statements(draw, known, variables):
         return ("binary", draw(st.sampled_from(sorted(BINARY))), draw(name), draw(name))
     if kind == "grad":
         return ("grad", draw(name), draw(name))
+    if kind == "block":
+        what, unary = draw(st.sampled_from(BLOCKS)), draw(st.sampled_from(sorted(UNARY)))
+        return ("block", what, unary, draw(name), draw(name))
     if kind == "sum":
         return ("sum", draw(name))
     return (kind, draw(st.sampled_from(variables)), draw(name))
@@ -60,6 +65,27 @@ def edits(draw, cells):
     return which, [*cells[:which], cell, *cells[which + 1 :]]
 
 
+def block(kind, f, start, used):
+    """Returns what a loop, a branch, ... makes of two values: of the first one's shape."""
+    start = start + 0.0
+
+    def body(x):
+        return f(x + fs.reduce_mean(used))
+
+    if kind == "call":
+        called = fs.function(body, name="called")
+        return called(called(start))
+    if kind == "branch":
+        return fs.cond(fs.reduce_sum(start) > 0.0, lambda: body(start), lambda: start * 0.5)
+    if kind == "nested":
+        before = body
+
+        def body(x):
+            return fs.cond(fs.reduce_sum(x) > 0.0, lambda: before(x), lambda: x * 0.5)
+
+    return fs.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, body(x)), [0, start])[1]
+
+
 def make(statement, values):
     kind, *rest = statement
     if kind == "input":
@@ -77,6 +103,8 @@ def make(statement, values):
     if kind == "grad":
         y, x = values[rest[0]], values[rest[1]]
         return fs.gradients(y, x, unconnected_gradients=fs.UnconnectedGradients.ZERO)[0]
+    if kind == "block":
+        return block(rest[0], UNARY[rest[1]], values[rest[2]], values[rest[3]])
     variable, value = values[rest[0]], values[rest[1]]
     if kind == "assign":
         return variable.assign(fs.clip_by_value(0.0 * variable + value, -3.0, 3.0))

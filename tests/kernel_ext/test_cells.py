@@ -255,3 +255,31 @@ def test_the_cell_that_loads_the_extension_counts():
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
+
+
+LOOP = """
+v = fs.get_variable("v", [2], fs.float64, fs.ones_initializer())
+
+def body(i, x):
+    return i + 1, fs.cond(i > 0, lambda: fs.tanh(x * v * {k}), lambda: x * v)
+
+_, y = fs.while_loop(lambda i, x: i < 3, body, [0, fs.ones([2], fs.float64)])
+"""
+
+
+def test_loops_stay_where_their_cell_is_unchanged(kernel):
+    kernel.ok("fs.reset_default_graph()", "reset")
+    kernel.ok(LOOP.format(k=2.0), "loop")
+    kernel.ok("g = fs.gradients(y, v)[0]", "gradient")
+    kernel.ok("sess = fs.Session()\nsess.run(fs.global_variables_initializer())", "session")
+    before = kernel.ask("sess.run([y, g])[1].tolist()")
+    assert kernel.ok(LOOP.format(k=2.0), "loop") == ""
+    assert kernel.ask("sess.run([y, g])[1].tolist()") == before
+    number = kernel.number()
+    told = kernel.ok(LOOP.format(k=0.5), "loop")
+    assert told.startswith(f"cell {number} again: ")
+    assert "stale: cell" in told
+    _, error = kernel.run("sess.run(g)", "run")
+    assert error["ename"] == "StaleError"
+    kernel.ok("g = fs.gradients(y, v)[0]", "gradient")
+    assert kernel.ask("sess.run(g).tolist()") != before

@@ -162,7 +162,8 @@ class TracedFunction:
             ) from None
         if found is None or not found[0].is_listed:
             found = bodies[key] = self._trace(graph, arguments, specs)
-        return found
+        body, structure = found
+        return graph.functions[body.name], structure
 
     def _specs_of(self, arguments: _Arguments) -> list[Spec]:
         given = [t.spec for t in arguments.tensors]

@@ -188,6 +188,8 @@ class Variable(Convertible):
         key = graph.building_context()
         found = self._reads.get(key)
         if found is None or not graph.cells.is_current(found.op, self.handle):
+            if graph.cells.has_rerun:  # bodies that a re-run has dropped are let go
+                self._reads = {k: t for k, t in self._reads.items() if t.op.stale is None}
             found = self._reads[key] = self.read_value()
         return found
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from flowscope.graph.block import Block
-from flowscope.graph.cells.stale import same_spec
+from flowscope.graph.cells.known import same_spec
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
 

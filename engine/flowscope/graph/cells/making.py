@@ -19,6 +19,7 @@ from flowscope.errors import GraphError
 from flowscope.graph.cells.bindings import bindings
 from flowscope.graph.cells.bodies import Likeness, blocks_of, functions_of, same_definition
 from flowscope.graph.cells.cell import Cell, CellReport
+from flowscope.graph.cells.known import same_spec
 from flowscope.graph.cells.memory import (
     FUNCTIONS,
     MISSING,
@@ -28,7 +29,7 @@ from flowscope.graph.cells.memory import (
     tables,
     take_out,
 )
-from flowscope.graph.cells.stale import Stale, same_spec
+from flowscope.graph.cells.stale import Stale
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.shapes import compatible

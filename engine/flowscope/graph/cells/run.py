@@ -11,9 +11,10 @@ from typing import Any
 
 from flowscope.graph.cells.bindings import bindings
 from flowscope.graph.cells.cell import PLACES, CellReport, Restart
+from flowscope.graph.cells.known import same_spec
 from flowscope.graph.cells.making import Making
 from flowscope.graph.cells.memory import NAMES, tables
-from flowscope.graph.cells.stale import Derivation, Spread, Stale, labels, same_spec
+from flowscope.graph.cells.stale import Derivation, Spread, Stale, labels
 from flowscope.graph.operation import Operation, Tensor
 
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from flowscope.errors import OpError, StaleError
+from flowscope.graph.cells.bodies import functions_of
 from flowscope.graph.cells.cell import Cell, named
+from flowscope.graph.cells.known import implies, same_spec
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor, where
-from flowscope.graph.shapes import Dims, compatible, merge_dims
+from flowscope.graph.shapes import compatible, merge_dims
 
 if TYPE_CHECKING:
     from flowscope.graph.graph import Graph
@@ -43,6 +45,14 @@ class Derivation:
     start: int
     stop: int
     sources: frozenset[Operation]
+
+    def covers(self, op: Operation) -> bool:
+        """Whether an operation was made so, and not only put into a body to hand on what is there.
+
+        What a gradient reads of a body follows from the body alone.
+        """
+        first = op if op.block.parent is None else op.block.operations[0]
+        return self.start <= op.order < self.stop and self.start <= first.order < self.stop
 
 
 class Spread:
@@ -97,7 +107,7 @@ class Spread:
     def _derivations(self, standing: list[Operation]) -> None:
         known = [d for d in self._graph.cells.derivations if d.sources & self._touched()]
         for op in standing:
-            found = next((d for d in known if d.start <= op.order < d.stop), None)
+            found = next((d for d in known if d.covers(op)), None)
             if found is not None and _can_turn(op):
                 source = min(found.sources & self._touched(), key=lambda o: o.order)
                 self._set(op, self._own(f'is a gradient through "{source.name}"'))
@@ -144,11 +154,23 @@ class Spread:
                 return f'takes "{t.name}", which is not the value of {self._moved[t]} any more'
         if not self._specs:
             return ""
+        if op.type == "Parameter":
+            return self._captured(op.outputs[0])
         renewed = [t for t in op.inputs if t in self._specs]
         for t in renewed:
             if not implies(t.spec.shape, self._specs[t].shape):
                 return _less_known(t, self._specs[t])
         return self._inferred(op) if renewed else ""
+
+    def _captured(self, parameter: Tensor) -> str:
+        """Lets what stands in a body for a tensor outside follow what is known of that."""
+        outer = dict(parameter.op.block.captured()).get(parameter)
+        if outer not in self._specs:
+            return ""
+        if not implies(outer.spec.shape, parameter.spec.shape):
+            return _less_known(outer, self._specs[outer])
+        self._renew(parameter, outer.spec)
+        return ""
 
     def _inferred(self, op: Operation) -> str:
         if op not in self._inferred_anew:
@@ -185,35 +207,8 @@ def _less_known(t: Tensor, before: Spec) -> str:
 
 
 def _before(op: Operation) -> Iterable[Operation]:
-    return (*(t.op for t in op.inputs), *op.control_inputs)
-
-
-def implies(new: Dims, old: Dims) -> bool:
-    """Whether all that `old` says of a shape holds for `new`."""
-    if old is None:
-        return True
-    return (
-        new is not None
-        and len(new) == len(old)
-        and all(o is None or o == n for n, o in zip(new, old, strict=True))
-    )
-
-
-def same_spec(a: Spec, b: Spec) -> bool:
-    """Whether two Specs say the same."""
-    if a.dtype is not b.dtype or a.shape != b.shape or a.dims != b.dims:
-        return False
-    if (a.variable is None) != (b.variable is None) or (a.constant is None) != (b.constant is None):
-        return False
-    if a.variable is not None and b.variable is not None and not same_spec(a.variable, b.variable):
-        return False
-    return a.constant is b.constant or _bytes(a) == _bytes(b)
-
-
-def _bytes(spec: Spec) -> object:
-    value = spec.constant
-    assert value is not None
-    return value.tolist() if value.dtype.kind == "O" else value.tobytes()
+    results = (t.op for f in functions_of(op.definition) for t in f.results)
+    return (*(t.op for t in op.inputs), *op.control_inputs, *results)
 
 
 def refusal(graph: Graph, op: Operation, name: str) -> StaleError:
@@ -266,4 +261,4 @@ def _stale_before(op: Operation) -> set[Operation]:
     return found
 
 
-__all__ = ["Derivation", "Spread", "Stale", "implies", "labels", "refusal", "same_spec"]
+__all__ = ["Derivation", "Spread", "Stale", "labels", "refusal"]

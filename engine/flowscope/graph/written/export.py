@@ -21,7 +21,7 @@ from flowscope.graph.written.definition import (
 def graph_def_of(graph: Graph) -> GraphDef:
     """Returns the graph as data: operations, functions, seed and what is known of used names."""
     nodes = _nodes(graph.root)
-    functions = [_function(graph, f) for f in graph.functions.values()]
+    functions = [_function(graph, f) for f in graph.functions.values() if _is_usable(f)]
     graph_def = GraphDef(nodes, graph.seed, {}, functions)
     if functions:
         for node in graph_def.all_nodes():
@@ -39,6 +39,12 @@ def _function(graph: Graph, function: Any) -> FunctionDef:
         [_tensor(t) for t in function.results],
         [_tensor(t) for t in function.kept],
     )
+
+
+def _is_usable(function: Any) -> bool:
+    """Whether nothing that a function takes and gives is stale since a cell was run again."""
+    ends = (*function.parameters, *function.captures, *function.results, *function.kept)
+    return all(t.op.stale is None for t in ends)
 
 
 def _nodes(block: Block) -> list[NodeDef]:
