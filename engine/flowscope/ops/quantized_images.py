@@ -52,20 +52,18 @@ def _zero(x: Array, low: float, high: float) -> float:
     return float(np.clip(round(info.min - low * 255 / (high - low)), info.min, info.max))
 
 
-@frozen
-class QuantizedConv2D(Op):
+class QuantizedConv2D(Conv2D):
     """The convolution of images and a filter of 8 bits, as qint32, and the range that it covers.
 
     Shapes: x [n, height, width, c], filter [h, w, c, k], four scalars -> [n, height', width', k],
         [], []
     """
 
-    op: Conv2D
     is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec, window: Spec, *ends: Spec) -> Any:
         _check(x, window, ends=ends)
-        found = self.op.infer(_plain(x), _plain(window))
+        found = super().infer(_plain(x), _plain(window))
         return found.like(dtypes.qint32), _END, _END
 
     def kernel(self, xp: ArrayModule, x: Array, window: Array, *ends: Array) -> Any:
@@ -73,30 +71,43 @@ class QuantizedConv2D(Op):
         # Sums of products of 8 bits are exact in float64, for which there is a quick kernel.
         wide = x.astype(xp.float64) - _zero(x, low, high)
         other = window.astype(xp.float64) - _zero(window, low2, high2)
-        found = self.op.kernel(xp, wide, other).astype(xp.int32)
+        found = super().kernel(xp, wide, other).astype(xp.int32)
         step = np.float32((high - low) / 255 * ((high2 - low2) / 255))
         limits = [xp.asarray(step * np.float32(v), xp.float32)[()] for v in (-(2**31), 2**31 - 1)]
         return found, *limits
 
 
-@frozen
-class QuantizedPool(Op):
-    """The pool of an image of 8 bits, and its range.
+class QuantizedMaxPool(MaxPool):
+    """The pool of maxima of an image of 8 bits, and its range.
 
     Shapes: x [n, height, width, c], two scalars -> [n, height', width', c], [], []
     """
 
-    op: MaxPool | AvgPool
     is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec, *ends: Spec) -> Any:
         _check(x, ends=ends)
-        return self.op.infer(_plain(x)).like(x.dtype), _END, _END
+        return super().infer(_plain(x)).like(x.dtype), _END, _END
 
     def kernel(self, xp: ArrayModule, x: Array, *ends: Array) -> Any:
-        y = self.op.kernel(xp, x.astype(xp.float32))
-        if isinstance(self.op, AvgPool):
-            y = xp.rint(y)
+        y = super().kernel(xp, x.astype(xp.float32))
+        return y.astype(x.dtype), *(e.copy() for e in ends)
+
+
+class QuantizedAvgPool(AvgPool):
+    """The pool of means of an image of 8 bits, rounded, and its range.
+
+    Shapes: x [n, height, width, c], two scalars -> [n, height', width', c], [], []
+    """
+
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, x: Spec, *ends: Spec) -> Any:
+        _check(x, ends=ends)
+        return super().infer(_plain(x)).like(x.dtype), _END, _END
+
+    def kernel(self, xp: ArrayModule, x: Array, *ends: Array) -> Any:
+        y = xp.rint(super().kernel(xp, x.astype(xp.float32)))
         return y.astype(x.dtype), *(e.copy() for e in ends)
 
 
@@ -160,10 +171,10 @@ def quantized_conv2d(
         raise DTypeError(f"expected qint32 as out_type, got {as_dtype(out_type)}")
     steps = as_steps(strides, 2, "NHWC", "strides")
     spread = as_steps(dilations, 2, "NHWC", "dilations")
-    op = Conv2D(steps, as_padding(padding, 2, "NHWC")[0], dilations=spread)
+    op = QuantizedConv2D(steps, as_padding(padding, 2, "NHWC")[0], dilations=spread)
     ends = _ends(min_input, max_input, min_filter, max_filter)
     tensors = convert_to_tensor(input), convert_to_tensor(filter)
-    return apply_many(QuantizedConv2D(op), *tensors, *ends, name=name)
+    return apply_many(op, *tensors, *ends, name=name)
 
 
 def _pool(kind: Any, input: Any, low: Any, high: Any, ksize: Any, strides: Any, padding: str,
@@ -171,7 +182,7 @@ def _pool(kind: Any, input: Any, low: Any, high: Any, ksize: Any, strides: Any, 
     size = as_steps(ksize, 2, "NHWC", "ksize")
     steps = as_steps(strides, 2, "NHWC", "strides")
     op = kind(steps, as_padding(padding, 2, "NHWC")[0], ksize=size)
-    return apply_many(QuantizedPool(op), convert_to_tensor(input), *_ends(low, high), name=name)
+    return apply_many(op, convert_to_tensor(input), *_ends(low, high), name=name)
 
 
 def quantized_max_pool(
@@ -184,7 +195,7 @@ def quantized_max_pool(
     name: str | None = None,
 ) -> Any:
     """Returns the pool of maxima of quint8 or qint8 images, and the ends of its range."""
-    return _pool(MaxPool, input, min_input, max_input, ksize, strides, padding, name)
+    return _pool(QuantizedMaxPool, input, min_input, max_input, ksize, strides, padding, name)
 
 
 def quantized_avg_pool(
@@ -197,7 +208,7 @@ def quantized_avg_pool(
     name: str | None = None,
 ) -> Any:
     """Returns the pool of means of quint8 or qint8 images, and the ends of its range."""
-    return _pool(AvgPool, input, min_input, max_input, ksize, strides, padding, name)
+    return _pool(QuantizedAvgPool, input, min_input, max_input, ksize, strides, padding, name)
 
 
 def quantized_relu_x(
