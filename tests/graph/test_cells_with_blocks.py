@@ -248,3 +248,35 @@ def test_a_traced_function_that_python_holds_goes_on_working(graph):
         assert session.run(z) == 12.0
     with fs.Graph.from_text(graph.text(exact=True)).as_default() as read, fs.Session() as session:
         assert session.run(read.get_tensor_by_name(z.name)) == 12.0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda c: fs.while_loop(
+            lambda i, x: i < 3, lambda i, x: (i + 1, fs.reshape(x, c)), [0, fs.ones([2, 3])]
+        )[1],
+        lambda c: fs.cond(
+            fs.placeholder_with_default(True, []), lambda: fs.zeros(c), lambda: fs.ones(c)
+        ),
+        lambda c: fs.function(lambda x: fs.reshape(x, c), name="f")(fs.ones([6])),
+    ],
+    ids=["loop", "branch", "call"],
+)
+def test_shapes_in_a_body_that_follow_from_a_constant_outside(graph, make):
+    def outside(value):
+        with graph.cell("outside"):
+            return fs.constant(value, name="c")
+
+    def inside():
+        with graph.cell("a"):
+            return make(c)
+
+    c = outside([2, 3])
+    y = inside()
+    outside([3, 2])
+    with fs.Session(graph=graph) as session:
+        with pytest.raises(fs.errors.StaleError, match=r"float32\[3,2\] with its new inputs"):
+            session.run(y)
+        y = inside()
+        assert session.run(y).shape == (3, 2)
