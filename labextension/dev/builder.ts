@@ -19,6 +19,8 @@ export interface OpOptions {
   readonly carried?: readonly Carried[];
   readonly enters?: Node["enters"];
   readonly leaves?: Node["leaves"];
+  readonly always?: Node["always_runs"];
+  readonly madeFrom?: Node["made_from"];
 }
 
 const SUMMARIES: Readonly<Record<string, string>> = {
@@ -48,6 +50,7 @@ export class GraphBuilder {
       stale: null, body: options.body ?? "", is_result: options.result ?? false, calls: options.calls ?? "",
       runs: options.runs ?? [], roles: options.roles ?? [], predicate: options.predicate ?? null,
       carried: options.carried ?? [], enters: options.enters ?? [], leaves: options.leaves ?? [],
+      always_runs: options.always ?? [], made_from: options.madeFrom ?? [],
     });
     return id;
   }
@@ -62,7 +65,7 @@ export class GraphBuilder {
 
 export function snapshotOf(nodes: readonly Node[], session: SessionState | null = null, seq = 0): Snapshot {
   return {
-    kind: "snapshot", seq, protocol: PROTOCOL, graph_name: "classifier", session, control: "live", run: null,
+    kind: "snapshot", seq, protocol: PROTOCOL, graph_name: "classifier", session, control: "live", run: null, level: "graph",
     graph: { version: 1, added: nodes, placed: [], changed: [], removed: [], marked: [] },
   };
 }

@@ -20,7 +20,7 @@ export class PlayedRun {
     if (name === "pause") this.state = "paused";
     if (name === "resume") this.state = "running";
     if (name === "stop") this.state = "idle";
-    if (name === "pace") this.#pace_s = value ?? 0;
+    if (name === "pace") this.#pace_s = Number(value ?? 0);
     if (name === "step_op") this.#step();
     if (name === "step_iteration") [this.#iteration, this.#at] = [this.#iteration + 1, 0];
     if (name.startsWith("step")) this.state = "paused";

@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from flowscope.control.blocks import Function
 from flowscope.control.calls import Call
-from flowscope.control.cond import Cond
+from flowscope.control.cond import Cond, always_run
 from flowscope.control.loop import Loop
 from flowscope.graph.operation import Operation
 from flowscope.live.schema import Carried
@@ -21,6 +21,7 @@ class Blocks(TypedDict, total=False):
     carried: tuple[Carried, ...]
     enters: tuple[tuple[int, int], ...]
     leaves: tuple[tuple[int, int, int], ...]
+    always_runs: tuple[int, ...]
 
 
 def blocks_of(op: Operation) -> Blocks:
@@ -44,6 +45,7 @@ def _cond(op: Operation, cond: Cond) -> Blocks:
         predicate=(pred.op.id, pred.value_index),
         enters=_enters(cond.then, 0, 1) + _enters(cond.orelse, 0, first),
         leaves=_leaves(cond.then, 0, 0) + _leaves(cond.orelse, 0, 0),
+        always_runs=tuple([one.id for one in always_run(op)]),
     )
 
 

@@ -17,6 +17,7 @@ from typing import Literal
 from flowscope.graph.graph import Graph
 from flowscope.live import progress
 from flowscope.live.frames import FrameWatcher
+from flowscope.live.lowered import lowered_nodes
 from flowscope.live.schema import (
     PROTOCOL,
     Command,
@@ -30,6 +31,7 @@ from flowscope.live.schema import (
     Snapshot,
 )
 from flowscope.live.state import GraphWatcher, Meter, session_state
+from flowscope.plan.plan import Plan
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.session import Session, open_sessions
 
@@ -67,6 +69,8 @@ class Feed:
         self._lock = threading.RLock()
         #: Ends the thread that looks; None while there is none.
         self._end: threading.Event | None = None
+        #: The plan whose lowered program is shown; None for the graph as written.
+        self._plan: Plan | None = None
         self._forget()
 
     def _forget(self) -> None:
@@ -124,7 +128,10 @@ class Feed:
         if isinstance(message, Connect):
             self.snapshot(time.monotonic())
         else:
-            self._send(self._carry_out(message))
+            if message.name == "level":
+                self._send(self._show_level(message))
+            else:
+                self._send(self._carry_out(message))
             self.tick(time.monotonic())
 
     def snapshot(self, now_s: float) -> Snapshot:
@@ -137,8 +144,9 @@ class Feed:
 
     def _snapshot(self, now_s: float) -> Snapshot:
         state = self._session_state(now_s)
-        session = self.session
-        change = self._watcher.change(self._graph, session.placements if session else {})
+        change = self._change()
+        if self._plan is not None:
+            change = GraphChange(self._graph.version, lowered_nodes(self._plan), ())
         self._told = state
         self._run = self._run_state(now_s)
         self._seq += 1
@@ -150,7 +158,12 @@ class Feed:
             session=state,
             control=notebook.control,
             run=self._run,
+            level="graph" if self._plan is None else "lowered",
         )
+
+    def _change(self) -> GraphChange | None:
+        session = self.session
+        return self._watcher.change(self._graph, session.placements if session else {})
 
     def describe(self) -> Snapshot:
         """Returns the full state as a message, without sending it."""
@@ -162,8 +175,7 @@ class Feed:
     def tick(self, now_s: float) -> Delta | None:
         """Looks once; sends and returns what changed since the last look, None if nothing did."""
         with self._lock:
-            session = self.session
-            change = self._watcher.change(self._graph, session.placements if session else {})
+            change = self._change() if self._plan is None else None
             state = self._session_state(now_s)
             run, before = self._run_state(now_s), self._run
             if change is None and state == self._told and run == before:
@@ -199,6 +211,17 @@ class Feed:
         gate.look()
         return state
 
+    def _show_level(self, command: Command) -> Reply:
+        """Sends a snapshot of the level that is asked for."""
+        session = self.session
+        plan = session.latest_plan if session is not None else None
+        if command.value == "lowered" and plan is None:
+            what = "nothing is lowered yet: run something first"
+            return Reply(command.command_id, False, what)
+        self._plan = plan if command.value == "lowered" else None
+        self.snapshot(time.monotonic())
+        return Reply(command.command_id, True, _LEVELS[self._plan is not None])
+
     def _carry_out(self, command: Command) -> Reply:
         session = self.session
         if session is None:
@@ -206,8 +229,8 @@ class Feed:
         if command.name == "stop" and not self._is_busy(session):
             return Reply(command.command_id, False, "nothing is running")
         if command.name == "pace":
-            session.gate.set_pace(command.value or 0.0)
-        else:
+            session.gate.set_pace(float(command.value or 0.0))
+        elif command.name != "level":
             session.gate.request(command.name)
         return Reply(command.command_id, True, _DONE[command.name])
 
@@ -225,6 +248,7 @@ _DONE = {
     "step_iteration": "until the next iteration ends",
     "pace": "going on at this pace",
 }
+_LEVELS = ("the graph as written", "the latest step's program as lowered")
 #: What is told of steps when the last one has ended.
 NOTHING_RUNS = RunState((), None, (), 0.0)
 _EMPTY = GraphChange(version=0, added=(), placed=())

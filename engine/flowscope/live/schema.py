@@ -56,6 +56,16 @@ class Carried:
 
 
 @dataclass(frozen=True)
+class Source:
+    """An operation of the graph as written that a node of the lowered program was made of."""
+
+    id: int
+    name: str
+    #: Op type: "Cond" or "Loop" where the node is a part of a branch or a loop.
+    type: str
+
+
+@dataclass(frozen=True)
 class Node:
     """One operation of the graph. Its scopes are the "/"-separated parts of its name."""
 
@@ -104,6 +114,11 @@ class Node:
     #: What comes out of its bodies besides a loop's variables: (operation in a body, which of its
     #: outputs, position among this operation's outputs). Of branches: the results of each.
     leaves: tuple[tuple[int, int, int], ...] = ()
+    #: Of a branching operation: ids of the operations outside that are computed for it alone, and
+    #: yet whichever branch is taken.
+    always_runs: tuple[int, ...] = ()
+    #: In the program as lowered: the operations that it was made of; () in the graph as written.
+    made_from: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,6 +152,21 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class QueueState:
+    """How full a queue is."""
+
+    #: The operation of its handle.
+    op: int
+    #: Elements that it holds, and may hold at most.
+    size: int
+    capacity: int
+    #: Operations that wait for space, and those that wait for elements.
+    enqueues: int
+    dequeues: int
+    is_closed: bool
+
+
+@dataclass(frozen=True)
 class SessionState:
     """What a session is doing."""
 
@@ -150,6 +180,8 @@ class SessionState:
     #: Mean seconds of a step over the same window; None when idle.
     step_time_s: float | None
     progress: Progress | None
+    #: The queues that have been used.
+    queues: tuple[QueueState, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -253,6 +285,9 @@ class Snapshot:
     control: Literal["live", "between cells"]
     #: None where no step runs.
     run: RunState | None = None
+    #: What `graph` is: the graph as written, or the program of the latest step as lowered; then
+    #: deltas say nothing of the graph.
+    level: Literal["graph", "lowered"] = "graph"
     kind: Literal["snapshot"] = "snapshot"
 
 
@@ -304,10 +339,12 @@ class Command:
     command_id: int
     #: "step_op": one more operation, then hold; "step_iteration": until the next iteration of the
     #: innermost running loop ends (or the step does), then hold. Both pause a step that runs.
-    #: "resume" goes on at the pace that "pace" has set.
-    name: Literal["pause", "resume", "stop", "step_op", "step_iteration", "pace"]
-    #: For "pace": seconds per operation, 0 for full speed. None for the others.
-    value: float | None = None
+    #: "resume" goes on at the pace that "pace" has set. "level" asks for a snapshot of another
+    #: level.
+    name: Literal["pause", "resume", "stop", "step_op", "step_iteration", "pace", "level"]
+    #: For "pace": seconds per operation, 0 for full speed. For "level": "graph" or "lowered". None
+    #: for the others.
+    value: float | str | None = None
     kind: Literal["command"] = "command"
 
 

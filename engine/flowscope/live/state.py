@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections import deque
 
 from flowscope.control.calls import Call
+from flowscope.control.cond import always_run
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation
 from flowscope.live.blocks import blocks_of
-from flowscope.live.schema import GraphChange, Node, Origin, Output, Progress, SessionState
+from flowscope.live.schema import (
+    GraphChange,
+    Node,
+    Origin,
+    Output,
+    Progress,
+    QueueState,
+    SessionState,
+)
 from flowscope.runtime.session import Session
 
 #: Longest text of an attribute that is sent.
@@ -24,12 +33,12 @@ def node_of(op: Operation, placed: str | None) -> Node:
         type=op.type,
         inputs=tuple((t.op.id, t.value_index) for t in op.inputs),
         control=tuple(c.id for c in op.control_inputs),
-        outputs=tuple(_output(t.spec.variable or t.spec) for t in op.outputs),
-        attributes={k: _short(v) for k, v in definition.attributes().items()},
+        outputs=tuple(output_of(t.spec.variable or t.spec) for t in op.outputs),
+        attributes={k: short(v) for k, v in definition.attributes().items()},
         device=op.device,
         placed=placed,
         summary=(type(definition).__doc__ or "").strip().partition("\n")[0],
-        origin=_origin(op),
+        origin=made_at(op),
         stale=None if op.stale is None else op.graph.cells.refusal(op).message,
         body=op.block.name,
         is_result=_is_result(op),
@@ -43,16 +52,19 @@ def _is_result(op: Operation) -> bool:
     return function is not None and any(t.op is op for t in function.results)
 
 
-def _output(spec: object) -> Output:
+def output_of(spec: object) -> Output:
+    """Returns what is told of an output."""
     return Output(dtype=str(spec.dtype), shape=spec.shape)  # type: ignore[attr-defined]
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """Returns an attribute as a text that is not too long."""
     text = str(value)
     return text if len(text) <= ATTRIBUTE_CHARS else text[: ATTRIBUTE_CHARS - 3] + "..."
 
 
-def _origin(op: Operation) -> Origin | None:
+def made_at(op: Operation) -> Origin | None:
+    """Returns the user's line that made an operation."""
     place = op.origin.place
     if place is None:
         return None
@@ -71,6 +83,8 @@ class GraphWatcher:
         self._marked: tuple[int, ...] = ()
         #: Ids of functions' results: known when a body is complete, its operations before.
         self._results: set[int] = set()
+        #: What always runs for each branching operation: less, once others use it too.
+        self._always: dict[int, tuple[int, ...]] = {}
 
     def is_behind(self, graph: Graph, placements: dict[int, str]) -> bool:
         """Whether there may be something new."""
@@ -121,7 +135,7 @@ class GraphWatcher:
         edits = graph.edits
         edited = {op.id: op for op in graph.edited_since(self._edits)}
         self._edits = edits
-        turned = self._turned(graph)
+        turned = self._turned(graph) | self._freed(graph)
         edited |= {op.id: op for op in graph.get_operations() if op.id in turned} if turned else {}
         gone = {op.id for op in edited.values() if op.stale and op.stale.kind == "gone"}
         known = self._told - added - gone
@@ -133,6 +147,14 @@ class GraphWatcher:
         turned = results ^ self._results
         self._results = results
         return turned
+
+    def _freed(self, graph: Graph) -> set[int]:
+        """Returns the ids of branching operations for which other operations run now than did."""
+        conds = [op for op in graph.get_operations() if op.type == "Cond"]
+        always = {op.id: tuple([one.id for one in always_run(op)]) for op in conds}
+        changed = {i for i, ids in always.items() if self._always.get(i, ids) != ids}
+        self._always = always
+        return changed
 
 
 def _node(op: Operation, placements: dict[int, str]) -> Node:
@@ -177,4 +199,8 @@ def session_state(
         steps_per_s=None if rate is None else float(f"{rate:.4g}"),
         step_time_s=None if step_time is None else float(f"{step_time:.4g}"),
         progress=progress,
-    )
+        queues=tuple(
+            [QueueState(op, q.size, q.capacity, *q.waiting, q.is_closed)
+             for op, q in session.queues.items()]
+        ),
+    )  # fmt: skip

@@ -52,6 +52,13 @@ def message_from(data: Any) -> FromView:
         case {
             "kind": "command",
             "command_id": int(number),
+            "name": "level",
+            "value": "graph" | "lowered" as level,
+        }:
+            return Command(number, "level", level)
+        case {
+            "kind": "command",
+            "command_id": int(number),
             "name": "pause" | "resume" | "stop" | "step_op" | "step_iteration" as name,
             "value": None,
         }:

@@ -24,6 +24,7 @@ from flowscope.runtime.fetches import Flattened, Rebuild, is_bare_handle
 from flowscope.runtime.generators import generator
 from flowscope.runtime.growth import Growth
 from flowscope.runtime.placed import PlacedVariable, on_device, within
+from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.resources import VariableState
 
 _STRUCTURES = (list, tuple, Mapping)
@@ -36,6 +37,7 @@ class Planner:
         calls: What was planned.
         state: Returns what a handle stands for: where a variable's value is kept, a queue, a lock.
         placements: Device of each operation that was planned, by id.
+        queues: The queues that steps use, by the ids of the operations of their handles.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Planner:
     ) -> None:
         self.calls = Calls(config.plan_cache_size)
         self.placements: dict[int, str] = {}
+        self.queues: dict[int, QueueState] = {}
         self._graph = graph
         self._config = config
         self.state = state
@@ -154,6 +157,9 @@ class Planner:
         device = self.device_of(plan)
         variables = {h: self._variable(h, device) for h in (*plan.region.handles, *plan.required)}
         is_cpu = device.device_type == "CPU"
+        for handle, state in variables.items():
+            if isinstance(state, QueueState):
+                self.queues.update((op.id, state) for op in handle.origins)
         return Call(
             plan,
             edits,

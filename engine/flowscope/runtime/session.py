@@ -32,6 +32,7 @@ from flowscope.runtime.frames import Frames, running
 from flowscope.runtime.gate import MAIN_THREAD, Gate
 from flowscope.runtime.partial import PartialRun, Pattern
 from flowscope.runtime.planner import Planner
+from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.resources import Container, VariableState
 
 _ATOMS = frozenset({Tensor, Operation, str})
@@ -75,6 +76,7 @@ class Session:
         self.steps = 0
         self.busy_ns = 0
         self._failed = 0
+        self._latest: Call | None = None
         self._container = Container()
         self._planner = Planner(self.graph, self.config, self.devices, self._state)
         self._calls = self._planner.calls
@@ -152,6 +154,7 @@ class Session:
         on_main = me == MAIN_THREAD and interrupt.enter(gate)
         is_nested = me in inside
         inside[me] = True
+        self._latest = call
         start = time.perf_counter_ns()
         try:
             function = call.function
@@ -395,6 +398,16 @@ class Session:
     def placements(self) -> dict[int, str]:
         """Device of each operation that was planned, by id."""
         return self._planner.placements
+
+    @property
+    def queues(self) -> dict[int, QueueState]:
+        """The queues that steps use, by the ids of the operations of their handles."""
+        return dict(self._planner.queues)
+
+    @property
+    def latest_plan(self) -> Plan | None:
+        """The plan of the step that was run last; None before the first."""
+        return None if self._latest is None else self._latest.plan
 
     def pause(self) -> None:
         """Makes running steps wait at their next safepoints, and others before they start."""

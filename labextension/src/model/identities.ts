@@ -53,5 +53,6 @@ export class Identities {
     })),
     enters: node.enters.map(([parameter, position]) => [this.#of(parameter), position] as const),
     leaves: node.leaves.map(([result, output, position]) => [this.#of(result), output, position] as const),
+    always_runs: node.always_runs.map(this.#of),
   });
 }

@@ -110,6 +110,11 @@ export function endFinder(model: GraphModel, isOpen: (path: string) => boolean):
   return (op) => find(model.tree.homeOf(op)) ?? opBox(op);
 }
 
+/** Whether a value returns here to the start of a loop of primitives. */
+function isBackEdge(from: Node | undefined, to: Node): boolean {
+  return from?.type === "NextIteration" && to.type === "Merge";
+}
+
 function visibleEdges(
   model: GraphModel, boxes: ReadonlyMap<BoxId, Box>, endOf: (op: number) => BoxId,
 ): Edge[] {
@@ -121,7 +126,8 @@ function visibleEdges(
       const takers = node.runs.length > 0 ? frames.takers(node, k) : [to];
       for (const [producer, output] of frames.givers(...input)) {
         const carries = model.nodes.get(producer)?.outputs[output] ?? null;
-        for (const taker of takers) bundles.add(endOf(producer), taker, "data", carries);
+        const kind = isBackEdge(model.nodes.get(producer), node) ? "return" : "data";
+        for (const taker of takers) if (endOf(producer) !== taker) bundles.add(endOf(producer), taker, kind, carries);
       }
     });
     frames.addTo(bundles, node);

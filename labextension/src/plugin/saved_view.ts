@@ -8,6 +8,7 @@ export const WIDGET_MIME_TYPE = "application/vnd.jupyter.widget-view+json";
 const NO_CHANGE = { placed: [], changed: [], removed: [], marked: [] } as const;
 const PLAIN = {
   stale: null, body: "", is_result: false, calls: "", runs: [], roles: [], predicate: null, carried: [], enters: [], leaves: [],
+  always_runs: [], made_from: [],
 } as const;
 
 export interface SavedView {

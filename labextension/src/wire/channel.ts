@@ -9,7 +9,7 @@ export type ChannelState = "new" | "connecting" | "synced" | "gap" | "closed";
 export type ChannelEvent =
   | { readonly kind: "open" }
   | { readonly kind: "message"; readonly message: FromKernel; readonly at_ms: number }
-  | { readonly kind: "command"; readonly name: Command["name"]; readonly value?: number; readonly at_ms: number }
+  | { readonly kind: "command"; readonly name: Command["name"]; readonly value?: Command["value"]; readonly at_ms: number }
   | { readonly kind: "close" };
 
 export type Instruction =
@@ -111,7 +111,7 @@ export class Channel {
     return [{ kind: "deliver", message }];
   }
 
-  #ask(name: Command["name"], value: number | null, at_ms: number): Instruction {
+  #ask(name: Command["name"], value: Command["value"], at_ms: number): Instruction {
     const command_id = this.#nextCommand++;
     this.#pending.set(command_id, { name, at_ms });
     return { kind: "send", message: { kind: "command", command_id, name, value } };

@@ -25,6 +25,13 @@ export interface Carried {
   readonly output: number;
 }
 
+/** An operation of the graph as written that a node of the lowered program was made of. */
+export interface Source {
+  readonly id: number;
+  readonly name: string;
+  readonly type: string;
+}
+
 /** One operation of the graph. Its scopes are the "/"-separated parts of its name. */
 export interface Node {
   readonly id: number;
@@ -48,6 +55,8 @@ export interface Node {
   readonly carried: readonly Carried[];
   readonly enters: readonly (readonly [number, number])[];
   readonly leaves: readonly (readonly [number, number, number])[];
+  readonly always_runs: readonly number[];
+  readonly made_from: readonly Source[];
 }
 
 /** What became of operations since the message before (a snapshot has all of them). */
@@ -69,6 +78,16 @@ export interface Progress {
   readonly eta_s: number | null;
 }
 
+/** How full a queue is. */
+export interface QueueState {
+  readonly op: number;
+  readonly size: number;
+  readonly capacity: number;
+  readonly enqueues: number;
+  readonly dequeues: number;
+  readonly is_closed: boolean;
+}
+
 /** What a session is doing. */
 export interface SessionState {
   readonly state: "idle" | "running" | "pausing" | "paused" | "stopping" | "closed";
@@ -76,6 +95,7 @@ export interface SessionState {
   readonly steps_per_s: number | null;
   readonly step_time_s: number | null;
   readonly progress: Progress | null;
+  readonly queues: readonly QueueState[];
 }
 
 /** One iteration of a loop that is in flight, or has just ended. */
@@ -139,6 +159,7 @@ export interface Snapshot {
   readonly session: SessionState | null;
   readonly control: "live" | "between cells";
   readonly run: RunState | null;
+  readonly level: "graph" | "lowered";
   readonly kind: "snapshot";
 }
 
@@ -174,8 +195,8 @@ export interface Disconnect {
 /** A view asks for something to be done at the next safepoint. */
 export interface Command {
   readonly command_id: number;
-  readonly name: "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "pace";
-  readonly value: number | null;
+  readonly name: "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "pace" | "level";
+  readonly value: number | string | null;
   readonly kind: "command";
 }
 
