@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,9 @@ from op_rows import ROWS, Row
 
 import flowscope as fs
 from flowscope.graph.op import all_ops
-from flowscope.graph.shapes import is_known
+from flowscope.graph.shapes import TensorShape, is_known
 
-CASES = [pytest.param(r, d, id=f"{r.name}-{d}") for r in ROWS for d in r.dtypes]
+EVERY = [pytest.param(r, id=r.name) for r in ROWS]
 SMOOTH = [pytest.param(r, id=r.name) for r in ROWS if r.order and "float64" in r.dtypes]
 COMPLEX = [pytest.param(r, id=r.name) for r in ROWS if r.order and "complex128" in r.dtypes]
 ELEMENTWISE = [pytest.param(r, id=r.name) for r in ROWS if r.elementwise]
@@ -90,43 +92,58 @@ def close(got: Any, want: Any, rtol: float | None = None) -> None:
         np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize(("row", "dtype"), CASES)
-def test_values_and_shapes(row: Row, dtype: str) -> None:
-    arrays = arrays_of(row, dtype)
-    want = reference(row, arrays)
-    first = None
-    for shapes in forms(row, arrays):
-        case = Case(row, dtype, arrays, shapes)
-        values = case.values()
-        assert len(values) == len(want)
-        for v, w in zip(values, want):
-            close(v, w, row.rtol)
-        first = first or values
-        assert all(same_bits(a, b) for a, b in zip(values, first))
-        if shapes == known(arrays) and not row.dynamic:
-            assert all(is_known(t.spec.shape) for t in case.outputs)
+@contextmanager
+def noted(what: Any) -> Iterator[None]:
+    """Says in an error's notes which of a test's cases it was."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"the case was {what}")
+        raise
 
 
-@pytest.mark.parametrize(("row", "dtype"), CASES)
-def test_sessions_and_strides(row: Row, dtype: str) -> None:
-    """A session gives the same as the kernels alone; inputs of other strides give it too."""
-    arrays = arrays_of(row, dtype)
-    case = Case(row, dtype, arrays, known(arrays))
-    values = case.values()
+@pytest.mark.parametrize("row", EVERY)
+def test_values(row: Row) -> None:
+    """Kernels give what NumPy gives, whatever is known of shapes, in sessions, of any strides."""
+    for dtype in row.dtypes:
+        with noted(dtype):
+            arrays = arrays_of(row, dtype)
+            case = Case(row, dtype, arrays, known(arrays))
+            values = case.values()
+            want = reference(row, arrays)
+            assert len(values) == len(want)
+            for v, w in zip(values, want):
+                close(v, w, row.rtol)
+            assert row.dynamic or all(is_known(t.spec.shape) for t in case.outputs)
+            for shapes in forms(row, arrays)[1:]:
+                with noted(shapes):
+                    check_same(Case(row, dtype, arrays, shapes).values(), values)
+            check_session(case, values)
+            check_strides(case, values)
+
+
+def check_same(got: list[Any], want: list[Any]) -> None:
+    assert all(same_bits(g, w) for g, w in zip(got, want, strict=True))
+
+
+def check_session(case: Case, values: list[Any]) -> None:
     with fs.Session(graph=case.graph) as session:
         got = session.run(case.outputs, case.feeds)
-    for g, v in zip(got, values, strict=True):
-        assert same_bits(g, v)
+    check_same(got, values)
+    for g, v in zip(got, values):
         assert isinstance(g, np.generic if np.ndim(v) == 0 else np.ndarray)
-    spread = [_strided(a) if np.ndim(a) else a for a in arrays]
+
+
+def check_strides(case: Case, values: list[Any]) -> None:
+    spread = [_strided(a) if np.ndim(a) else a for a in case.arrays]
     for v, w in zip(evaluate(case.outputs, dict(zip(case.xs, spread))), values, strict=True):
         close(v, w)
 
 
 def _strided(a: Any) -> Any:
-    """The same values, every other element of a transposed block, with nothing behind the gaps."""
+    """The same values, every other element of a transposed block, the last axis from behind."""
     block = np.zeros(tuple(2 * d for d in a.shape[::-1]), a.dtype).T
-    out = block[(slice(None, None, 2),) * a.ndim]
+    out = block[(slice(None, None, 2),) * (a.ndim - 1) + (slice(None, None, -2),)]
     out[...] = a
     return out
 
@@ -251,15 +268,34 @@ def test_broadcasting(row: Row) -> None:
 # -- wrong inputs ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", [pytest.param(r, id=r.name) for r in ROWS])
-def test_misuse(row: Row) -> None:
-    """An input of another rank or dtype gives a result as promised, or one of our errors."""
+@pytest.mark.parametrize("row", EVERY)
+def test_odd_inputs(row: Row) -> None:
+    """Inputs of another rank, dtype or size: a result as promised, or one of our errors."""
     arrays = arrays_of(row, row.dtypes[0])
+    if any(map(np.ndim, arrays)):
+        _try_all(row, [_emptied(a) for a in arrays])
     for i, a in enumerate(arrays):
-        for wrong in (np.expand_dims(a, 0), np.full(np.shape(a), b"x", object)):
-            given = [*arrays[:i], wrong, *arrays[i + 1 :]]
-            for shapes in (known(given), forms(row, given)[-1]):
-                _try(row, given, shapes)
+        odd = [np.expand_dims(a, 0), np.full(np.shape(a), b"x", object)]
+        if np.ndim(a):
+            odd += [_emptied(a), _first(a)]
+        for wrong in odd:
+            _try_all(row, [*arrays[:i], wrong, *arrays[i + 1 :]])
+
+
+def _emptied(a: Any) -> Any:
+    """A batch of nothing."""
+    return a[:0] if np.ndim(a) else a
+
+
+def _first(a: Any) -> Any:
+    """A scalar in place of an array."""
+    return np.asarray(a.reshape(-1)[0]) if a.size else np.zeros((), a.dtype)
+
+
+def _try_all(row: Row, arrays: list[Any]) -> None:
+    for shapes in (known(arrays), forms(row, arrays)[-1]):
+        with noted([(np.asarray(a).dtype, np.shape(a), s) for a, s in zip(arrays, shapes)]):
+            _try(row, arrays, shapes)
 
 
 def _try(row: Row, arrays: list[Any], shapes: list[Any]) -> None:
@@ -267,10 +303,29 @@ def _try(row: Row, arrays: list[Any], shapes: list[Any]) -> None:
         case = Case(row, "", arrays, shapes)
         with fs.Session(graph=case.graph) as session:
             values = session.run(case.outputs, case.feeds)
-    except fs.OpError:
+    except fs.OpError as error:
+        _check_words(error)
         return
+    except IndexError as error:
+        if _innermost(error) is not TensorShape.__getitem__.__code__:
+            raise
+        return  # the call itself asks for an axis that a shape does not have
     for t, v in zip(case.outputs, values):
         check_promise(t, v)
+
+
+def _check_words(error: fs.OpError) -> None:
+    """Asserts that an error is not just what NumPy said."""
+    cause = error.__cause__
+    assert cause is None or error.message != str(cause), f"not in our words: {error}"
+    assert not isinstance(error, fs.errors.UnknownError), str(error)
+
+
+def _innermost(error: Exception) -> Any:
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return at and at.tb_frame.f_code
 
 
 # -- promises of the ops --------------------------------------------------------------------------

@@ -24,7 +24,14 @@ from flowscope.ops.elementwise import (
     subtract,
 )
 from flowscope.ops.stretches import stretches
-from flowscope.ops.table import BinaryFunction, UnaryFunction, binary_op, check_kind, unary_op
+from flowscope.ops.table import (
+    BinaryFunction,
+    UnaryFunction,
+    binary_op,
+    check_kind,
+    check_same,
+    unary_op,
+)
 
 __all__ = [
     "crelu",
@@ -159,6 +166,8 @@ class LeakyReluGrad(Op):
     grad_reads: ClassVar[Any] = ("x",)
 
     def infer(self, dy: Spec, x: Spec) -> Spec:
+        check_kind(x.dtype, "f")
+        check_same(dy, x)
         if not compatible(dy.shape, x.shape):
             raise InvalidArgumentError(
                 f"expected a gradient of shape {text(x.shape)}, got {text(dy.shape)}"

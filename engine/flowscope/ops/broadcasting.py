@@ -109,7 +109,15 @@ class SumTo(Op):
     views: ClassVar[Any] = (0,)
 
     def infer(self, x: Spec, shape: Spec) -> Spec:
-        return Spec(x.dtype, shape.shape_value())
+        if x.dtype.kind not in "fiucb":
+            raise DTypeError(f"expected numbers to sum up, got {x.dtype}")
+        check_shape_vector(shape)
+        dims = shape.shape_value()
+        if x.rank is not None and dims is not None and len(dims) > x.rank:
+            raise InvalidArgumentError(
+                f"expected a shape that is broadcast to {text(x.shape)}, got {text(dims)}"
+            )
+        return Spec(x.dtype, dims)
 
     def forwards(self, inputs: tuple[Spec, ...], output: Spec) -> int | None:
         return 0 if output.is_static and inputs[0].shape == output.shape else None

@@ -47,7 +47,7 @@ def dct(
         InvalidArgumentError: if there is no such transform.
     """
     _check(type, n, axis, norm)
-    x = convert_to_tensor(input)
+    x = _lined(input)
     check_kind(x.dtype, "f")
     with x.graph.name_scope(name or "dct"):
         if n is not None:
@@ -86,6 +86,14 @@ def _check(kind: int, n: Any, axis: int, norm: str | None) -> None:
         raise InvalidArgumentError(f'expected norm None or "ortho", got {norm!r}')
     if kind == 1 and (norm is not None or (n is not None and n < 2)):
         raise InvalidArgumentError("expected a transform of type 1 without norm, of 2 or more")
+
+
+def _lined(value: Any) -> Tensor:
+    """Returns a tensor with a last axis."""
+    x = convert_to_tensor(value)
+    if x.spec.rank == 0:
+        raise InvalidArgumentError(f"expected rank 1 at least, got {x.spec}")
+    return x
 
 
 def _of_length(x: Tensor, n: int) -> Tensor:

@@ -83,8 +83,11 @@ def _margins(padding: str, filter_shape: Any, rates: Any) -> Any:
     if padding != "SAME":
         raise InvalidArgumentError(f'expected padding "SAME" or "VALID", got {padding!r}')
     known = None if filter_shape is None else get_static_value(filter_shape)
-    if known is None:
-        raise InvalidArgumentError('expected a known filter_shape for padding "SAME"')
+    if known is None or np.ndim(known) != 1 or len(known) < len(rates):
+        raise InvalidArgumentError(
+            f'expected a known filter_shape of {len(rates)} lengths at least for padding "SAME", '
+            f"got {filter_shape}"
+        )
     extra = np.array(rates) * (np.array(known[: len(rates)]) - 1)
     return np.stack([extra // 2, extra - extra // 2], 1).astype(np.int32)
 

@@ -40,7 +40,8 @@ class EditDistance(Op):
         self, indices: Spec, values: Spec, shape: Spec, indices2: Spec, values2: Spec, shape2: Spec
     ) -> Spec:
         check_same(values, values2)
-        ranks = [check_places(*pair) for pair in ((indices, shape), (indices2, shape2))]
+        parts = ((indices, shape, values), (indices2, shape2, values2))
+        ranks = [check_places(*three) for three in parts]
         if (None not in ranks and ranks[0] != ranks[1]) or 0 in ranks:
             raise InvalidArgumentError(
                 f"expected two of one rank, 1 at least, got {ranks[0]} and {ranks[1]}"

@@ -71,7 +71,7 @@ class RFFT(Op):
         if x.dtype.name not in ("float32", "float64"):
             raise DTypeError(f"expected float32 or float64, got {x.dtype}")
         _check_rank(x, self.rank)
-        sizes = _sizes(length, self.rank)
+        sizes = _sizes(length, self.rank, least=1)
         last = None if sizes[-1] is None else sizes[-1] // 2 + 1
         out = dtypes.complex64 if x.dtype is dtypes.float32 else dtypes.complex128
         if x.shape is None:
@@ -107,7 +107,7 @@ class IRFFT(Op):
         if x.dtype.kind != "c":
             raise DTypeError(f"expected complex64 or complex128, got {x.dtype}")
         _check_rank(x, self.rank)
-        sizes = _sizes(length, self.rank)
+        sizes = _sizes(length, self.rank, least=1)
         if x.shape is None:
             return Spec(x.dtype.real_dtype, None)
         return Spec(x.dtype.real_dtype, (*x.shape[: -self.rank], *sizes))
@@ -135,9 +135,12 @@ class IRFFT(Op):
         return scipy_of(xp, "fft").irfftn(x, sizes, axes).astype(out, copy=False)
 
 
-def _sizes(length: Spec, rank: int) -> tuple[Any, ...]:
+def _sizes(length: Spec, rank: int, least: int = 0) -> tuple[Any, ...]:
     if length.dtype.name not in ("int32", "int64") or not compatible(length.shape, (rank,)):
         raise DTypeError(f"expected {rank} lengths of int32 or int64, got {length}")
+    numbers: list[int] = [] if length.constant is None else length.constant.reshape(-1).tolist()
+    if any(n < least for n in numbers):
+        raise InvalidArgumentError(f"expected lengths of {least} at least, got {numbers}")
     return length.shape_value() or (None,) * rank
 
 

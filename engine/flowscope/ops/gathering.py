@@ -200,8 +200,14 @@ class ScatterNd(Op):
     def infer(self, indices: Spec, updates: Spec, shape: Spec) -> Spec:
         if indices.dtype.kind not in "iu":
             raise DTypeError(f"expected integer indices, got {indices.dtype}")
+        if updates.dtype.kind not in "fiucb":
+            raise DTypeError(f"expected updates that can be added, got {updates.dtype}")
+        if indices.rank == 0:
+            raise InvalidArgumentError("expected indices of rank 1 at least, got a scalar")
         check_shape_vector(shape)
         dims = shape.shape_value()
+        if dims is not None and any(d is None for d in dims) and shape.constant is not None:
+            raise InvalidArgumentError(f"expected no negative sizes, got {shape.constant.tolist()}")
         wanted: Dims = None
         if indices.shape and indices.shape[-1] is not None and dims is not None:
             wanted = (*indices.shape[:-1], *dims[indices.shape[-1] :])

@@ -189,6 +189,11 @@ class Dilation2DPick(_Dilating):
     def infer(self, x: Spec, window: Spec, image: Spec, other: Spec) -> Spec:
         check_same(x, image)
         check_same(x, other)
+        for given, wanted, what in ((image, x, "an image"), (other, window, "a window")):
+            if not compatible(given.shape, wanted.shape):
+                raise InvalidArgumentError(
+                    f"expected {what} of shape {text(wanted.shape)}, got {text(given.shape)}"
+                )
         return Spec(x.dtype, self.dims(x, window)[2])
 
     def grad(

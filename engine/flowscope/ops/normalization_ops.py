@@ -49,10 +49,12 @@ class _BatchNorm(Op, abstract=True):
             raise InvalidArgumentError(f"expected rank {rank}, got {text(x.shape)}")
         wide = dtypes.float32 if x.dtype.size <= 2 else x.dtype
         channels = None if x.shape is None else x.shape[self.axis]
-        for s in vectors:
+        for i, s in enumerate(vectors):
             if s.dtype is not wide:
                 raise DTypeError(f"expected numbers per channel of {wide}, got {s.dtype}")
-            if s.shape != (0,) and not compatible(s.shape, (channels,)):
+            # The moments are [0] where nothing is averaged.
+            may_lack = i >= 2 and self.is_training and self.exponential_avg_factor == 1.0
+            if not (may_lack and s.shape == (0,)) and not compatible(s.shape, (channels,)):
                 raise InvalidArgumentError(
                     f"expected one number per channel: {text((channels,))}, got {text(s.shape)}"
                 )
@@ -413,6 +415,8 @@ class NeighbourSum(Op):
 
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "f")
+        if x.rank == 0:
+            raise InvalidArgumentError("expected rank 1 at least, got a scalar")
         return x.like()
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:

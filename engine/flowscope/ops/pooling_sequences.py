@@ -137,6 +137,8 @@ def _check_image(x: Spec) -> None:
 def _windows(sequence: Spec) -> int | None:
     if sequence.dtype is not dtypes.int64 or sequence.rank not in (None, 1):
         raise InvalidArgumentError(f"expected a vector of int64 as sequence, got {sequence}")
+    if sequence.shape == (0,):
+        raise InvalidArgumentError("expected a sequence of 1 element at least, got none")
     return sequence.shape[0] - 1 if sequence.shape and sequence.shape[0] is not None else None
 
 

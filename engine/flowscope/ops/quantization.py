@@ -12,7 +12,7 @@ from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import text
+from flowscope.graph.shapes import compatible, text
 from flowscope.ops.arrays import zeros_like
 from flowscope.ops.broadcasting import sum_to
 from flowscope.ops.build import apply, apply_many
@@ -252,6 +252,11 @@ class _FakeQuantized(Op, abstract=True):
         for s in (low, high):
             if s.rank not in (None, 0, 1):
                 raise InvalidArgumentError(f"expected ends of rank 0 or 1, got {text(s.shape)}")
+            if s.rank == 1 and x.shape is not None and not compatible(s.shape, x.shape[-1:]):
+                raise InvalidArgumentError(
+                    f"expected one end per index of the last axis of {text(x.shape)}, got "
+                    f"{text(s.shape)}"
+                )
 
 
 class FakeQuantWithMinMaxVars(_FakeQuantized):

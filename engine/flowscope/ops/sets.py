@@ -26,7 +26,7 @@ __all__ = ["set_difference", "set_intersection", "set_size", "set_union"]
 
 def _check(indices: Spec, values: Spec, shape: Spec) -> None:
     check_kind(values.dtype, "ius")
-    rank = check_places(indices, shape)
+    rank = check_places(indices, shape, values)
     if rank is not None and rank < 1:
         raise InvalidArgumentError("expected sets of rank 1 at least, got a scalar")
 

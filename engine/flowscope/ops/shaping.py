@@ -339,6 +339,8 @@ class InvertPermutation(Op):
 
     def infer(self, x: Spec) -> Spec:
         check_shape_vector(x)
+        if x.rank == 0:
+            raise InvalidArgumentError("expected a permutation, of rank 1, got a scalar")
         return x.like()
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:

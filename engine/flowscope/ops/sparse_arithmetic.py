@@ -78,7 +78,7 @@ class SparseTensorDenseMatMul(Op):
     def infer(self, indices: Spec, values: Spec, shape: Spec, b: Spec) -> Spec:
         check_same(values, b)
         check_kind(b.dtype, "fiuc")
-        if check_places(indices, shape) not in (None, 2) or b.rank not in (None, 2):
+        if check_places(indices, shape, values) not in (None, 2) or b.rank not in (None, 2):
             raise InvalidArgumentError(
                 f"expected matrices, got a sparse tensor with indices {indices} and {b}"
             )

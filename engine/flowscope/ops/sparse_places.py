@@ -15,15 +15,27 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, merge_dims, text
+from flowscope.graph.shapes import Dims, compatible, merge_dims, text
 from flowscope.ops.broadcasting import as_sizes, sum_to
 
 #: Up to so many elements of the whole a coordinate fits into one integer.
 _LARGEST = 2**62
 
 
-def check_places(indices: Spec, shape: Spec) -> int | None:
-    """Returns the rank as far as it is known; raises unless these can be coordinates in a shape."""
+def check_places(indices: Spec, shape: Spec, values: Spec | None = None) -> int | None:
+    """Returns the rank as far as it is known; raises unless these can be a sparse tensor's parts.
+
+    Args:
+        indices: Coordinates in the shape.
+        shape: The shape of the whole.
+        values: One for each row of the indices.
+    """
+    if values is not None and indices.shape is not None:
+        if not compatible(values.shape, indices.shape[:1]):
+            raise InvalidArgumentError(
+                f"expected as many values as indices, got {text(values.shape)} for "
+                f"{text(indices.shape)}"
+            )
     for s, what in ((indices, "indices"), (shape, "a shape")):
         if s.dtype is not dtypes.int64:
             raise DTypeError(f"expected int64 for {what}, got {s.dtype}")
@@ -272,6 +284,8 @@ class SparseToDense(Op):
             raise InvalidArgumentError(
                 f"expected values of rank 0 or 1 and a scalar default, got {values} and {default}"
             )
+        if shape.rank not in (None, 1):
+            raise InvalidArgumentError(f"expected a vector for a shape, got {text(shape.shape)}")
         return Spec(values.dtype, shape.shape_value())
 
     def grad(self, g: Tensor, y: Tensor, indices: Tensor, shape: Tensor, values: Tensor,

@@ -378,6 +378,7 @@ def _default_rcond(a: Tensor, factor: float = 10.0) -> Any:
     from flowscope.ops.shaping import shape_of
 
     check_dtype(a.spec)
+    check_matrices(a.spec.shape)
     real_ = a.dtype.real_dtype
     step = factor * float(np.finfo(real_.np_dtype).eps)
     dims = a.spec.shape

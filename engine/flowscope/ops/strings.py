@@ -14,7 +14,7 @@ from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.dtypes import DType
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import broadcast
+from flowscope.graph.shapes import broadcast, text
 from flowscope.ops.build import apply
 from flowscope.ops.formatting import layout
 from flowscope.ops.string_hashes import farm, murmur, sip
@@ -303,8 +303,10 @@ class Fingerprint(StringOp):
     """
 
     def infer(self, x: Spec) -> Spec:
-        if x.shape == ():
-            raise InvalidArgumentError("expected rank 1 at least, got []")
+        is_text = x.dtype.kind == "s"
+        if x.rank == 0 or (is_text and x.rank not in (None, 1)):
+            wanted = "rank 1 for strings" if is_text else "rank 1 at least"
+            raise InvalidArgumentError(f"expected {wanted}, got {text(x.shape)}")
         return Spec(dtypes.uint8, (x.shape[0] if x.shape else None, 8))
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
