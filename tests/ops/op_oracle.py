@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -166,3 +168,13 @@ def _equal_but_nans(x: Any, y: Any) -> bool:
     return bool(np.array_equal(np.where(np.isnan(x), 0, x), np.where(np.isnan(y), 0, y))) and bool(
         (np.isnan(x) == np.isnan(y)).all()
     )
+
+
+@contextmanager
+def noted(what: Any) -> Iterator[None]:
+    """Says in an error's notes which of a test's cases it was."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"the case was {what}")
+        raise

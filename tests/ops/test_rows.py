@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
-from op_oracle import Moved, check_promise, evaluate, same_bits
+from op_oracle import Moved, check_promise, evaluate, noted, same_bits
 from op_rows import ROWS, Row
 
 import flowscope as fs
@@ -90,16 +88,6 @@ def close(got: Any, want: Any, rtol: float | None = None) -> None:
         np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
     else:
         np.testing.assert_array_equal(got, want)
-
-
-@contextmanager
-def noted(what: Any) -> Iterator[None]:
-    """Says in an error's notes which of a test's cases it was."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"the case was {what}")
-        raise
 
 
 @pytest.mark.parametrize("row", EVERY)

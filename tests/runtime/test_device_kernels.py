@@ -8,8 +8,9 @@ import flowscope as fs
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.passes.place import _is_plain
 from flowscope.runtime.gate import Gate
+from flowscope.runtime.generators import generator
 
-CASES = [pytest.param(r, d, id=f"{r.name}-{d}") for r in ROWS for d in r.dtypes[:1]]
+ROW = pytest.mark.parametrize("row", [pytest.param(r, id=r.name) for r in ROWS])
 FAKE = fs.ConfigProto(fake_devices={"GPU": 1})
 
 
@@ -22,40 +23,36 @@ def built(row, dtype):
     return outputs, dict(zip(xs, arrays, strict=True))
 
 
-@pytest.mark.parametrize("mode", ["compiled", "op"])
-@pytest.mark.parametrize(("row", "dtype"), CASES)
-def test_a_program_on_the_fake_gpu_gives_what_the_cpu_gives(graph, row, dtype, mode):
-    outputs, feeds = built(row, dtype)
+@ROW
+def test_a_program_on_the_fake_gpu_gives_what_the_cpu_gives(graph, row):
+    outputs, feeds = built(row, row.dtypes[0])
     with fs.Session() as cpu, fs.Session(config=FAKE) as gpu:
         want = cpu.run(outputs, feeds)
-        got = gpu.run(outputs, feeds, fs.RunOptions(mode=mode))
-        for g, w in zip(got, want, strict=True):
-            assert type(g) is type(w) and g.dtype == w.dtype
-            np.testing.assert_array_equal(g, w)
+        for mode in ("compiled", "op"):
+            got = gpu.run(outputs, feeds, fs.RunOptions(mode=mode))
+            for g, w in zip(got, want, strict=True):
+                assert type(g) is type(w) and g.dtype == w.dtype
+                np.testing.assert_array_equal(g, w)
+        all_values_lie_on_the_device(gpu, outputs, feeds)
 
 
-@pytest.mark.parametrize(("row", "dtype"), CASES)
-def test_all_values_lie_on_the_device(graph, row, dtype):
-    outputs, feeds = built(row, dtype)
-    with fs.Session(config=FAKE) as gpu:
-        plan = gpu.plan(outputs, feeds)
-        device = gpu.list_devices()[1]
-        if plan.program.device != device.name:
-            nodes = plan.program.nodes
-            assert not nodes or not all("GPU" in n.op.devices and _is_plain(n) for n in nodes)
-            return
-        from flowscope.runtime.generators import generator
+def all_values_lie_on_the_device(gpu, outputs, feeds):
+    plan = gpu.plan(outputs, feeds)
+    device = gpu.list_devices()[1]
+    if plan.program.device != device.name:
+        nodes = plan.program.nodes
+        assert not nodes or not all("GPU" in n.op.devices and _is_plain(n) for n in nodes)
+        return
+    run = Interpreter(plan.region, device.xp, generator, frozenset())
+    stray = []
 
-        run = Interpreter(plan.region, device.xp, generator, frozenset())
-        stray = []
+    def probe(node, values):
+        stray.extend(node.name for v in values if not device.holds(v))
 
-        def probe(node, values):
-            stray.extend(node.name for v in values if not device.holds(v))
-
-        fed = tuple([device.put(v) for v in feeds.values()])
-        with np.errstate(all="ignore"):
-            run(Gate(), (1, 2, 3), fed, (), probe)
-        assert not stray
+    fed = tuple([device.put(v) for v in feeds.values()])
+    with np.errstate(all="ignore"):
+        run(Gate(), (1, 2, 3), fed, (), probe)
+    assert not stray
 
 
 SMOOTH = [pytest.param(r, id=r.name) for r in ROWS if r.order and "float32" in r.dtypes]

@@ -144,8 +144,8 @@ def _windows(sequence: Spec) -> int | None:
 
 def _ranges(sequence: Array, size: int, overlapping: bool) -> list[slice]:
     """Returns the windows along an axis; overlapping ones share an element with the next."""
-    ends = np.minimum(sequence[1:] + overlapping, size)
-    return [slice(int(a), int(b)) for a, b in zip(sequence[:-1], ends)]
+    places = sequence.tolist()
+    return [slice(a, min(b + overlapping, size)) for a, b in zip(places, places[1:])]
 
 
 def _sequences(
