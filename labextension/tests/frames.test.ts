@@ -7,11 +7,12 @@ import { layoutJob, roughMeasure } from "../src/layout/measure.js";
 import { LayoutMemory, layoutTree } from "../src/layout/tree.js";
 import { walk } from "../src/layout/walk.js";
 import { factsOf } from "../src/model/facts.js";
+import { runSections } from "../src/model/frame_facts.js";
 import { GraphModel } from "../src/model/graph.js";
 import { linksOf, waysOf } from "../src/model/links.js";
 import { framePath, type Scope } from "../src/model/scopes.js";
 import { visibleGraph, type VisibleGraph } from "../src/model/visible.js";
-import type { Node } from "../src/wire/messages.js";
+import type { FrameState, Node } from "../src/wire/messages.js";
 
 function modelOf(nodes: readonly Node[]): GraphModel {
   const model = new GraphModel();
@@ -146,10 +147,59 @@ test("the inspector's facts of a frame and of what enters it", () => {
     (factsOf(model, box)?.sections.find((s) => s.title === title)?.facts ?? []).map((f) => `${f.name} ${f.value}`.trim());
   const box = (name: string): string => `o${model.tree.idOf(name)}`;
   assert.equal(factsOf(model, "s:while")?.kind, "Loop");
-  assert.deepEqual(told("s:while", "Variables"), ["i next while/body/next:0", "y next while/body/tanh:0"]);
+  assert.deepEqual(told("s:while", "Goes on"), ["while while/cond/less:0"]);
+  assert.deepEqual(told("s:while", "Variables"),
+    ["i at first while/zero:0", "then while/body/next:0", "y at first x:0", "then while/body/tanh:0"]);
+  assert.deepEqual(told("s:while", "From outside"), ["int32[] n:0", "float32[4] x:0"]);
+  assert.deepEqual(told("s:choose", "Decides"), ["if is_large:0"]);
+  assert.deepEqual(told("s:choose", "Branches"), ["then then", "else else"]);
   assert.deepEqual(told(box("while/body/y"), "Stands for"), ["at first x:0", "then while/body/tanh:0"]);
   assert.deepEqual(told(box("while/body/x"), "Stands for"), ["from outside x:0", "the same in all iterations"]);
   assert.deepEqual(told(box("choose/else/x"), "Stands for"), ["from outside x:0", "computed whichever branch is taken"]);
+});
+
+test("the inspector tells how often a loop runs, and what it keeps", () => {
+  const told = (attributes: Readonly<Record<string, string>>, title: string, leaves: Node["leaves"] = []): string[] => {
+    const model = modelOf(loops().map((node) => {
+      if (node.type === "Const") return { ...node, attributes: { value: "20" } };
+      return node.type === "Loop" ? { ...node, attributes, leaves, inputs: [[1, 0], ...node.inputs] } : node;
+    }));
+    return (factsOf(model, "s:while")?.sections.find((s) => s.title === title)?.facts ?? []).map((f) => `${f.name} ${f.value}`.trim());
+  };
+  const mul = loops().findIndex(({ name }) => name === "while/body/mul");
+  assert.deepEqual(told({ has_count: "True" }, "Goes on"), ["while while/cond/less:0", "at most 20"]);
+  assert.deepEqual(told({ back_prop: "True" }, "Keeps for the gradient"), ["nothing: no gradient needs it"]);
+  assert.deepEqual(told({ back_prop: "False" }, "Keeps for the gradient"), ["nothing: back_prop=False"]);
+  assert.deepEqual(told({ back_prop: "True" }, "Keeps for the gradient", [[mul, 0, 3]]), ["float32[4] while/body/mul:0"]);
+  assert.deepEqual(told({ parallel_iterations: "4", recompute: "True" }, "How"),
+    ["parallel_iterations 4", "recompute the backward loop computes the body again"]);
+  assert.deepEqual(told({ has_count: "True" }, "Attributes"), []);
+});
+
+test("the inspector tells of a running loop, and of the iteration that is chosen", () => {
+  const model = modelOf(loops());
+  const id = (name: string): number => model.tree.idOf(name) ?? -1;
+  const frame: FrameState = {
+    id: "while", loop: id("while/Loop"), name: "while/Loop", parent: null, parent_iteration: null, mode: "tokens", iteration: 12,
+    limit: 1000, iterations_per_s: 8, parallel_iterations: 4, held: "", kept_bytes: 10, kept_estimate_bytes: 4e7,
+    window: [{ number: 12, state: "running", finished: 3, total: 7 }],
+  };
+  const told = (box: string, number: number | null = null): string[] =>
+    runSections(model, box, number === null ? null : { frame: "while", number })
+      .flatMap((s) => [s.title, ...s.facts.map((f) => `${f.name} ${f.value}`)]).map((text) => text.replaceAll("\u00a0", " "));
+  assert.deepEqual(told("s:while", 12), []);
+  model.run = { frames: [frame], position: null, tokens: [], pace_s: 0 };
+  const now = ["Now", "runs by tokens", "iterations 1 000", "will keep 40.0 MB"];
+  assert.deepEqual(told("s:while"), now);
+  assert.deepEqual(told(`o${id("while/Loop")}`), now);
+  const chosen = ["Chosen", "iteration 12 of while, running, 3 of 7 ops"];
+  assert.deepEqual(told("s:while", 12), [...chosen, ...now]);
+  assert.deepEqual(told(`o${id("while/body/mul")}`, 12), chosen);
+  assert.deepEqual(told("s:while/cond", 12), chosen);
+  assert.deepEqual(told(`o${id("while/body/mul")}`, 11), ["Chosen", "iteration 11 of while, no longer in flight"]);
+  assert.deepEqual(["s:choose", `o${id("x")}`, "o99999"].flatMap((box) => told(box, 12)), []);
+  model.run = { ...model.run, frames: [{ ...frame, limit: null, kept_estimate_bytes: null }, { ...frame, id: "b" }] };
+  assert.deepEqual(told("s:while"), ["Now", "runs by tokens", "frames 2", "will keep 40.0 MB"]);
 });
 
 test("a frame of before its ends were told takes what enters at what decides", () => {

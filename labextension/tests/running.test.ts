@@ -11,7 +11,7 @@ import { Choices } from "../src/model/choices.js";
 import { GraphModel } from "../src/model/graph.js";
 import {
   belongsTo, bytesText, chipText, chipsOf, countText, depthOf, inFlight, inOrder, isOver, iterationText, keptText, nameText, paceText,
-  shareOf,
+  readable, shareOf,
 } from "../src/model/running.js";
 import { endFinder, visibleGraph } from "../src/model/visible.js";
 import { Ways } from "../src/model/ways.js";
@@ -77,7 +77,7 @@ test("a frame's figures are read with three digits and units", () => {
     [0.412, null, null, 1]);
   assert.deepEqual(["while/Loop", "outer/body/inner/Loop", "gradients/while_grad", "Loop"].map((name) => nameText({ ...FRAME, name })),
     ["while", "inner", "while_grad", "Loop"]);
-  assert.deepEqual([paceText(1234.5), paceText(null)].map(plain), ["1 230 it/s", ""]);
+  assert.deepEqual([paceText(1234.5), paceText(0.644), paceText(0), paceText(null)].map(plain), ["1 230 it/s", "0.644 it/s", "", ""]);
   const kept = (kept_bytes: number | null, kept_estimate_bytes: number | null): string => plain(keptText({ ...FRAME, kept_bytes, kept_estimate_bytes }));
   assert.deepEqual([kept(null, null), kept(1500, null), kept(0, 4e7), kept(null, 2e9)],
     ["", "1.50 kB kept", "0 B kept of 40.0 MB", "will keep 2.00 GB"]);
@@ -106,6 +106,20 @@ test("frames are listed as a tree, older iterations first", () => {
   const lost = { ...FRAME, id: "lost", loop: 9, parent: "gone", parent_iteration: 0 };
   assert.deepEqual(inOrder([FRAME, inner(4), inner(3), deep, lost]).map(({ id }) => id),
     ["while", "while:3/inner", "while:3/inner:0/deep", "while:4/inner", "lost"]);
+});
+
+test("of many frames those near the root are listed, of these the busiest", () => {
+  const inner = (number: number, iterations_per_s: number): FrameState =>
+    ({ ...FRAME, id: `while:${number}/inner`, loop: 1, parent: "while", parent_iteration: number, iterations_per_s });
+  const deep = { ...FRAME, id: "while:3/inner:0/deep", loop: 2, parent: "while:3/inner", parent_iteration: 0, iterations_per_s: 1e6 };
+  const frames = [deep, inner(5, 9), inner(4, 1), inner(3, 10), FRAME];
+  const told = (most: number): [string[], number] => {
+    const { shown, more } = readable(frames, most);
+    return [shown.map(({ id }) => id), more];
+  };
+  assert.deepEqual(told(3), [["while", "while:3/inner", "while:5/inner"], 2]);
+  assert.deepEqual(told(4), [["while", "while:3/inner", "while:4/inner", "while:5/inner"], 1]);
+  assert.deepEqual(told(5)[1], 0);
 });
 
 test("one chip stands for all frames in a box", () => {

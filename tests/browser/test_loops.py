@@ -64,7 +64,7 @@ def test_a_loop_is_a_frame_with_its_bodies_inside(lab: Lab) -> None:
     inspector = watched.view.get_by_test_id("fs-inspector")
     watched.item("Loop").click()
     expect(inspector).to_contain_text("Variables")
-    expect(inspector).to_contain_text("next loop/body/")
+    expect(inspector).to_contain_text("then loop/body/")
     expect(watched.frames).to_be_hidden()
 
 

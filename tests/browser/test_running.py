@@ -164,6 +164,89 @@ def test_an_iteration_is_chosen_everywhere(told: Told) -> None:
     expect(cell).to_have_attribute("aria-pressed", "false")
 
 
+def test_the_inspector_tells_of_the_chosen_iteration_until_escape(told: Told) -> None:
+    told.tell(told.run())
+    cell = told.page.get_by_role("button", name="iteration 11").first
+    cell.click()
+    now = told.find("inspector-run")
+    expect(now).to_contain_text(re.compile(r"11 of loop, running, 2\sof\s3\sops"))
+    told.find("stage").press("Escape")
+    expect(cell).to_have_attribute("aria-pressed", "false")
+    expect(now).not_to_contain_text("11 of loop")
+    cell.click()
+    expect(cell).to_have_attribute("aria-pressed", "true")
+    cell.press("Escape")
+    expect(cell).to_have_attribute("aria-pressed", "false")
+
+
+def test_of_many_frames_some_are_listed_and_keys_lead_through(told: Told) -> None:
+    inner = [
+        told.frame(id=f"loop:{k}/in", name="in", parent="loop", parent_iteration=k)
+        for k in range(19)
+    ]
+    told.tell(told.run(told.frame(), *inner))
+    frames = told.find("frames")
+    expect(frames.get_by_role("listitem")).to_have_count(8)
+    expect(told.find("more")).to_have_text(re.compile(r"^and 12\smore frames$"))
+    outer = frames.get_by_role("button", name="loop", exact=True)
+    outer.press("ArrowRight")
+    expect(frames.get_by_role("button", name="iteration 10").first).to_be_focused()
+    outer.press("ArrowDown")
+    first = frames.get_by_role("button", name="in, in iteration 0 of loop")
+    expect(first).to_be_focused()
+    first.press("ArrowUp")
+    expect(outer).to_be_focused()
+    told.tell(told.run(told.frame(iterations_per_s=0.0), *inner[:3]))
+    expect(told.find("more")).to_be_hidden()
+    expect(frames.get_by_role("listitem").first).not_to_contain_text("it/s")
+
+
+def test_the_view_grows_with_what_is_opened_and_with_running_loops(told: Told) -> None:
+    stage = told.find("stage")
+
+    def height() -> int:
+        return int(stage.evaluate("stage => stage.clientHeight"))
+
+    def open_scopes(*names: str) -> None:
+        for name in names:
+            item = told.page.get_by_role("treeitem", name=re.compile(f"^{name}, ")).first
+            if item.get_attribute("aria-expanded") == "false":
+                item.focus()
+                item.press("ArrowRight")
+            expect(item).to_have_attribute("aria-expanded", "true")
+
+    before = height()
+    told.tell(told.run())
+    expect(told.find("frames")).to_be_visible()
+    assert height() >= before - 40
+    told.page.clock.run_for(1000)
+    open_scopes("loop", "cond", "body")
+    told.page.wait_for_function(
+        "([stage, before]) => stage.clientHeight > before", arg=[stage.element_handle(), before]
+    )
+    assert height() <= 560
+    told.page.locator(".fs-view").evaluate("view => (view.style.height = '300px')")
+    body = told.page.get_by_role("treeitem", name=re.compile("^body, ")).first
+    body.press("ArrowLeft")
+    expect(body).to_have_attribute("aria-expanded", "false")
+    open_scopes("body")
+    assert height() < 300, "it stays as the user has dragged it"
+
+
+def test_an_operation_that_is_stepped_to_comes_into_sight(told: Told) -> None:
+    stage = told.find("stage")
+    view = told.page.locator(".fs-view")
+    view.evaluate("view => (view.style.height = '260px')")
+    mul, test = told.ids["loop/body/mul"], told.ids["loop/cond/Less"]
+    told.tell(told.run(position=Position(mul, "loop", (1,), "before mul")), "paused")
+    told.find("position").click()
+    expect(stage).to_have_attribute("data-held", f"o{mul}")
+    expect(stage).to_have_attribute("data-in-sight", "true")
+    told.tell(told.run(position=Position(test, "loop", (2,), "before Less")), "paused")
+    expect(stage).to_have_attribute("data-held", f"o{test}")
+    expect(stage).to_have_attribute("data-in-sight", "true")
+
+
 def test_old_figures_are_told_apart_and_an_ended_loop_leaves(told: Told) -> None:
     frames = told.find("frames")
     told.tell(told.run())

@@ -38,7 +38,7 @@ differentiable: list[Callable[[Operation], bool]] = []
 
 @frozen
 class Parameter(Op):
-    """An input of a function: its value comes from the call."""
+    """An input of a function, a branch or a loop: its value comes from what runs that."""
 
     spec: Spec = field(compare=False)
     index: int

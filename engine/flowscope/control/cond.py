@@ -32,7 +32,7 @@ FREE = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "ReadVariabl
 
 @frozen
 class Cond(Op):
-    """The results of one of two functions: of `then` where the first input is true.
+    """Runs one of two branches: `then` where the first input is true, else the other one.
 
     Inputs: the bool scalar, what `then` captures, what `orelse` captures.
     """

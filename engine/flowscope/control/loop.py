@@ -27,7 +27,9 @@ from flowscope.graph.shapes import compatible
 
 @frozen
 class Loop(Op):
-    """A function that is run again and again; see this module for its inputs and outputs.
+    """Runs a body again and again, as long as its condition is true or as often as it is told.
+
+    The head of this module lists its inputs and outputs.
 
     Raises: DTypeError or InvalidArgumentError if the functions and the inputs do not fit together.
     """

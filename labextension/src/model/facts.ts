@@ -1,34 +1,13 @@
 /** What the inspector says about the selection: titled lists of facts. Pure. */
-import type { Carried, Node, Origin } from "../wire/messages.js";
+import type { Node, Origin } from "../wire/messages.js";
 import { bodiesBelow, kindOf, scopeTitle, type Body } from "./bodies.js";
+import { endFact, inputFact, linkFact, shorten, type Fact, type Facts, type Section } from "./fact.js";
 import { plural, typeText } from "./figures.js";
+import { frameSections } from "./frame_facts.js";
 import type { GraphModel } from "./graph.js";
-import { opBox, opOf, pathOf, scopeBox, type BoxId } from "./ids.js";
+import { opOf, pathOf, scopeBox, type BoxId } from "./ids.js";
 import { isFrame, isLoop } from "./frames.js";
 import { shortName, type Scope } from "./scopes.js";
-
-export interface Fact {
-  readonly name: string;
-  readonly value: string;
-  /** The box that the fact leads to. */
-  readonly leadsTo?: BoxId;
-}
-
-export interface Section {
-  readonly title: string;
-  readonly facts: readonly Fact[];
-}
-
-export interface Facts {
-  /** "MatMul", "scope" or "graph". */
-  readonly kind: string;
-  readonly name: string;
-  readonly summary: string;
-  readonly sections: readonly Section[];
-}
-
-/** Facts in a long list beyond this are counted, not listed. */
-const LONG = 40;
 
 export function factsOf(model: GraphModel, box: BoxId | null): Facts | null {
   const id = box === null ? null : opOf(box);
@@ -50,27 +29,29 @@ function frameFacts(model: GraphModel, node: Node, scope: Scope): Facts {
 }
 
 function opFacts(model: GraphModel, node: Node): Facts {
-  const inputs = node.inputs.map(([from, output]) => inputFact(model, from, output));
-  const control = node.control.map((from): Fact => linkFact(model, from, "after"));
   const sections: Section[] = [
-    { title: node.calls ? "Calls" : "Runs", facts: calledFacts(model, node) },
-    { title: "Variables", facts: shorten(node.carried.map((one) => variableFact(model, one))) },
+    ...(isFrame(node) ? frameSections(model, node, calledFacts(model, node)) : [{ title: "Calls", facts: calledFacts(model, node) }]),
     { title: "Stands for", facts: entryFacts(model, node) },
-    { title: "Inputs", facts: shorten([...inputs, ...control]) },
+    { title: isFrame(node) ? "After" : "Inputs", facts: shorten(inputFacts(model, node)) },
     { title: "Outputs", facts: node.outputs.map((out, i) => ({ name: `:${i}`, value: typeText(out) })) },
     { title: "Goes to", facts: shorten([...resultFacts(model, node), ...model.consumersOf(node.id).map((id) => linkFact(model, id, ""))]) },
     { title: "Device", facts: deviceFacts(node) },
-    { title: "Attributes", facts: Object.entries(node.attributes).map(([name, value]) => ({ name, value })) },
+    { title: "Attributes", facts: attributeFacts(node) },
     { title: "Made at", facts: originFacts(node.origin) },
     { title: "Since a cell was run again", facts: rerunFacts(model, node) },
   ];
   return { kind: isFrame(node) ? node.type : kindOf(node), name: node.name, summary: node.summary, sections: sections.filter((s) => s.facts.length > 0) };
 }
 
-/** A loop's variable: leads to what it becomes in an iteration. */
-function variableFact(model: GraphModel, { parameter, result: [id, output] }: Carried): Fact {
-  const name = shortName(model.nodes.get(parameter)?.name ?? String(parameter));
-  return { name, value: `next ${model.nodes.get(id)?.name ?? id}:${output}`, leadsTo: opBox(id) };
+/** Those of loops and branches are told by what they become inside. */
+function inputFacts(model: GraphModel, node: Node): Fact[] {
+  const inputs = isFrame(node) ? [] : node.inputs.map(([from, output]) => inputFact(model, from, output));
+  return [...inputs, ...node.control.map((from): Fact => linkFact(model, from, "after"))];
+}
+
+/** Those of loops and branches are told in words. */
+function attributeFacts(node: Node): Fact[] {
+  return isFrame(node) ? [] : Object.entries(node.attributes).map(([name, value]) => ({ name, value }));
 }
 
 /** What a parameter of a loop or branch gets. */
@@ -79,7 +60,7 @@ function entryFacts(model: GraphModel, node: Node): Fact[] {
   if (!entry) return [];
   const { frame, what, input, next } = entry;
   const from = (name: string, end: readonly [number, number] | null | undefined): Fact[] =>
-    end ? [{ name, value: `${model.nodes.get(end[0])?.name ?? end[0]}:${end[1]}`, leadsTo: opBox(end[0]) }] : [];
+    end ? [endFact(model, end, name)] : [];
   if (what === "variable") return [...from("at first", frame.inputs[input]), ...from("then", next)];
   const note = what === "kept value" ? "one per iteration, the last one first"
     : isLoop(frame) ? "the same in all iterations" : "computed whichever branch is taken";
@@ -97,19 +78,6 @@ function resultFacts(model: GraphModel, node: Node): Fact[] {
 
 function bodyFact(model: GraphModel, body: Body, name: string): Fact {
   return { name, value: body.isFunction ? scopeTitle(model, body.name) : shortName(body.name), leadsTo: scopeBox(body.name) };
-}
-
-function inputFact(model: GraphModel, from: number, output: number): Fact {
-  const node = model.nodes.get(from);
-  const carried = node?.outputs[output];
-  return {
-    name: carried ? typeText(carried) : "?", value: `${node?.name ?? from}:${output}`, leadsTo: opBox(from),
-  };
-}
-
-function linkFact(model: GraphModel, id: number, name: string): Fact {
-  const node = model.nodes.get(id);
-  return { name: name || (node ? kindOf(node) : "?"), value: node?.name ?? String(id), leadsTo: opBox(id) };
 }
 
 function deviceFacts(node: Node): Fact[] {
@@ -197,9 +165,4 @@ export function opsBelow(scope: Scope): Set<number> {
     stack.push(...at.scopes.values());
   }
   return found;
-}
-
-function shorten(facts: readonly Fact[]): readonly Fact[] {
-  if (facts.length <= LONG) return facts;
-  return [...facts.slice(0, LONG), { name: "", value: `and ${facts.length - LONG} more` }];
 }

@@ -39,6 +39,25 @@ export function inOrder(frames: readonly FrameState[]): FrameState[] {
   return found;
 }
 
+/** How quickly a frame moves, for which of two is shown where not all can be. */
+function busyness(frame: FrameState): number {
+  return (frame.iterations_per_s ?? 0) + inFlight(frame);
+}
+
+/**
+ * As many frames as can be read, as a tree: those nearest to the root first, of these the busiest, and always
+ * those that they run in. Then how many more there are.
+ */
+export function readable(frames: readonly FrameState[], most: number): { shown: FrameState[]; more: number } {
+  const all = inOrder(frames);
+  if (all.length <= most) return { shown: all, more: 0 };
+  const byId = new Map(frames.map((frame) => [frame.id, frame]));
+  const depth = new Map(all.map((frame) => [frame, depthOf(frame, byId)]));
+  const nearest = [...all].sort((a, b) => (depth.get(a) ?? 0) - (depth.get(b) ?? 0) || busyness(b) - busyness(a));
+  const kept = new Set(nearest.slice(0, most));
+  return { shown: all.filter((frame) => kept.has(frame)), more: all.length - most };
+}
+
 /** "i = 412", and "i = 412, 8 in flight" where several overlap. */
 export function chipText(frame: FrameState): string {
   const count = inFlight(frame);
@@ -60,8 +79,9 @@ export function shareOf({ iteration, limit }: FrameState): number | null {
   return limit === null || limit <= 0 ? null : Math.min(1, iteration / limit);
 }
 
+/** "1 230 it/s"; "" where no iteration has ended for a while. */
 export function paceText(perSecond: number | null): string {
-  return perSecond === null ? "" : `${significant(perSecond)}${SPACE}it/s`;
+  return perSecond === null || perSecond === 0 ? "" : `${significant(perSecond)}${SPACE}it/s`;
 }
 
 /** "1.2 MB kept of 40 MB"; "" where nothing is kept. */
@@ -83,6 +103,14 @@ export function iterationText({ number, state, finished, total }: Iteration): st
   const isOnTheWay = state === "running" || (state === "waiting" && finished > 0);
   const done = isOnTheWay && total > 0 ? `, ${whole(finished)} of ${plural(total, "op")}` : "";
   return `iteration ${whole(number)}: ${state}${done}`;
+}
+
+/** "12 of outer" and what it is doing: the iteration that is chosen, in words. */
+export function chosenText(chosen: ChosenIteration, frame: FrameState): string {
+  const { window: iterations } = frame;
+  const iteration = iterations.find(({ number }) => number === chosen.number);
+  const state = iteration ? iterationText(iteration).replace(/^[^:]*: /, "") : "no longer in flight";
+  return `${whole(chosen.number)} of ${nameText(frame)}, ${state}`;
 }
 
 /** How deep a frame lies in others. */

@@ -25,6 +25,34 @@ export function holdStill(camera: Camera, before: Rect, after: Rect): Camera {
   return { zoom: camera.zoom, x: camera.x + dx * camera.zoom, y: camera.y + dy * camera.zoom };
 }
 
+/** Height that a stage of a width needs for a picture, which is never shown larger than life. */
+export function growthOf(w: number, h: number, width: number, margin = 16): number {
+  return h * Math.min(1, (width - 2 * margin) / (w || 1)) + 2 * margin;
+}
+
+/**
+ * Shows a box that was opened or closed in place, as much as can be with names that can be read: it stays
+ * where it was, or else moves as little as brings all of it into sight, or else is seen from farther away.
+ */
+export function showOpened(camera: Camera, rect: Rect, width: number, height: number, legible: number, margin = 16): Camera {
+  const share = Math.min((width - 2 * margin) / (rect.w * camera.zoom), (height - 2 * margin) / (rect.h * camera.zoom));
+  const least = Math.min(1, legible / camera.zoom);
+  const from = share < 1 ? zoomAt(camera, Math.max(share, least), ...middleOf(camera, rect)) : camera;
+  return bringIn(from, rect, width, height, margin);
+}
+
+/** Shows a box and some of what is around it, large enough to be read. */
+export function showNear(camera: Camera, rect: Rect, width: number, height: number, legible: number): Camera {
+  const isSmall = camera.zoom < legible;
+  const from = isSmall ? zoomAt(camera, legible / camera.zoom, ...middleOf(camera, rect)) : camera;
+  const margins = [Math.min(130, width / 4), Math.min(90, height / 4)] as const;
+  return { ...from, x: bringIn(from, rect, width, height, margins[0]).x, y: bringIn(from, rect, width, height, margins[1]).y };
+}
+
+function middleOf({ x, y, zoom }: Camera, rect: Rect): [number, number] {
+  return [x + (rect.x + rect.w / 2) * zoom, y + (rect.y + rect.h / 2) * zoom];
+}
+
 /** Moves as little as brings a box into sight. */
 export function bringIn(camera: Camera, rect: Rect, width: number, height: number, margin = 24): Camera {
   const [left, top] = [rect.x * camera.zoom + camera.x, rect.y * camera.zoom + camera.y];

@@ -1,14 +1,22 @@
 /** The panel that says what is known about the selection. */
-import { factsOf, type Fact, type Facts, type Section } from "../model/facts.js";
+import type { Fact, Facts, Section } from "../model/fact.js";
+import { factsOf } from "../model/facts.js";
+import { runSections } from "../model/frame_facts.js";
 import type { GraphModel } from "../model/graph.js";
 import { pathOf, type BoxId } from "../model/ids.js";
+import type { ChosenIteration } from "../model/running.js";
 import { button, make, OWN_KEYS } from "./dom.js";
 
 export class Inspector {
   readonly element = make("aside", { class: "fs-inspector", "data-testid": "fs-inspector", "aria-label": "Inspector" });
-  readonly #body = make("div", { class: "fs-inspector-body" });
+  readonly #head = make("div");
+  /** What changes while loops run. */
+  readonly #run = make("div", { "data-testid": "fs-inspector-run" });
+  readonly #rest = make("div");
+  readonly #body = make("div", { class: "fs-inspector-body" }, this.#head, this.#run, this.#rest);
   readonly #go: (box: BoxId) => void;
   #shown = "";
+  #shownRun = "";
 
   constructor(go: (box: BoxId) => void, close: () => void, until: AbortSignal) {
     this.#go = go;
@@ -19,12 +27,23 @@ export class Inspector {
     this.#body.addEventListener("click", (event) => this.#follow(event), { signal: until });
   }
 
+  /** What is known of the graph. */
   update(model: GraphModel, selection: BoxId | null): void {
     const facts = factsOf(model, selection);
     const text = JSON.stringify(facts);
     if (text === this.#shown) return;
     this.#shown = text;
-    this.#body.replaceChildren(...(facts ? content(facts, selection) : []));
+    this.#head.replaceChildren(...(facts ? heading(facts, selection) : []));
+    this.#rest.replaceChildren(...(facts?.sections.map(sectionElement) ?? []));
+  }
+
+  /** What is known of the run: little, so that it can be looked at with every message. */
+  updateRun(model: GraphModel, selection: BoxId | null, chosen: ChosenIteration | null): void {
+    const sections = runSections(model, selection, chosen);
+    const text = JSON.stringify(sections);
+    if (text === this.#shownRun) return;
+    this.#shownRun = text;
+    this.#run.replaceChildren(...sections.map(sectionElement));
   }
 
   #follow(event: Event): void {
@@ -33,13 +52,12 @@ export class Inspector {
   }
 }
 
-function content(facts: Facts, selection: BoxId | null): Node[] {
+function heading(facts: Facts, selection: BoxId | null): Node[] {
   const isScope = selection === null || pathOf(selection) !== null;
   return [
     make("div", { class: "fs-kind" }, facts.kind),
     make("h3", { class: "fs-name" }, ...breakable(facts.name)),
     make("p", { class: isScope ? "fs-count" : "fs-summary" }, facts.summary),
-    ...facts.sections.map(sectionElement),
   ];
 }
 

@@ -18,15 +18,11 @@ import { listenToKeys } from "./keys.js";
 import { Outline } from "./outline.js";
 import { listenToPointer } from "./pointer.js";
 import { RunBar, type SendCommand } from "./run_bar.js";
+import { Room } from "./room.js";
 import { saveText } from "./save.js";
-import { Stage } from "./stage.js";
+import { LEGIBLE, Stage } from "./stage.js";
 import { canvasMeasure } from "./text_width.js";
 
-/**
- * Below this zoom names cannot be read: the first picture is shown with closed scopes, and if that
- * does not help, on a taller stage.
- */
-const LEGIBLE = 0.62;
 const ZOOM_STEP = 1.25;
 
 export class Instrument {
@@ -40,6 +36,7 @@ export class Instrument {
   readonly #outline: Outline;
   readonly #composer: Composer;
   readonly #root = make("div", { class: "fs-view" });
+  readonly #room: Room;
   readonly #until: AbortSignal;
   #graph: VisibleGraph | null = null;
   #hold: BoxId | null = null;
@@ -51,12 +48,21 @@ export class Instrument {
   constructor(host: HTMLElement, send: SendCommand | null, until: AbortSignal) {
     this.#until = until;
     host.append(this.#root);
-    this.runBar = new RunBar(send, { select: (box) => this.#go(box), reveal: (box) => this.#reveal(box) }, until);
+    this.runBar = new RunBar(send, {
+      select: (box) => {
+        this.#select(box);
+        this.#follow(box);
+      },
+      follow: (box) => this.#follow(box),
+      keepInSight: (op) => this.#keepInSight(op),
+      letGo: () => this.#stage.letGo(),
+    }, until);
     this.#frames = new FramesPanel({
       choose: (loop, iteration) => {
         this.#go(loop);
         this.#choices.chooseIteration(iteration);
       },
+      forget: () => this.#choices.chooseIteration(null),
     }, until);
     this.#stage = new Stage(until);
     this.#inspector = new Inspector((box) => this.#go(box), () => this.#select(null), until);
@@ -66,6 +72,7 @@ export class Instrument {
       toggle: (path, open) => this.#setOpen(path, open),
     }, until);
     this.#assemble();
+    this.#room = new Room(this.#root, this.#stage.element, this.#frames.element, until);
     this.#composer = new Composer(this.model, this.#choices, this.#show, until);
     this.#listen();
     until.addEventListener("abort", () => this.#root.remove(), { once: true });
@@ -104,7 +111,7 @@ export class Instrument {
       walk: (direction) => this.#graph && this.#select(
         walk(this.#graph, this.#stage.positions, this.#choices.selection, direction) ?? this.#choices.selection, true),
       toggle: () => this.#choices.selection !== null && this.#toggle(this.#choices.selection),
-      up: () => this.#select(this.#graph?.boxes.get(this.#choices.selection ?? "")?.parent ?? null, true),
+      up: () => this.#leave(),
       pause: () => this.runBar.togglePause(),
       step: (what) => this.runBar.step(what),
       fit: () => this.#stage.fit(),
@@ -141,11 +148,13 @@ export class Instrument {
     const { run } = this.model;
     if (run?.frames.length === 0) this.#choices.chooseIteration(null);
     this.#frames.update(this.model, this.#choices.iteration);
+    this.#inspector.updateRun(this.model, this.#choices.selection, this.#choices.iteration);
     if (this.#stage.running.take(run, performance.now())) this.#stage.renewRunning();
   }
 
   #onIteration(): void {
     this.#frames.mark(this.#choices.iteration);
+    this.#inspector.updateRun(this.model, this.#choices.selection, this.#choices.iteration);
     this.#stage.running.chosen = this.#choices.iteration;
     this.#stage.renewRunning();
   }
@@ -172,15 +181,15 @@ export class Instrument {
   readonly #show: ShowPicture = (picture, positions, hold) => {
     // A layout of the empty graph may still have been under way when the snapshot came.
     const isFirst = this.#isFirst && picture.graph.boxes.size > 1;
+    // What cannot be read is shown with closed scopes; then, and for what the user opens, the stage grows.
     const isSmall = isFirst && this.#stage.zoomFor(positions) < LEGIBLE;
     if (isSmall && this.#choices.retreat()) return this.#refresh();
-    // What the user opens may need the room, too.
-    const isTight = this.#choices.hasChosen && this.#stage.zoomFor(positions) < LEGIBLE;
-    if (isSmall || isTight) this.#root.classList.add("fs-tall");
+    const mayGrow = isSmall || this.#choices.hasChosen;
+    const height = this.#room.growFor(mayGrow ? positions : { w: 0, h: 0 });
     if (isFirst) this.#isFirst = false;
     this.#graph = picture.graph;
     this.#stage.running.ways = this.#composer.ways;
-    this.#stage.show({ ...picture, ...this.#composer.selected() }, positions, hold, this.#sought);
+    this.#stage.show({ ...picture, ...this.#composer.selected() }, positions, hold, height, this.#sought);
     this.#stage.renewRunning();
     if (positions.boxes.has(this.#sought ?? "")) this.#sought = null;
     this.#outline.update(picture);
@@ -193,6 +202,7 @@ export class Instrument {
     this.#stage.setSelection(this.#composer.selected());
     this.#outline.mark(selection);
     this.#inspector.update(this.model, selection);
+    this.#inspector.updateRun(this.model, selection, this.#choices.iteration);
     this.#crumbs.update(this.model, selection);
   }
 
@@ -201,11 +211,28 @@ export class Instrument {
     if (box !== null && bringIn) this.#stage.reveal(box);
   }
 
+  /** Takes the choice of an iteration back; where there is none, selects what is around the selection. */
+  #leave(): void {
+    if (this.#choices.iteration !== null) return this.#choices.chooseIteration(null);
+    this.#select(this.#graph?.boxes.get(this.#choices.selection ?? "")?.parent ?? null, true);
+  }
+
   /** Selects a box that may lie in closed scopes, and opens them; a function's body is opened too. */
   #go(to: BoxId): void {
     const frame = this.model.nodes.get(opOf(to) ?? -1);
     const box = frame && isFrame(frame) ? scopeBox(framePath(frame)) : to;
     if (this.#isThere(box)) this.#select(box, this.#reveal(box));
+  }
+
+  /** Shows where a step is, with what is around it. */
+  #follow(box: BoxId): void {
+    this.#stage.letGo();
+    if (this.#reveal(box)) this.#stage.revealNear(box);
+  }
+
+  /** An operation that is seen as such, not hidden in a closed scope, stays in sight. */
+  #keepInSight(op: BoxId): void {
+    if (this.#stage.positions.boxes.has(op)) this.#stage.keepInSight(op);
   }
 
   /** Brings a box into sight and opens the scopes that it lies in; whether it is seen already. */

@@ -8,13 +8,17 @@ import { scene, type Picture } from "../render/scene.js";
 import type { Scene } from "../render/marks.js";
 import { LIGHT, type Theme } from "../render/theme.js";
 import type { SessionState } from "../wire/messages.js";
-import { bringIn, fitCamera, holdStill, zoomAt } from "./camera.js";
+import { bringIn, fitCamera, holdStill, showNear, showOpened, zoomAt } from "./camera.js";
 import { make, OWN_KEYS } from "./dom.js";
 import { RunningLayer } from "./running_layer.js";
 
 const MOVE_MS = 180;
 /** Width that the buttons at the right edge take from a picture that is fitted. */
 const TOOLS_PX = 36;
+/** Below this zoom names cannot be read. */
+export const LEGIBLE = 0.62;
+/** What is sought is shown at this zoom at least. */
+const READABLE = 0.85;
 /** Pictures with more boxes than this change at once. */
 const MOST_MOVING = 600;
 
@@ -33,6 +37,8 @@ export class Stage {
   /** Where a movement started, and when; null when nothing moves. */
   #moving: { from: Positions; camera: Camera; startedAt: number } | null = null;
   #camera: Camera = { x: 0, y: 0, zoom: 1 };
+  /** The camera on its way there. */
+  #seenFrom: Camera = this.#camera;
   #scene: Scene | null = null;
   /** What runs, drawn over the scene. */
   readonly running = new RunningLayer();
@@ -45,6 +51,8 @@ export class Stage {
   onShown: () => void = () => undefined;
   /** Until the user moves the picture, it is fitted to the stage. */
   #isFitted = true;
+  /** Whether the user has moved the picture by hand since it last showed something by itself. */
+  #isByHand = false;
 
   constructor(until: AbortSignal) {
     this.#until = until;
@@ -96,29 +104,39 @@ export class Stage {
     this.#renew();
   }
 
-  /** A new layout. The box `hold` stays where it is seen; the box `sought` comes into sight. */
-  show(picture: Picture, positions: Positions, hold: BoxId | null, sought: BoxId | null = null): void {
-    const from = this.#positions;
+  /**
+   * A new layout, for a stage that is `height` high or grows to that. The box `hold` stays where it is seen,
+   * if it fits there; the box `sought` comes into sight.
+   */
+  show(picture: Picture, positions: Positions, hold: BoxId | null, height: number, sought: BoxId | null = null): void {
+    const known = this.#positions;
     const camera = this.#camera;
     this.#picture = picture;
     this.#positions = positions;
-    const [before, after] = [from.boxes.get(hold ?? ""), positions.boxes.get(hold ?? "")];
+    const [before, after] = [known.boxes.get(hold ?? ""), positions.boxes.get(hold ?? "")];
     if (before && after) {
       this.#isFitted = false;
-      this.#camera = holdStill(camera, before, after);
+      this.#isByHand = false;
+      this.#camera = showOpened(holdStill(camera, before, after), after, this.#free, height, LEGIBLE);
     } else if (this.#isFitted) {
-      this.#camera = this.#fitted();
+      this.#camera = this.#fitted(height);
     }
     const place = positions.boxes.get(sought ?? "");
-    if (place) this.#camera = bringIn(this.#camera, place, this.#width, this.#height);
-    const isQuiet = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const canMove = from !== EMPTY && positions.boxes.size <= MOST_MOVING && !isQuiet;
-    this.#moving = canMove ? { from, camera, startedAt: performance.now() } : null;
+    if (place) this.#camera = showNear(this.#camera, place, this.#free, height, READABLE);
+    this.#moving = this.#movement();
     this.#renew();
+  }
+
+  /** From where the picture moves; null where it changes at once. */
+  #movement(): { from: Positions; camera: Camera; startedAt: number } | null {
+    const isQuiet = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const canMove = this.#seen !== EMPTY && this.#positions.boxes.size <= MOST_MOVING && !isQuiet;
+    return canMove ? { from: this.#seen, camera: this.#seenFrom, startedAt: performance.now() } : null;
   }
 
   fit(): void {
     this.#isFitted = true;
+    this.#isByHand = true;
     this.#moving = null;
     this.#camera = this.#fitted();
     this.#draw();
@@ -126,7 +144,7 @@ export class Stage {
 
   /** Zoom at which the whole of a layout could be seen. */
   zoomFor(positions: Positions): number {
-    return fitCamera(positions.w, positions.h, this.#width - TOOLS_PX, this.#height).zoom;
+    return fitCamera(positions.w, positions.h, this.#free, this.#height).zoom;
   }
 
   zoomBy(factor: number, x = this.#width / 2, y = this.#height / 2): void {
@@ -137,9 +155,26 @@ export class Stage {
     this.#take({ ...this.#camera, x: this.#camera.x + dx, y: this.#camera.y + dy });
   }
 
+  /** Brings a box into sight. */
   reveal(box: BoxId): void {
     const rect = this.#positions.boxes.get(box);
-    if (rect) this.#take(bringIn(this.#camera, rect, this.#width, this.#height));
+    if (rect) this.#glide(bringIn(this.#camera, rect, this.#free, this.#height));
+  }
+
+  /** Brings a box into sight with what is around it, large enough to be read. */
+  revealNear(box: BoxId): void {
+    const rect = this.#positions.boxes.get(box);
+    if (rect) this.#glide(showNear(this.#camera, rect, this.#free, this.#height, READABLE));
+  }
+
+  /** Brings a box into sight, unless the user has moved the picture by hand. */
+  keepInSight(box: BoxId): void {
+    if (!this.#isByHand) this.reveal(box);
+  }
+
+  /** From now on the picture may move by itself again. */
+  letGo(): void {
+    this.#isByHand = false;
   }
 
   /** The box under a point of the stage. */
@@ -152,15 +187,32 @@ export class Stage {
     return { x: (x - this.#camera.x) / this.#camera.zoom, y: (y - this.#camera.y) / this.#camera.zoom };
   }
 
+  /** Where the user has moved the picture to. */
   #take(camera: Camera): void {
     this.#isFitted = false;
+    this.#isByHand = true;
     this.#moving = null;
     this.#camera = camera;
     this.#renew();
   }
 
-  #fitted(): Camera {
-    return fitCamera(this.#positions.w, this.#positions.h, this.#width - TOOLS_PX, this.#height);
+  /** Moves to where something is seen, in the time in which boxes move. */
+  #glide(camera: Camera): void {
+    const { x, y, zoom } = this.#camera;
+    if (!this.isShown || (camera.x === x && camera.y === y && camera.zoom === zoom)) return;
+    this.#isFitted = false;
+    this.#camera = camera;
+    this.#moving = this.#movement();
+    this.#renew();
+  }
+
+  #fitted(height = this.#height): Camera {
+    return fitCamera(this.#positions.w, this.#positions.h, this.#free, height);
+  }
+
+  /** Width beside the buttons. */
+  get #free(): number {
+    return this.#width - TOOLS_PX;
   }
 
   get isShown(): boolean {
@@ -199,6 +251,7 @@ export class Stage {
     let camera = this.#camera;
     if (this.#moving) camera = this.#step(this.#picture, this.#moving);
     else this.#seen = this.#positions;
+    this.#seenFrom = camera;
     this.#scene ??= this.currentScene();
     const ratio = devicePixelRatio || 1;
     const now = performance.now();
@@ -208,6 +261,16 @@ export class Stage {
     }
     if (this.running.moves(now)) this.#draw();
     this.element.dataset.zoom = camera.zoom.toFixed(3);
+    this.element.dataset.inSight = String(this.#isInSight(this.running.held));
+  }
+
+  /** Whether all of a box is, or will be, on the stage. */
+  #isInSight(box: BoxId | null): boolean {
+    const rect = this.#positions.boxes.get(box ?? "");
+    if (!rect) return false;
+    const { x, y, zoom } = this.#camera;
+    const [left, top] = [rect.x * zoom + x, rect.y * zoom + y];
+    return left >= 0 && top >= 0 && left + rect.w * zoom <= this.#width && top + rect.h * zoom <= this.#height;
   }
 
   /** One frame of a movement. */

@@ -1,6 +1,7 @@
 /** The part of the run bar that steps: one operation, one iteration, slow motion, and where a step is held. */
 import { opBox, type BoxId } from "../model/ids.js";
 import type { GraphModel } from "../model/graph.js";
+import { isOver } from "../model/running.js";
 import { button, make, OWN_KEYS, setText } from "./dom.js";
 import type { SendCommand } from "./run_bar.js";
 
@@ -10,11 +11,16 @@ const PACES: readonly (readonly [number, string])[] = [
 ];
 const CAN_STEP: readonly string[] = ["running", "pausing", "paused"];
 
+/** What moves the picture to where a step is. */
 export interface Places {
-  /** Selects an operation and brings it into sight. */
+  /** Selects an operation and shows it as `follow` does. */
   select(box: BoxId): void;
-  /** Brings an operation into sight, whatever is selected. */
-  reveal(box: BoxId): void;
+  /** Opens what an operation lies in, and shows it with what is around it. */
+  follow(box: BoxId): void;
+  /** Brings an operation into sight that is not hidden, if the user has not moved the picture since. */
+  keepInSight(box: BoxId): void;
+  /** The user has asked for a step, and wants to see it. */
+  letGo(): void;
 }
 
 export class Stepping {
@@ -32,11 +38,15 @@ export class Stepping {
 
   constructor(send: SendCommand | null, places: Places, until: AbortSignal) {
     this.#places = places;
-    this.#op = button("Step one operation (.)", "stepOp", () => send?.("step_op"), until);
-    this.#iteration = button("Step one iteration (>)", "stepIteration", () => send?.("step_iteration"), until);
+    const act = (...command: Parameters<SendCommand>): void => {
+      places.letGo();
+      send?.(...command);
+    };
+    this.#op = button("Step one operation (.)", "stepOp", () => act("step_op"), until);
+    this.#iteration = button("Step one iteration (>)", "stepIteration", () => act("step_iteration"), until);
     this.buttons = [this.#op, this.#iteration];
     this.pace.append(...PACES.map(([seconds, text]) => make("option", { value: String(seconds) }, text)));
-    this.pace.addEventListener("change", () => send?.("pace", Number(this.pace.value)), { signal: until });
+    this.pace.addEventListener("change", () => act("pace", Number(this.pace.value)), { signal: until });
     this.position.addEventListener("click", () => {
       this.#follow(!this.#isFollowing);
       if (this.#isFollowing && this.#held !== null) places.select(this.#held);
@@ -52,8 +62,11 @@ export class Stepping {
     const position = run?.position ?? null;
     const before = this.#held;
     this.#held = position === null || position.op === null ? null : opBox(position.op);
-    if (position === null) this.#follow(false);
-    if (this.#isFollowing && this.#held !== null && this.#held !== before) this.#places.reveal(this.#held);
+    if (isOver(run)) this.#follow(false);
+    if (this.#held !== null && this.#held !== before) {
+      if (this.#isFollowing) this.#places.follow(this.#held);
+      else this.#places.keepInSight(this.#held);
+    }
     setText(this.position, position?.what ?? "");
     this.position.hidden = position === null;
     this.position.disabled = this.#held === null;
