@@ -54,8 +54,9 @@ function render({ model, el, signal }: RenderContext): () => void {
 
 /** What a step or a pace does is seen. A reply to another view's command is not ours to show, unless it failed. */
 function answer(instrument: Instrument, name: Command["name"] | null, reply: Reply): void {
-  const isSeen = name === null || name === "step_op" || name === "step_iteration" || name === "pace";
+  const isSeen = name === null || name === "step_op" || name === "step_iteration" || name === "pace" || name === "level";
   if (!isSeen || !reply.ok) instrument.runBar.say(reply.message, !reply.ok);
+  else if (name === "level") instrument.runBar.say("", false);
 }
 
 export default { render };

@@ -10,6 +10,8 @@ export interface Fact {
   readonly value: string;
   /** The box that the fact leads to. */
   readonly leadsTo?: BoxId;
+  /** The level of the graph that it lies in, where that may be another one. */
+  readonly level?: "graph";
 }
 
 export interface Section {

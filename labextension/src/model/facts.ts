@@ -7,6 +7,7 @@ import { frameSections } from "./frame_facts.js";
 import type { GraphModel } from "./graph.js";
 import { opOf, pathOf, scopeBox, type BoxId } from "./ids.js";
 import { isFrame, isLoop } from "./frames.js";
+import { alwaysSections, sourceFacts } from "./level_facts.js";
 import { shortName, type Scope } from "./scopes.js";
 
 export function factsOf(model: GraphModel, box: BoxId | null): Facts | null {
@@ -30,6 +31,8 @@ function frameFacts(model: GraphModel, node: Node, scope: Scope): Facts {
 
 function opFacts(model: GraphModel, node: Node): Facts {
   const sections: Section[] = [
+    { title: "In the graph as written", facts: sourceFacts(node) },
+    ...alwaysSections(model, node),
     ...(isFrame(node) ? frameSections(model, node, calledFacts(model, node)) : [{ title: "Calls", facts: calledFacts(model, node) }]),
     { title: "Stands for", facts: entryFacts(model, node) },
     { title: isFrame(node) ? "After" : "Inputs", facts: shorten(inputFacts(model, node)) },

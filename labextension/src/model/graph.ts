@@ -20,6 +20,8 @@ export class GraphModel {
   /** Where the running steps are; null where nothing was told of any. */
   run: RunState | null = null;
   control: Snapshot["control"] = "live";
+  /** Whether this is the graph as written, or the program as lowered. */
+  level: Snapshot["level"] = "graph";
   protocol = 0;
   #nodes = new Map<number, Node>();
   #tree = new ScopeTree();
@@ -29,6 +31,7 @@ export class GraphModel {
   #bodies: ReadonlyMap<string, Body> | null = null;
   #frames: ReadonlyMap<string, Node> | null = null;
   #entries: ReadonlyMap<number, Entry> | null = null;
+  #alwaysFor: ReadonlyMap<number, readonly number[]> | null = null;
   #version = 0;
 
   get nodes(): ReadonlyMap<number, Node> {
@@ -67,10 +70,17 @@ export class GraphModel {
     return this.#entries;
   }
 
+  /** The branching operations for which alone an operation runs whichever branch is taken, by its id. */
+  get alwaysFor(): ReadonlyMap<number, readonly number[]> {
+    this.#alwaysFor ??= alwaysFor(this.#nodes.values());
+    return this.#alwaysFor;
+  }
+
   applySnapshot(snapshot: Snapshot): void {
     this.name = snapshot.graph_name;
     this.session = snapshot.session;
     this.control = snapshot.control;
+    this.level = snapshot.level;
     this.protocol = snapshot.protocol;
     this.#nodes = new Map();
     this.#tree = new ScopeTree();
@@ -117,6 +127,7 @@ export class GraphModel {
     this.#bodies = null;
     this.#frames = null;
     this.#entries = null;
+    this.#alwaysFor = null;
     this.#version += 1;
   }
 
@@ -125,6 +136,14 @@ export class GraphModel {
     this.#tree = new ScopeTree();
     for (const node of this.#nodes.values()) this.#tree.add(node);
   }
+}
+
+function alwaysFor(nodes: Iterable<Node>): Map<number, number[]> {
+  const found = new Map<number, number[]>();
+  for (const { id, always_runs: ops } of nodes) {
+    for (const op of ops) found.set(op, [...(found.get(op) ?? []), id]);
+  }
+  return found;
 }
 
 function consumers(nodes: Iterable<Node>): Map<number, number[]> {

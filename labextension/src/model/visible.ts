@@ -69,8 +69,13 @@ function boxOfOp(model: GraphModel, op: number, parent: BoxId): Box {
   const node = model.nodes.get(op);
   if (!node) throw new Error(`visible: no operation with id ${op}`);
   return {
-    id: opBox(op), parent, name: titleOf(node), kind: model.entries.get(op)?.what ?? kindOf(node), node, scope: null, isOpen: false, body: null, frame: null, children: [],
+    id: opBox(op), parent, name: titleOf(node), kind: kindText(model, node), node, scope: null, isOpen: false, body: null, frame: null, children: [],
   };
+}
+
+function kindText(model: GraphModel, node: Node): string {
+  const kind = model.entries.get(node.id)?.what ?? kindOf(node);
+  return model.alwaysFor.has(node.id) ? `${kind}, always runs` : kind;
 }
 
 /** In the order of making: a scope stands where its first operation stands. */

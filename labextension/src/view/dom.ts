@@ -26,6 +26,7 @@ const ICONS = {
   fit: "M2 2h4v2H4v2H2zM10 2h4v4h-2V4h-2zM2 10h2v2h2v2H2zM12 10h2v4h-4v-2h2z",
   save: "M7 2h2v5h3l-4 4-4-4h3zM3 12h10v2H3z",
   outline: "M2 3h3v2H2zM6 3h8v2H6zM4 7h3v2H4zM8 7h6v2H8zM4 11h3v2H4zM8 11h6v2H8z",
+  lowered: "M8 1l6 3-6 3-6-3zM2 7l6 3 6-3v2l-6 3-6-3zM2 11l6 3 6-3v2l-6 3-6-3z",
   close: "M4 3l4 4 4-4 1 1-4 4 4 4-1 1-4-4-4 4-1-1 4-4-4-4z",
 } as const;
 export type IconName = keyof typeof ICONS;

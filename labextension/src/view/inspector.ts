@@ -3,6 +3,7 @@ import type { Fact, Facts, Section } from "../model/fact.js";
 import { factsOf } from "../model/facts.js";
 import { runSections } from "../model/frame_facts.js";
 import type { GraphModel } from "../model/graph.js";
+import { queueSections } from "../model/level_facts.js";
 import { pathOf, type BoxId } from "../model/ids.js";
 import type { ChosenIteration } from "../model/running.js";
 import { button, make, OWN_KEYS } from "./dom.js";
@@ -14,11 +15,11 @@ export class Inspector {
   readonly #run = make("div", { "data-testid": "fs-inspector-run" });
   readonly #rest = make("div");
   readonly #body = make("div", { class: "fs-inspector-body" }, this.#head, this.#run, this.#rest);
-  readonly #go: (box: BoxId) => void;
+  readonly #go: (box: BoxId, level?: string) => void;
   #shown = "";
   #shownRun = "";
 
-  constructor(go: (box: BoxId) => void, close: () => void, until: AbortSignal) {
+  constructor(go: (box: BoxId, level?: string) => void, close: () => void, until: AbortSignal) {
     this.#go = go;
     const shut = button("Close inspector", "close", close, until);
     shut.classList.add("fs-inspector-close");
@@ -39,7 +40,7 @@ export class Inspector {
 
   /** What is known of the run: little, so that it can be looked at with every message. */
   updateRun(model: GraphModel, selection: BoxId | null, chosen: ChosenIteration | null): void {
-    const sections = runSections(model, selection, chosen);
+    const sections = [...runSections(model, selection, chosen), ...queueSections(model, selection)];
     const text = JSON.stringify(sections);
     if (text === this.#shownRun) return;
     this.#shownRun = text;
@@ -48,7 +49,7 @@ export class Inspector {
 
   #follow(event: Event): void {
     const target = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-box]") : null;
-    if (target?.dataset.box) this.#go(target.dataset.box);
+    if (target?.dataset.box) this.#go(target.dataset.box, target.dataset.level);
   }
 }
 
@@ -72,7 +73,7 @@ function sectionElement({ title, facts }: Section): HTMLElement {
   return make("section", {}, make("h4", {}, title), list);
 }
 
-function valueElement({ value, leadsTo }: Fact): Node | string {
+function valueElement({ value, leadsTo, level }: Fact): Node | string {
   if (leadsTo === undefined) return make("span", {}, value);
-  return make("button", { type: "button", class: "fs-link", ...OWN_KEYS, "data-box": leadsTo }, ...breakable(value));
+  return make("button", { type: "button", class: "fs-link", ...OWN_KEYS, "data-box": leadsTo, ...(level ? { "data-level": level } : {}) }, ...breakable(value));
 }

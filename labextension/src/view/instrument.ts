@@ -15,6 +15,7 @@ import { button, make } from "./dom.js";
 import { Inspector } from "./inspector.js";
 import { FramesPanel } from "./frames_panel.js";
 import { listenToKeys } from "./keys.js";
+import { LevelSwitch } from "./level.js";
 import { Outline } from "./outline.js";
 import { listenToPointer } from "./pointer.js";
 import { RunBar, type SendCommand } from "./run_bar.js";
@@ -32,6 +33,7 @@ export class Instrument {
   readonly #stage: Stage;
   readonly #frames: FramesPanel;
   readonly #inspector: Inspector;
+  readonly #level: LevelSwitch;
   readonly #crumbs: Crumbs;
   readonly #outline: Outline;
   readonly #composer: Composer;
@@ -65,7 +67,9 @@ export class Instrument {
       forget: () => this.#choices.chooseIteration(null),
     }, until);
     this.#stage = new Stage(until);
-    this.#inspector = new Inspector((box) => this.#go(box), () => this.#select(null), until);
+    this.#level = new LevelSwitch(send, (box) => this.#goAfresh(box), until);
+    this.#inspector = new Inspector(
+      (box, level) => (level ? this.#level.showWritten(box) : this.#go(box)), () => this.#select(null), until);
     this.#crumbs = new Crumbs((box) => this.#go(box), until);
     this.#outline = new Outline({
       select: (box) => this.#select(box, true),
@@ -84,6 +88,7 @@ export class Instrument {
       button("Zoom out", "minus", () => this.#stage.zoomBy(1 / ZOOM_STEP), this.#until),
       button("Fit", "fit", () => this.#stage.fit(), this.#until),
       button("Outline", "outline", () => this.#root.classList.toggle("fs-with-outline"), this.#until),
+      this.#level.button,
       button("Export SVG", "save", () => this.#export(), this.#until));
     const main = make("div", { class: "fs-main" },
       this.#outline.element,
@@ -132,7 +137,7 @@ export class Instrument {
     this.runBar.update(this.model);
   }
 
-  #onModel({ graph }: Change): void {
+  #onModel({ fresh, graph }: Change): void {
     this.runBar.update(this.model);
     this.#stage.setRun(this.model.session);
     this.#showRun();
@@ -142,6 +147,7 @@ export class Instrument {
     this.#stage.element.setAttribute("aria-label", `Graph ${this.model.name}`);
     this.#onSelection();
     this.#refresh();
+    if (fresh && this.#level.update(this.model)) this.#stage.fit();
   }
 
   #showRun(): void {
@@ -233,6 +239,12 @@ export class Instrument {
   /** An operation that is seen as such, not hidden in a closed scope, stays in sight. */
   #keepInSight(op: BoxId): void {
     if (this.#stage.positions.boxes.has(op)) this.#stage.keepInSight(op);
+  }
+
+  /** The same in a graph of which no picture is there yet. */
+  #goAfresh(to: BoxId): void {
+    this.#go(to);
+    this.#sought = this.#choices.selection;
   }
 
   /** Brings a box into sight and opens the scopes that it lies in; whether it is seen already. */

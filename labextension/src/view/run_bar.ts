@@ -5,7 +5,7 @@ import { clock, duration, plural, rate, significant, whole } from "../model/figu
 import { button, icon, make, setText } from "./dom.js";
 import { Stepping, type Places } from "./stepping.js";
 
-export type SendCommand = (name: Command["name"], value?: number) => void;
+export type SendCommand = (name: Command["name"], value?: Command["value"]) => void;
 
 const STATE_TEXT: Readonly<Record<SessionState["state"], string>> = {
   idle: "idle", running: "running", pausing: "pausing\u2026", paused: "paused", stopping: "stopping\u2026",

@@ -1,0 +1,39 @@
+/** What the inspector says about the two levels of a graph, about branches, and about queues. Pure. */
+import type { Node, QueueState } from "../wire/messages.js";
+import { linkFact, shorten, type Fact, type Section } from "./fact.js";
+import { plural, whole } from "./figures.js";
+import type { GraphModel } from "./graph.js";
+import { opBox, opOf, type BoxId } from "./ids.js";
+
+/** Where a node of the lowered program comes from: the loop or branch that it is a part of, or operations. */
+export function sourceFacts({ made_from: sources }: Node): readonly Fact[] {
+  return shorten(sources.map(({ id, name, type }) => {
+    const isPart = type === "Loop" || type === "Cond";
+    return { name: isPart ? (type === "Loop" ? "part of the loop" : "part of the branch") : "", value: name, leadsTo: opBox(id), level: "graph" };
+  }));
+}
+
+/** What runs for a branch alone and yet always; of such an operation: which branch that is. */
+export function alwaysSections(model: GraphModel, node: Node): Section[] {
+  const owners = model.alwaysFor.get(node.id) ?? [];
+  return [
+    { title: "Always runs", facts: owners.map((id) => linkFact(model, id, "though only a branch needs it:")) },
+    { title: "Runs whichever branch is taken", facts: shorten(node.always_runs.map((id) => linkFact(model, id, ""))) },
+  ];
+}
+
+/** How full a queue is now. */
+export function queueSections(model: GraphModel, box: BoxId | null): Section[] {
+  const op = box === null ? null : opOf(box);
+  const queue = model.session?.queues.find((one) => one.op === op);
+  return queue ? [{ title: "In the queue", facts: queueFacts(queue) }] : [];
+}
+
+function queueFacts({ size, capacity, enqueues, dequeues, is_closed: isClosed }: QueueState): Fact[] {
+  const waiting = [enqueues ? plural(enqueues, "enqueue") : "", dequeues ? plural(dequeues, "dequeue") : ""].filter(Boolean);
+  return [
+    { name: "elements", value: `${whole(size)} of ${whole(capacity)}` },
+    ...(waiting.length > 0 ? [{ name: "waiting", value: waiting.join(", ") }] : []),
+    ...(isClosed ? [{ name: "", value: "closed" }] : []),
+  ];
+}
