@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import flowscope as fs
 from flowscope.live import bus
 from flowscope.live.bus import Feed
 from flowscope.live.wire import message_from, to_json
+
+#: Longest wait for another thread; only a broken program waits that long.
+PATIENCE_S = 30
 
 START = """async source => {
     const url = URL.createObjectURL(new Blob([source], {type: "text/javascript"}));
@@ -132,3 +136,38 @@ def test_what_always_runs_is_marked_and_a_queue_tells_what_is_in_it(opened: Any)
         sess.run(fill)
         view.tick()
         expect(view.inspector).to_contain_text("6 of 10")
+
+
+def test_a_running_loop_is_watched_at_either_level(opened: Any) -> None:
+    x = fs.placeholder(fs.float32, [], name="x")
+    _, y = fs.while_loop(lambda i, y: i < 9, lambda i, y: (i + 1, y * x), [0, x], name="loop")
+    view = opened()
+    errors: list[str] = []
+    view.page.on("pageerror", lambda error: errors.append(str(error)))
+    with fs.Session() as sess:
+        sess.run(y, {x: 1.0})
+        sess.pause()
+        thread = threading.Thread(target=lambda: sess.run(y, {x: 1.0}))
+        thread.start()
+        try:
+            assert sess.gate.wait_until_held(PATIENCE_S)
+            sess.step_iteration()
+            with sess.gate._changed:
+                assert sess.gate._changed.wait_for(lambda: sess.gate.state == "paused", PATIENCE_S)
+            view.tick()
+            expect(view.page.get_by_test_id("fs-frames")).to_contain_text("loop")
+            view.press("Lowered")
+            expect(view.page.get_by_role("button", name="Lowered")).to_have_attribute(
+                "aria-pressed", "true"
+            )
+            expect(view.page.get_by_test_id("fs-frames")).to_contain_text("loop")
+            expect(view.page.get_by_test_id("fs-position")).to_contain_text("iteration 1")
+            sess.step_op()
+            with sess.gate._changed:
+                assert sess.gate._changed.wait_for(lambda: sess.gate.state == "paused", PATIENCE_S)
+            view.tick()
+            expect(view.page.get_by_test_id("fs-position")).to_contain_text("stepped by operation")
+        finally:
+            sess.resume()
+            thread.join(PATIENCE_S)
+    assert not errors
