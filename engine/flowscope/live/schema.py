@@ -189,7 +189,8 @@ class Iteration:
     """One iteration of a loop that is in flight, or has just ended."""
 
     number: int
-    #: "waiting": it may not begin yet; "dead": the condition is false, nothing of it is computed.
+    #: "waiting": it waits for others, a queue or the iteration before; "dead": the condition is
+    #: false, nothing of it is computed.
     state: Literal["waiting", "running", "done", "dead"]
     #: Operations done in it.
     finished: int
@@ -221,7 +222,8 @@ class FrameState:
     parallel_iterations: int
     #: Iterations in flight and a few that are just done, oldest first; compiled and op: one.
     window: tuple[Iteration, ...]
-    #: Why the next iteration does not begin; "" if nothing holds it.
+    #: Why the next iteration does not begin: `parallel_iterations`, or a back edge, and the
+    #: operation that is waited for, with what that waits for; "" if nothing holds it.
     held: str
     #: Bytes that are kept for the gradient now; None where nothing is kept or it is not known.
     kept_bytes: int | None
