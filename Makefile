@@ -40,8 +40,8 @@ lint: $(STAMPS)/dev $(STAMPS)/front-end ## ruff, mypy, import contracts, tsc
 	$(PY) hatch_build.py --npm run lint
 
 .PHONY: check
-check: lint ## lint and the quick tests (under a minute)
-	$(PY) -m pytest -q -m "not slow and not browser" $(PYTEST_ARGS)
+check: lint ## lint and the quick tests, on all cores
+	$(PY) -m pytest -q -n auto --dist worksteal -m "not slow and not browser" $(PYTEST_ARGS)
 
 .PHONY: test
 test: $(STAMPS)/dev $(STAMPS)/front-end ## lint and all tests: front end, Python, packaging, tutorials, browser

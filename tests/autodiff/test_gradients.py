@@ -228,6 +228,7 @@ def test_prevented_gradients_say_where():
         fs.gradients(y, x)
 
 
+@pytest.mark.slow
 def test_a_long_chain_needs_no_recursion():
     x = fs.placeholder(fs.float64, [])
     y = x

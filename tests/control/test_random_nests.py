@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 from nests import as_graph, as_python, programs
 
 import flowscope as fs
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(programs, st.floats(-2, 2), st.floats(-1, 1))
 def test_values_and_gradients(program: Any, at: float, weight: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from executing import Steps
 from hypothesis import given, settings, strategies as st
 from nests import as_graph, programs
@@ -13,6 +14,7 @@ import flowscope as fs
 from flowscope.executor.story import replay
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(programs, st.floats(-2, 2), st.floats(-1, 1), st.integers(0, 1000))
 def test_any_order_gives_the_same_values_and_gradients(

@@ -163,6 +163,7 @@ def test_a_step_is_stopped_between_two_operations_and_no_update_is_cut():
     assert seen == {0, 1, 2}
 
 
+@pytest.mark.slow
 def test_a_long_loop_takes_constant_memory():
     n = fs.placeholder(fs.int32, [])
     x = fs.while_loop(lambda i, x: i < n, lambda i, x: (i + 1, x * 0.5 + 1.0), [0, fs.zeros([64])])

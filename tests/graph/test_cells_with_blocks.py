@@ -87,6 +87,7 @@ def test_the_same_code_leaves_everything_as_it_was(graph, builder):
     np.testing.assert_equal(notebook.values(), expected)
 
 
+@pytest.mark.slow
 def test_an_edited_body_is_another_one(graph, builder):
     fs.set_random_seed(7)
     notebook = Notebook(builder)

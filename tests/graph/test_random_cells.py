@@ -1,6 +1,7 @@
 """Random notebooks, edited and run again: never silently another result than a new graph gives."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 
 import flowscope as fs
@@ -141,6 +142,7 @@ def from_scratch(cells):
         return found, session.run(values, {values["x"]: ROW})
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data())
 def test_an_edited_notebook_gives_what_a_new_graph_gives_or_says_stale(data):

@@ -193,6 +193,7 @@ def check_gradient(case: Case, y: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", SMOOTH)
 def test_gradient(row: Row) -> None:
     arrays = arrays_of(row, "float64")
@@ -206,6 +207,7 @@ def test_gradient(row: Row) -> None:
             close(v, w)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", [p for p in SMOOTH if p.values[0].order == 2])
 def test_second_gradient(row: Row) -> None:
     arrays = arrays_of(row, "float64")
@@ -230,6 +232,7 @@ def check_second(case: Case, y: Any, found: list[Any], values: Any) -> None:
             np.testing.assert_allclose(got, slope, rtol=5e-6, atol=5e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", COMPLEX)
 def test_complex_gradient(row: Row) -> None:
     arrays = arrays_of(row, "complex128")
@@ -322,6 +325,7 @@ def _innermost(error: Exception) -> Any:
 SHAPE_ONLY = {"Shape", "Size", "Rank", "ZerosLike", "OnesLike"}
 
 
+@pytest.mark.slow
 def test_gradients_read_what_they_declare() -> None:
     read: dict[str, set[str]] = {}
     declared: dict[str, set[str]] = {}
@@ -388,6 +392,7 @@ MODULES_ELSEWHERE = {
 }
 
 
+@pytest.mark.slow
 def test_every_op_has_a_row() -> None:
     seen: set[str] = set()
     for row in ROWS:

@@ -58,6 +58,7 @@ def all_values_lie_on_the_device(gpu, outputs, feeds):
 SMOOTH = [pytest.param(r, id=r.name) for r in ROWS if r.order and "float32" in r.dtypes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", SMOOTH)
 def test_gradients_on_the_fake_gpu_are_those_of_the_cpu(graph, row):
     outputs, feeds = built(row, "float32")

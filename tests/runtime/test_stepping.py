@@ -66,6 +66,7 @@ def step(graph):
     return run
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.booleans(), min_size=1, max_size=40), st.sampled_from([0.0, 1.0]))
 def test_however_one_steps_the_results_are_the_same(choices, stretch_s):
