@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import type { Rect } from "../src/layout/types.js";
 import type { Camera } from "../src/render/paint.js";
-import { growthOf, showNear, showOpened } from "../src/view/camera.js";
+import { fitBelow, growthOf, showNear, showOpened } from "../src/view/camera.js";
 
 const [WIDTH, HEIGHT, LEGIBLE] = [800, 400, 0.6];
 const LIFE: Camera = { x: 0, y: 0, zoom: 1 };
@@ -20,9 +20,18 @@ function isInside(camera: Camera, rect: Rect, margin: number): boolean {
 }
 
 test("a stage grows as high as a picture needs at its width", () => {
-  assert.equal(growthOf(400, 500, 800), 532);
-  assert.equal(growthOf(1536, 500, 800), 282);
-  assert.equal(growthOf(0, 0, 800), 32);
+  assert.equal(growthOf(400, 500, 800, 30), 562);
+  assert.equal(growthOf(1536, 500, 800, 30), 312);
+  assert.equal(growthOf(0, 0, 800, 30), 62);
+});
+
+test("a picture that is fitted stands in the middle, and below the text at the top", () => {
+  assert.deepEqual(fitBelow(200, 100, WIDTH, HEIGHT, 30), { zoom: 1, x: 300, y: 150 });
+  assert.deepEqual(fitBelow(200, 330, WIDTH, HEIGHT, 30), { zoom: 1, x: 300, y: 46 });
+  assert.equal(fitBelow(200, growthOf(200, 500, WIDTH, 30) - 62, WIDTH, growthOf(200, 500, WIDTH, 30), 30).zoom, 1);
+  const small = fitBelow(200, 1000, WIDTH, HEIGHT, 30);
+  assert.ok(isInside(small, { x: 0, y: 0, w: 200, h: 1000 }, 16));
+  assert.equal(small.y, 46);
 });
 
 test("a box that was opened stays where it was, if it fits there", () => {

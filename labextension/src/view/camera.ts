@@ -5,10 +5,11 @@ import type { Camera } from "../render/paint.js";
 const LEAST_ZOOM = 0.004;
 const MOST_ZOOM = 4;
 
-/** Shows the whole picture, never larger than life. */
-export function fitCamera(w: number, h: number, width: number, height: number, margin = 16): Camera {
-  const zoom = Math.max(LEAST_ZOOM, Math.min(1, (width - 2 * margin) / (w || 1), (height - 2 * margin) / (h || 1)));
-  return { zoom, x: (width - w * zoom) / 2, y: (height - h * zoom) / 2 };
+/** Shows the whole picture, never larger than life: in the middle, and not under what stands at the top. */
+export function fitBelow(w: number, h: number, width: number, height: number, top: number, margin = 16): Camera {
+  const room = height - top - 2 * margin;
+  const zoom = Math.max(LEAST_ZOOM, Math.min(1, (width - 2 * margin) / (w || 1), room / (h || 1)));
+  return { zoom, x: (width - w * zoom) / 2, y: Math.max((height - h * zoom) / 2, top + margin) };
 }
 
 /** Zooms so that the point (x, y) of the stage stays where it is. */
@@ -26,8 +27,8 @@ export function holdStill(camera: Camera, before: Rect, after: Rect): Camera {
 }
 
 /** Height that a stage of a width needs for a picture, which is never shown larger than life. */
-export function growthOf(w: number, h: number, width: number, margin = 16): number {
-  return h * Math.min(1, (width - 2 * margin) / (w || 1)) + 2 * margin;
+export function growthOf(w: number, h: number, width: number, top: number, margin = 16): number {
+  return h * Math.min(1, (width - 2 * margin) / (w || 1)) + top + 2 * margin;
 }
 
 /**

@@ -21,7 +21,7 @@ import { listenToPointer } from "./pointer.js";
 import { RunBar, type SendCommand } from "./run_bar.js";
 import { Room } from "./room.js";
 import { saveText } from "./save.js";
-import { LEGIBLE, Stage } from "./stage.js";
+import { LEGIBLE, Stage, TEXT_PX } from "./stage.js";
 import { canvasMeasure } from "./text_width.js";
 
 const ZOOM_STEP = 1.25;
@@ -76,7 +76,7 @@ export class Instrument {
       toggle: (path, open) => this.#setOpen(path, open),
     }, until);
     this.#assemble();
-    this.#room = new Room(this.#root, this.#stage.element, this.#frames.element, until);
+    this.#room = new Room(this.#root, this.#stage.element, this.#frames.element, TEXT_PX, until);
     this.#composer = new Composer(this.model, this.#choices, this.#show, until);
     this.#listen();
     until.addEventListener("abort", () => this.#root.remove(), { once: true });

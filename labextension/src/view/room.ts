@@ -14,10 +14,14 @@ export class Room {
   /** Height that the stage has, or is growing to. */
   #height = 0;
 
+  /** Height that a picture leaves free at the top of the stage. */
+  readonly #top: number;
+
   /** `below` is what stands under the stage, and takes no room from it. */
-  constructor(root: HTMLElement, stage: HTMLElement, below: HTMLElement, until: AbortSignal) {
+  constructor(root: HTMLElement, stage: HTMLElement, below: HTMLElement, top: number, until: AbortSignal) {
     this.#root = root;
     this.#stage = stage;
+    this.#top = top;
     const observer = new ResizeObserver(() => this.#apply());
     observer.observe(below);
     root.addEventListener("transitionend", ({ target }) => {
@@ -29,7 +33,7 @@ export class Room {
   /** Makes room for a picture of this size; returns the height that the stage will have. */
   growFor(picture: { readonly w: number; readonly h: number }): number {
     const most = Math.min(MOST_PX, MOST_SHARE * innerHeight);
-    const wanted = Math.min(most, growthOf(picture.w, picture.h, this.#stage.clientWidth));
+    const wanted = Math.min(most, growthOf(picture.w, picture.h, this.#stage.clientWidth, this.#top));
     this.#height = Math.max(this.#height, this.#stage.clientHeight, Math.ceil(wanted));
     this.#apply();
     return this.#isUsers ? this.#stage.clientHeight : this.#height;

@@ -8,13 +8,15 @@ import { scene, type Picture } from "../render/scene.js";
 import type { Scene } from "../render/marks.js";
 import { LIGHT, type Theme } from "../render/theme.js";
 import type { SessionState } from "../wire/messages.js";
-import { bringIn, fitCamera, holdStill, showNear, showOpened, zoomAt } from "./camera.js";
+import { bringIn, fitBelow, holdStill, showNear, showOpened, zoomAt } from "./camera.js";
 import { make, OWN_KEYS } from "./dom.js";
 import { RunningLayer } from "./running_layer.js";
 
 const MOVE_MS = 180;
 /** Width that the buttons at the right edge take from a picture that is fitted. */
 const TOOLS_PX = 36;
+/** Height at the top that a fitted picture leaves to the text about the step. */
+export const TEXT_PX = 30;
 /** Below this zoom names cannot be read. */
 export const LEGIBLE = 0.62;
 /** What is sought is shown at this zoom at least. */
@@ -144,7 +146,7 @@ export class Stage {
 
   /** Zoom at which the whole of a layout could be seen. */
   zoomFor(positions: Positions): number {
-    return fitCamera(positions.w, positions.h, this.#free, this.#height).zoom;
+    return fitBelow(positions.w, positions.h, this.#free, this.#height, TEXT_PX).zoom;
   }
 
   zoomBy(factor: number, x = this.#width / 2, y = this.#height / 2): void {
@@ -207,7 +209,7 @@ export class Stage {
   }
 
   #fitted(height = this.#height): Camera {
-    return fitCamera(this.#positions.w, this.#positions.h, this.#free, height);
+    return fitBelow(this.#positions.w, this.#positions.h, this.#free, height, TEXT_PX);
   }
 
   /** Width beside the buttons. */
