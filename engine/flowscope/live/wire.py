@@ -60,7 +60,6 @@ def message_from(data: Any) -> FromView:
             "kind": "command",
             "command_id": int(number),
             "name": "pause" | "resume" | "stop" | "step_op" | "step_iteration" as name,
-            "value": None,
-        }:
+        } if data.get("value") is None:
             return Command(number, name)
     raise ValueError(f"not a message of protocol {PROTOCOL}: {data!r}")
