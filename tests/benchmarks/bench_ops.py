@@ -8,8 +8,10 @@ that are slower than twice TensorFlow's.
 
 Slower than that, at times, on two cores, and why:
 
-- squared_difference, tanh grad, cast, where, at 10^6 elements: they are bound by memory. NumPy
+- squared_difference, tanh grad, elu, sigmoid, softmax, rsqrt, cast, where, add_n, tile, pad,
+  gather_nd at 10^6 elements, the more the quieter the machine: they are bound by memory. NumPy
   makes a pass per elementary operation, on one thread; TensorFlow one pass, on both.
+- reduce_max over rows: NumPy goes through rows of 100 one by one.
 - reduce_sum of all: NumPy adds in pairs, which is more exact and slower than adding in a row.
 - dropout: its numbers come from a counter (Philox), so that every device and mode draws the same.
 - one_hot: at 10^5 elements it is all overhead; at 10^6 it is level.
