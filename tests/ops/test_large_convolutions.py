@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from onednn_sides import both
 
 import flowscope as fs
-from flowscope.ops import onednn
 from flowscope.ops.convolution_kernels import _block, columns
 from flowscope.ops.windows import axis_of
 
@@ -18,19 +18,6 @@ SHAPES = [
     ((4, 16, 16, 32), (3, 3, 16, 32), 1, 1, "SAME"),
     ((1, 120, 100, 8), (5, 5, 8, 4), 1, 1, "SAME"),
 ]
-
-
-def both(monkeypatch, function, *arrays):
-    """What a step gives with oneDNN, where it is installed, and without."""
-
-    def run():
-        with fs.Graph().as_default() as graph, fs.Session(graph=graph) as sess:
-            return sess.run(function(*[fs.constant(a) for a in arrays]))
-
-    first = run()
-    monkeypatch.setattr(onednn, "WORTH_FLOPS", float("inf"))
-    monkeypatch.setattr(onednn, "WORTH_PRODUCTS", float("inf"))
-    return first, run()
 
 
 def agree(first, second):

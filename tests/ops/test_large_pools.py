@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from onednn_sides import both
 
 import flowscope as fs
 from flowscope.ops import onednn_pools
@@ -14,18 +15,6 @@ CASES = [
     ((8, 16, 27, 28), 3, 2, "SAME", "NCHW"),
     ((2, 100, 100, 3), 5, 3, "SAME", "NHWC"),
 ]
-
-
-def both(monkeypatch, function, *arrays):
-    """What a step gives with oneDNN, where it is installed, and without."""
-
-    def run():
-        with fs.Graph().as_default() as graph, fs.Session(graph=graph) as sess:
-            return sess.run(function(*[fs.constant(a) for a in arrays]))
-
-    first = run()
-    monkeypatch.setattr(onednn_pools, "WORTH_ELEMENTS", float("inf"))
-    return first, run()
 
 
 @pytest.mark.parametrize("pool", [fs.nn.max_pool, fs.nn.avg_pool], ids=["max", "avg"])

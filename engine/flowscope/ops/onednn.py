@@ -36,10 +36,10 @@ WORTH_PRODUCTS = 1 << 18
 
 _VERSION = 3
 _CPU, _FLOAT32, _ANY, _IN_ORDER, _USER = 1, 3, 1, 1, 1
-_TRAINING, _DIRECT = 64, 1
-_SRC, _DST, _WEIGHTS, _SCRATCHPAD = 1, 17, 33, 80
-_DIFF_SRC, _DIFF_DST, _DIFF_WEIGHTS = 129, 145, 161
-_WEIGHTS_MD, _DIFF_WEIGHTS_MD, _SCRATCHPAD_MD = 131, 132, 136
+TRAINING, _DIRECT = 64, 1
+SRC, DST, _WEIGHTS, SCRATCHPAD = 1, 17, 33, 80
+DIFF_SRC, DIFF_DST, _DIFF_WEIGHTS = 129, 145, 161
+_WEIGHTS_MD, _DIFF_WEIGHTS_MD, SCRATCHPAD_MD = 131, 132, 136
 
 _Pointer = ctypes.c_void_p
 
@@ -145,7 +145,7 @@ class Recipe:
         ]
         attributes = library.attributes
         forward = made = library.made(
-            "convolution_forward_primitive_desc_create", library.engine, _TRAINING, _DIRECT,
+            "convolution_forward_primitive_desc_create", library.engine, TRAINING, _DIRECT,
             self.x, chosen, None, self.y, *steps, attributes,
         )  # fmt: skip
         if kind == "backward_data":
@@ -162,7 +162,7 @@ class Recipe:
         self.own = library.asked(
             made, _DIFF_WEIGHTS_MD if kind == "backward_weights" else _WEIGHTS_MD
         )
-        self.scratchpad = library.asked(made, _SCRATCHPAD_MD)
+        self.scratchpad = library.asked(made, SCRATCHPAD_MD)
         ends = (self.own, self.k) if kind == "backward_weights" else (self.k, self.own)
         self.move = library.reorder(*ends)
 
@@ -176,17 +176,17 @@ class Recipe:
                 filters = call.memory(self.own, call.space(self.own))
             spare = call.memory(self.scratchpad, call.space(self.scratchpad))
             if self.kind == "forward":
-                kinds = _SRC, _WEIGHTS, _DST
+                kinds = SRC, _WEIGHTS, DST
             elif self.kind == "backward_data":
-                kinds = _DIFF_SRC, _WEIGHTS, _DIFF_DST
+                kinds = DIFF_SRC, _WEIGHTS, DIFF_DST
             else:
-                kinds = _SRC, _DIFF_WEIGHTS, _DIFF_DST
+                kinds = SRC, _DIFF_WEIGHTS, DIFF_DST
             if self.move is not None and self.kind != "backward_weights":
-                call.execute(self.move, {_SRC: given, _DST: filters})
+                call.execute(self.move, {SRC: given, DST: filters})
             parts = dict(zip(kinds, (images, filters, outputs), strict=True))
-            call.execute(self.primitive, {**parts, _SCRATCHPAD: spare})
+            call.execute(self.primitive, {**parts, SCRATCHPAD: spare})
             if self.move is not None and self.kind == "backward_weights":
-                call.execute(self.move, {_SRC: filters, _DST: given})
+                call.execute(self.move, {SRC: filters, DST: given})
         finally:
             call.end()
 

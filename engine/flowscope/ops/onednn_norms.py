@@ -12,16 +12,27 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.ops.onednn import Call, Library, Refused, library
+from flowscope.ops.onednn import (
+    DIFF_DST,
+    DIFF_SRC,
+    DST,
+    SCRATCHPAD,
+    SCRATCHPAD_MD,
+    SRC,
+    TRAINING,
+    Call,
+    Library,
+    Refused,
+    library,
+)
 
 #: Below so many elements the calls cost more than they gain.
 WORTH_ELEMENTS = 50_000
 
-_TRAINING, _BACKWARD = 64, 128
+_BACKWARD = 128
 _WITH_SCALE, _WITH_SHIFT = 2, 4
-_SRC, _DST, _MEAN, _VARIANCE, _SCALE, _SHIFT, _SCRATCHPAD = 1, 17, 49, 50, 51, 52, 80
-_DIFF_SRC, _DIFF_DST, _DIFF_SCALE, _DIFF_SHIFT = 129, 145, 255, 256
-_SCRATCHPAD_MD = 136
+_MEAN, _VARIANCE, _SCALE, _SHIFT = 49, 50, 51, 52
+_DIFF_SCALE, _DIFF_SHIFT = 255, 256
 
 
 class NormRecipe:
@@ -34,7 +45,7 @@ class NormRecipe:
         self.vector = library.described([c], [1])
         last = ctypes.c_float(epsilon), _WITH_SCALE | _WITH_SHIFT
         forward = library.made(
-            "batch_normalization_forward_primitive_desc_create", library.engine, _TRAINING,
+            "batch_normalization_forward_primitive_desc_create", library.engine, TRAINING,
             rows, rows, *last, library.attributes,
         )  # fmt: skip
         backward = library.made(
@@ -42,7 +53,7 @@ class NormRecipe:
             rows, rows, rows, *last, forward, library.attributes,
         )  # fmt: skip
         self.forward, self.backward = (
-            (library.made("primitive_create", made), library.asked(made, _SCRATCHPAD_MD))
+            (library.made("primitive_create", made), library.asked(made, SCRATCHPAD_MD))
             for made in (forward, backward)
         )
 
@@ -54,7 +65,7 @@ class NormRecipe:
                 role: call.memory(self.rows if a.ndim == 2 else self.vector, a)
                 for role, a in arrays.items()
             }
-            memories[_SCRATCHPAD] = call.memory(primitive[1], call.space(primitive[1]))
+            memories[SCRATCHPAD] = call.memory(primitive[1], call.space(primitive[1]))
             call.execute(primitive[0], memories)
         finally:
             call.end()
@@ -84,9 +95,9 @@ def normalized(rows: Any, scale: Any, offset: Any, epsilon: float) -> tuple[Any,
         return None
     y = np.empty(rows.shape, np.float32)
     mean, variance = np.empty_like(scale), np.empty_like(scale)
-    given = {_SRC: rows, _SCALE: scale, _SHIFT: offset}
+    given = {SRC: rows, _SCALE: scale, _SHIFT: offset}
     arrays = {role: np.ascontiguousarray(a) for role, a in given.items()}
-    found.run(found.forward, {**arrays, _DST: y, _MEAN: mean, _VARIANCE: variance})
+    found.run(found.forward, {**arrays, DST: y, _MEAN: mean, _VARIANCE: variance})
     return y, mean, variance
 
 
@@ -99,9 +110,9 @@ def normalized_gradient(
         return None
     out = np.empty(rows.shape, np.float32)
     to_scale, to_offset = np.empty_like(scale), np.empty_like(scale)
-    given = {_SRC: rows, _DIFF_DST: g, _SCALE: scale, _MEAN: mean, _VARIANCE: variance}
+    given = {SRC: rows, DIFF_DST: g, _SCALE: scale, _MEAN: mean, _VARIANCE: variance}
     arrays = {role: np.ascontiguousarray(a) for role, a in given.items()}
-    made = {_DIFF_SRC: out, _DIFF_SCALE: to_scale, _DIFF_SHIFT: to_offset}
+    made = {DIFF_SRC: out, _DIFF_SCALE: to_scale, _DIFF_SHIFT: to_offset}
     found.run(found.backward, {**arrays, **made})
     return out, to_scale, to_offset
 

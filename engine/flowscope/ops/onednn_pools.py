@@ -12,7 +12,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from flowscope.ops.onednn import Call, Library, Refused, images_layout, library, longs_of
+from flowscope.ops.onednn import (
+    DIFF_DST,
+    DIFF_SRC,
+    DST,
+    SCRATCHPAD,
+    SCRATCHPAD_MD,
+    SRC,
+    TRAINING,
+    Call,
+    Library,
+    Refused,
+    images_layout,
+    library,
+    longs_of,
+)
 from flowscope.ops.windows import Axis
 
 #: Below so many elements the calls cost more than they gain.
@@ -20,11 +34,10 @@ WORTH_ELEMENTS = 20_000
 
 Kind = Literal["max", "max grad", "mean", "mean grad"]
 
-_TRAINING, _INFERENCE = 64, 96
+_INFERENCE = 96
 _MAX, _MEAN = 0x1FF, 0x3FF
-_SRC, _DST, _WORKSPACE, _SCRATCHPAD = 1, 17, 64, 80
-_DIFF_SRC, _DIFF_DST = 129, 145
-_WORKSPACE_MD, _SCRATCHPAD_MD = 135, 136
+_WORKSPACE = 64
+_WORKSPACE_MD = 135
 
 
 class PoolRecipe:
@@ -54,21 +67,21 @@ class PoolRecipe:
             )
         ]
         how = _MAX if kind.startswith("max") else _MEAN
-        need = _TRAINING if kind.endswith("grad") else _INFERENCE
+        need = TRAINING if kind.endswith("grad") else _INFERENCE
         forward = library.made(
             "pooling_forward_primitive_desc_create", library.engine, need, how,
             self.x, self.y, *steps, library.attributes,
         )  # fmt: skip
         self.forward = library.made("primitive_create", forward)
-        self.spare = [library.asked(forward, _SCRATCHPAD_MD)]
+        self.spare = [library.asked(forward, SCRATCHPAD_MD)]
         self.backward = None
-        if need == _TRAINING:
+        if need == TRAINING:
             made = library.made(
                 "pooling_backward_primitive_desc_create", library.engine, how,
                 self.x, self.y, *steps, forward, library.attributes,
             )  # fmt: skip
             self.backward = library.made("primitive_create", made)
-            self.spare.append(library.asked(made, _SCRATCHPAD_MD))
+            self.spare.append(library.asked(made, SCRATCHPAD_MD))
             self.workspace = library.asked(forward, _WORKSPACE_MD) if how == _MAX else None
 
     def run(self, x: Any, y: Any, g: Any = None) -> None:
@@ -77,17 +90,17 @@ class PoolRecipe:
         try:
             spares = [call.memory(s, call.space(s)) for s in self.spare]
             if self.backward is None:
-                memories = {_SRC: call.memory(self.x, x), _DST: call.memory(self.y, y)}
-                call.execute(self.forward, {**memories, _SCRATCHPAD: spares[0]})
+                memories = {SRC: call.memory(self.x, x), DST: call.memory(self.y, y)}
+                call.execute(self.forward, {**memories, SCRATCHPAD: spares[0]})
                 return
-            memories = {_DIFF_SRC: call.memory(self.x, x), _DIFF_DST: call.memory(self.y, g)}
+            memories = {DIFF_SRC: call.memory(self.x, x), DIFF_DST: call.memory(self.y, g)}
             if self.workspace is not None:
                 found = call.memory(self.workspace, call.space(self.workspace))
                 top = call.memory(self.y, call.space(self.y))
-                given = {_SRC: call.memory(self.x, y), _DST: top, _WORKSPACE: found}
-                call.execute(self.forward, {**given, _SCRATCHPAD: spares[0]})
+                given = {SRC: call.memory(self.x, y), DST: top, _WORKSPACE: found}
+                call.execute(self.forward, {**given, SCRATCHPAD: spares[0]})
                 memories[_WORKSPACE] = found
-            call.execute(self.backward, {**memories, _SCRATCHPAD: spares[1]})
+            call.execute(self.backward, {**memories, SCRATCHPAD: spares[1]})
         finally:
             call.end()
 

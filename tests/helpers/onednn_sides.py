@@ -1,0 +1,24 @@
+"""A step's values with oneDNN, where it is installed, and without."""
+
+import flowscope as fs
+from flowscope.ops import onednn, onednn_norms, onednn_pools
+
+THRESHOLDS = [
+    (onednn, "WORTH_FLOPS"),
+    (onednn, "WORTH_PRODUCTS"),
+    (onednn_norms, "WORTH_ELEMENTS"),
+    (onednn_pools, "WORTH_ELEMENTS"),
+]
+
+
+def both(monkeypatch, function, *arrays):
+    """Returns what a step gives with oneDNN, where it is installed, and what it gives without."""
+
+    def run():
+        with fs.Graph().as_default() as graph, fs.Session(graph=graph) as sess:
+            return sess.run(function(*[fs.constant(a) for a in arrays]))
+
+    first = run()
+    for module, name in THRESHOLDS:
+        monkeypatch.setattr(module, name, float("inf"))
+    return first, run()
