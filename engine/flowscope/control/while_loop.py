@@ -64,7 +64,8 @@ def while_loop(
             common.
         parallel_iterations: How many iterations may overlap where operations wait.
         back_prop: Whether gradients flow through the loop; if not, they are None.
-        swap_memory: Whether kept values may move to the host's memory.
+        swap_memory: Whether kept values may move to the host's memory; where the loop runs on the
+            host nothing moves.
         name: Name scope of the operations.
         maximum_iterations: The loop ends after so many at the latest: an integer scalar.
         return_same_structure: Whether a list of one variable stays a list.
