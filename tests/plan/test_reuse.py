@@ -7,6 +7,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.plan.reuse import out_template
+from flowscope.runtime.resources import VariableState
 
 pytestmark = pytest.mark.usefixtures("graph")
 N = 10_000
@@ -80,6 +81,28 @@ def test_a_variable_and_a_constant_are_not_written(sess):
         assert sess.run(fs.negative(v) - 1.0)[0] == -2
         assert sess.run(fs.negative(c) - 1.0)[0] == -2
     assert sess.run(v)[0] == 1
+
+
+def test_a_chain_over_variables_works_in_one_buffer(sess):
+    x, y = (fs.Variable(np.ones((100, 100), np.float32)).read_value() for _ in range(2))
+    z = fs.maximum(fs.maximum(x * y + 0.5, y), 0.25 * y)
+    text = code(z, [])
+    assert text.count("out=") == 3
+    sess.run(fs.global_variables_initializer())
+    assert (sess.run(z) == 1.5).all()
+
+
+def test_a_variable_lies_in_c_order_whatever_changed_it():
+    state = VariableState("v")
+    state.assign(np.ones((2, 3)).T)
+    assert state.read().flags.c_contiguous
+    held = state.read()
+    state.update(lambda old: old + np.ones((2, 3)).T * 2, lambda array: None)
+    assert state.read().flags.c_contiguous
+    also_held = state.read()
+    state.update(lambda old: np.asfortranarray(old), lambda array: None)
+    assert state.read().flags.c_contiguous
+    assert (held.sum(), also_held.sum()) == (6, 18)
 
 
 def test_small_arrays_and_other_dtypes_are_left_alone():

@@ -163,8 +163,8 @@ class Op:
         accepts_empty: Whether it can read a variable that has no value.
         views: Inputs of which an output may share memory.
         memory_order: "K" for an element-wise op whose arrays are new, and in C order where its
-            inputs are; "C" for one whose arrays are new and in C order; "C2" where that holds up
-            to rank 2; None where nothing is promised.
+            inputs are; "C" for one whose arrays are in C order; "C2" where that holds up to rank
+            2; None where nothing is promised. Arrays of a pure op without `views` are new.
         grad_reads: Names of `grad`'s parameters whose *values* the gradient uses ("y" is the
             output; shapes alone do not count).
         passes_slices: Whether `grad` hands on an `IndexedSlices` as it is; others get it dense.

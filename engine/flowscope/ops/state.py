@@ -62,6 +62,7 @@ class ReadVariable(_Read):
     """A variable's value as it is at this place in program order."""
 
     template: ClassVar[str | None] = "{0}.read()"
+    memory_order: ClassVar[str | None] = "C"
     passes_slices: ClassVar[bool] = True
 
     def infer(self, handle: Spec) -> Spec:

@@ -171,7 +171,7 @@ class VariableState:
                 if isinstance(buffer, np.ndarray) and sys.getrefcount(buffer) <= _SOLE:
                     in_place(buffer)
                 else:
-                    buffer = fresh(buffer)
+                    buffer = _in_c_order(fresh(buffer))
             finally:
                 self.value = buffer
                 self._working = False
@@ -233,6 +233,12 @@ class VariableState:
         self.value = array[()] if isinstance(before, np.generic) else array
         self._working = False
         self.writes += 1
+
+
+def _in_c_order(value: Any) -> Any:
+    """Returns a value row by row in memory, as `ReadVariable` promises: a copy if need be."""
+    flags = getattr(value, "flags", None)
+    return value if flags is None or flags.c_contiguous else value.copy()
 
 
 def _is_whole(value: Any) -> bool:
