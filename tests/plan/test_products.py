@@ -189,3 +189,51 @@ def test_reads_stay_where_values_may_change(graph):
         text = s.plan(waiting).text()
         assert all(line.startswith(" ") for line in text.splitlines() if "= ReadVariable(" in line)
         assert s.run(waiting) == 4
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+@pytest.mark.parametrize("is_loop", [True, False])
+def test_columns_that_nobody_uses_are_not_computed(graph, mode, is_loop):
+    """The gradient multiplies by those rows of w that the state meets."""
+    x, w, loss = network(dtype=fs.float64)
+    feeds = values(x, w, 6)
+    if not is_loop:
+        x = fs.placeholder(fs.float64, [6, 4, 96])
+        w = fs.placeholder(fs.float64, [160, 64])
+        loss = unrolled(x, w, 6)
+    feeds = dict(zip((x, w), feeds.values(), strict=True))
+    both = fs.gradients(loss, [w, x])
+    with fs.Session(config=fs.ConfigProto(mode=mode)) as s:
+        lines = s.plan(both[0], [x, w]).text().splitlines()
+        (part,) = (line for line in lines if "= Part(" in line)
+        assert not part.startswith(" ")
+        assert "float64[64,64]" in part
+        assert "Split(" not in "".join(lines)
+        got = s.run(both[0], feeds)
+        lines = s.plan(both, [x, w]).text().splitlines()
+        assert not any("= Part(" in line and "float64[64,64]" in line for line in lines)
+        np.testing.assert_allclose(got, s.run(both, feeds)[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("used", [0, 1, 2])
+def test_any_part_of_a_product_may_be_used(sess, transposed, used):
+    a, b = RNG.normal(size=(3, 4)), RNG.normal(size=(4, 9))
+    x = fs.placeholder(fs.float64, [3, 4])
+    product = fs.matmul(x, b.T.copy() if transposed else b, transpose_b=transposed)
+    y = fs.split(product, [2, 3, 4], axis=1)[used]
+    assert "float64[3,9]" not in sess.plan(y, [x]).text()
+    start = (0, 2, 5)[used]
+    np.testing.assert_allclose(sess.run(y, {x: a}), (a @ b)[:, start : start + 2 + used])
+
+
+def test_a_product_that_is_used_as_a_whole_stays(sess):
+    a = fs.placeholder(fs.float64, [3, 4])
+    product = fs.matmul(a, np.ones((4, 6)))
+    left = fs.split(product, 2, axis=1)[0]
+    for fetch in ([left, product], [left, fs.split(product, 3, axis=1)[1]]):
+        assert "= Part(" not in sess.plan(fetch, [a]).text()
+    with fs.control_dependencies([left.op]):
+        after = fs.identity(a)
+    assert "= Part(" not in sess.plan([after, left], [a]).text()
+    assert "= Part(" not in sess.plan(fs.split(product, 3, axis=0)[0], [a]).text()

@@ -78,6 +78,29 @@ class TransposedCopy(Op):
         return xp.ascontiguousarray(x.T)
 
 
+@frozen
+class Part(Op):
+    """Rows (axis 0) or columns (axis 1) of a matrix, from `start` to before `stop`.
+
+    Shapes: [m, n] -> [stop - start, n] or [m, stop - start]
+    """
+
+    axis: int
+    start: int
+    stop: int
+    is_differentiable: ClassVar[bool] = False
+    views: ClassVar[Any] = (0,)
+
+    def infer(self, x: Spec) -> Spec:
+        if x.shape is None:
+            return Spec(x.dtype, None)
+        n = self.stop - self.start
+        return Spec(x.dtype, (x.shape[0], n) if self.axis else (n, x.shape[1]))
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return x[:, self.start : self.stop] if self.axis else x[self.start : self.stop]
+
+
 def elements(values: Any) -> list[Any]:
     """Returns the elements of a list, from the last one that was added."""
     found = []

@@ -65,11 +65,12 @@ def _waits(lowered: Lowered) -> dict[Node, frozenset[Node]]:
     while True:
         waits: dict[Node, frozenset[Node]] = {}
         for node in nodes:
-            if node.op.type in _SOURCES or node.op.is_blocking:
+            if node.op.type in _SOURCES:
                 waits[node] = frozenset([node])
                 continue
             before = [waits[b] for b in _before(node) if b in waits]
-            waits[node] = together.get(node, frozenset()).union(*before)
+            own = [node] if node.op.is_blocking else []
+            waits[node] = together.get(node, frozenset()).union(own, *before)
         found = {n: frozenset().union(*[waits[m] for m in g]) for g in groups.values() for n in g}
         if found == together:
             return waits

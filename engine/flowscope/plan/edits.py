@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from flowscope.graph.op import Op
+from flowscope.graph.operation import Operation
 from flowscope.plan.program import Node, Program, Value, outer_values
 
 
@@ -44,4 +47,24 @@ def renumbered(values: list[Value]) -> tuple[Value, ...]:
     return tuple(values)
 
 
-__all__ = ["explicit_inputs", "renumbered", "replaced", "uses", "with_blocks"]
+def made_like(op: Op, like: Node, inputs: tuple[Value, ...]) -> Node:
+    """Returns a new node with one output, in the place of another one."""
+    spec: Any = op.infer(*[v.spec for v in inputs])
+    return Node(op, f"{like.name}/{op.type}", like.order, inputs, [spec], like.requested,
+                like.origins, like.path)  # fmt: skip
+
+
+def origins_of(nodes: Iterable[Node | None]) -> tuple[Operation, ...]:
+    """Returns the operations that nodes came from, each once."""
+    return tuple(dict.fromkeys(o for n in nodes if n is not None for o in n.origins))
+
+
+__all__ = [
+    "explicit_inputs",
+    "made_like",
+    "origins_of",
+    "renumbered",
+    "replaced",
+    "uses",
+    "with_blocks",
+]

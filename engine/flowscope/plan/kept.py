@@ -215,10 +215,14 @@ def _counter_trips(loop: Node, known: Mapping[Value, Any] | None) -> int | None:
     if step_node is None or step_node.op.type != "Add" or step_node.inputs[0] is not body.feeds[i]:
         return None
     start, step = _constant(loop.inputs[op.first + i]), _constant(step_node.inputs[1])
-    if start is None or limit is None or step is None or step <= 0:
+    if start is None or limit is None or step is None:
         return None
-    last = limit if test.op.type == "LessEqual" else limit - 1
-    return max(0, (last - start) // step + 1)
+    return count_up(start, limit if test.op.type == "LessEqual" else limit - 1, step)
+
+
+def count_up(start: int, last: int, step: int) -> int | None:
+    """Returns how many numbers there are from `start` to `last`; None unless they go up."""
+    return max(0, (last - start) // step + 1) if step > 0 else None
 
 
 def _constant(value: Value, known: Mapping[Value, Any] | None = None) -> int | None:
@@ -256,4 +260,4 @@ def _text(nbytes: int | None) -> str:
     return "? bytes" if nbytes is None else f"{nbytes:,} bytes"
 
 
-__all__ = ["Kept", "KeptByLoop", "KeptTensor", "kept", "most_trips", "trips"]
+__all__ = ["Kept", "KeptByLoop", "KeptTensor", "count_up", "kept", "most_trips", "trips"]

@@ -18,6 +18,7 @@ from flowscope.plan.kept import Kept, kept
 from flowscope.plan.passes.inline import inline
 from flowscope.plan.passes.invariants import invariants
 from flowscope.plan.passes.order import order
+from flowscope.plan.passes.parts import parts
 from flowscope.plan.passes.place import place
 from flowscope.plan.passes.products import products
 from flowscope.plan.passes.prune import prune
@@ -82,7 +83,7 @@ class Request:
         yield "inline", program
         program = trim(order(program))
         yield "order", program
-        program = trim(products(invariants(program)))
+        program = trim(products(parts(invariants(program))))
         yield "products", program
         if self.mode == "compiled":
             program = trim(simplify(program))

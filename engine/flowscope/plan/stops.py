@@ -105,19 +105,28 @@ class Inside:
         return loops_at(self.around, self.node, self.values)
 
 
-@dataclass(frozen=True)
 class RegionRun:
-    """The run of a region that was cut out of a program, in an iteration of loops around it.
+    """The run of regions that were cut out of a program, one after the other.
 
-    Attributes:
+    Args:
         run: The run of the step.
-        iterations: Numbers of the iterations around, from the outermost.
+        iterations: Returns the numbers of the iterations around the region that runs now.
         look: Returns where the step is.
     """
 
-    run: Any
-    iterations: tuple[int, ...]
-    look: Callable[[], Where]
+    __slots__ = ("_iterations", "look", "run")
+
+    def __init__(
+        self, run: Any, iterations: Callable[[], tuple[int, ...]], look: Callable[[], Where]
+    ) -> None:
+        self.run = run
+        self.look = look
+        self._iterations = iterations
+
+    @property
+    def iterations(self) -> tuple[int, ...]:
+        """Numbers of the iterations around, from the outermost."""
+        return self._iterations()
 
 
 @dataclass(frozen=True)
@@ -146,7 +155,7 @@ class LoopAt:
     """A running loop, for those who look.
 
     Attributes:
-        node: The loop.
+        node: The loop; of one made by hand an Enter.
         iteration: Number of the iteration that runs or comes next.
         limit: How many iterations there will be at most, None where that is not known.
         finished: How many of its block's nodes are done in this iteration.

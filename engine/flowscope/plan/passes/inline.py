@@ -6,18 +6,20 @@ so that every later pass sees what the node waits for.
 
 A body's nodes stand at the call's place in program order, in the body's own order, so their effects
 on variables fall where the call stands. What controls the call controls every node of the body;
-what the call controls waits for all of them. A node remembers the operation of the body and the
+what the call controls waits for all of them. What waits for a parameter waits for what came in. A node remembers the operation of the body and the
 call; the path of calls tells random ops of different calls apart.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from flowscope.graph.dtypes import resource
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.ops.flow import Identity
 from flowscope.plan.program import Node, Program, Value, needed, outer_values
 
 #: The op types that this pass takes away.
@@ -48,11 +50,14 @@ def inline(program: Program, read: type) -> Program:
 class _Inliner:
     """Walks through nodes and bodies; `same` maps values that were replaced."""
 
-    def __init__(self, read: type) -> None:
+    def __init__(self, read: type, is_block: bool = False) -> None:
         self._read = read
+        self._is_block = is_block
         self.nodes: list[Node] = []
         self.same: dict[Value, Value] = {}
         self._instead: dict[Node, tuple[Node, ...]] = {}
+        #: Per value from outside this program, what is there once it is.
+        self._ready: dict[Value, Node] = {}
 
     def add(self, node: Node, order: tuple[object, ...]) -> None:
         """Adds a node, or the body that it calls, at a place in program order."""
@@ -72,6 +77,53 @@ class _Inliner:
     def standing(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
         """Returns the nodes that stand for `nodes` now."""
         return tuple(dict.fromkeys(m for n in nodes for m in self._instead.get(n, (n,))))
+
+    def awaited(
+        self,
+        node: Node,
+        order: tuple[object, ...],
+        nodes: Mapping[Operation, Node],
+        values: Mapping[Tensor, Value],
+    ) -> tuple[Node, ...]:
+        """Returns what a node of a body waits for: other nodes of it, and what comes in.
+
+        Args:
+            node: The node.
+            order: The body's place in program order.
+            nodes: The body's nodes so far.
+            values: What stands for the body's tensors, its parameters among them.
+        """
+        found: list[Node | None] = []
+        for c in node.origins[0].control_inputs:
+            if c in nodes:
+                found.append(nodes[c])
+            elif c.type == PARAMETER and c.outputs[0] in values:
+                value = values[c.outputs[0]]
+                found.append(self._arrival(self.same.get(value, value), c, order, node))
+        return tuple([n for n in found if n is not None])
+
+    def _arrival(
+        self, value: Value, parameter: Operation, order: tuple[object, ...], user: Node
+    ) -> Node | None:
+        """Returns what has run once the value of a parameter is there; None if it always is.
+
+        What comes from outside this program, and a loop's variable in each iteration, is taken by
+        an Identity, for it comes when it comes.
+        """
+        if value.node in self.nodes:
+            return value.node
+        if value.spec.dtype is resource or (value.node is None and not self._is_block):
+            return None
+        if value not in self._ready:
+            name = f"{user.name}/{parameter.name.rpartition('/')[2]}"
+            spec = Spec(value.spec.dtype, value.spec.shape, variable=value.spec.variable)
+            origins = (parameter, *user.origins[1:])
+            place = (*order, parameter.order)
+            self._ready[value] = Node(
+                Identity(), name, place, (value,), [spec], user.requested, origins, user.path
+            )
+            self.nodes.append(self._ready[value])
+        return self._ready[value]
 
     def _is_fed(self, node: Node) -> bool:
         return type(node.op) is self._read and node.inputs[0].node is None
@@ -99,7 +151,7 @@ class _Inliner:
         captured: list[Value],
         path: tuple[str, ...],
     ) -> Program:
-        inner = _Inliner(self._read)
+        inner = _Inliner(self._read, is_block=True)
         inner.same = self.same
         given = [*feeds, *captured]
         values: dict[Tensor, Value] = {}
@@ -111,7 +163,7 @@ class _Inliner:
                 continue
             name = f"{owner.name}/{op.name.rpartition('/')[2]}" if is_renamed else op.name
             node = nodes[op] = _copy(op, owner, name, path, values)
-            node.control = tuple([nodes[c] for c in op.control_inputs if c in nodes])
+            node.control = inner.awaited(node, (), nodes, values)
             values.update(zip(op.outputs, node.outputs, strict=True))
             inner.add(node, (op.order,))
         fetches = [values[t] for t in function.outputs]
@@ -130,7 +182,7 @@ class _Inliner:
                 continue
             name = f"{call.name}/{op.name.rpartition('/')[2]}"
             node = nodes[op] = _copy(op, call, name, (*call.path, call.name), values)
-            node.control = (*call.control, *(nodes[c] for c in op.control_inputs if c in nodes))
+            node.control = (*call.control, *self.awaited(node, order, nodes, values))
             values.update(zip(op.outputs, node.outputs, strict=True))
             self.add(node, (*order, op.order))
         for result, value in zip(function.outputs, call.outputs, strict=False):

@@ -23,8 +23,15 @@ from typing import Any
 
 from flowscope.control.lists import list_spec
 from flowscope.control.products import SumOfMatMuls, SumOfProducts, TransposedCopy
-from flowscope.graph.op import Op
-from flowscope.plan.edits import explicit_inputs, renumbered, replaced, uses, with_blocks
+from flowscope.plan.edits import (
+    explicit_inputs,
+    made_like,
+    origins_of,
+    renumbered,
+    replaced,
+    uses,
+    with_blocks,
+)
 from flowscope.plan.program import Node, Program, Value
 
 #: Products of so many rows are as quick alone.
@@ -81,7 +88,7 @@ class _Rewriter:
     def _transpose(self, node: Node) -> None:
         a, b = node.inputs
         if b not in self._transposed:
-            made = _made(TransposedCopy(), node, (b,))
+            made = made_like(TransposedCopy(), node, (b,))
             self._nodes.append(made)
             self._transposed[b] = made.outputs[0]
         op: Any = node.op
@@ -109,8 +116,8 @@ class _Rewriter:
         if len(terms) < _OFTEN or len({v.spec.shape for v in terms}) > 1:
             return
         pairs = [v.node.inputs for v in terms if v.node is not None]
-        made = _made(SumOfMatMuls(), node, (*[x for x, _ in pairs], *[y for _, y in pairs]))
-        made.origins = _origins([v.node for v in terms])
+        made = made_like(SumOfMatMuls(), node, (*[x for x, _ in pairs], *[y for _, y in pairs]))
+        made.origins = origins_of([v.node for v in terms])
         self._nodes.append(made)
         node.inputs = (made.outputs[0], *[v for v in node.inputs if v not in terms])
 
@@ -130,7 +137,7 @@ class _Rewriter:
             for x, y in sum_.factors:
                 (xs, is_x_taken), (ys, is_y_taken) = found.list_of(x), found.list_of(y)
                 op = SumOfProducts(is_x_taken != is_y_taken)
-                made.append(_made(op, loop, (value, xs, ys)))
+                made.append(made_like(op, loop, (value, xs, ys)))
                 made[-1].origins = sum_.origins
                 value = made[-1].outputs[0]
             self._same[loop.outputs[sum_.index]] = value
@@ -206,7 +213,7 @@ class _Sums:
         if not all(v in self._own or v in self._body.feeds for pair in pairs for v in pair):
             return None
         start = self._explicit[self._op.first + i]
-        origins = _origins([add, *[v.node for v in terms]])
+        origins = origins_of([add, *[v.node for v in terms]])
         return _Sum(i, start, pairs, term.spec.nbytes or 0, origins)
 
     def list_of(self, value: Value) -> tuple[Value, bool]:
@@ -276,17 +283,6 @@ def _row_bytes(value: Value) -> int:
     for d in shape:
         size *= 1 if d is None else d
     return size * dtype.size
-
-
-def _made(op: Op, like: Node, inputs: tuple[Value, ...]) -> Node:
-    """Returns a new node in the place of another one."""
-    spec: Any = op.infer(*[v.spec for v in inputs])
-    return Node(op, f"{like.name}/{op.type}", like.order, inputs, [spec], like.requested,
-                like.origins, like.path)  # fmt: skip
-
-
-def _origins(nodes: list[Node | None]) -> Any:
-    return tuple(dict.fromkeys(o for n in nodes if n is not None for o in n.origins))
 
 
 __all__ = ["MANY_ROWS", "products"]

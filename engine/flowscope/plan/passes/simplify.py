@@ -55,9 +55,23 @@ class _Simplifier:
         self._seen: dict[Hashable, Node] = {}
         self._changed = False
         self._trusts: bool = around._trusts if around else program.has_true_specs
+        #: Whether nothing of the step ever waits: then what a block takes in is always there.
+        self._is_sequential: bool = (
+            around._is_sequential
+            if around
+            else not any(n.op.is_blocking for n in program.walk())
+        )
+        self._awaited = {c for n in program.nodes for c in n.control}
+        #: What stands in the program itself, not in one around it.
+        self._own: set[Node | None] = set()
+        #: Nodes around it that nodes of it wait for.
+        self._beyond: list[Node] = []
 
     def run(self) -> Program:
-        nodes = [self._visit(n) for n in self._program.nodes]
+        nodes = []
+        for node in self._program.nodes:
+            nodes.append(self._visit(node))
+            self._own.add(nodes[-1])
         if not (self._changed or self._same):
             return self._program
         program = dataclasses.replace(
@@ -79,8 +93,10 @@ class _Simplifier:
         if node.blocks:
             inside = outer_values(node.blocks)
             explicit = node.inputs[: len(node.inputs) - len(inside)]
-            node.blocks = tuple([_Simplifier(b, self).run() for b in node.blocks])
+            parts = [_Simplifier(b, self) for b in node.blocks]
+            node.blocks = tuple([p.run() for p in parts])
             node.inputs = (*explicit, *outer_values(node.blocks))
+            self._wait(node, [n for p in parts for n in p._beyond])
             return node
         if node.op.reads_state and not node.op.has_effect:
             return self._standing_for(node, node)
@@ -113,8 +129,20 @@ class _Simplifier:
         source = node.inputs[index]
         if source.spec.dtype is resource:
             return False
+        is_here = source.node is not None and source.node in self._own
+        if not is_here and self._is_waited_for(node):
+            return False
         self._replace(node, source.node, (source,))
+        if not is_here:
+            self._instead[node] = None
+            self._beyond += [source.node] if source.node and node in self._awaited else []
         return True
+
+    def _wait(self, node: Node, beyond: list[Node]) -> None:
+        """Has a node wait for what stands here and nodes of its blocks wait for."""
+        here = [n for n in beyond if n in self._own and n not in node.control]
+        node.control = (*node.control, *dict.fromkeys(here))
+        self._beyond += [n for n in beyond if n not in self._own]
 
     def _replace(self, node: Node, by: Node | None, values: tuple[Value, ...]) -> None:
         self._changed = True
@@ -127,7 +155,7 @@ class _Simplifier:
         if isinstance(node.op, Const):
             self._known[node.outputs[0]] = node.op.value.array
             return node
-        if len(node.outputs) != 1 or node.control:
+        if len(node.outputs) != 1 or node.control or self._is_waited_for(node):
             return node
         value = self._value(node)
         if value is None:
@@ -142,6 +170,10 @@ class _Simplifier:
         )  # fmt: skip
         self._known[constant.outputs[0]] = value
         return constant
+
+    def _is_waited_for(self, node: Node) -> bool:
+        """Whether others wait for a node: they wait for its inputs then, though it is known."""
+        return node in self._awaited and not self._is_sequential
 
     def _value(self, node: Node) -> Any:
         spec = node.outputs[0].spec
