@@ -18,7 +18,8 @@ hash, repr and the written form come free. An `Op` object is immutable and holds
 
         template = "-{0}"
 
-One with attributes is decorated by `frozen`, or by `dataclass(frozen=True)`, which does the same.
+One with attributes is decorated by `frozen`, or by `dataclass(frozen=True)`, which does the same
+at once.
 """
 
 from __future__ import annotations
@@ -27,18 +28,17 @@ import dataclasses
 import functools
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from flowscope.graph.dtypes import DType
+from flowscope.graph.frozen import Immutable, frozen as frozen
 from flowscope.graph.shapes import Dims, is_known, size_of, text
 
 if TYPE_CHECKING:
     import numpy as np
 
     from flowscope.graph.operation import Tensor
-
-T = TypeVar("T")
 
 #: An array of the device's array module, or a NumPy scalar where the rank is 0.
 Array = Any
@@ -123,16 +123,6 @@ class Cost:
     nbytes: float | None
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
-def frozen(cls: type[T]) -> type[T]:
-    """Makes a frozen dataclass of an op class with attributes.
-
-    Equality, hash and repr are those of `Op`: to generate them for hundreds of classes would take a
-    fifth of the import's time.
-    """
-    return dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
-
-
 @functools.cache
 def _compared(cls: type[Op]) -> Callable[[Op], Any]:
     """Returns what gets the attributes that count when two ops of a class are compared."""
@@ -141,7 +131,7 @@ def _compared(cls: type[Op]) -> Callable[[Op], Any]:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Op:
+class Op(Immutable):
     """Base class of all ops; subclasses are frozen dataclasses with a docstring.
 
     One without attributes is a frozen dataclass already, and needs no decorator.
@@ -154,7 +144,8 @@ class Op:
         is_stateful: Reads or writes state: never merged, never folded. Where it takes a resource
             handle its kernel gets the resource object.
         is_random: The kernel takes a counter-based generator after `xp`.
-        is_blocking: May wait for another step or device: it has `begin` in place of a kernel.
+        is_blocking: May wait for another step or device: it has `begin` in place of a kernel, and
+            perhaps `attempt`.
         ends_with_step: Of a blocking op: what its `begin` returned is called when the step has
             ended, too, however it ended: nothing is held beyond it.
         is_handle: Makes the handle of something that outlives steps: it has no kernel, for the
@@ -257,6 +248,22 @@ class Op:
     def kernel(self, xp: ArrayModule, *inputs: Array) -> Any:
         """Returns the output's value, or a tuple of values, or None for an op without outputs."""
         raise NotImplementedError
+
+    def attempt(self, state: Any, *inputs: Array) -> tuple[Any, ...] | None:
+        """Runs a blocking op if it need not wait; returns the outputs' values.
+
+        Args:
+            state: What the handle stands for that is the first input.
+            inputs: The values of the other inputs.
+
+        Returns:
+            None if nothing was done: then `begin` says whether there is a reason to wait, or an
+            error.
+
+        Raises:
+            OpError: if the inputs do not fit.
+        """
+        return None
 
     def begin(self, state: Any, finish: Callable[[Any], None], *inputs: Array) -> Any:
         """Starts a blocking op; returns a function that gives the wait up.

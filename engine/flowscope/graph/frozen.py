@@ -1,0 +1,83 @@
+"""`frozen`: makes a frozen dataclass of an op class with attributes, when the class is first used.
+
+To generate the methods of one dataclass takes half a millisecond, for `dataclasses` writes source
+and compiles it. There are hundreds of ops, and a program uses a few dozen. So `frozen` only puts a
+placeholder where each generated attribute will be. Whoever asks for one - a call of the class, a
+look at its fields or its signature, a subclass - makes the dataclass then, and sees no difference.
+
+Two threads may do so at the same time: the dataclass is made aside, of a twin of the class, and
+what was generated is moved over, which changes nothing if it happens twice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any, TypeVar, dataclass_transform
+
+T = TypeVar("T")
+
+#: What is generated, in the order in which it is moved over: `__init__`, which lets instances come
+#: to be, last. Equality, hash, repr and refusing assignments are the base class's own.
+_GENERATED = ("__match_args__", "__dataclass_fields__", "__init__")
+#: What of a class's body, besides its annotations and their values, the generated code depends on.
+_DEFINING = ("__doc__", "__module__", "__post_init__", "__qualname__")
+
+
+class Immutable:
+    """Base of classes whose objects cannot be changed once they are made."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+def frozen(cls: type[T]) -> type[T]:
+    """Makes a frozen dataclass of an op class with attributes, as late as it can be.
+
+    Equality, hash and repr are those of `Op`.
+    """
+    annotations = inspect.get_annotations(cls)
+    kept = {*annotations, *_DEFINING}
+    body = {name: value for name, value in cls.__dict__.items() if name in kept}
+    body["__annotations__"] = annotations
+    for name, value in body.items():
+        if isinstance(value, dataclasses.Field):
+            if value.default is dataclasses.MISSING:
+                delattr(cls, name)
+            else:
+                setattr(cls, name, value.default)
+    for name in _GENERATED:
+        if name not in cls.__dict__:
+            setattr(cls, name, _Later(cls, name, body))
+    return cls
+
+
+class _Later:
+    """Stands for an attribute that is generated when somebody asks for it."""
+
+    __slots__ = ("body", "cls", "name")
+
+    def __init__(self, cls: type, name: str, body: dict[str, Any]) -> None:
+        self.cls = cls
+        self.name = name
+        self.body = body
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        _generate(self.cls, self.body)
+        value = self.cls.__dict__[self.name]
+        return value.__get__(instance, owner) if hasattr(value, "__get__") else value
+
+
+def _generate(cls: type, body: dict[str, Any]) -> None:
+    """Puts what a frozen dataclass of this body has in the place of the placeholders."""
+    twin = type(cls)(cls.__name__, cls.__bases__, dict(body), abstract=True)
+    made = vars(dataclasses.dataclass(frozen=True, eq=False, repr=False)(twin))
+    for name in _GENERATED:
+        if isinstance(vars(cls).get(name), _Later):
+            setattr(cls, name, made[name])
