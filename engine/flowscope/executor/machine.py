@@ -3,7 +3,8 @@
 A machine executes one step. `start` gives it the feeds. `next` returns an *invocation* to run - a
 unit, the iteration it runs in, its inputs - or None while there is none; `done` tells what came out
 of one. Invocations may be done in any order. All else happens in here: primitives move tokens,
-iterations begin and end, dead tokens travel past operations that do not run.
+iterations begin and end, dead tokens travel past operations that do not run. Where nobody holds,
+looks or tells a story, `advance` does the same in one loop, and calls what computes a unit itself.
 
 How a token arrives at a unit: its slot is filled, one token less is to come, and a unit that waits
 for no more is ready. Any dead token makes a unit dead, but for a Merge: it is ready with its first
@@ -21,7 +22,8 @@ TensorFlow 1's executor.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from flowscope.executor.frames import Frame, Iteration
 from flowscope.executor.static import ExecutorGraph, Kind, Unit
@@ -30,9 +32,41 @@ from flowscope.executor.story import Story
 #: A unit, the iteration that it runs in, its inputs.
 Invocation = tuple[Unit, Iteration, list[Any]]
 
+#: What runs a unit other than a plain one: (host, unit, iteration, inputs) -> outputs, or None if
+#: it has begun and will be `done` later.
+Special = Callable[[Any, Unit, Iteration, list[Any]], Any]
+
 _KERNEL = Kind.KERNEL
 #: What is still to come for a Merge that is dead: it takes nothing any more.
 _DEAD = -2
+
+
+class Flag(Protocol):
+    """What tells that somebody wants something."""
+
+    @property
+    def raised(self) -> bool:
+        """Whether somebody does."""
+
+
+class Host(Protocol):
+    """Who lets a machine `advance`.
+
+    Attributes:
+        gate: While it is raised, nothing more is run.
+        finished: Not empty once something that had begun is to be `done`.
+        plain: Per unit what computes its one output of its inputs; None for those that are special.
+        special: Per unit what runs it; called with the host.
+    """
+
+    @property
+    def gate(self) -> Flag: ...  # noqa: D102
+    @property
+    def finished(self) -> deque[Any]: ...  # noqa: D102
+    @property
+    def plain(self) -> Sequence[Callable[..., Any] | None]: ...  # noqa: D102
+    @property
+    def special(self) -> Sequence[Special]: ...  # noqa: D102
 
 
 class Machine:
@@ -46,18 +80,21 @@ class Machine:
         results: The fetched values, once the step is finished.
         is_finished: Whether nothing is left to run.
         dead_fetches: Positions of fetches whose values are dead.
+        failed: The unit, iteration and inputs that `advance` raised an error of.
         watch: Called with (unit, iteration, whether they are dead) as a unit that is run or a
             NextIteration gives its tokens; None while nobody looks.
     """
 
     __slots__ = (
-        "_ready", "dead_fetches", "graph", "is_finished", "results", "root", "story", "watch",
+        "_ready", "dead_fetches", "failed", "graph", "is_finished", "results", "root", "story",
+        "watch",
     )  # fmt: skip
 
     def __init__(self, graph: ExecutorGraph, story: Story | None = None) -> None:
         self.graph = graph
         self.story = story
         self.watch: Any = None
+        self.failed: Invocation | None = None
         self.results: list[Any] = [None] * len(graph.program.fetches)
         self.dead_fetches: list[int] = []
         self.is_finished = False
@@ -99,9 +136,9 @@ class Machine:
         ready = self._ready
         while ready:
             unit, it = ready.popleft()
-            kind = unit.kind
-            if kind < _KERNEL:
-                self._primitives[kind](self, unit, it)
+            move = self._primitives[unit.move]
+            if move is not None:
+                move(self, unit, it)
             elif it.dead[unit.at]:
                 self._give_dead(unit, it)
             else:
@@ -118,6 +155,55 @@ class Machine:
         if self.story is not None:
             self.story.note_idle()
         return None
+
+    def advance(self, host: Host) -> None:
+        """Runs what is ready, until nothing is or somebody wants something of the host.
+
+        The order is that of `next` and `done`. If a unit fails, `failed` tells which.
+        """
+        ready, primitives = self._ready, self._primitives
+        popleft, append = ready.popleft, ready.append
+        gate, finished, plain, special = host.gate, host.finished, host.plain, host.special
+        while ready and not finished and not gate.raised:
+            unit, it = popleft()
+            move = primitives[unit.move]
+            born = 0
+            if move is not None:
+                move(self, unit, it)
+            elif it.dead[unit.at]:
+                self._give_dead(unit, it)
+            else:
+                slots, base, end = it.slots, unit.base, unit.end
+                inputs = slots[base:end]
+                slots[base:end] = unit.blank
+                index = unit.index
+                function = plain[index]
+                try:
+                    if function is None:
+                        outputs = special[index](host, unit, it, inputs)
+                    else:
+                        value = function(*inputs)
+                except Exception:
+                    self.failed = unit, it, inputs
+                    raise
+                if function is None:
+                    if outputs is None:
+                        continue  # it has begun, and will be `done`
+                    self._give(unit, it, outputs)
+                else:
+                    pending = it.pending
+                    for slot, at, target in unit.targets[0]:
+                        slots[slot] = value
+                        pending[at] = left = pending[at] - 1
+                        if not left:
+                            append((target, it))
+                            born += 1
+                    if unit.has_more:
+                        self._give_more(unit, it, (value,))
+            if born != 1:
+                it.outstanding += born - 1
+                if not it.outstanding:
+                    self._retire(it)
 
     def done(self, unit: Unit, it: Iteration, outputs: Any) -> None:
         """Takes the outputs of an invocation: a sequence with one value per output."""
@@ -146,13 +232,17 @@ class Machine:
                     count += 1
         it.outstanding += count
         if unit.has_more:
-            for value, merges in zip(outputs, unit.merges, strict=True):
-                for index, target in merges:
-                    self._arrive_at_merge(it, target, index, value)
-            for output, position in unit.fetched:
-                self.results[position] = outputs[output]
-            if unit.controls:
-                self._control(unit, it, False)
+            self._give_more(unit, it, outputs)
+
+    def _give_more(self, unit: Unit, it: Iteration, outputs: Any) -> None:
+        """Sends live tokens to Merges, fetches, and those that wait without a value."""
+        for value, merges in zip(outputs, unit.merges, strict=True):
+            for index, target in merges:
+                self._arrive_at_merge(it, target, index, value)
+        for output, position in unit.fetched:
+            self.results[position] = outputs[output]
+        if unit.controls:
+            self._control(unit, it, False)
 
     def _give_one(self, unit: Unit, it: Iteration, index: int, value: Any) -> None:
         """Sends one live output."""
@@ -340,7 +430,7 @@ class Machine:
         self._give(unit, it, ())
 
     _primitives = (
-        _switch, _merge, _enter, _exit, _next_iteration, _loop_cond, _control_trigger,
+        _switch, _merge, _enter, _exit, _next_iteration, _loop_cond, _control_trigger, None, None,
     )  # fmt: skip
 
     # -- frames and iterations ------------------------------------------------------------------
@@ -398,4 +488,4 @@ class Machine:
         check(self)
 
 
-__all__ = ["Invocation", "Machine"]
+__all__ = ["Host", "Invocation", "Machine", "Special"]

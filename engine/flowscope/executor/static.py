@@ -93,6 +93,7 @@ class Unit:
     Attributes:
         index: Its number in the graph.
         kind: What becomes of its tokens.
+        move: The kind as a plain number, which is quicker.
         name: The name of its first node.
         part: Its nodes.
         frame: Where it stands.
@@ -111,12 +112,13 @@ class Unit:
 
     __slots__ = (
         "at", "base", "blank", "child", "controls", "count", "end", "fetched", "frame", "has_more",
-        "index", "is_constant", "kind", "merges", "name", "part", "targets",
+        "index", "is_constant", "kind", "merges", "move", "name", "part", "targets",
     )  # fmt: skip
 
     def __init__(self, index: int, part: Part, kind: Kind) -> None:
         self.index = index
         self.kind = kind
+        self.move = int(kind)
         self.part = part
         self.name = part.nodes[0].name
         self.is_constant = kind is Kind.ENTER and part.nodes[0].op.is_constant  # type: ignore[attr-defined]

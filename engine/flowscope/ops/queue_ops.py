@@ -76,13 +76,25 @@ class _Enqueues(_Blocking, abstract=True):
             self._check_shape(i, spec.shape)
         return ()
 
+    def _elements(self, inputs: Sequence[Array]) -> Sequence[tuple[Array, ...]]:
+        """Returns what the queue is to hold; raises InvalidArgumentError if it does not fit."""
+        raise NotImplementedError
+
+    def attempt(self, state: Any, *inputs: Array) -> tuple[Any, ...] | None:
+        """Puts the elements in if the queue takes them at once."""
+        return () if state.put(self._elements(inputs)) else None
+
+    def begin(self, state: Any, finish: Finish, *inputs: Array) -> Callable[[], None]:
+        """Asks the queue to take the elements."""
+        return state.enqueue(self._elements(inputs), finish)  # type: ignore[no-any-return]
+
     def failed(self, state: Any, error: BaseException) -> None:
         """Tells the queue that a step failed in which this was to put something in."""
         state.producer_failed(error)
 
     def _check_shape(self, index: int, shape: Dims) -> None:
         wanted = self._element(index)
-        if not compatible(wanted, shape):
+        if shape != wanted and not compatible(wanted, shape):
             raise InvalidArgumentError(
                 f"expected component {index} of an {self.what} of shape {text(wanted)}, got "
                 f"{text(shape)}"
@@ -100,10 +112,10 @@ class Enqueue(_Enqueues):
     dtypes: tuple[DType, ...]
     shapes: Shapes
 
-    def begin(self, state: Any, finish: Finish, *inputs: Array) -> Callable[[], None]:
+    def _elements(self, inputs: Sequence[Array]) -> Sequence[tuple[Array, ...]]:
         for i, value in enumerate(inputs):
             self._check_shape(i, np.shape(value))
-        return state.enqueue((tuple([_kept(v) for v in inputs]),), finish)  # type: ignore[no-any-return]
+        return (tuple([_kept(v) for v in inputs]),)
 
 
 @frozen
@@ -131,12 +143,12 @@ class EnqueueMany(_Enqueues):
         _check_counts([s.shape[0] for s in components if s.shape])
         return out
 
-    def begin(self, state: Any, finish: Finish, *inputs: Array) -> Callable[[], None]:
+    def _elements(self, inputs: Sequence[Array]) -> Sequence[tuple[Array, ...]]:
         for i, value in enumerate(inputs):
             self._check_shape(i, value.shape)
         _check_counts([len(v) for v in inputs])
         # Slices of a copy that is the queue's own.
-        return state.enqueue(list(zip(*[list(v.copy()) for v in inputs])), finish)  # type: ignore[no-any-return]
+        return list(zip(*[list(v.copy()) for v in inputs]))
 
 
 class _Dequeues(_Blocking, abstract=True):
@@ -161,6 +173,10 @@ class Dequeue(_Dequeues):
     def infer(self, handle: Spec) -> tuple[Spec, ...]:
         _check_handle(handle)
         return self._outputs(())
+
+    def attempt(self, state: Any, *inputs: Array) -> tuple[Any, ...] | None:
+        found = state.take(1)
+        return None if found is None else tuple([_owned(v) for v in found[0]])
 
     def begin(self, state: Any, finish: Finish, *inputs: Array) -> Callable[[], None]:
         def finished(found: Any) -> None:
@@ -188,7 +204,14 @@ class _DequeuesMany(_Dequeues, abstract=True):
         known = None if count.constant is None else _counted(count.constant)
         return self._outputs((None if self.up_to else known,))
 
+    def attempt(self, state: Any, *inputs: Array) -> tuple[Any, ...] | None:
+        """Takes the elements out if they are there."""
+        found = state.take(_counted(inputs[0]))
+        return None if found is None else self._stacked(found)
+
     def begin(self, state: Any, finish: Finish, *inputs: Array) -> Callable[[], None]:
+        """Asks the queue for the elements."""
+
         def finished(found: Any) -> None:
             if not isinstance(found, BaseException):
                 try:

@@ -1,9 +1,10 @@
 """The driver: gives the executor's machine kernels, a thread, a gate and the time.
 
-It runs one step on the caller's thread: what the machine hands out, in the order in which it
-becomes ready. Between two invocations the step can be held. Operations that block are begun and
-left alone: while nothing else is ready the thread waits at the gate, so a stop, an interrupt and a
-deadline end the wait.
+It runs one step on the caller's thread, in the order in which units become ready: it lets the
+machine advance, and where the gate is raised takes one invocation after the other, for between two
+of them the step can be held. An operation that could wait but need not gives its outputs at once.
+One that has to is begun and left alone: while nothing else is ready the thread waits at the gate,
+so a stop, an interrupt and a deadline end the wait.
 
 An update group that has begun is finished before the step can be held.
 """
@@ -13,14 +14,16 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from threading import get_ident
 from typing import Any
 
 from flowscope.errors import DeadlineExceededError, InternalError
 from flowscope.executor.frames import Iteration
-from flowscope.executor.machine import Machine
+from flowscope.executor.machine import Invocation, Machine
 from flowscope.executor.observe import Position, Wait
 from flowscope.executor.static import ExecutorGraph, Kind, Unit
+from flowscope.graph.op import Op
 from flowscope.plan.code import counter, loop_name, own
 from flowscope.plan.execution import Execution
 from flowscope.plan.interpret import InvocationError
@@ -44,6 +47,7 @@ class Driver:
     Attributes:
         graph: The executor's side of the plan.
         states: What handles stand for in this session, once a step has run.
+        plain, special: What runs each unit, see `flowscope.executor.machine.Host`.
     """
 
     def __init__(self, execution: Execution, xp: Any) -> None:
@@ -56,12 +60,14 @@ class Driver:
         self._bound: tuple[Any, ...] | None = None
         self.states: dict[Node | None, Any] = {}
         self._groups = _groups(execution)
-        self._handlers = [self._handler(u) for u in self.graph.units]
+        self.special = [self._handler(u) for u in self.graph.units]
         #: What computes a unit with one output and nothing special about it: quicker.
-        self._plain = [
-            u.part.function if h is _one_output else None
-            for u, h in zip(self.graph.units, self._handlers, strict=True)
+        self.plain = [
+            partial(u.part.function, xp) if h is _one_output and u.part.function else None
+            for u, h in zip(self.graph.units, self.special, strict=True)
         ]
+        #: Per unit what stands behind the handles of a region, once a step has run.
+        self.regions: list[tuple[Any, ...]] = []
         self._known = [(i, execution.constants[v]) for i, v in self.graph.known]
 
     def __call__(
@@ -71,10 +77,13 @@ class Driver:
         if resources is not self._bound:
             self.states = dict(zip(self._execution.region.handles, resources, strict=True))
             self.graph.bound(self.states)
+            self.regions = [
+                tuple([self.states[h] for h in u.part.handles]) for u in self.graph.units
+            ]
             self._bound = resources
         step = _Step(self, gate, run, resources)
         try:
-            results = step.execute(feeds, self._plain, self._handlers)
+            results = step.execute(feeds)
         except BaseException as e:
             failure = step.given_up(e)
             if failure is e:
@@ -97,7 +106,7 @@ class Driver:
         if unit.kind < Kind.KERNEL:
             return _none
         if unit.kind is Kind.BLOCKING:
-            return _blocking
+            return _blocking(unit.node.op)
         if unit.part.code is not None:
             return _region
         found = _kernel_handler(unit.node)
@@ -127,8 +136,12 @@ class _Step:
         self.driver = driver
         self.machine = Machine(driver.graph)
         self.gate = gate
+        self.plain, self.special = driver.plain, driver.special
         self.run = run
         self.resources = resources
+        #: The region that runs, and what it is told of its run.
+        self.region: Invocation | None = None
+        self.region_run = RegionRun(run, self._iterations, self._look)
         #: Update groups that have begun: how many writes are missing.
         self._open: dict[Any, int] = {}
         self.position = Position(self.machine, self._waits)
@@ -136,50 +149,68 @@ class _Step:
         self._pending: dict[int, tuple[Unit, Iteration, float]] = {}
         self._give_up: dict[int, Callable[[], None]] = {}
         self._enders: list[Callable[[], None]] = []
-        self._finished: deque[tuple[int, Any]] = deque()
+        self.finished: deque[tuple[int, Any]] = deque()
         self._numbers = 0
         self._thread = get_ident()
         self._is_over = False
 
     # -- running --------------------------------------------------------------------------------
 
-    def execute(self, feeds: tuple[Any, ...], plain: Any, handlers: list[Handler]) -> list[Any]:
+    def execute(self, feeds: tuple[Any, ...]) -> list[Any]:
         """Runs the step to its end; returns the fetched values."""
-        machine, gate, xp = self.machine, self.gate, self.driver.xp
-        next_invocation, done, finished = machine.next, machine.done, self._finished
+        machine, gate = self.machine, self.gate
         machine.start(feeds)
         while True:
-            if finished:
+            if self.finished:
                 self._take_finished()
-            invocation = next_invocation()
-            if invocation is None:
-                if not self._pending:
-                    break
-                self._wait()
-                continue
-            unit, it, inputs = invocation
-            if gate.raised:
-                if not self._open:
-                    self._hold(unit, it, inputs)
-            elif machine.watch is not None:
+            if not gate.raised:
                 machine.watch = None
-            try:
-                function = plain[unit.index]
-                if function is not None:
-                    outputs: Any = (function(xp, *inputs),)
-                else:
-                    outputs = handlers[unit.index](self, unit, it, inputs)
-                    if outputs is None:
-                        continue
-            except InvocationError:
-                raise
-            except Exception as e:
-                around = _around(self, it)
-                raise InvocationError(unit.node, tuple(inputs), e, around) from e
-            done(unit, it, outputs)
+                self._advance()
+                if self.finished:
+                    continue
+            invocation = machine.next()
+            if invocation is not None:
+                self._invoke(*invocation)
+            elif self._pending:
+                self._wait()
+            else:
+                break
         if not machine.is_finished:
             raise InternalError("the step has not ended, but nothing is ready and nothing runs")
         return machine.results
+
+    def _advance(self) -> None:
+        """Runs what is ready, until somebody wants something."""
+        try:
+            self.machine.advance(self)
+        except InvocationError:
+            raise
+        except Exception as e:
+            if self.machine.failed is None:
+                raise
+            raise self._failure(*self.machine.failed, e) from e
+
+    def _invoke(self, unit: Unit, it: Iteration, inputs: list[Any]) -> None:
+        """Runs one invocation, before which the step can be held."""
+        if self.gate.raised and not self._open:
+            self._hold(unit, it, inputs)
+        function = self.plain[unit.index]
+        try:
+            if function is not None:
+                outputs: Any = (function(*inputs),)
+            else:
+                outputs = self.special[unit.index](self, unit, it, inputs)
+        except InvocationError:
+            raise
+        except Exception as e:
+            raise self._failure(unit, it, inputs, e) from e
+        if outputs is not None:
+            self.machine.done(unit, it, outputs)
+
+    def _failure(
+        self, unit: Unit, it: Iteration, inputs: list[Any], error: Exception
+    ) -> InvocationError:
+        return InvocationError(unit.node, tuple(inputs), error, _around(self, it))
 
     def _hold(self, unit: Unit, it: Iteration, inputs: list[Any]) -> None:
         """Lets the step be held before an invocation."""
@@ -192,6 +223,17 @@ class _Step:
     def _told(self, unit: Unit, it: Iteration, is_dead: bool) -> None:
         for move in self.position.moved(unit, it, is_dead):
             self.gate.moves.append(move)
+
+    def _iterations(self) -> tuple[int, ...]:
+        """Returns the numbers of the iterations around the region that runs."""
+        assert self.region is not None
+        return self.region[1].path
+
+    def _look(self) -> Where:
+        """Returns where the region is that runs."""
+        assert self.region is not None
+        self.position.inside(*self.region)
+        return self.position.where()
 
     def note_write(self, unit: Unit, it: Iteration) -> None:
         """Notes a write of an update group."""
@@ -218,7 +260,7 @@ class _Step:
         def finish(result: Any) -> None:
             if self._is_over:
                 return
-            self._finished.append((number, result))
+            self.finished.append((number, result))
             if get_ident() != self._thread:
                 self.gate.wake()
 
@@ -233,8 +275,8 @@ class _Step:
             self._give_up[number] = give_up
 
     def _take_finished(self) -> None:
-        while self._finished:
-            number, result = self._finished.popleft()
+        while self.finished:
+            number, result = self.finished.popleft()
             unit, it, _ = self._pending.pop(number)
             self._give_up.pop(number, None)
             if isinstance(result, BaseException):
@@ -244,7 +286,7 @@ class _Step:
 
     def _wait(self) -> None:
         self.position.inside(None, None, [])
-        self.gate.wait(lambda: bool(self._finished), self.position)
+        self.gate.wait(lambda: bool(self.finished), self.position)
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -319,23 +361,27 @@ def _random(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
     return (found,) if len(unit.part.outputs) == 1 else found
 
 
-def _blocking(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
-    step.begin(unit, it, inputs)
+def _blocking(op: Op) -> Handler:
+    attempt = op.attempt
+
+    def run(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
+        outputs = attempt(*inputs)
+        if outputs is None:
+            step.begin(unit, it, inputs)
+        return outputs
+
+    return run
 
 
 def _region(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
     part = unit.part
-    assert part.code is not None and part.function is not None
-    resources = tuple([step.driver.states[h] for h in part.handles])
-
-    def look() -> Where:
-        step.position.inside(unit, it, inputs)
-        return step.position.where()
-
-    run = RegionRun(step.run, it.path, look)
+    step.region = unit, it, inputs
     try:
-        return part.function(step.gate, run, tuple(inputs), resources)
+        return part.function(  # type: ignore[misc]
+            step.gate, step.region_run, inputs, step.driver.regions[unit.index]
+        )
     except Exception as e:
+        assert part.code is not None
         failed = part.code.failed(e.__traceback__)
         if failed is None:
             raise

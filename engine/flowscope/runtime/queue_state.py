@@ -141,6 +141,25 @@ class QueueState:
 
     # -- what is done to it ---------------------------------------------------------------------
 
+    def put(self, elements: Sequence[Element]) -> bool:
+        """Puts elements in if nobody waits and there is space; returns whether it did."""
+        with self._lock:
+            if self._enqueues or self._dequeues or self._is_closed:
+                return False
+            if len(self._elements) + len(elements) > self.capacity:
+                return False
+            self._elements.extend(elements)
+        if self._failures:
+            self._failures.pop(threading.get_ident(), None)
+        return True
+
+    def take(self, count: int) -> list[Element] | None:
+        """Takes elements out if nobody waits and there are as many; returns None if not."""
+        with self._lock:
+            if self._enqueues or self._dequeues or len(self._elements) < count:
+                return None
+            return [self._elements.popleft() for _ in range(count)]
+
     def enqueue(self, elements: Sequence[Element], finish: Finish) -> Callable[[], None]:
         """Puts elements in, waiting for space; returns what gives the wait up.
 
@@ -158,9 +177,6 @@ class QueueState:
         with self._lock:
             if self._is_closed:
                 done = [(finish, self._closed())]
-            elif self._is_quiet and len(self._elements) + len(elements) <= self.capacity:
-                self._elements.extend(elements)
-                done = [(finish, ())]
             else:
                 self._enqueues[wait] = None
                 done = self._pump()
@@ -178,11 +194,8 @@ class QueueState:
         """
         wait = _Dequeue(count, up_to, finish)
         with self._lock:
-            if self._is_quiet and len(self._elements) >= count:
-                done = [(finish, [self._elements.popleft() for _ in range(count)])]
-            else:
-                self._dequeues[wait] = None
-                done = self._pump()
+            self._dequeues[wait] = None
+            done = self._pump()
         _call(done)
         return lambda: self._leave(self._dequeues, wait)
 
@@ -231,11 +244,6 @@ class QueueState:
         _call([(w.finish, CancelledError(gone)) for w in waits])
 
     # -- how it moves; with the lock held -------------------------------------------------------
-
-    @property
-    def _is_quiet(self) -> bool:
-        """Whether nobody waits, so that whoever comes is served at once if at all."""
-        return not (self._enqueues or self._dequeues)
 
     def _pump(self) -> list[tuple[Finish, Any]]:
         """Moves what can be moved; returns whom to call, with what."""
