@@ -20,6 +20,8 @@ export interface OpOptions {
   readonly enters?: Node["enters"];
   readonly leaves?: Node["leaves"];
   readonly always?: Node["always_runs"];
+  readonly scope?: string;
+  readonly frame?: string;
   readonly madeFrom?: Node["made_from"];
 }
 
@@ -51,6 +53,7 @@ export class GraphBuilder {
       runs: options.runs ?? [], roles: options.roles ?? [], predicate: options.predicate ?? null,
       carried: options.carried ?? [], enters: options.enters ?? [], leaves: options.leaves ?? [],
       always_runs: options.always ?? [], made_from: options.madeFrom ?? [],
+      scope: options.scope ?? "", frame: options.frame ?? "",
     });
     return id;
   }
@@ -65,7 +68,7 @@ export class GraphBuilder {
 
 export function snapshotOf(nodes: readonly Node[], session: SessionState | null = null, seq = 0): Snapshot {
   return {
-    kind: "snapshot", seq, protocol: PROTOCOL, graph_name: "classifier", session, control: "live", run: null, level: "graph",
-    graph: { version: 1, added: nodes, placed: [], changed: [], removed: [], marked: [] },
+    kind: "snapshot", seq, protocol: PROTOCOL, graph_name: "classifier", session, control: "live", run: null, level: "graph", lease_s: 0,
+    graph: { version: 1, added: nodes, placed: [], changed: [], removed: [], marked: [], fetches: [] },
   };
 }

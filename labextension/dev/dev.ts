@@ -37,7 +37,7 @@ const model = {
   off: (_: "msg:custom", listener: (message: unknown) => void) => void listeners.delete(listener),
   send(message: FromView): void {
     if (message.kind === "connect") return tell(snapshotOf(nodes, session(), seq));
-    if (message.kind === "disconnect") return;
+    if (message.kind !== "command") return;
     played.hear(message);
     tell({ kind: "reply", command_id: message.command_id, ok: true, message: `${message.name}: done` });
     tell({ kind: "delta", seq: ++seq, graph: null, session: session(), run: played.run() });

@@ -196,3 +196,25 @@ function loop(g: GraphBuilder, x: number, n: number): number {
     enters: [[n1, 2], [x2, 3]],
   });
 }
+
+/** A loop that was made of primitives by hand: it counts from 0 up to n, in squares. */
+export function byHand(): Node[] {
+  const g = new GraphBuilder();
+  const int = { shape: [], dtype: "int32" };
+  const inside = { ...int, scope: "count" };
+  const leads = { ...inside, frame: "count" };
+  const zero = g.op("Const", "zero", int);
+  const n = g.op("Placeholder", "n", int);
+  const begin = g.op("Enter", "begin", { ...leads, inputs: [zero], attributes: { frame_name: "count", is_constant: "False", parallel_iterations: "4" } });
+  const limit = g.op("Enter", "limit", { ...leads, inputs: [n], attributes: { frame_name: "count", is_constant: "True", parallel_iterations: "4" } });
+  const merge = g.op("Merge", "i", { ...inside, inputs: [begin, begin] });
+  const less = g.op("Less", "less", { ...inside, dtype: "bool", inputs: [merge, limit] });
+  const go = g.op("LoopCond", "go", { ...inside, dtype: "bool", inputs: [less] });
+  const choose = g.op("Switch", "choose", { ...inside, inputs: [merge, go] });
+  const square = g.op("Square", "part/square", { ...int, scope: "count/part", inputs: [[choose, 1]] });
+  const back = g.op("NextIteration", "back", { ...inside, inputs: [square] });
+  g.nodes[merge] = { ...g.nodes[merge]!, inputs: [[begin, 0], [back, 0]] };
+  const end = g.op("Exit", "end", { ...inside, inputs: [choose] });
+  g.op("Negative", "after", { ...int, inputs: [end] });
+  return g.nodes;
+}

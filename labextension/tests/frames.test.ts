@@ -48,7 +48,7 @@ test("a body that is named elsewhere lies in the frame of the operation that run
   assert.ok(model.tree.get("while"));
   const loop = g.op("Loop", "gradients/while_grad", { runs: ["while/body_grad"], roles: ["body"] });
   model.applyDelta({ kind: "delta", seq: 1, session: null, run: null, graph: {
-    version: 2, added: [g.nodes[loop]!], placed: [], changed: [], removed: [], marked: [],
+    version: 2, added: [g.nodes[loop]!], placed: [], changed: [], removed: [], marked: [], fetches: [],
   } });
   assert.equal(model.tree.get("while"), undefined, "nothing is left there");
   assert.deepEqual(model.tree.wayTo("while/body_grad"), ["gradients", "gradients/while_grad", "while/body_grad"]);

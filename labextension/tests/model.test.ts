@@ -15,7 +15,7 @@ import { endFinder, sizeText, visibleGraph, type VisibleGraph } from "../src/mod
 import { readSavedView } from "../src/plugin/saved_view.js";
 import type { GraphChange, Node } from "../src/wire/messages.js";
 
-const NO_CHANGE: GraphChange = { version: 2, added: [], placed: [], changed: [], removed: [], marked: [] };
+const NO_CHANGE: GraphChange = { version: 2, added: [], placed: [], changed: [], removed: [], marked: [], fetches: [] };
 
 function modelOf(nodes: readonly Node[]): GraphModel {
   const model = new GraphModel();

@@ -139,7 +139,7 @@ test("the model keeps a run until another is told, in its own numbers", () => {
   assert.equal(model.run?.pace_s, 1);
   const loop = nodes.find(({ type }) => type === "Loop")!;
   model.applyDelta({ ...deltaOf(null), graph: {
-    version: 3, added: [{ ...loop, id: 100 }], placed: [], changed: [], removed: [loop.id], marked: [],
+    version: 3, added: [{ ...loop, id: 100 }], placed: [], changed: [], removed: [loop.id], marked: [], fetches: [],
   } });
   const position = { op: 100, frame: "while", iterations: [1], what: "" };
   const token: Token = { source: 100, output: 0, target: 100, frame: "", iterations: [], is_dead: false };

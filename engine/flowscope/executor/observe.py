@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from flowscope.executor.by_hand import entry, limit_of
 from flowscope.executor.frames import Frame, Iteration
 from flowscope.executor.invariants import frames_of
 from flowscope.executor.machine import Machine
@@ -64,6 +65,8 @@ class Position:
         self._ended: dict[Frame, int] = {}
         self._before: dict[Frame, int] | None = None
         self._weights: dict[StaticFrame, list[int]] = {}
+        #: What stands for the loops that were made by hand.
+        self._entries: dict[StaticFrame, Node] = {}
         #: Per list that is kept: what its newest pair was, and the bytes of all. A list only grows.
         self._counted: dict[tuple[str, str], tuple[int, int]] = {}
 
@@ -114,35 +117,40 @@ class Position:
 
     def _moved_back(self, unit: Unit, loops: list[tuple[Node, int]]) -> list[Moved]:
         made = self.machine.graph.loops.get(unit.frame.name)
-        if made is None:
-            return []
         node, number = loops[-1]
         around = (*loops[:-1], (node, number + 1))
+        if made is None:
+            return [Moved(m.node, around, False, True) for _, m in unit.merges[0]]
         backs = [m.inputs[1].node for m in made.variables]
         return [Moved(node, around, False, True, i) for i, n in enumerate(backs) if n is unit.node]
 
     def _loops(self, it: Iteration | None) -> list[tuple[Node, Iteration]]:
-        """Returns the loops around, from the outermost, without those made by hand."""
-        known = self.machine.graph.loops
+        """Returns the loops around, from the outermost."""
         found: list[tuple[Node, Iteration]] = []
         while it is not None and it.frame.parent is not None:
-            made = known.get(it.frame.static.name)
-            if made is not None:
-                found.insert(0, (made.node, it))
+            found.insert(0, (self._node(it.frame.static), it))
             it = it.frame.parent
         return found
+
+    def _node(self, frame: StaticFrame) -> Node:
+        """Returns the loop of a frame; of one made by hand an Enter."""
+        made = self.machine.graph.loops.get(frame.name)
+        if made is not None:
+            return made.node
+        if frame not in self._entries:
+            self._entries[frame] = entry(self.machine.graph, frame)
+        return self._entries[frame]
 
     # -- the frames -----------------------------------------------------------------------------
 
     def _running(self) -> tuple[tuple[LoopAt, ...], ...]:
-        """Returns the running loops, each with those around it; without those made by hand."""
+        """Returns the running loops, each with those around it."""
         found: dict[Frame, tuple[LoopAt, ...]] = {self.machine.root: ()}
         for view in self.frames():
             parent = view.frame.parent
             assert parent is not None
             around = found.get(parent.frame)
-            is_known = view.frame.static.name in self.machine.graph.loops
-            if around is None or not is_known or _is_dead(view):
+            if around is None or _is_dead(view):
                 continue
             if around:
                 around = (*around[:-1], replace(around[-1], iteration=parent.number))
@@ -152,7 +160,7 @@ class Position:
     def _loop_at(self, view: FrameView) -> LoopAt:
         frame, window = view.frame, view.iterations
         return LoopAt(
-            self.machine.graph.loops[frame.static.name].node,
+            self._node(frame.static),
             max(0, frame.started - 1),
             self._limit(frame),
             window[-1].done if window else 0,
@@ -179,7 +187,7 @@ class Position:
         """Returns how many iterations there will be at most, where that is known by now."""
         made = self.machine.graph.loops.get(frame.static.name)
         if made is None:
-            return None
+            return limit_of(self.machine.graph, frame)
         entered = {u.part.outputs[0]: v for u, v, is_dead in frame.constants if not is_dead}
         known = {v: entered[inside] for v, inside in made.limits if inside in entered}
         return most_trips(made.node, known)
@@ -188,10 +196,10 @@ class Position:
 
     def _kept_bytes(self, frame: Frame) -> int | None:
         """Returns the bytes of all that a frame has kept; None where it keeps nothing."""
-        lists = self.machine.graph.loops[frame.static.name].kept
-        if not lists:
+        made = self.machine.graph.loops.get(frame.static.name)
+        if made is None or not made.kept:
             return None
-        return sum(self._counted_bytes(frame, merge) for merge in lists)
+        return sum(self._counted_bytes(frame, merge) for merge in made.kept)
 
     def _counted_bytes(self, frame: Frame, merge: Node) -> int:
         key = frame.name, merge.name

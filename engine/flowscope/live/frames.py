@@ -6,8 +6,9 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
+from flowscope.control.primitives import Enter
 from flowscope.graph.dtypes import resource
-from flowscope.graph.operation import Operation
+from flowscope.graph.operation import Operation, is_back_edge
 from flowscope.live.blocks import blocks_of
 from flowscope.live.schema import FrameState, Iteration, Position, RunState, Token
 from flowscope.plan.program import Node
@@ -55,7 +56,7 @@ class FrameWatcher:
         return FrameState(
             id=frame.path,
             loop=_id(frame.node),
-            name=frame.node.name,
+            name=frame.label if isinstance(op, Enter) else frame.node.name,
             parent=None if around is None else around.path,
             parent_iteration=None if around is None else around.iteration,
             mode=frame.mode,
@@ -134,6 +135,9 @@ def _into(op: Operation) -> list[tuple[int, int, int]]:
 
 
 def _back(loop: Operation, variable: int | None) -> list[tuple[int, int, int]]:
+    if loop.type == "Merge":
+        back = [t for t in loop.inputs if is_back_edge(t, loop)]
+        return [(t.op.id, t.value_index, loop.id) for t in back]
     carried = blocks_of(loop).get("carried", ())
     chosen = carried if variable is None else carried[variable : variable + 1]
     return [(*c.result, c.parameter) for c in chosen]

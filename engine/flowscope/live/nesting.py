@@ -24,8 +24,8 @@ def is_frame(node: Node) -> bool:
 
 
 def is_loop(node: Node) -> bool:
-    """Whether an operation runs a body again and again."""
-    return "body" in node.roles
+    """Whether it runs a body again and again, or leads into a loop that was made by hand."""
+    return "body" in node.roles or bool(node.frame)
 
 
 def parent_path(path: str) -> str:
@@ -53,8 +53,9 @@ def around(nodes: Iterable[Node]) -> dict[str, str]:
     for node in filter(is_frame, nodes):
         path = frame_path(node)
         found.update((body, path) for body in node.runs)
-        if node.body and not path.startswith(node.body + "/"):
-            found[path] = node.body
+        outer = node.scope or node.body
+        if outer and not path.startswith(outer + "/"):
+            found[path] = outer
     return found
 
 
@@ -80,6 +81,11 @@ def returns(node: Node) -> list[tuple[End, int]]:
         for parameter in (c.test, c.parameter)
         if parameter is not None
     ]
+
+
+def is_back(source: Node | None, node: Node) -> bool:
+    """Whether a value returns here to the start of a loop of primitives."""
+    return source is not None and source.type == "NextIteration" and node.type == "Merge"
 
 
 def decision_text(node: Node) -> str:

@@ -1,9 +1,10 @@
 """The messages between the engine and a view, as data.
 
-One protocol, version 2: after `Connect` the kernel answers with one `Snapshot`, then with numbered
-`Delta`s; a view that sees a gap in `seq` asks again with `Connect`. A view sends `Command`s; each
-is answered with one `Reply`. The TypeScript types of the front end are generated from these classes
-(`flowscope.live.typescript`), so both sides read the same page.
+One protocol, version 3: after `Connect` the kernel answers with one `Snapshot`, then with numbered
+`Delta`s; a view that sees a gap in `seq` asks again with `Connect`. A view is told as long as its
+lease lasts, which `Renew` prolongs. A view sends `Command`s; each is answered with one `Reply`. The
+TypeScript types of the front end are generated from these classes (`flowscope.live.typescript`), so
+both sides read the same page.
 
 Every message is a JSON object whose `kind` names its class in lower case.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-PROTOCOL = 2
+PROTOCOL = 3
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,11 @@ class Node:
     always_runs: tuple[int, ...] = ()
     #: In the program as lowered: the operations that it was made of; () in the graph as written.
     made_from: tuple[Source, ...] = ()
+    #: The scope that shows it, where its name does not say it: in a loop of primitives made by
+    #: hand, the scope of that loop's frame or one inside of it. "" elsewhere.
+    scope: str = ""
+    #: Of an Enter: the path of the scope that shows the frame which it leads into. "" elsewhere.
+    frame: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,6 +142,9 @@ class GraphChange:
     removed: tuple[int, ...] = ()
     #: Ids of all operations that the latest re-run of a cell has changed or added.
     marked: tuple[int, ...] = ()
+    #: Of the program as lowered: the names of what the step fetches that it is of; () of the graph
+    #: as written.
+    fetches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -204,7 +213,7 @@ class FrameState:
 
     #: Its path: "while"; "while:3/inner" is the instance of `inner` in iteration 3 of `while`.
     id: str
-    #: The Loop operation, and its name.
+    #: The Loop operation, and its name; of a loop made by hand an Enter, and the frame's name.
     loop: int
     name: str
     #: The frame around it and the iteration there that it belongs to; None for the outermost.
@@ -287,9 +296,11 @@ class Snapshot:
     control: Literal["live", "between cells"]
     #: None where no step runs.
     run: RunState | None = None
-    #: What `graph` is: the graph as written, or the program of the latest step as lowered; then
-    #: deltas say nothing of the graph.
+    #: What `graph` is, and the changes of it that follow: the graph as written, or the program of
+    #: the latest step as lowered.
     level: Literal["graph", "lowered"] = "graph"
+    #: Seconds for which a view is told without a `Renew`; 0 where it need not send any.
+    lease_s: float = 0.0
     kind: Literal["snapshot"] = "snapshot"
 
 
@@ -335,6 +346,14 @@ class Disconnect:
 
 
 @dataclass(frozen=True)
+class Renew:
+    """A view is still open. One whose lease has run out gets a snapshot, as for a `Connect`."""
+
+    view: int
+    kind: Literal["renew"] = "renew"
+
+
+@dataclass(frozen=True)
 class Command:
     """A view asks for something to be done at the next safepoint."""
 
@@ -351,4 +370,4 @@ class Command:
 
 
 FromKernel = Snapshot | Delta | Reply
-FromView = Connect | Disconnect | Command
+FromView = Connect | Disconnect | Renew | Command

@@ -9,6 +9,7 @@ from flowscope.control.cond import always_run
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation
 from flowscope.live.blocks import blocks_of
+from flowscope.live.by_hand import shown
 from flowscope.live.schema import (
     GraphChange,
     Node,
@@ -27,6 +28,7 @@ ATTRIBUTE_CHARS = 80
 def node_of(op: Operation, placed: str | None) -> Node:
     """Returns an operation as a view sees it."""
     definition = op.definition
+    scope, frame = shown(op)
     return Node(
         id=op.id,
         name=op.name,
@@ -43,6 +45,8 @@ def node_of(op: Operation, placed: str | None) -> Node:
         body=op.block.name,
         is_result=_is_result(op),
         calls=definition.function.name if isinstance(definition, Call) else "",
+        scope=scope,
+        frame=frame,
         **blocks_of(op),
     )
 

@@ -63,7 +63,8 @@ def scope_tree(nodes: Iterable[Node]) -> tuple[Scope, dict[int, Scope]]:
 
     "a/b/c" lies in "a/b", which lies in "a"; an operation with a scope's name lies in that scope,
     and what stands in a function's body lies in that, whatever its name. A loop or branching
-    operation lies in its frame, with the bodies that it runs.
+    operation lies in its frame, with the bodies that it runs; what runs in a loop that was made by
+    hand, in the scope of that.
     """
     nodes = tuple(nodes)
     paths, outside = _scope_paths(nodes), around(nodes)
@@ -71,7 +72,9 @@ def scope_tree(nodes: Iterable[Node]) -> tuple[Scope, dict[int, Scope]]:
     scopes, homes = {"": root}, {}
     for node in nodes:
         path = node.name if node.name in paths else parent_path(node.name)
-        if is_frame(node):
+        if node.scope and not is_frame(node):
+            path = node.scope
+        elif is_frame(node):
             path = frame_path(node)
         elif _leaves_body(node):
             path = node.body
@@ -99,6 +102,10 @@ def _note_bodies(nodes: Sequence[Node], scopes: Mapping[str, Scope]) -> None:
 def _note_frames(
     nodes: Iterable[Node], homes: Mapping[int, Scope], scopes: Mapping[str, Scope]
 ) -> None:
+    nodes = tuple(nodes)
+    for node in nodes:
+        if node.frame in scopes and node.frame and scopes[node.frame].frame is None:
+            scopes[node.frame].frame = node
     for node in filter(is_frame, nodes):
         homes[node.id].frame = node
         for name, role in zip(node.runs, node.roles, strict=False):
@@ -112,7 +119,7 @@ def _leaves_body(node: Node) -> bool:
 
 def title_of(node: Node) -> str:
     """Returns what an operation is called where it stands."""
-    return node.name if _leaves_body(node) else short_name(node.name)
+    return node.name if _leaves_body(node) and not node.scope else short_name(node.name)
 
 
 def _scope_paths(nodes: Iterable[Node]) -> set[str]:
@@ -152,7 +159,7 @@ def count_text(count: int, noun: str = "op") -> str:
 def size_text(scope: Scope) -> str:
     """Returns e.g. "4 ops", of a function "4 ops, 2 calls", and of a frame "loop, 4 ops"."""
     size = count_text(scope.size)
-    if scope.frame is not None and scope.frame.roles:
+    if scope.frame is not None and (scope.frame.roles or scope.frame.frame):
         return f"{'loop' if is_loop(scope.frame) else 'branch'}, {size}"
     if scope.body is None or not scope.is_function:
         return size

@@ -14,6 +14,7 @@ from flowscope.live.schema import (
     Disconnect,
     FromKernel,
     FromView,
+    Renew,
 )
 
 #: Field names by message class; `dataclasses.asdict` takes five times as long on a large graph.
@@ -46,6 +47,8 @@ def message_from(data: Any) -> FromView:
             return Connect(view)
         case {"kind": "disconnect", "view": int(view)}:
             return Disconnect(view)
+        case {"kind": "renew", "view": int(view)}:
+            return Renew(view)
         case {"kind": "command", "command_id": int(number), "name": "pace", "value": value}:
             if isinstance(value, int | float) and 0 <= value < math.inf:
                 return Command(number, "pace", float(value))

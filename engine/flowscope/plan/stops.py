@@ -203,7 +203,8 @@ class Moved:
         node: The node.
         loops: The loops around with the numbers of their iterations, from the outermost.
         is_dead: Whether it is in a branch that is not taken.
-        is_back: Whether it is a loop whose variables went back to the start of its body.
+        is_back: Whether it is a loop whose variables went back to the start of its body, or the
+            Merge of a loop made by hand, which took the value of the next iteration.
         variable: Which of them did, None for all.
     """
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from flowscope.control.primitives import Enter
 from flowscope.plan.program import Node
 from flowscope.plan.stops import IterationAt, LoopAt, Where, bytes_of
 
@@ -20,7 +21,7 @@ class Frame:
 
     Attributes:
         path: Its path, see this module.
-        node: The loop.
+        node: The loop; of one made by hand an Enter.
         mode: How it runs.
         iteration: Number of the newest iteration that has begun.
         limit: How many there will be at most, None where that is not known.
@@ -128,7 +129,12 @@ def _frames(loops: Iterable[LoopAt], mode: Literal["compiled", "op", "tokens"]) 
 
 
 def label(node: Node) -> str:
-    """Returns what people call a loop: its name scope, without the one of the body around."""
+    """Returns what people call a loop: its name scope, without the one of the body around.
+
+    A loop made by hand, for which an Enter stands, is called what its frame is called.
+    """
+    if isinstance(node.op, Enter):
+        return node.op.frame_name
     scope = node.name.rpartition("/")[0] or node.name
     block = node.origins[0].block.name if node.origins else ""
     return scope.removeprefix(block + "/") if block else scope

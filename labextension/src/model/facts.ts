@@ -3,6 +3,7 @@ import type { Node, Origin } from "../wire/messages.js";
 import { bodiesBelow, kindOf, scopeTitle, type Body } from "./bodies.js";
 import { endFact, inputFact, linkFact, shorten, type Fact, type Facts, type Section } from "./fact.js";
 import { plural, typeText } from "./figures.js";
+import { byHandFacts } from "./by_hand.js";
 import { frameSections } from "./frame_facts.js";
 import type { GraphModel } from "./graph.js";
 import { opOf, pathOf, scopeBox, type BoxId } from "./ids.js";
@@ -25,6 +26,7 @@ export function factsOf(model: GraphModel, box: BoxId | null): Facts | null {
 
 /** A frame is its operation, and a scope with something inside. */
 function frameFacts(model: GraphModel, node: Node, scope: Scope): Facts {
+  if (!isFrame(node)) return byHandFacts(model, node, opsBelow(scope), [{ title: "Inside", facts: insideFacts(model, scope) }, ...wallFacts(model, scope)]);
   const { kind, summary, sections } = opFacts(model, node);
   return { kind, name: scope.path, summary, sections: [...sections, { title: "Inside", facts: insideFacts(model, scope) }] };
 }

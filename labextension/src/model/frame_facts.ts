@@ -2,7 +2,7 @@
 import type { FrameState, Node } from "../wire/messages.js";
 import { endFact, inputFact, shorten, type Fact, type Section } from "./fact.js";
 import { whole } from "./figures.js";
-import { isFrame, isLoop } from "./frames.js";
+import { isFrame, isLoop, shownBy } from "./frames.js";
 import type { GraphModel } from "./graph.js";
 import { opOf, pathOf, type BoxId } from "./ids.js";
 import { bytesText, chosenText, type ChosenIteration } from "./running.js";
@@ -94,7 +94,8 @@ export function runSections(model: GraphModel, box: BoxId | null, chosen: Chosen
   const frames = model.run?.frames ?? [];
   if (box === null || frames.length === 0) return [];
   const loop = loopOf(model, box);
-  const [first, ...others] = loop ? frames.filter((frame) => frame.loop === loop.id) : [];
+  const path = loop && shownBy(loop);
+  const [first, ...others] = path ? frames.filter((frame) => model.scopeOfLoop(frame.loop) === path) : [];
   const frame = frames.find(({ id }) => id === chosen?.frame);
   const isInside = chosen && frame && liesIn(model, box, frame.loop);
   return [
@@ -115,17 +116,21 @@ function nowFacts(first: FrameState, others: readonly FrameState[]): Fact[] {
 }
 
 function loopOf(model: GraphModel, box: BoxId): Node | undefined {
-  const node = model.frames.get(pathOf(box) ?? "") ?? model.nodes.get(opOf(box) ?? -1);
-  return node && isFrame(node) && isLoop(node) ? node : undefined;
+  const shown = model.frames.get(pathOf(box) ?? "");
+  const op = model.nodes.get(opOf(box) ?? -1);
+  const node = shown ?? (op && isFrame(op) ? op : undefined);
+  return node && isLoop(node) ? node : undefined;
 }
 
 /** Whether a box is a loop, or lies in what it runs. */
 function liesIn(model: GraphModel, box: BoxId, loop: number): boolean {
-  const node = model.nodes.get(loop);
-  if (!node || loopOf(model, box) === node) return node !== undefined;
+  const path = model.scopeOfLoop(loop);
+  const node = path === null ? undefined : model.frames.get(path);
+  if (path === null || !node || loopOf(model, box) === node) return node !== undefined;
   const op = opOf(box);
   if (op !== null && !model.nodes.has(op)) return false;
   const home = op === null ? model.tree.get(pathOf(box) ?? "") : model.tree.homeOf(op);
-  for (let scope: Scope | null = home ?? null; scope; scope = scope.parent) if (node.runs.includes(scope.path)) return true;
+  const walls = isFrame(node) ? node.runs : [path];
+  for (let scope: Scope | null = home ?? null; scope; scope = scope.parent) if (walls.includes(scope.path)) return true;
   return false;
 }

@@ -19,8 +19,14 @@ export function isFrame({ runs }: Pick<Node, "runs">): boolean {
   return runs.length > 0;
 }
 
-export function isLoop({ roles }: Pick<Node, "roles">): boolean {
-  return roles.includes("body");
+/** Whether it runs a body again and again, or leads into a loop that was made by hand. */
+export function isLoop({ roles, frame }: Pick<Node, "roles" | "frame">): boolean {
+  return roles.includes("body") || frame !== "";
+}
+
+/** The path of the scope that shows what an operation runs, or the loop made by hand that an Enter leads into. */
+export function shownBy(node: Node): string | null {
+  return isFrame(node) ? framePath(node) : node.frame || null;
 }
 
 /** The operations that take an input of a frame: parameters of its bodies, or what decides. */

@@ -1,9 +1,9 @@
 /** The graph as the kernel told it: applies snapshots and deltas and says what changed. */
 import type { Delta, GraphChange, Node, RunState, SessionState, Snapshot } from "../wire/messages.js";
 import { bodiesOf, type Body } from "./bodies.js";
-import { entriesOf, isFrame, type Entry } from "./frames.js";
+import { entriesOf, shownBy, type Entry } from "./frames.js";
 import { Identities } from "./identities.js";
-import { ScopeTree, framePath } from "./scopes.js";
+import { ScopeTree } from "./scopes.js";
 import { Signal } from "./signal.js";
 
 export interface Change {
@@ -30,6 +30,7 @@ export class GraphModel {
   #consumers: Map<number, number[]> | null = null;
   #bodies: ReadonlyMap<string, Body> | null = null;
   #frames: ReadonlyMap<string, Node> | null = null;
+  #lowered: ReadonlyMap<number, string> | null = null;
   #entries: ReadonlyMap<number, Entry> | null = null;
   #alwaysFor: ReadonlyMap<number, readonly number[]> | null = null;
   #version = 0;
@@ -58,10 +59,18 @@ export class GraphModel {
     return this.#bodies;
   }
 
-  /** Loops and branching operations by the path of the scope that shows them. */
+  /** Loops and branching operations by the path of the scope that shows them; for a loop made by hand its first Enter. */
   get frames(): ReadonlyMap<string, Node> {
-    this.#frames ??= new Map([...this.#nodes.values()].filter(isFrame).map((node) => [framePath(node), node]));
+    this.#frames ??= framesOf(this.#nodes.values());
     return this.#frames;
+  }
+
+  /** The path of the scope that shows a running loop; null where that is not there. */
+  scopeOfLoop(loop: number): string | null {
+    const node = this.#nodes.get(loop);
+    if (node) return shownBy(node);
+    this.#lowered ??= loweredLoops(this.frames);
+    return this.#lowered.get(loop) ?? null;
   }
 
   /** What the parameters of loops and branches stand for, by id. */
@@ -106,9 +115,9 @@ export class GraphModel {
   #merge(told: GraphChange): void {
     const change = this.#identities.translate(told, (name) => this.#tree.idOf(name));
     const known = [...change.added, ...change.changed].filter(({ id }) => this.#nodes.has(id));
-    const moves = known.some(({ id, body, runs }) => {
+    const moves = known.some(({ id, name, body, scope, runs }) => {
       const before = this.#nodes.get(id);
-      return before?.body !== body || before.runs.join() !== runs.join();
+      return before?.name !== name || before.body !== body || before.scope !== scope || before.runs.join() !== runs.join();
     });
     const fresh = change.added.filter(({ id }) => !this.#nodes.has(id));
     for (const node of known) this.#nodes.set(node.id, node);
@@ -126,6 +135,7 @@ export class GraphModel {
     this.#consumers = null;
     this.#bodies = null;
     this.#frames = null;
+    this.#lowered = null;
     this.#entries = null;
     this.#alwaysFor = null;
     this.#version += 1;
@@ -136,6 +146,20 @@ export class GraphModel {
     this.#tree = new ScopeTree();
     for (const node of this.#nodes.values()) this.#tree.add(node);
   }
+}
+
+function framesOf(nodes: Iterable<Node>): Map<string, Node> {
+  const found = new Map<string, Node>();
+  for (const node of nodes) {
+    const path = shownBy(node);
+    if (path !== null && (node.frame === "" || !found.has(path))) found.set(path, node);
+  }
+  return found;
+}
+
+/** Of the program as lowered: the scopes of the loops that its frames were made of, by the loops' ids. */
+function loweredLoops(frames: ReadonlyMap<string, Node>): Map<number, string> {
+  return new Map([...frames].flatMap(([path, { made_from: sources }]) => sources.map(({ id }): [number, string] => [id, path])));
 }
 
 function alwaysFor(nodes: Iterable<Node>): Map<number, number[]> {

@@ -2,7 +2,8 @@
  * The tree of scopes that the "/"-separated names span. An op named "a/b/c" lies in "a/b"; an op
  * that has the name of a scope lies inside that scope, so both show as one box. What stands in a
  * function's body lies in that, whatever its name. A loop or a branching op is a scope of its own, the
- * one that was made for it where there is one, and the bodies that it runs lie inside.
+ * one that was made for it where there is one, and the bodies that it runs lie inside. Of what runs in a
+ * loop that was made by hand the kernel says where it lies.
  */
 import type { Node } from "../wire/messages.js";
 
@@ -56,10 +57,11 @@ export class ScopeTree {
   }
 
   #homeFor(node: Node): Scope {
-    const body = leavesBody(node) ? this.#ensure(node.body) : null;
+    const body = node.scope ? this.#ensure(node.scope) : leavesBody(node) ? this.#ensure(node.body) : null;
     if (node.runs.length === 0) return body ?? this.#byPath.get(node.name) ?? this.#ensure(parentPath(node.name));
     const path = framePath(node);
     const home = this.#byPath.get(path) ?? this.#create(path, body ?? this.#ensure(parentPath(path)));
+    if (node.scope && body) this.#nest(home, body);
     for (const name of node.runs) this.#nest(this.#ensure(name), home);
     return home;
   }
@@ -137,7 +139,7 @@ function leavesBody({ name, body }: Node): boolean {
 
 /** What an op is called where it stands. */
 export function titleOf(node: Node): string {
-  return leavesBody(node) ? node.name : shortName(node.name);
+  return !node.scope && leavesBody(node) ? node.name : shortName(node.name);
 }
 
 /** "a/b/c" -> "a/b"; "c" -> "". */

@@ -33,7 +33,7 @@ export interface Box {
 /** "4 ops", of a function "4 ops, 2 calls", of a frame "loop, 4 ops". */
 export function sizeText({ scope, body, frame }: Box): string {
   const size = plural(scope?.size ?? 0, "op");
-  if (frame && frame.roles.length > 0) return `${isLoop(frame) ? "loop" : "branch"}, ${size}`;
+  if (frame && (frame.roles.length > 0 || frame.frame)) return `${isLoop(frame) ? "loop" : "branch"}, ${size}`;
   return body?.isFunction ? `${size}, ${plural(body.calls.length, "call")}` : size;
 }
 

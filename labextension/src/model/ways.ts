@@ -5,7 +5,6 @@ import type { Edge } from "./edges.js";
 import { waysOf } from "./links.js";
 import type { GraphModel } from "./graph.js";
 import { giversOf, isFrame } from "./frames.js";
-import { framePath } from "./scopes.js";
 import type { VisibleGraph } from "./visible.js";
 
 /** Operations between the two that only hand a value on, at most. */
@@ -15,10 +14,12 @@ export class Ways {
   readonly #model: GraphModel;
   readonly #endOf: (op: number) => BoxId;
   readonly #linksOf: (edge: Edge) => readonly string[];
+  readonly #graph: VisibleGraph;
   readonly #out = new Map<BoxId, Edge[]>();
 
   constructor(model: GraphModel, graph: VisibleGraph, endOf: (op: number) => BoxId) {
     this.#model = model;
+    this.#graph = graph;
     this.#endOf = endOf;
     this.#linksOf = waysOf(graph);
     for (const edge of graph.edges) {
@@ -36,9 +37,10 @@ export class Ways {
 
   /** The box that shows a loop: its frame, or a closed scope around it. */
   frameOf(op: number): BoxId | null {
-    const node = this.#model.nodes.get(op);
-    const box = this.boxOf(op);
-    return node && box === opBox(op) && isFrame(node) ? scopeBox(framePath(node)) : box;
+    const path = this.#model.scopeOfLoop(op);
+    if (path === null) return this.boxOf(op);
+    const seen = this.#model.tree.wayTo(path).map(scopeBox).filter((box) => this.#graph.boxes.has(box));
+    return seen[seen.length - 1] ?? null;
   }
 
   /**

@@ -5,11 +5,11 @@ export const MIME_TYPE = "application/vnd.flowscope.view+json";
 export const WIDGET_MIME_TYPE = "application/vnd.jupyter.widget-view+json";
 
 /** What a snapshot of an older version may lack. */
-const NO_CHANGE = { placed: [], changed: [], removed: [], marked: [] } as const;
+const NO_CHANGE = { placed: [], changed: [], removed: [], marked: [], fetches: [] } as const;
 const NO_QUEUES = { queues: [] } as const;
 const PLAIN = {
   stale: null, body: "", is_result: false, calls: "", runs: [], roles: [], predicate: null, carried: [], enters: [], leaves: [],
-  always_runs: [], made_from: [],
+  always_runs: [], made_from: [], scope: "", frame: "",
 } as const;
 
 export interface SavedView {
@@ -38,7 +38,7 @@ function isSnapshot(value: unknown): value is Snapshot {
 function whole(snapshot: Snapshot): Snapshot {
   const added = snapshot.graph.added.map((node) => ({ ...PLAIN, ...node }));
   const session = snapshot.session && { ...NO_QUEUES, ...snapshot.session };
-  return { ...snapshot, session, run: null, level: "graph", graph: { ...NO_CHANGE, ...snapshot.graph, added } };
+  return { ...snapshot, session, run: null, level: "graph", lease_s: 0, graph: { ...NO_CHANGE, ...snapshot.graph, added } };
 }
 
 /** A picture as an address: in an image nothing of it can run. */

@@ -2,7 +2,6 @@
  * The running loops: a row for each frame, nested as they run, with its iterations in flight. Rows and
  * cells are kept from message to message, so that the focus stays where it is.
  */
-import { opBox, type BoxId } from "../model/ids.js";
 import type { GraphModel } from "../model/graph.js";
 import {
   belongsTo, countText, depthOf, inFlight, isOver, iterationText, keptText, nameText, paceText, readable, shareOf, type ChosenIteration,
@@ -21,7 +20,7 @@ const LINGER_MS = 1500;
 
 export interface FrameActions {
   /** Selects a loop, and one of its iterations if that is not null. */
-  choose(loop: BoxId, iteration: ChosenIteration | null): void;
+  choose(loop: number, iteration: ChosenIteration | null): void;
   /** Takes back the choice of an iteration. */
   forget(): void;
 }
@@ -156,7 +155,7 @@ class Row {
 
   constructor(actions: FrameActions, until: AbortSignal) {
     this.element.append(this.#name, this.#mode, this.#count, this.#bar, this.#rate, this.#kept, this.#window, this.#held);
-    const loop = (): BoxId => opBox(this.#frame?.loop ?? -1);
+    const loop = (): number => this.#frame?.loop ?? -1;
     this.#name.addEventListener("click", () => actions.choose(loop(), null), { signal: until });
     this.#window.addEventListener("click", (event) => {
       const cell = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-number]") : null;

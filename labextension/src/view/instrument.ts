@@ -4,7 +4,7 @@ import { calledBox } from "../model/bodies.js";
 import { Choices } from "../model/choices.js";
 import { GraphModel, type Change } from "../model/graph.js";
 import { isFrame } from "../model/frames.js";
-import { opOf, pathOf, ROOT, scopeBox, type BoxId } from "../model/ids.js";
+import { opBox, opOf, pathOf, ROOT, scopeBox, type BoxId } from "../model/ids.js";
 import { framePath } from "../model/scopes.js";
 import type { VisibleGraph } from "../model/visible.js";
 import { toSvg } from "../render/svg.js";
@@ -61,7 +61,8 @@ export class Instrument {
     }, until);
     this.#frames = new FramesPanel({
       choose: (loop, iteration) => {
-        this.#go(loop);
+        const path = this.model.scopeOfLoop(loop);
+        this.#go(path === null ? opBox(loop) : scopeBox(path));
         this.#choices.chooseIteration(iteration);
       },
       forget: () => this.#choices.chooseIteration(null),

@@ -1,6 +1,6 @@
 // Generated from flowscope.live.schema by flowscope.live.typescript: do not edit.
 
-export const PROTOCOL = 2;
+export const PROTOCOL = 3;
 
 /** One output of an operation. */
 export interface Output {
@@ -57,6 +57,8 @@ export interface Node {
   readonly leaves: readonly (readonly [number, number, number])[];
   readonly always_runs: readonly number[];
   readonly made_from: readonly Source[];
+  readonly scope: string;
+  readonly frame: string;
 }
 
 /** What became of operations since the message before (a snapshot has all of them). */
@@ -67,6 +69,7 @@ export interface GraphChange {
   readonly changed: readonly Node[];
   readonly removed: readonly number[];
   readonly marked: readonly number[];
+  readonly fetches: readonly string[];
 }
 
 /** How far a loop has come that was wrapped in `fs.progress`. */
@@ -160,6 +163,7 @@ export interface Snapshot {
   readonly control: "live" | "between cells";
   readonly run: RunState | null;
   readonly level: "graph" | "lowered";
+  readonly lease_s: number;
   readonly kind: "snapshot";
 }
 
@@ -192,6 +196,12 @@ export interface Disconnect {
   readonly kind: "disconnect";
 }
 
+/** A view is still open. One whose lease has run out gets a snapshot, as for a `Connect`. */
+export interface Renew {
+  readonly view: number;
+  readonly kind: "renew";
+}
+
 /** A view asks for something to be done at the next safepoint. */
 export interface Command {
   readonly command_id: number;
@@ -202,4 +212,4 @@ export interface Command {
 
 export type FromKernel = Snapshot | Delta | Reply;
 
-export type FromView = Connect | Disconnect | Command;
+export type FromView = Connect | Disconnect | Renew | Command;

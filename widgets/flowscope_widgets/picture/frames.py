@@ -10,6 +10,7 @@ from flowscope.live.nesting import (
     End,
     decision_text,
     givers,
+    is_back,
     is_frame,
     is_loop,
     returns,
@@ -48,8 +49,9 @@ def lines(by_id: Mapping[int, Node], opened: Collection[int]) -> Iterator[Line]:
     for node in by_id.values():
         is_open = is_frame(node) and node.id in opened
         for k, end in enumerate(node.inputs):
+            kind: Kind = "return" if is_back(by_id.get(end[0]), node) else "data"
             for target in takers(node, k) if is_open else (node.id,):
-                yield from (Line(*source, target, "data") for source in given(end))
+                yield from (Line(*source, target, kind) for source in given(end))
         yield from (Line(source, -1, node.id, "control") for source in node.control)
         if not is_open:
             continue
