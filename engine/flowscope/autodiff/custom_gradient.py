@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from flowscope import nest
-from flowscope.autodiff.registry import held, is_differentiable
+from flowscope.autodiff.registry import is_differentiable
 from flowscope.autodiff.sweep import ancestors
 from flowscope.control.blocks import Parameter
 from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph.cells.held import Held
 from flowscope.graph.constant import convert_to_tensor, holds_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, resource
@@ -48,6 +49,7 @@ class GradientHub(Op):
     dtypes: tuple[DType, ...]
     shapes: tuple[Dims, ...]
     kernel_inputs: ClassVar[int | None] = 0
+    held: ClassVar[Held | None] = None
 
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
         return tuple([Spec(d, s) for d, s in zip(self.dtypes, self.shapes, strict=True)])
@@ -153,8 +155,8 @@ def attach(
     definition = GradientHub(
         _name(f), tuple([y.spec.dtype for y in ys]), tuple([y.spec.shape for y in ys])
     )
+    hold(graph, definition, HubGradient(_name(f), grad_fn, variables))
     hub = graph.add(definition, (*inputs, *handles), "GradientHub")
-    held(graph)[hub] = HubGradient(_name(f), grad_fn, variables)
     return [apply(WithGradient(), y, h) for y, h in zip(ys, hub.outputs, strict=True)]
 
 
@@ -200,6 +202,11 @@ class HubGradient:
                 f"the grad_fn of {self._name} gave {len(found)} cotangents for {count} {what}"
             )
         return found
+
+
+def hold(graph: Graph, definition: GradientHub, gradient: HubGradient) -> None:
+    """Gives a hub its gradient: no attribute, for a function is neither written nor compared."""
+    object.__setattr__(definition, "held", Held(graph, gradient, says=gradient.function))
 
 
 def _check_keywords(f: Callable[..., Any], kwargs: dict[str, Any]) -> None:

@@ -10,20 +10,28 @@ Source: Chen et al. 2016, "Training deep nets with sublinear memory cost".
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from flowscope import nest
 from flowscope.autodiff.aggregation import Cotangent, summed
-from flowscope.autodiff.custom_gradient import HubGradient, custom_gradient, handles_behind
+from flowscope.autodiff.custom_gradient import (
+    GradientHub,
+    HubGradient,
+    custom_gradient,
+    handles_behind,
+    hold,
+)
 from flowscope.autodiff.gradients import gradients
-from flowscope.autodiff.registry import held
 from flowscope.autodiff.sweep import ancestors
 from flowscope.control.blocks import Parameter
 from flowscope.control.calls import Call
 from flowscope.graph.constant import Const, convert_to_tensor
 from flowscope.graph.default import get_default_graph
+from flowscope.graph.graph import Graph
+from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.order import in_order
 from flowscope.ops.flow import identity
@@ -48,22 +56,20 @@ def recompute_grad(f: Callable[..., Any]) -> Any:
         before = len(graph)
         results = f(*args, **kwargs)
         made = frozenset(graph.operations_since(before))
-        ys = [convert_to_tensor(y) for y in nest.flatten(results)]
-        xs = nest.flatten(list(args))
+        ys = tuple([convert_to_tensor(y) for y in nest.flatten(results)])
+        xs = tuple(nest.flatten(list(args)))
         return results, _Recompute(made, xs, ys)
 
     return recomputed
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Recompute:
     """The gradient function: a copy of operations, and the gradient of the copy."""
 
-    def __init__(
-        self, made: frozenset[Operation], xs: Sequence[Tensor], ys: Sequence[Tensor]
-    ) -> None:
-        self._made = made
-        self._xs = list(xs)
-        self._ys = list(ys)
+    _made: frozenset[Operation]
+    _xs: tuple[Tensor, ...]
+    _ys: tuple[Tensor, ...]
 
     def __call__(self, *dys: Tensor, variables: Sequence[Any] = ()) -> Any:
         graph = self._ys[0].graph
@@ -105,7 +111,7 @@ class _Recompute:
         """Returns the function for a copy: `same` maps tensors to their copies."""
         made = frozenset(same[op.outputs[0]].op if op.outputs and op.outputs[0] in same else op
                          for op in self._made)  # fmt: skip
-        xs, ys = ([same.get(t, t) for t in ts] for ts in (self._xs, self._ys))
+        xs, ys = (tuple([same.get(t, t) for t in ts]) for ts in (self._xs, self._ys))
         return _Recompute(made, xs, ys)
 
 
@@ -144,15 +150,18 @@ def _copy(op: Operation, same: dict[Tensor, Tensor]) -> None:
     graph = op.graph
     inputs = tuple([same.get(t, t) for t in op.inputs])
     with graph.gradient_of(op), graph.device(None), graph.device(op.device):
-        copy = graph.add(op.definition, inputs, op.type)
+        copy = graph.add(_copied(graph, op.definition, same), inputs, op.type)
     copy.gradient = op.gradient
-    own = held(graph).get(op)
-    if own is not None:
-        held(graph)[copy] = _copied(own, same)
     same.update(zip(op.outputs, copy.outputs, strict=True))
 
 
-def _copied(own: Any, same: dict[Tensor, Tensor]) -> Any:
-    if isinstance(own, HubGradient) and isinstance(own.function, _Recompute):
-        return own.with_function(own.function.copied(same))
-    return own
+def _copied(graph: Graph, definition: Op, same: dict[Tensor, Tensor]) -> Op:
+    """Returns an op's definition for a copy: what recomputes copies then recomputes the copies."""
+    if not isinstance(definition, GradientHub) or definition.held is None:
+        return definition
+    own = definition.held.function
+    if not isinstance(own, HubGradient) or not isinstance(own.function, _Recompute):
+        return definition
+    copy = dataclasses.replace(definition)
+    hold(graph, copy, own.with_function(own.function.copied(same)))
+    return copy

@@ -1,6 +1,6 @@
 """Gradients that users register: by op type, by a name that takes another's place, or for one use.
 
-Which function is an operation's gradient: the one held for this very operation, else the one
+Which function is an operation's gradient: the one given by `custom_gradient`, else the one
 registered under the name that `Graph.gradient_override_map` gave it, else the one registered for
 its op type, else its op's own `grad`.
 """
@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from flowscope.errors import AlreadyExistsError, DTypeError
-from flowscope.graph.graph import Graph
 from flowscope.graph.op import Op, UnsupportedGradientError, all_ops
 from flowscope.graph.operation import Operation
 
@@ -82,12 +81,6 @@ def _register(name: str, function: GradientFunction | None) -> None:
     _registered[name] = function
 
 
-def held(graph: Graph) -> dict[Operation, GradientFunction]:
-    """Returns the graph's gradient functions of single operations."""
-    functions: dict[Operation, GradientFunction] = graph.extras.setdefault("gradients", {})
-    return functions
-
-
 def is_differentiable(op: Operation) -> bool:
     """Whether cotangents can flow through an operation."""
     name = op.gradient or op.type
@@ -102,9 +95,8 @@ def function_of(op: Operation) -> GradientFunction | None:
     Raises:
         UnsupportedGradientError: if the operation asks for a name that is not registered.
     """
-    own = held(op.graph).get(op)
-    if own is not None:
-        return own
+    if op.type == "GradientHub" and op.definition.held is not None:  # type: ignore[attr-defined]
+        return op.definition.held.function  # type: ignore[attr-defined, no-any-return]
     if op.gradient and op.gradient not in _registered:
         raise UnsupportedGradientError(
             f'no gradient is registered under the name "{op.gradient}": '

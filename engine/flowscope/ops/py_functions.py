@@ -19,6 +19,7 @@ from flowscope.errors import (
     UnimplementedError,
     UnknownError,
 )
+from flowscope.graph.cells.held import Held
 from flowscope.graph.constant import convert_to_tensor, to_array
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype, of_numpy
@@ -28,12 +29,10 @@ from flowscope.graph.operation import Operation, Tensor
 __all__ = ["numpy_function", "py_func", "py_function"]
 
 
-class _Held:
+class _Held(Held):
     """A Python function that operations call."""
 
-    def __init__(self, function: Callable[..., Any], eager: bool) -> None:
-        self.function = function
-        self.eager = eager
+    eager = False
 
     def name(self) -> str:
         """Returns how messages call it."""
@@ -65,6 +64,7 @@ class EagerArray(np.ndarray[Any, Any]):
 class _Calls(Op, abstract=True):
     token: str
     dtypes: tuple[DType, ...]
+    held: ClassVar[Held | None] = None
     devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(self, *inputs: Spec) -> Any:
@@ -182,10 +182,11 @@ def _call(
     graph = get_default_graph()
     tensors = tuple([convert_to_tensor(v) for v in inp])
     token = f"pyfunc_{next(_numbers)}"
-    held = _Held(func, kind is EagerPyFunc)
+    held = _Held(graph, func, token=token, is_live=kind.is_stateful)
+    held.eager = kind is EagerPyFunc
     definition = kind(token, dtypes)  # type: ignore[call-arg]
     # Not a field: a function is neither written nor compared.
-    object.__setattr__(definition, "_held", held)
+    object.__setattr__(definition, "held", held)
     _functions[token] = held
     op = graph.add(definition, tensors, name)
     if not dtypes:

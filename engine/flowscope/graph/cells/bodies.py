@@ -8,10 +8,12 @@ earlier one since then (further results, and operations that these need) does no
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from flowscope.graph.block import Block
+from flowscope.graph.cells.behaviour import Comparison
+from flowscope.graph.cells.held import Held
 from flowscope.graph.cells.known import same_spec
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
@@ -43,6 +45,7 @@ class Likeness:
     Attributes:
         functions: The earlier function of each one that is the same.
         operations: The earlier operation of each one in them.
+        held: Functions of the user's in them, each with the earlier one whose place it can take.
     """
 
     def __init__(self, roots: Sequence[Block], replaced: Mapping[str, Operation]) -> None:
@@ -50,6 +53,7 @@ class Likeness:
         self._replaced = replaced
         self.functions: dict[Any, Any] = {}
         self.operations: dict[Operation, Operation] = {}
+        self.held: list[tuple[Held, Held]] = []
 
     def tensor(self, t: Tensor) -> Tensor:
         """Returns the earlier tensor that one of a function stands for; others as they are."""
@@ -103,6 +107,8 @@ class Likeness:
     def _definition(self, new: Op, old: Op) -> bool:
         if type(new) is not type(old):
             return False
+        if held_by(new) is not None:
+            return self._holds(new, old)
         if not any(True for _ in functions_of(new)):
             return bool(new == old)
         return all(
@@ -110,6 +116,15 @@ class Likeness:
             for f in dataclasses.fields(new)
             if f.compare
         )
+
+    def _holds(self, new: Op, old: Op) -> bool:
+        found = compared(new, old, self.thing)
+        if found is None or not found.is_same:
+            return False
+        if found.is_mapped:  # the later one holds tensors that are dropped: the earlier one stays
+            return found.shares
+        self.held.append((new.held, old.held))  # type: ignore[attr-defined]
+        return True
 
     def _attribute(self, new: Any, old: Any) -> bool:
         if isinstance(new, tuple) and isinstance(old, tuple) and len(new) == len(old):
@@ -125,8 +140,31 @@ class Likeness:
         )
 
 
+def held_by(definition: Op) -> Held | None:
+    """Returns the user's function that an op holds, None if it holds none."""
+    return getattr(definition, "held", None)
+
+
+def compared(
+    new: Op, old: Op, stands_for: Callable[[Any], Any] = lambda thing: thing
+) -> Comparison | None:
+    """Returns how the functions of the user's compare that two ops hold.
+
+    None if they hold none, if the ops differ otherwise, or if that is not known.
+    """
+    mine, other = held_by(new), held_by(old)
+    if mine is None or other is None or type(new) is not type(old):
+        return None
+    pairs = [(getattr(new, f.name), getattr(old, f.name)) for f in dataclasses.fields(new)]
+    if any(a != b and (a, b) != (mine.token, other.token) for a, b in pairs):
+        return None
+    return mine.compared(other, stands_for)
+
+
 def same_definition(a: Op, b: Op) -> bool:
     """Whether two ops are equal; functions among their attributes if they have the same block."""
+    if held_by(a) is not held_by(b):
+        return False
     return a == b or (
         type(a) is type(b)
         and any(True for _ in functions_of(a))
@@ -144,4 +182,4 @@ def _same_attribute(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-__all__ = ["Likeness", "blocks_of", "functions_of", "same_definition"]
+__all__ = ["Likeness", "blocks_of", "compared", "functions_of", "held_by", "same_definition"]

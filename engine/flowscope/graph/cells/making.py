@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from flowscope.errors import GraphError
 from flowscope.graph.cells.bindings import bindings
-from flowscope.graph.cells.bodies import Likeness, blocks_of, functions_of, same_definition
+from flowscope.graph.cells.bodies import (
+    Likeness,
+    blocks_of,
+    compared,
+    functions_of,
+    held_by,
+    same_definition,
+)
 from flowscope.graph.cells.cell import Cell, CellReport
 from flowscope.graph.cells.known import same_spec
 from flowscope.graph.cells.memory import (
@@ -276,6 +283,7 @@ class Making:
         graph.edited(old)
         specs = [(t, t.spec, graph.cells.reshaped.pop(t, None)) for t in old.outputs]
         self._undo.append(lambda: _reset(graph, old, fields, specs))
+        self._renew_function(old, new)
         if not same_definition(old.definition, new.definition):
             added = [Tensor(old, t.value_index, t.spec) for t in new.outputs[len(old.outputs) :]]
             old.outputs = (*old.outputs[: len(new.outputs)], *added)
@@ -284,6 +292,14 @@ class Making:
         for (t, before, _), made in zip(specs, new.outputs, strict=False):
             t.spec = made.spec
             self._specs[t] = before
+
+    def _renew_function(self, old: Operation, new: Operation) -> None:
+        """Lets an op whose function of the user's does the same be the earlier one, and call it."""
+        mine, earlier = held_by(new.definition), held_by(old.definition)
+        found = compared(new.definition, old.definition)
+        if mine and earlier and found is not None and found.is_same:
+            self._undo.append(earlier.take(mine))
+            new.definition = old.definition
 
     def take_back(self, operations: Iterable[Operation]) -> None:
         """Drops operations of bodies that it has made, as if it had not."""
@@ -346,6 +362,7 @@ class Making:
             del self._unmade[old.name]
             for t in new.outputs:
                 graph.cells.reshaped.pop(t, None)
+        self._undo += [old.take(new) for new, old in likeness.held]
         for old in likeness.functions.values():
             self._settled.add(old.block)
             graph.functions[old.name] = old
