@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from flowscope.errors import GraphError
+from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.operation import Operation, Tensor
 
 if TYPE_CHECKING:
@@ -67,6 +68,24 @@ class Block:
         while other is not None and other is not self:
             if other.forward is not None and self.encloses(other.forward):
                 return True
+            other = other.parent
+        return other is self
+
+    def awaited(self, op: Operation) -> Operation:
+        """Returns what operations of this block wait for where they are to wait for `op`.
+
+        For an operation of a block around it that is what stands here for its value. Where it has
+        none, or runs blocks of its own, that is itself: then all of this block waits.
+        """
+        if self.capture is None or op.block is self or not op.block._surrounds(self):
+            return op
+        if getattr(op.definition, "functions", ()):
+            return op
+        values = [t for t in op.outputs if t.spec.dtype not in (resource, variant)]
+        return self.capture(values[0]).op if values else op
+
+    def _surrounds(self, other: Block | None) -> bool:
+        while other is not None and other is not self:
             other = other.parent
         return other is self
 

@@ -290,7 +290,11 @@ class Graph(Edits, WrittenForms):
 
     @contextmanager
     def control_dependencies(self, control_inputs: Any) -> Iterator[None]:
-        """Makes operations of the block wait for `control_inputs`; None clears those outside."""
+        """Makes operations of the block wait for `control_inputs`; None clears those outside.
+
+        In the body of a branch, a loop or a function, what stands there for a tensor outside is
+        waited for, in each iteration; so the body itself need not wait.
+        """
         before = self._control
         if control_inputs is None:
             self._control = ()
@@ -299,6 +303,7 @@ class Graph(Edits, WrittenForms):
             for op in ops:
                 if not op.block.encloses(self._block):
                     raise misplaced(op, "waited for").located(op=op.name, **_place(capture()))
+            ops = [self._block.awaited(op) for op in ops]
             self._control = (*before, *[op for op in dict.fromkeys(ops) if op not in before])
         try:
             yield

@@ -86,6 +86,7 @@ class Place:
         parent: The place around it.
         values: What stands here for values of the program that is lowered.
         accesses: Who has touched which state.
+        entries: The nodes of the place around that bring values in.
     """
 
     def __init__(self, names: Names, parent: Place | None = None, owner: Node | None = None):
@@ -94,6 +95,7 @@ class Place:
         self.owner = owner
         self.values: dict[Value, Value] = {}
         self.accesses = Accesses()
+        self.entries: list[Node] = []
         self._members: set[Node] = set()
         self._gated: set[Value] = set()
         self._brought: dict[Value, Value] = {}
@@ -168,12 +170,10 @@ class Place:
         """Makes a scalar constant."""
         return self.make(*_constant(value, dtype, what), owner).outputs[0]
 
-    def token(self, key: Key, writes: bool, owner: Node) -> Value:
-        """Makes a value that is there once all accesses are done which `owner` must wait for."""
+    def token(self, before: Sequence[Node], owner: Node) -> Value:
+        """Makes a value that is there once what `owner` must wait for is done."""
         op, what, inputs, specs = _constant(np.True_, bool_, "order")
-        return self.make(op, what, inputs, specs, owner, self.accesses.before(key, writes)).outputs[
-            0
-        ]
+        return self.make(op, what, inputs, specs, owner, before).outputs[0]
 
     def start(self, key: Key, token: Value) -> None:
         """Begins the accesses of a part of a branch or loop, with the token that came in."""
@@ -206,6 +206,7 @@ class Branch(Place):
         what = f"Switch_{'then' if self._taken else 'else'}"
         spec = Spec(outer.spec.dtype, outer.spec.shape, variable=outer.spec.variable)
         node = self.parent.make(Switch(), what, (outer, self._pred), [spec, spec], self.owner)
+        self.entries.append(node)
         found = node.outputs[self._taken]
         self.let(found)
         return found
@@ -243,6 +244,7 @@ class Frame(Place):
         op = Enter(self._name, is_constant, self._window)
         spec = Spec(outer.spec.dtype, outer.spec.shape, variable=outer.spec.variable)
         node = self.parent.make(op, "Enter", (outer,), [spec], self.owner, self._control)
+        self.entries.append(node)
         self.let(*node.outputs)
         return node.outputs[0]
 

@@ -6,8 +6,9 @@ so that every later pass sees what the node waits for.
 
 A body's nodes stand at the call's place in program order, in the body's own order, so their effects
 on variables fall where the call stands. What controls the call controls every node of the body;
-what the call controls waits for all of them. What waits for a parameter waits for what came in. A node remembers the operation of the body and the
-call; the path of calls tells random ops of different calls apart.
+what the call controls waits for all of them. What waits for a parameter waits for what came in for
+it. A node remembers the operation of the body and the call; the path of calls tells random ops of
+different calls apart.
 """
 
 from __future__ import annotations

@@ -76,6 +76,8 @@ class LoweredLoop:
     Attributes:
         node: The loop as it was.
         variables: The Merge of each of its variables.
+        counter: The Merge of the number of iterations; None where nobody asks for it.
+        test: The LoopCond.
         kept: The Merge of each list that it keeps.
         limits: What may tell how many iterations there will be: (value of the program that was
             lowered, what stands for it in the frame).
@@ -83,8 +85,24 @@ class LoweredLoop:
 
     node: Node
     variables: tuple[Node, ...]
+    counter: Node | None
+    test: Node
     kept: tuple[Node, ...]
     limits: tuple[tuple[Value, Value], ...]
+
+
+@dataclass(frozen=True)
+class Doors:
+    """How values come into what became of a branch or loop, and out of it.
+
+    Attributes:
+        entries: The nodes, Switches and Enters, that let values in.
+        ends: The nodes that give its results to the place around, each with the output whose value
+            that is, None for an order.
+    """
+
+    entries: tuple[Node, ...]
+    ends: tuple[tuple[Node, Value | None], ...]
 
 
 @dataclass(frozen=True)
@@ -95,11 +113,15 @@ class Lowered:
         program: The program.
         places: In which place each node stands: those of one place run together.
         loops: The loop that each frame was made of, by the frame's name.
+        kept: What each node is that was no part of lowering: a node of the program as it was.
+        doors: By branch or loop as it was. Without those of a condition that is guarded by a count.
     """
 
     program: Program
     places: Mapping[Node, int]
     loops: Mapping[str, LoweredLoop]
+    kept: Mapping[Node, Node]
+    doors: Mapping[Node, Doors]
 
 
 def lower(program: Program, chosen: Callable[[Node], bool] = lambda node: True) -> Lowered:
@@ -129,6 +151,8 @@ class _Lowering:
         #: What to wait for in place of a node.
         self._instead: dict[Node, tuple[Node, ...]] = {}
         self._loops: dict[str, LoweredLoop] = {}
+        self._kept: dict[Node, Node] = {}
+        self._doors: dict[Node, Doors] = {}
         #: Merges made by hand, and what stands for them: what comes around a loop comes later.
         self._merges: list[tuple[Node, Node]] = []
         #: Awaited nodes with blocks that are being lowered.
@@ -143,7 +167,7 @@ class _Lowering:
         targets = tuple(m for n in program.targets for m in self._instead.get(n, (n,)))
         nodes = tuple(self._names.nodes)
         lowered = dataclasses.replace(program, nodes=nodes, fetches=fetches, targets=targets)
-        return Lowered(lowered, self._names.places, self._loops)
+        return Lowered(lowered, self._names.places, self._loops, self._kept, self._doors)
 
     def _block(self, place: Place, program: Program) -> None:
         for node in program.nodes:
@@ -162,7 +186,7 @@ class _Lowering:
 
     def _lower(self, place: Place, node: Node) -> None:
         keys = self._keys(node)
-        tokens = {key: place.token(key, writes, node) for key, writes in keys.items()}
+        tokens = self._tokens(place, node, keys)
         lower = self._cond if node.op.type == "Cond" else self._loop
         ends = lower(place, node, tokens)
         for key, end in ends.items():
@@ -176,15 +200,26 @@ class _Lowering:
             place.add(node)
             return
         keys = self._keys(node)
-        before = [n for key, writes in keys.items() for n in place.accesses.before(key, writes)]
+        before = [n for key, writes in keys.items() for n in self._before(place, key, writes)]
         control = dict.fromkeys((*self._standing(node.control), *before))
         made = place.add(copied(node, place.get, tuple(control)))
         place.values.update(zip(node.outputs, made.outputs, strict=True))
         self._instead[node] = (made,)
+        self._kept[made] = node
         if node.op.type == "Merge":
             self._merges.append((node, made))
         for key, writes in keys.items():
             place.accesses.note(key, made, writes)
+
+    def _tokens(self, place: Place, node: Node, keys: dict[Key, bool]) -> dict[Key, Value]:
+        """Returns, per key, a value that is there once a node with blocks may touch it."""
+        return {
+            key: place.token(self._before(place, key, writes), node) for key, writes in keys.items()
+        }
+
+    def _before(self, place: Place, key: Key, writes: bool) -> list[Node]:
+        """Returns what an access must wait for: nothing, where others wait for all of them."""
+        return [] if key in self._awaited else place.accesses.before(key, writes)
 
     def _keys(self, node: Node) -> dict[Key, bool]:
         """Returns the state that a node touches, by whether it writes it."""
@@ -210,6 +245,7 @@ class _Lowering:
         if control:
             pred = place.make(Identity(), "pred", (pred,), [pred.spec], node, control).outputs[0]
         ends: list[list[Value]] = []
+        entries: list[Node] = []
         for taken, block in zip((True, False), node.blocks, strict=True):
             branch = Branch(place, node, pred, taken)
             for key, token in tokens.items():
@@ -217,6 +253,7 @@ class _Lowering:
             self._block(branch, block)
             results = [branch.result(v) for v in block.fetches]
             ends.append([*results, *[branch.end(key) for key in tokens]])
+            entries += branch.entries
         merged: list[Node] = []
         for then, orelse in zip(*ends, strict=True):
             i = len(merged)
@@ -225,6 +262,8 @@ class _Lowering:
             merged.append(place.make(Merge(), "Merge", (orelse, then), specs, node))
         for output, merge in zip(node.outputs, merged, strict=False):
             place.values[output] = merge.outputs[0]
+        outputs = (*node.outputs, *[None for _ in tokens])
+        self._doors[node] = Doors(tuple(entries), tuple(zip(merged, outputs, strict=True)))
         return dict(zip(tokens, merged[len(node.outputs) :], strict=True))
 
     # -- loops ----------------------------------------------------------------------------------
@@ -256,12 +295,15 @@ class _Lowering:
             self._back(inside, merge, value)
         for key, merge in orders.items():
             self._back(inside, merge, inside.end(key))
-        self._exits(place, node, switched, counter)
-        self._loops[name] = _lowered_loop(frame, node, merges)
-        return {
+        left = self._exits(place, node, switched, counter)
+        self._loops[name] = _lowered_loop(frame, node, merges, counter, test)
+        ends = {
             key: place.make(Exit(), "Exit", (s.outputs[0],), [s.outputs[0].spec], node)
             for key, s in ordered.items()
         }
+        orders: list[tuple[Node, Value | None]] = [(end, None) for end in ends.values()]
+        self._doors[node] = Doors(tuple(frame.entries), (*left, *orders))
+        return ends
 
     def _variables(self, place: Place, node: Node) -> tuple[list[tuple[Value, Spec]], bool]:
         """Returns the start and the Spec of each variable, and whether the last is a counter."""
@@ -331,7 +373,7 @@ class _Lowering:
         guard.device = node.device
         guard.blocks = (dataclasses.replace(cond, feeds=()), Program((), (), (false,)))
         keys = self._keys(guard)
-        tokens = {key: frame.token(key, writes, node) for key, writes in keys.items()}
+        tokens = self._tokens(frame, guard, keys)
         for key, end in self._cond(frame, guard, tokens).items():
             frame.accesses.note(key, end, keys[key])
         return frame.get(guard.outputs[0])

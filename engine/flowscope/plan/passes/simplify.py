@@ -57,9 +57,7 @@ class _Simplifier:
         self._trusts: bool = around._trusts if around else program.has_true_specs
         #: Whether nothing of the step ever waits: then what a block takes in is always there.
         self._is_sequential: bool = (
-            around._is_sequential
-            if around
-            else not any(n.op.is_blocking for n in program.walk())
+            around._is_sequential if around else not any(n.op.is_blocking for n in program.walk())
         )
         self._awaited = {c for n in program.nodes for c in n.control}
         #: What stands in the program itself, not in one around it.
