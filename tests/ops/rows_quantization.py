@@ -51,6 +51,18 @@ for _name, _call, _want, _low, _high in (
 ):
     row(f"quantize_{_name}", _call, lambda x, w=_want, a=_low, b=_high: [w, _f(a), _f(b)], _X, dtypes=_ONE, order=0)
 row("quantize_small_range", lambda x: fs.quantize(x, 0.0, 0.0, fs.quint8)[2], lambda x: _f(0.01), _X, dtypes=_ONE, order=0)
+_Y = In(value=[[-0.9, 0.5, 2.7], [0.3, -3, 1.1]])
+_ENDS = In(value=[-1, -2, -2.5]), In(value=[1, 2, 3])
+for _mode, _dtype, _whole, _first, _back in (
+    ("MIN_COMBINED", "qint8", [[-115, 31, 113], [38, -128, 39]], [-1, -2, -2.5], [[-0.898039222, 0.494117737, 2.698039532], [0.301960826, -2, 1.101960897]]),
+    ("SCALED", "quint8", [[0, 64, 230], [77, 0, 94]], [0, 0, 0], [[0, 0.501960814, 2.705882311], [0.301960796, 0, 1.105882406]]),
+):
+    row(f"quantize_axis_{_mode}", lambda y, a, b, m=_mode, d=_dtype: list(fs.quantize(y, a, b, d, m, axis=-1)),
+        lambda y, a, b, d=_dtype, w=_whole, f=_first: [np.array(w, fs.as_dtype(d).np_dtype), _f(f), b], _Y, *_ENDS, dtypes=_ONE, order=0)
+    row(f"dequantize_axis_{_mode}", lambda y, a, b, m=_mode, d=_dtype: fs.dequantize(*fs.quantize_v2(y, a, b, d, m, axis=1), m, axis=-1),
+        lambda y, a, b, w=_back: _f(w), _Y, *_ENDS, dtypes=_ONE, order=0)
+row("quantize_axis_none", lambda y, a, b: list(fs.quantize_v2(y, a, b, "qint8", axis=0)), lambda y, a, b: [np.zeros((0, 3), "i1"), a, b],
+    In((0, 3)), In((0,)), In((0,)), dtypes=_ONE, order=0)
 for _mode in ("MIN_COMBINED", "MIN_FIRST", "SCALED"):
     for _dtype, _tolerance in (("qint8", 0.02), ("quint16", 1e-4)):
         row(f"dequantize_{_mode}_{_dtype}", lambda x, m=_mode, d=_dtype: fs.dequantize(*fs.quantize_v2(x, -1.0, 3.0, d, m), m), lambda x, s=_mode, d=_dtype: x if s != "SCALED" or d == "qint8" else np.maximum(x, 0),

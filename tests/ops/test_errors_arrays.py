@@ -170,7 +170,7 @@ static(lambda x: fs.signal.rfft(x, [1, 2]), f(3), says="1 lengths of int32", **D
 fed(fs.reduce_sum, np.ones((2, 3)), 2, says="axis in [-2, 2), got 2")
 fed(fs.reduce_sum, np.ones((2, 3)), [0, 0], says="permutation of 2 axes, got [1, 0, 0]")
 fed(fs.transpose, np.ones((2, 3)), [0, 0], says="permutation of 2 axes, got [0, 0]")
-fed(fs.reverse, np.ones((2, 3)), [0, -2], says="each axis once, got [0, 0]")
+fed(fs.reverse, np.ones((2, 3)), [0, -2], says="each axis once, got [0, -2]")
 fed(lambda x, n: fs.split(x, n, 1, num=2), np.ones((2, 3)), [1, 1], says="add up to 3")
 static(fs.reduce_sum, f(2), f(), says="axes of dtype int32 or int64, got float32", **D)
 static(fs.transpose, f(2, 3), i(3), says="expected 2 axes, got [3]")

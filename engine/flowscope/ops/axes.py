@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from flowscope.graph.constant import (
 )
 from flowscope.graph.op import Array, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, size_of, text
+from flowscope.graph.shapes import Dims, size_of
 from flowscope.ops.table import check_kind
 
 Axes = tuple[int, ...] | None
@@ -26,6 +27,14 @@ def positive_axis(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise InvalidArgumentError(f"expected an axis in [{-rank}, {rank}), got {axis}")
     return axis % rank
+
+
+def positive_axes(axes: Sequence[int], rank: int) -> list[int]:
+    """Returns axes counted from the front; none may be out of range or come twice."""
+    found = [positive_axis(a, rank) for a in axes]
+    if len(set(found)) != len(found):
+        raise InvalidArgumentError(f"expected each axis once, got {list(axes)} for rank {rank}")
+    return found
 
 
 def as_axes(axis: Any) -> Axes:
@@ -57,9 +66,7 @@ def reduced(dims: Dims, axis: Axes, keepdims: bool) -> Dims:
         return ()
     if dims is None:
         return None
-    axes = [positive_axis(a, len(dims)) for a in axis]
-    if len(set(axes)) != len(axes):
-        raise InvalidArgumentError(f"expected each axis once, got {list(axis)} for {text(dims)}")
+    axes = positive_axes(axis, len(dims))
     if keepdims:
         return tuple(1 if i in axes else d for i, d in enumerate(dims))
     return tuple(d for i, d in enumerate(dims) if i not in axes)
@@ -92,6 +99,5 @@ class Reduction(Op, abstract=True):
     def _axes(self, x: Array) -> Any:
         """Returns the axes for NumPy, which has another message for those out of range."""
         if self.axis is not None:
-            for a in self.axis:
-                positive_axis(a, x.ndim)
+            positive_axes(self.axis, x.ndim)
         return self.axis

@@ -16,6 +16,7 @@ from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype, float32
 from flowscope.graph.operation import Tensor
 from flowscope.ops.arrays import range as range_of
+from flowscope.ops.axes import as_axes, positive_axis
 from flowscope.ops.casting import cast
 from flowscope.ops.elementwise import add, cos, maximum, multiply, negative, realdiv, square
 from flowscope.ops.flow import identity
@@ -78,11 +79,9 @@ def frame(
     x = convert_to_tensor(signal)
     length, step = _known(frame_length, "frame_length"), _known(frame_step, "frame_step")
     rank = x.spec.rank
-    if rank is None or not -rank <= axis < rank:
-        raise InvalidArgumentError(
-            f"expected a signal of known rank with axis {axis}, got {x.spec}"
-        )
-    axis %= rank
+    if rank is None:
+        raise InvalidArgumentError(f"expected a signal of known rank, got {x.spec}")
+    axis = positive_axis(axis, rank)
     with x.graph.name_scope(name or "frame"):
         count = shape_of(x)[axis]
         if pad_end:
@@ -255,14 +254,14 @@ def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
 
 def _half_turned(value: Any, axes: Any, is_back: bool, name: str) -> Tensor:
     x = convert_to_tensor(value)
-    if x.spec.rank is None:
-        raise InvalidArgumentError("expected a spectrum of known rank")
-    if axes is None:
-        axes = list(range(x.spec.rank))
-    places = [axes] if isinstance(axes, int) else list(axes)
+    rank, places = x.spec.rank, as_axes(axes)
+    if rank is not None:
+        places = tuple(positive_axis(a, rank) for a in (range(rank) if places is None else places))
+    elif places is None:
+        raise InvalidArgumentError("expected axes, or a spectrum of known rank")
     with x.graph.name_scope(name):
         if not places:
             return identity(x)
         sizes = shape_of(x)
-        halves = [sizes[i % x.spec.rank] // 2 for i in places]
-        return roll(x, stack([negative(h) if is_back else h for h in halves]), places)
+        halves = [sizes[i] // 2 for i in places]
+        return roll(x, stack([negative(h) if is_back else h for h in halves]), list(places))

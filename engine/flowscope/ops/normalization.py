@@ -10,7 +10,7 @@ from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.dtypes import DType
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import size_of
-from flowscope.ops.axes import as_axes
+from flowscope.ops.axes import as_axes, positive_axes
 from flowscope.ops.broadcasting import as_shape
 from flowscope.ops.build import apply_many, unary
 from flowscope.ops.casting import cast
@@ -30,6 +30,7 @@ from flowscope.ops.elementwise import (
 )
 from flowscope.ops.normalization_ops import LRN, FusedBatchNormV3
 from flowscope.ops.reductions import reduce_mean, reduce_prod, reduce_sum
+from flowscope.ops.run_time_axes import from_the_front
 from flowscope.ops.shaping import shape_of, squeeze_axes
 from flowscope.ops.table import check_kind
 
@@ -175,23 +176,14 @@ def _count(x: Tensor, places: tuple[int, ...] | None) -> Tensor:
     from flowscope.ops.gathering import gather
 
     dims = x.spec.shape
-    if (
-        dims is not None
-        and places is not None
-        and any(not -len(dims) <= i < len(dims) for i in places)
-    ):
-        raise InvalidArgumentError(f"expected axes of {x.spec}, got {list(places)}")
     if dims is not None:
-        chosen = dims if places is None else tuple(dims[i] for i in places)
-        n = size_of(chosen)
+        chosen = dims if places is None else [dims[i] for i in positive_axes(places, len(dims))]
+        n = size_of(tuple(chosen))
         if n is not None:
             return convert_to_tensor(n, x.dtype)
     sizes = shape_of(x)
     if places is not None:
-        rank = x.spec.rank
-        if rank is None:
-            raise InvalidArgumentError("expected a known rank for sufficient statistics along axes")
-        sizes = gather(sizes, [i % rank for i in places])
+        sizes = gather(sizes, from_the_front(places, x))
     return cast(reduce_prod(sizes), x.dtype)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +13,9 @@ from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.shapes import Dims, compatible, merge_dims, text
 from flowscope.ops.arrays import zeros_like
+from flowscope.ops.axes import as_axes, positive_axis
 from flowscope.ops.broadcasting import sum_to
 from flowscope.ops.build import apply, apply_many
 from flowscope.ops.selection import where
@@ -49,7 +51,8 @@ def _rounded(xp: ArrayModule, x: Array, away: bool = True) -> Array:
 class QuantizeV2(Op):
     """Integers that stand for numbers in a range, and the range that they really cover.
 
-    Shapes: x s, min [], max [] -> s, [], []
+    Attributes: `axis` None stands for one range, others for one for each of its slices.
+    Shapes: x s, min [], max [] -> s, [], [];   with an axis of n: min [n], max [n] -> s, [n], [n]
     """
 
     dtype: DType
@@ -57,13 +60,28 @@ class QuantizeV2(Op):
     round_mode: str = "HALF_AWAY_FROM_ZERO"
     narrow_range: bool = False
     ensure_minimum_range: float = 0.01
+    axis: int | None = None
     is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec, low: Spec, high: Spec) -> Any:
-        _check_range(x, low, high)
-        return x.like(self.dtype), Spec(dtypes.float32, ()), Spec(dtypes.float32, ())
+        for s in (x, low, high):
+            if s.dtype is not dtypes.float32:
+                raise DTypeError(f"expected float32, got {s.dtype}")
+        ends = Spec(dtypes.float32, _check_ends(x.shape, self.axis, low.shape, high.shape))
+        return x.like(self.dtype), ends, ends
 
     def kernel(self, xp: ArrayModule, x: Array, low: Array, high: Array) -> Any:
+        _check_ends(x.shape, self.axis, low.shape, high.shape)
+        if self.axis is None:
+            return self._quantized(xp, x, low, high)
+        out = xp.empty(x.shape, self.dtype.np_dtype)
+        first, last = xp.empty(low.shape, xp.float32), xp.empty(low.shape, xp.float32)
+        lines, found = xp.moveaxis(x, self.axis, 0), xp.moveaxis(out, self.axis, 0)
+        for i in range(len(lines)):
+            found[i], first[i], last[i] = self._quantized(xp, lines[i], low[i], high[i])
+        return out, first, last
+
+    def _quantized(self, xp: ArrayModule, x: Array, low: Array, high: Array) -> Any:
         first, last = _wide_range(float(low), float(high), self.ensure_minimum_range)
         least, most = _steps(self.dtype)
         if self.mode == "SCALED":
@@ -86,17 +104,16 @@ class QuantizeV2(Op):
         return (found.astype(self.dtype.np_dtype), *ends)
 
 
-def _check_range(x: Spec, low: Spec, high: Spec) -> None:
-    for s in (x, low, high):
-        if s.dtype is not dtypes.float32:
-            raise DTypeError(f"expected float32, got {s.dtype}")
-    _check_scalars(low, high)
-
-
-def _check_scalars(*ends: Spec) -> None:
-    for s in ends:
-        if s.shape not in (None, ()):
-            raise InvalidArgumentError(f"expected a scalar for each end, got {text(s.shape)}")
+def _check_ends(dims: Dims, axis: int | None, *ends: Dims) -> Dims:
+    """Returns the shape of a range's ends: a scalar, or one for each slice along an axis."""
+    wanted: Dims = ()
+    if axis is not None:
+        wanted = (None if dims is None else dims[positive_axis(axis, len(dims))],)
+    for end in ends:
+        if not compatible(end, wanted):
+            what = "a scalar" if axis is None else f"{text(wanted)}, one per slice,"
+            raise InvalidArgumentError(f"expected {what} for each end, got {text(end)}")
+    return functools.reduce(merge_dims, ends, wanted)
 
 
 def _wide_range(low: float, high: float, least: float) -> tuple[float, float]:
@@ -116,20 +133,32 @@ def _common_scale(first: float, last: float, least: int, most: int) -> float:
 class Dequantize(Op):
     """The numbers that integers stand for, in a range.
 
-    Shapes: x s, min [], max [] -> s
+    Attributes: `axis` None stands for one range, others for one for each of its slices.
+    Shapes: x s, min [], max [] -> s;   with an axis of n: min [n], max [n] -> s
     """
 
     mode: str = "MIN_COMBINED"
     narrow_range: bool = False
+    axis: int | None = None
     is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec, low: Spec, high: Spec) -> Spec:
         if not x.dtype.is_quantized:
             raise DTypeError(f"expected a quantised dtype, such as qint8, got {x.dtype}")
-        _check_scalars(low, high)
+        _check_ends(x.shape, self.axis, low.shape, high.shape)
         return x.like(dtypes.float32)
 
     def kernel(self, xp: ArrayModule, x: Array, low: Array, high: Array) -> Array:
+        _check_ends(x.shape, self.axis, low.shape, high.shape)
+        if self.axis is None:
+            return self._dequantized(xp, x, low, high)
+        out = xp.empty(x.shape, xp.float32)
+        lines, found = xp.moveaxis(x, self.axis, 0), xp.moveaxis(out, self.axis, 0)
+        for i in range(len(lines)):
+            found[i] = self._dequantized(xp, lines[i], low[i], high[i])
+        return out
+
+    def _dequantized(self, xp: ArrayModule, x: Array, low: Array, high: Array) -> Array:
         first, last = float(low), float(high)
         info = np.iinfo(x.dtype)
         least, most = int(info.min), int(info.max)
@@ -162,23 +191,23 @@ def quantize_v2(
 
     Args:
         input: float32 numbers; those outside the range are cut to it.
-        min_range: The range's lower end, a scalar.
-        max_range: The upper end.
+        min_range: The range's lower end, a scalar; with an axis one for each of its slices.
+        max_range: The upper end, or ends.
         T: A quantised dtype.
         mode: "MIN_COMBINED", "MIN_FIRST" (0 is exact) or "SCALED" (0 stands for 0).
         name: Name of the operation.
         round_mode: "HALF_AWAY_FROM_ZERO", or for "SCALED" also "HALF_TO_EVEN".
         narrow_range: For "SCALED": whether the lowest integer is not used.
-        axis: Only None: one range for all.
+        axis: The axis whose slices have a range each; None for one range.
         ensure_minimum_range: Least size of the range, as a part of its larger end or of 1.
     """
     dtype = as_dtype(T)
-    if not dtype.is_quantized or mode not in _MODES or axis is not None:
+    if not dtype.is_quantized or mode not in _MODES:
         raise InvalidArgumentError(
-            f"expected a quantised dtype, a mode of {_MODES} and no axis, got {dtype}, {mode!r} "
-            f"and {axis!r}"
+            f"expected a quantised dtype and a mode of {_MODES}, got {dtype} and {mode!r}"
         )
-    op = QuantizeV2(dtype, mode, round_mode, bool(narrow_range), float(ensure_minimum_range))
+    least = float(ensure_minimum_range)
+    op = QuantizeV2(dtype, mode, round_mode, bool(narrow_range), least, _one_axis(axis))
     return apply_many(op, *_floats(input, min_range, max_range), name=name)
 
 
@@ -212,13 +241,20 @@ def dequantize(
     dtype: Any = dtypes.float32,
 ) -> Tensor:
     """Returns the numbers that quantised integers stand for; see `quantize_v2`."""
-    if mode not in _MODES or axis not in (None, -1) or as_dtype(dtype) is not dtypes.float32:
+    if mode not in _MODES or as_dtype(dtype) is not dtypes.float32:
         raise InvalidArgumentError(
-            f"expected a mode of {_MODES}, no axis and float32, got {mode!r}, {axis!r} and {dtype}"
+            f"expected a mode of {_MODES} and float32, got {mode!r} and {dtype}"
         )
     low, high = _floats(min_range, max_range)
-    op = Dequantize(mode, bool(narrow_range))
+    op = Dequantize(mode, bool(narrow_range), _one_axis(axis))
     return apply(op, convert_to_tensor(input), low, high, name=name)
+
+
+def _one_axis(axis: Any) -> int | None:
+    axes = as_axes(axis)
+    if axes is not None and len(axes) != 1:
+        raise InvalidArgumentError(f"expected one axis or None, got {axis!r}")
+    return None if axes is None else axes[0]
 
 
 def _floats(*values: Any) -> list[Tensor]:
@@ -414,7 +450,7 @@ class QuantizedMatMul(Op):
                 raise DTypeError(f"expected quint8, got {s.dtype}")
             if s.rank not in (None, 2):
                 raise InvalidArgumentError(f"expected matrices, got {text(s.shape)}")
-        _check_scalars(*ends)
+        _check_ends(None, None, *[end.shape for end in ends])
         m, k = a.shape or (None, None)
         j, n = b.shape or (None, None)
         if k is not None and j is not None and k != j:

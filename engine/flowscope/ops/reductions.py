@@ -16,7 +16,7 @@ from flowscope.ops import logical
 from flowscope.ops.axes import Reduction, as_axes, positive_axis
 from flowscope.ops.build import unary
 from flowscope.ops.quick_sums import max_along, sum_along
-from flowscope.ops.run_time_axes import late_axes, reduce_axes
+from flowscope.ops.run_time_axes import axes_last, late_axes, reduce_axes
 from flowscope.ops.scans import (
     arg_max,
     arg_min,
@@ -134,7 +134,7 @@ def _prod_grad(op: Prod, g: Tensor, x: Tensor) -> Tensor:
     from flowscope.ops.elementwise import multiply
     from flowscope.ops.gathering import gather
     from flowscope.ops.joining import concat
-    from flowscope.ops.shaping import expand_axes, reshape, transpose
+    from flowscope.ops.shaping import expand_axes, invert_permutation, reshape, transpose
 
     whole = shape(x)
     if op.axis is None:
@@ -147,18 +147,22 @@ def _prod_grad(op: Prod, g: Tensor, x: Tensor) -> Tensor:
         before = cumprod(x, axis=-1, exclusive=True)
         others = multiply(before, cumprod(x, axis=-1, exclusive=True, reverse=True))
         return multiply(g if op.keepdims else expand_axes(g, op.axis), conj(others))
-    if rank is None:
-        raise InvalidArgumentError("expected a known rank for the gradient of a product along axes")
     if not op.axis:
         return g
-    axes = [positive_axis(a, rank) for a in op.axis]
-    perm = [i for i in range(rank) if i not in axes] + axes
-    moved = transpose(x, perm)
-    kept = gather(whole, perm[: rank - len(axes)])
-    flat = reshape(moved, concat([kept, [-1]], 0))
+    kept: Any
+    inverse: Any
+    if rank is None:
+        moved, kept, gone = axes_last(x, convert_to_tensor(list(op.axis)))
+        inverse = invert_permutation(concat([kept, gone], 0))
+    else:
+        axes = [positive_axis(a, rank) for a in op.axis]
+        kept = [i for i in range(rank) if i not in axes]
+        moved = transpose(x, kept + axes)
+        inverse = [(kept + axes).index(i) for i in range(rank)]
+    flat = reshape(moved, concat([gather(whole, kept), [-1]], 0))
     before = cumprod(flat, axis=-1, exclusive=True)
     others = multiply(before, cumprod(flat, axis=-1, exclusive=True, reverse=True))
-    back = transpose(reshape(others, shape(moved)), [perm.index(i) for i in range(rank)])
+    back = transpose(reshape(others, shape(moved)), inverse)
     return multiply(g if op.keepdims else expand_axes(g, op.axis), conj(back))
 
 

@@ -13,6 +13,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.arrays import zeros_like
+from flowscope.ops.axes import positive_axis
 from flowscope.ops.build import apply
 from flowscope.ops.selection import where
 from flowscope.ops.table import check_kind, check_same
@@ -47,8 +48,8 @@ class _Rounding(Op, abstract=True):
         check_kind(x.dtype, "f")
         wanted: Any = ()
         if self.axis is not None:
-            if x.shape is not None and not -len(x.shape) <= self.axis < len(x.shape):
-                raise InvalidArgumentError(f"expected an axis of {text(x.shape)}, got {self.axis}")
+            if x.shape is not None:
+                positive_axis(self.axis, len(x.shape))
             wanted = None if x.shape is None else (x.shape[self.axis],)
         for end in (low, high):
             check_same(x, end)
@@ -73,7 +74,7 @@ class _Rounding(Op, abstract=True):
             if not self.range_given:
                 low, high = (x.min(), x.max()) if x.size else (x.dtype.type(0),) * 2
             return xp.asarray(low), xp.asarray(high)
-        axis = self.axis % x.ndim
+        axis = positive_axis(self.axis, x.ndim)
         others = tuple(i for i in range(x.ndim) if i != axis)
         if not self.range_given:
             return x.min(others, keepdims=True), x.max(others, keepdims=True)

@@ -16,7 +16,7 @@ from flowscope.graph.dtypes import int32
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
-from flowscope.ops.axes import positive_axis
+from flowscope.ops.axes import positive_axes, positive_axis
 from flowscope.ops.build import apply
 
 __all__: list[str] = []
@@ -104,10 +104,28 @@ class ReverseBy(Op):
         return apply(self, g, axes), None
 
     def kernel(self, xp: ArrayModule, x: Array, axes: Array) -> Array:
-        found = tuple([positive_axis(a, x.ndim) for a in axes.reshape(-1).tolist()])
-        if len(set(found)) != len(found):
-            raise InvalidArgumentError(f"expected each axis once, got {list(found)}")
-        return xp.flip(x, found) if found else x
+        found = positive_axes(axes.reshape(-1).tolist(), x.ndim)
+        return xp.flip(x, tuple(found)) if found else x
+
+
+def from_the_front(axes: Any, x: Tensor) -> Tensor:
+    """Returns axes of x, a scalar or a vector, counted from the front: int32."""
+    from flowscope.ops.arrays import rank
+    from flowscope.ops.casting import cast
+
+    return apply(PositiveAxes(), cast(convert_to_tensor(axes), int32), rank(x))
+
+
+def axes_last(x: Tensor, axes: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns x with axes as its last ones, and where its axes come from: others, then those."""
+    from flowscope.ops.arrays import range as range_, rank
+    from flowscope.ops.joining import concat
+    from flowscope.ops.shaping import reshape
+    from flowscope.ops.uniques import setdiff1d
+
+    gone = from_the_front(reshape(axes, [-1]), x)
+    kept, _ = setdiff1d(range_(rank(x)), gone)
+    return transpose_by(x, concat([kept, gone], 0)), kept, gone
 
 
 def transpose_by(x: Tensor, perm: Tensor, name: str | None = None) -> Tensor:
@@ -125,15 +143,13 @@ class Lines:
     """
 
     def __init__(self, x: Tensor, axis: Tensor) -> None:
-        from flowscope.ops.arrays import rank
-        from flowscope.ops.casting import cast
         from flowscope.ops.joining import stack
         from flowscope.ops.reductions import reduce_prod
         from flowscope.ops.shaping import reshape, shape_of
 
         if axis.spec.shape not in ((), None):
             axis = reshape(axis, [])
-        self.axis = apply(PositiveAxes(), cast(axis, int32), rank(x))
+        self.axis = from_the_front(axis, x)
         self.sizes = shape_of(x)
         before, behind = self.sizes[: self.axis], self.sizes[self.axis + 1 :]
         whole = stack([reduce_prod(before), self.sizes[self.axis], reduce_prod(behind)])
@@ -189,14 +205,12 @@ def reduce_axes(
         keepdims: Whether the axes stay, of length 1.
         name: Name scope of the operations.
     """
-    from flowscope.ops.arrays import ones_like, range as range_, rank
-    from flowscope.ops.casting import cast
+    from flowscope.ops.arrays import ones_like
     from flowscope.ops.gathering import gather
     from flowscope.ops.joining import concat
     from flowscope.ops.reductions import reduce_prod
     from flowscope.ops.shaping import expand_dims, reshape, shape_of
     from flowscope.ops.tensor_scatters import tensor_scatter_update
-    from flowscope.ops.uniques import setdiff1d
 
     x = convert_to_tensor(x)
     if axes.spec.shape == ():
@@ -205,11 +219,9 @@ def reduce_axes(
             y = f(lines.tensor, 1)
             return lines.back(expand_dims(y, 1)) if keepdims else lines.without(y)
     with x.graph.name_scope(name):
-        gone = apply(PositiveAxes(), reshape(cast(axes, int32), [-1]), rank(x))
-        kept, _ = setdiff1d(range_(rank(x)), gone)
+        moved, kept, gone = axes_last(x, axes)
         sizes = shape_of(x)
         last = reduce_prod(gather(sizes, gone), keepdims=True)
-        moved = transpose_by(x, concat([kept, gone], 0))
         y = f(reshape(moved, concat([gather(sizes, kept), last], 0)), -1)
         if not keepdims:
             return y

@@ -15,7 +15,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
 from flowscope.graph.shapes import Dimension, compatible, text
-from flowscope.ops.axes import as_axes, positive_axis
+from flowscope.ops.axes import as_axes, positive_axes
 from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.build import apply, unary
 from flowscope.ops.run_time_axes import ReverseBy, late_axes
@@ -323,16 +323,14 @@ class Reverse(Op):
 
     def infer(self, x: Spec) -> Spec:
         if x.shape is not None:
-            for a in self.axes:
-                positive_axis(a, len(x.shape))
+            positive_axes(self.axes, len(x.shape))
         return x.like()
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         return (apply(self, g),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        for a in self.axes:
-            positive_axis(a, x.ndim)
+        positive_axes(self.axes, x.ndim)
         return xp.flip(x, self.axes)[()] if self.axes else x
 
 

@@ -11,7 +11,7 @@ from flowscope.graph.dtypes import DType
 from flowscope.graph.op import Array, ArrayModule, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
-from flowscope.ops.axes import Axes, as_axes, positive_axis, reduced
+from flowscope.ops.axes import Axes, as_axes, positive_axes, reduced
 from flowscope.ops.build import apply, apply_many
 from flowscope.ops.strings import StringOp, _strings, _text, check_string
 
@@ -37,7 +37,7 @@ class ReduceJoin(StringOp):
         if isinstance(x, bytes):
             return x
         axes = range(x.ndim)[::-1] if self.axis is None else self.axis
-        places = [positive_axis(a, x.ndim) for a in axes]
+        places = positive_axes(axes, x.ndim)
         between = self.separator.encode("latin-1")
         for a in places:
             x = self._joined(xp, x, a, between)
