@@ -1,4 +1,4 @@
-"""`frozen`: the dataclass of an op is made when it is first used, and looks like any other."""
+"""`frozen`: a dataclass is made when it is first used, and looks like any other."""
 
 import copy
 import dataclasses
@@ -10,6 +10,7 @@ import pytest
 
 from flowscope.graph import op as op_module
 from flowscope.graph.op import Op, frozen
+from flowscope.graph.origin import Place
 from flowscope.ops.linalg import MatMul
 
 
@@ -128,9 +129,71 @@ def test_a_constructor_of_ones_own_is_kept():
     assert [f.name for f in dataclasses.fields(Halved)] == ["times"]
 
 
-def test_objects_travel():
-    op = MatMul(True, False)
-    assert pickle.loads(pickle.dumps(op)) == copy.deepcopy(op) == op
+def make_record(decorator):
+    @decorator
+    class Place:
+        """Where something is."""
+
+        line: int
+        file: str = "x"
+        seen: list[int] = dataclasses.field(default_factory=list, compare=False, repr=False)
+
+        def __str__(self) -> str:
+            return f"{self.file}:{self.line}"
+
+    @decorator
+    class Marked(Place):
+        """One with a further field."""
+
+        mark: str = ""
+
+    return Place, Marked
+
+
+@pytest.mark.parametrize("decorator", [frozen, dataclasses.dataclass(frozen=True)])
+def test_one_that_is_no_op_is_like_a_dataclass(decorator):
+    place, marked = make_record(decorator)
+    name = place.__qualname__
+    assert (str(place(3)), repr(place(3))) == ("x:3", f"{name}(line=3, file='x')")
+    assert place(3, "y") == place(3, "y", [1]) != place(3)
+    assert hash(place(3)) == hash(place(3, seen=[1]))
+    assert (place(3) == marked(3), place(3) == 3) == (False, False)
+    assert repr(marked(3, mark="!")) == f"{marked.__qualname__}(line=3, file='x', mark='!')"
+    assert dataclasses.asdict(marked(3)) == {"line": 3, "file": "x", "seen": [], "mark": ""}
+    assert place.__match_args__ == ("line", "file", "seen")
+    assert str(inspect.signature(place)).startswith("(line: int, file: str = 'x'")
+    for thing in (place(3), marked(3)):
+        with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'line'"):
+            thing.line = 4
+        with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'line'"):
+            del thing.line
+    with pytest.raises(TypeError, match="unexpected keyword argument 'column'"):
+        place(column=1)
+
+
+def test_an_equality_of_ones_own_is_kept():
+    @frozen
+    class Nearby:
+        """Equal to all that is near."""
+
+        at: float
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Nearby) and abs(self.at - other.at) < 1
+
+        def __hash__(self) -> int:
+            return 7
+
+    assert Nearby(1.0) == Nearby(1.5) != Nearby(3.0)
+    assert hash(Nearby(1.0)) == 7
+
+
+THINGS = [MatMul(True, False), Place("x.py", None, 3)]
+
+
+@pytest.mark.parametrize("thing", THINGS, ids=["op", "record"])
+def test_objects_travel(thing):
+    assert pickle.loads(pickle.dumps(thing)) == copy.deepcopy(thing) == thing
 
 
 def test_many_threads_may_use_it_first():

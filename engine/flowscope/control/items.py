@@ -10,12 +10,13 @@ Source: Baker 1991, "Shallow binding makes functional arrays fast".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
+from flowscope.graph.frozen import frozen
 from flowscope.graph.op import Array, ArrayModule
 from flowscope.graph.shapes import Dims, compatible, is_known, text
 
@@ -23,7 +24,7 @@ _MISSING: Any = object()
 _CLEARED: Any = type("Cleared", (), {"__slots__": ()})()
 
 
-@dataclass(frozen=True)
+@frozen
 class Form:
     """What all versions of an array share.
 

@@ -14,8 +14,6 @@ other way round. So the backward loop is a loop like any other, and has a gradie
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flowscope.control.blocks import (
     GradientBody,
     Parameter,
@@ -26,11 +24,12 @@ from flowscope.control.blocks import (
 )
 from flowscope.control.lists import list_spec, sum_of_lists
 from flowscope.control.loop import Loop
+from flowscope.graph.frozen import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.elementwise import add
 
 
-@dataclass(frozen=True)
+@frozen
 class _Ways:
     """Where cotangents flow: positions of variables, lists, captures among the parameters."""
 

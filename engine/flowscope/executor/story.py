@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from flowscope.errors import InternalError
+from flowscope.graph.frozen import frozen
 
 if TYPE_CHECKING:
     from flowscope.executor.frames import Iteration
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 What = Literal["start", "run", "idle", "done", "dead"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Event:
     """One entry of a story.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError
+from flowscope.graph.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class DeviceSpec:
     """A device, or a partial wish for one: parts that are None are left open."""
 

@@ -1,9 +1,10 @@
-"""`frozen`: makes a frozen dataclass of an op class with attributes, when the class is first used.
+"""`frozen`: makes a frozen dataclass of a class when it is first used.
 
-To generate the methods of one dataclass takes half a millisecond, for `dataclasses` writes source
-and compiles it. There are hundreds of ops, and a program uses a few dozen. So `frozen` only puts a
-placeholder where each generated attribute will be. Whoever asks for one - a call of the class, a
-look at its fields or its signature, a subclass - makes the dataclass then, and sees no difference.
+To generate the methods of one dataclass takes half a millisecond and more, for `dataclasses` writes
+source and compiles it. There are hundreds of ops, and a program uses a few dozen. So `frozen` only
+puts a placeholder where each generated attribute will be. Whoever asks for one - a call of the
+class, a look at its fields or its signature, a subclass - makes the dataclass then, and sees no
+difference to `dataclass(frozen=True)`.
 
 Two threads may do so at the same time: the dataclass is made aside, of a twin of the class, and
 what was generated is moved over, which changes nothing if it happens twice.
@@ -18,14 +19,21 @@ from typing import Any, TypeVar, dataclass_transform
 T = TypeVar("T")
 
 #: What is generated, in the order in which it is moved over: `__init__`, which lets instances come
-#: to be, last. Equality, hash, repr and refusing assignments are the base class's own.
-_GENERATED = ("__match_args__", "__dataclass_fields__", "__init__")
+#: to be, last.
+_GENERATED: tuple[str, ...] = (
+    "__match_args__",
+    "__dataclass_params__",
+    "__dataclass_fields__",
+    "__init__",
+)
+#: What is generated before that, except in subclasses of `Immutable`, which inherit it.
+_GENERATED_TOO = ("__repr__", "__eq__", "__hash__")
 #: What of a class's body, besides its annotations and their values, the generated code depends on.
 _DEFINING = ("__doc__", "__module__", "__post_init__", "__qualname__")
 
 
 class Immutable:
-    """Base of classes whose objects cannot be changed once they are made."""
+    """Base of classes whose objects cannot be changed, and that bring equality, hash and repr."""
 
     __slots__ = ()
 
@@ -38,9 +46,9 @@ class Immutable:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def frozen(cls: type[T]) -> type[T]:
-    """Makes a frozen dataclass of an op class with attributes, as late as it can be.
+    """Makes a frozen dataclass of a class, as late as it can be.
 
-    Equality, hash and repr are those of `Op`.
+    In a subclass of `Immutable` equality, hash and repr are inherited.
     """
     annotations = inspect.get_annotations(cls)
     kept = {*annotations, *_DEFINING}
@@ -52,7 +60,12 @@ def frozen(cls: type[T]) -> type[T]:
                 delattr(cls, name)
             else:
                 setattr(cls, name, value.default)
-    for name in _GENERATED:
+    names: tuple[str, ...] = _GENERATED
+    if not issubclass(cls, Immutable):
+        names = _GENERATED_TOO + names
+        for method in (Immutable.__setattr__, Immutable.__delattr__):
+            setattr(cls, method.__name__, method)
+    for name in names:
         if name not in cls.__dict__:
             setattr(cls, name, _Later(cls, name, body))
     return cls
@@ -76,8 +89,10 @@ class _Later:
 
 def _generate(cls: type, body: dict[str, Any]) -> None:
     """Puts what a frozen dataclass of this body has in the place of the placeholders."""
-    twin = type(cls)(cls.__name__, cls.__bases__, dict(body), abstract=True)
-    made = vars(dataclasses.dataclass(frozen=True, eq=False, repr=False)(twin))
-    for name in _GENERATED:
+    inherits = issubclass(cls, Immutable)
+    options = {"abstract": True} if inherits else {}
+    twin = type(cls)(cls.__name__, cls.__bases__, dict(body), **options)
+    made = vars(dataclasses.dataclass(frozen=True, eq=not inherits, repr=not inherits)(twin))
+    for name in _GENERATED_TOO + _GENERATED:
         if isinstance(vars(cls).get(name), _Later):
             setattr(cls, name, made[name])

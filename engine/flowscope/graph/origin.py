@@ -12,8 +12,9 @@ import os
 import sys
 import sysconfig
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import CodeType, FrameType
+
+from flowscope.graph.frozen import frozen
 
 _OURS, _USERS, _FOREIGN = range(3)
 _PACKAGES = tuple(
@@ -36,7 +37,7 @@ DEPTH = 4
 cell_of: Callable[[str], int | None] = lambda filename: None  # noqa: E731
 
 
-@dataclass(frozen=True)
+@frozen
 class Place:
     """One line of the user's code."""
 

@@ -12,17 +12,17 @@ operation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from flowscope.errors import DTypeError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import resource
+from flowscope.graph.frozen import frozen
 from flowscope.graph.operation import Operation, Tensor, is_back_edge
 from flowscope.graph.order import in_order
 
 
-@dataclass(frozen=True)
+@frozen
 class Race:
     """Two accesses to one variable, in the order of the program, of which one writes.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.frozen import frozen
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, TensorShape, as_dims, is_known, text
@@ -30,7 +30,7 @@ __all__ = [
 Partitioner = Callable[..., Sequence[int]]
 
 
-@dataclass(frozen=True)
+@frozen
 class PartitionInfo:
     """Which part of the whole an initializer makes.
 

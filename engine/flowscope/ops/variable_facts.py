@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from flowscope.errors import InvalidArgumentError
+from flowscope.graph.frozen import frozen
 
 
 class GraphKeys:
@@ -57,7 +57,7 @@ class VariableAggregation(enum.Enum):
     ONLY_FIRST_REPLICA = 3
 
 
-@dataclass(frozen=True)
+@frozen
 class SaveSliceInfo:
     """Which part of a larger tensor a variable is.
 

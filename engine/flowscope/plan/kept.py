@@ -7,16 +7,16 @@ follows from the shapes and from how often the loop runs, as far as these are kn
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flowscope.graph.dtypes import resource, variant
+from flowscope.graph.frozen import frozen
 from flowscope.plan.program import Node, Program, Value
 
 
-@dataclass(frozen=True)
+@frozen
 class KeptTensor:
     """A tensor of a loop's body that is kept in every iteration.
 
@@ -32,7 +32,7 @@ class KeptTensor:
     nbytes: int | None
 
 
-@dataclass(frozen=True)
+@frozen
 class KeptByLoop:
     """What one loop keeps.
 

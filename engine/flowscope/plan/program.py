@@ -8,10 +8,11 @@ remember the operations they came from (`origins`), also where a pass merges sev
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from flowscope.graph.dtypes import resource
+from flowscope.graph.frozen import frozen
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.operation import Operation
 
@@ -143,7 +144,7 @@ class Node:
         return f"<Node {self.name} {self.op.type}>"
 
 
-@dataclass(frozen=True)
+@frozen
 class Program:
     """Nodes in an order that respects all their dependencies, once `passes.order` has run."""
 

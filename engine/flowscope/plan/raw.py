@@ -21,6 +21,7 @@ import numpy as np
 
 from flowscope.graph.constant import Const
 from flowscope.graph.dtypes import DType, bool_, float64, int32, int64
+from flowscope.graph.frozen import frozen
 from flowscope.plan.program import Node, Program, Value
 
 _NUMBERS: tuple[DType, ...] = (int32, int64, float64)
@@ -70,7 +71,7 @@ def raw_values(program: Program) -> Raw:
     return found
 
 
-@dataclass(frozen=True)
+@frozen
 class _Scope:
     """A block: of a loop or a branch, or the program itself."""
 

@@ -9,11 +9,11 @@ knew, by the names of its variables, becomes values by what they stand for in th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from flowscope.graph.frozen import frozen
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.stops import Left, LoopState, Part, Stop, Where, loops_at, where_in
 
@@ -31,7 +31,7 @@ _BOXES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class LoopNames:
     """The local variables that hold a loop's state."""
 
@@ -43,7 +43,7 @@ class LoopNames:
     pushes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Begun:
     """A loop that goes on in code of its own.
 
@@ -58,7 +58,7 @@ class Begun:
     pushes: tuple[Value, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Level:
     """A block around a safepoint: a `Stop` with names in place of values."""
 

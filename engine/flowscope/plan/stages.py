@@ -11,9 +11,9 @@ A stage is a program of its own. Values that later stages need are its outputs a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from flowscope.graph.frozen import frozen
 from flowscope.graph.operation import Operation
 from flowscope.plan.passes.order import effects
 from flowscope.plan.passes.regions import Region
@@ -23,7 +23,7 @@ from flowscope.plan.program import Node, Program, Value
 Feeds = frozenset[int]
 
 
-@dataclass(frozen=True)
+@frozen
 class Staged:
     """A program with the feeds that each node waits for, by their positions.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Any
 
+from flowscope.graph.frozen import frozen
 from flowscope.graph.graph import Graph
 from flowscope.plan.plan import Plan
 from flowscope.runtime.feeds import Converter
@@ -82,7 +82,7 @@ class Call:
         self.is_checked = True
 
 
-@dataclass(frozen=True)
+@frozen
 class PlanCacheInfo:
     """How a session's cache of plans does.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from flowscope.graph.frozen import frozen
+
 __all__ = [
     "ConfigProto",
     "FeedStats",
@@ -106,7 +108,7 @@ class RunOptions:
     mode: Literal["compiled", "op", "tokens"] | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class FeedStats:
     """How one feed came into a run.
 
@@ -121,7 +123,7 @@ class FeedStats:
     copied: str
 
 
-@dataclass(frozen=True)
+@frozen
 class StepStats:
     """What is known of a run after it.
 

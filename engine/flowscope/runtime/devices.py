@@ -11,13 +11,13 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flowscope.errors import DeviceWarning, InvalidArgumentError, UnavailableError
 from flowscope.graph.devices import DeviceSpec
+from flowscope.graph.frozen import frozen
 
 if TYPE_CHECKING:
     from flowscope.runtime.config import ConfigProto
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PREFIX = "/job:localhost/replica:0/task:0/device:"
 
 
-@dataclass(frozen=True)
+@frozen
 class Memory:
     """How full a device's memory is, in bytes."""
 

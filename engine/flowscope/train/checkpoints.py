@@ -6,17 +6,18 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from flowscope.errors import DataLossError, InvalidArgumentError, NotFoundError
+from flowscope.graph.frozen import frozen
 from flowscope.ops.checkpoint_file import CheckpointReader, file_of, replaced
 
 _FORMAT, _VERSION = "flowscope-checkpoints", 1
 _LATEST = "checkpoint"
 
 
-@dataclass(frozen=True)
+@frozen
 class CheckpointState:
     """What the file "checkpoint" of a folder says.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flowscope.graph.dtypes import DType
+from flowscope.graph.frozen import frozen
 from flowscope.graph.shapes import Dims, as_dims, size_of, text
 from flowscope.ops.variables import Variable, global_variables, trainable_variables
 
 
-@dataclass(frozen=True)
+@frozen
 class ParameterRow:
     """One variable of a report; numbers are None where the shape is not known."""
 
@@ -28,7 +28,7 @@ class ParameterRow:
         return self.name, f"{self.dtype}{text(self.shape)}", _number(self.count), _size(self.nbytes)
 
 
-@dataclass(frozen=True)
+@frozen
 class ParameterReport:
     """Counts and bytes of variables; its repr is a table."""
 

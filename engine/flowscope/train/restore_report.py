@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from flowscope.errors import InvalidArgumentError, NotFoundError, OpError
 from flowscope.graph.dtypes import DType
+from flowscope.graph.frozen import frozen
 from flowscope.graph.shapes import Dims, compatible, size_of, text
 from flowscope.ops.checkpoint_file import CheckpointReader
 
 
-@dataclass(frozen=True)
+@frozen
 class Wish:
     """What is to be read under a name."""
 
@@ -24,7 +24,7 @@ class Wish:
         return f"{self.dtype}{text(self.shape)}"
 
 
-@dataclass(frozen=True)
+@frozen
 class RestoreReport:
     """What fits and what does not.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.dtypes import DType
+from flowscope.graph.frozen import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, is_known
 from flowscope.ops.build import apply
@@ -21,7 +21,7 @@ from flowscope.ops.variables import Variable
 from flowscope.train.restore_report import Wish
 
 
-@dataclass(frozen=True)
+@frozen
 class Saveable:
     """One tensor of a checkpoint: a variable, or the parts of one.
 

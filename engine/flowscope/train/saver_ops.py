@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import constant
 from flowscope.graph.dtypes import as_dtype
+from flowscope.graph.frozen import frozen
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.checkpoint import Part, restore, save
@@ -17,7 +18,7 @@ from flowscope.train.restore_report import Wish
 from flowscope.train.saveables import Saveable, graph_of
 
 
-@dataclass(frozen=True)
+@frozen
 class SaverDef:
     """What a saver is besides its operations, by names: as data that JSON can hold.
 
@@ -58,7 +59,7 @@ class SaverDef:
             raise InvalidArgumentError(f"expected what a saver wrote about itself: {e}") from None
 
 
-@dataclass(frozen=True)
+@frozen
 class Entry:
     """One tensor of a checkpoint: what is wanted, what restores it, and from which tensors."""
 
@@ -91,7 +92,7 @@ class Entry:
         return cls(wish, find(facts["restore_op"]), values, tuple(parts))
 
 
-@dataclass(frozen=True)
+@frozen
 class SaverOps:
     """A saver's operations.
 

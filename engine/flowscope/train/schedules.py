@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
+from flowscope.graph.frozen import frozen
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
 from flowscope.ops import elementwise as ew
@@ -24,7 +24,7 @@ from flowscope.ops.random import random_normal
 from flowscope.ops.selection import where
 
 
-@dataclass(frozen=True)
+@frozen
 class _Scope:
     """The learning rate of a schedule and its step, both in one dtype."""
 

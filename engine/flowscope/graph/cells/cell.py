@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flowscope.graph.cells.memory import Change
+from flowscope.graph.frozen import frozen
 from flowscope.graph.operation import Operation, Tensor
 
 #: Places in program order that one cell has: its operations' orders share the bits above.
@@ -44,7 +45,7 @@ class Cell:
         return f"cell {self.label}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Restart:
     """A variable whose shape or dtype a re-run has changed: its value is lost."""
 
@@ -57,7 +58,7 @@ class Restart:
         return f"variable {self.name} re-initialised ({self.before} -> {self.after})"
 
 
-@dataclass(frozen=True)
+@frozen
 class CellReport:
     """What a re-run of a cell did to the graph.
 

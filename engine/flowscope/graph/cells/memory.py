@@ -6,9 +6,9 @@ difference is what the next run rewinds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from flowscope.graph.frozen import frozen
 from flowscope.graph.operation import Operation
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ EXTRAS = "extras"
 FUNCTIONS = "functions"
 
 
-@dataclass(frozen=True)
+@frozen
 class Change:
     """One key of one table that a run has changed."""
 

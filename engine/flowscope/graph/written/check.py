@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, OpError
+from flowscope.graph.frozen import frozen
 from flowscope.graph.op import Op, Spec, all_ops
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible
@@ -78,14 +79,14 @@ class Body:
         raise NotFoundError(f"the function {self.function.name!r} has no tensor {name!r}")
 
 
-@dataclasses.dataclass(frozen=True)
+@frozen
 class Known:
     """What is known of a tensor of a function."""
 
     spec: Spec
 
 
-@dataclasses.dataclass(frozen=True)
+@frozen
 class Signature:
     """What a call has to know of a function, before there is one."""
 

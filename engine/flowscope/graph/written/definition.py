@@ -8,6 +8,7 @@ from typing import Any
 
 from flowscope.errors import DTypeError
 from flowscope.graph.dtypes import DType
+from flowscope.graph.frozen import frozen
 from flowscope.graph.op import Spec
 from flowscope.graph.origin import Origin, Place
 from flowscope.graph.shapes import Dims
@@ -16,7 +17,7 @@ from flowscope.graph.shapes import Dims
 Output = tuple[DType, Dims]
 
 
-@dataclass(frozen=True)
+@frozen
 class WrittenPlace(Place):
     """A line of code as a file tells it: the code itself is not at hand."""
 
@@ -106,7 +107,7 @@ def _facts(node: NodeDef) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@frozen
 class FunctionName:
     """Stands for a function of the graph in attributes."""
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError
+from flowscope.graph.frozen import frozen
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
@@ -23,7 +24,7 @@ from flowscope.graph.written.json_form import json_of, parse_json, read_document
 from flowscope.graph.written.values import decode, encode
 
 
-@dataclass(frozen=True)
+@frozen
 class Kind:
     """Objects that stand in collections and are written by their facts.
 

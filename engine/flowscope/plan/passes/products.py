@@ -23,6 +23,7 @@ from typing import Any
 
 from flowscope.control.lists import list_spec
 from flowscope.control.products import SumOfMatMuls, SumOfProducts, TransposedCopy
+from flowscope.graph.frozen import frozen
 from flowscope.plan.edits import (
     explicit_inputs,
     made_like,
@@ -146,7 +147,7 @@ class _Rewriter:
         return made
 
 
-@dataclasses.dataclass(frozen=True)
+@frozen
 class _Sum:
     """A loop variable to which products are added: its index, start, factors, size of a product."""
 

@@ -6,12 +6,11 @@ before it starts and no op waits for anything yet, so a program is one region.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from flowscope.graph.frozen import frozen
 from flowscope.plan.program import Node, Program, Value
 
 
-@dataclass(frozen=True)
+@frozen
 class Region:
     """A run of nodes without waiting, its inputs and its outputs."""
 
