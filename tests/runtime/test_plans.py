@@ -48,6 +48,69 @@ def test_a_callable_plans_again_after_an_edit(sess):
     assert sess.run(v) == 1
 
 
+def test_all_ways_to_run_follow_a_control_input_that_comes_later(sess):
+    """It may come anywhere behind what is fetched, and where planning had left something out."""
+    v = fs.Variable(0)
+    up = v.assign_add(1)
+    x = fs.placeholder(fs.float32, [], name="x")
+    folded = fs.identity(fs.constant(2.0) * 3.0)
+    y = fs.identity(fs.negative(x) + folded)
+    sess.run(v.initializer)
+    ways = {
+        "run": lambda: sess.run(y, {x: 1.0}),
+        "call": (call := sess.make_callable(y, [x])) and (lambda: call(1.0)),
+        "options": (slow := sess.make_callable(y, [x], accept_options=True))
+        and (lambda: slow(1.0, run_metadata=fs.RunMetadata())),
+        "metadata": lambda: sess.run(y, {x: 1.0}, run_metadata=fs.RunMetadata()),
+        "part": lambda: sess.partial_run(sess.partial_run_setup([y], [x]), y, {x: 1.0}),
+    }
+    for way in ways.values():
+        assert way() == 5.0
+    assert sess.run(v) == 0
+    for op in (folded.op, folded.op.inputs[0].op, y.op.inputs[0].op):
+        op._add_control_input(fs.group(v.assign_add(1)))
+    for name, way in ways.items():
+        sess.run(v.initializer)
+        assert way() == 5.0, name
+        assert sess.run(v) == 3, name
+    fs.negative(x).op._add_control_input(up.op)
+    assert call(1.0) == 5.0
+
+
+def test_a_control_input_into_a_body_that_is_built_is_refused(graph, sess):
+    v = fs.Variable(0)
+    up, late = v.assign_add(1), []
+
+    def body(i):
+        late.append((i + 1).op)
+        return late[-1].outputs[0]
+
+    y = fs.while_loop(lambda i: i < 3, body, [0])
+    inner = late[-1]
+    with pytest.raises(fs.errors.OpError, match=r"(?s)the body of .* which is built.*AssignAdd"):
+        inner._add_control_input(up.op)
+    with pytest.raises(fs.errors.OpError, match=r"(?s)cannot be waited for"):
+        up.op._add_control_input(inner)
+    sess.run(v.initializer)
+    assert sess.run([y, v]) == [3, 0]
+
+
+def test_a_shape_that_is_set_later_counts_for_what_is_fed(sess):
+    x = fs.placeholder(fs.float32, [None])
+    y = x * 2.0
+    call = sess.make_callable(y, [x])
+    for run in (call, lambda value: sess.run(y, {x: value})):
+        assert len(run([1.0, 2.0, 3.0])) == 3
+    x.set_shape([2])
+    before = sess.plan(y, [x])
+    for run in (call, lambda value: sess.run(y, {x: value})):
+        with pytest.raises(ValueError, match=r"shape \[2\]"):
+            run([1.0, 2.0, 3.0])
+        assert len(run([1.0, 2.0])) == 2
+    x.set_shape([2])
+    assert sess.plan(y, [x]) is before
+
+
 def test_the_log_of_edits_keeps_no_operation_alive():
     graph = fs.Graph()
     with graph.as_default():

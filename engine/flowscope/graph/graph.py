@@ -198,7 +198,11 @@ class Graph(Edits, WrittenForms):
 
         Raises:
             InvalidArgumentError: if `before` waits for `op` already.
+            GraphError: if they do not stand in the same block: a body is what it was when the
+                operation that runs it was made.
         """
+        if before.block is not op.block:
+            raise _cannot_wait(op, before)
         if self.depends(before, op):
             raise InvalidArgumentError(f'"{before.name}" waits for "{op.name}" already').located(
                 op=op.name, op_type=op.type, **where(op)
@@ -539,6 +543,18 @@ class Graph(Edits, WrittenForms):
 
 def _merged(outer: str, inner: str) -> str:
     return DeviceSpec.from_string(outer).merged(DeviceSpec.from_string(inner)).to_string()
+
+
+def _cannot_wait(op: Operation, before: Operation) -> GraphError:
+    """Returns the error for a control input between blocks that comes when both are built."""
+    if not before.block.encloses(op.block):
+        return misplaced(before, "waited for")
+    error = GraphError(
+        f'"{op.name}" stands inside {op.block.what}, which is built: it cannot be made to wait for '
+        f'"{before.name}" outside; use fs.control_dependencies in the body, or let the operation '
+        "that runs the body wait"
+    )
+    return error.located(op=op.name, op_type=op.type, **where(op))
 
 
 def _place(origin: Origin) -> dict[str, str | None]:

@@ -86,10 +86,10 @@ class Tensor(Overloads):
         """Adds what is known of the shape; raises ValueError if it contradicts."""
         s = self.spec
         self.graph.cells.note_shape(self)
-        self.spec = Spec(
-            s.dtype, merge_dims(s.shape, as_dims(shape)), s.constant, s.dims, s.variable
-        )
-        self.graph.touch()
+        dims = merge_dims(s.shape, as_dims(shape))
+        self.spec = Spec(s.dtype, dims, s.constant, s.dims, s.variable)
+        if dims != s.shape:
+            self.graph.edited(self.op)  # plans check what is fed for it
 
     def consumers(self) -> list[Operation]:
         """Returns the operations that take it as an input, in order of creation."""
