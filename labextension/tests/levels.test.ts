@@ -5,7 +5,8 @@ import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 import { factsOf } from "../src/model/facts.js";
 import { GraphModel } from "../src/model/graph.js";
 import { opBox } from "../src/model/ids.js";
-import { queueSections } from "../src/model/level_facts.js";
+import { counterpart } from "../src/model/counterpart.js";
+import { levelText, queueSections } from "../src/model/level_facts.js";
 import { linksOf } from "../src/model/links.js";
 import { visibleGraph } from "../src/model/visible.js";
 import type { Node, SessionState } from "../src/wire/messages.js";
@@ -78,4 +79,28 @@ test("a queue's handle tells what is in the queue now", () => {
   const [section] = queueSections(model, opBox(handle));
   assert.deepEqual(section?.facts.map(({ value }) => value.replace("\u00a0", " ")), ["3 of 10", "2 dequeues", "closed"]);
   assert.deepEqual(queueSections(model, null), []);
+});
+
+test("of a program it is said which fetches it is of", () => {
+  const model = modelOf(primitives());
+  assert.equal(levelText(model), "lowered: the latest step");
+  model.applyDelta({ kind: "delta", seq: 1, session: null, run: null, graph: {
+    version: 2, added: [], placed: [], changed: [], removed: [], marked: [], fetches: ["a", "b", "c", "d", "e"],
+  } });
+  assert.equal(levelText(model), "lowered: a, b, c and 2 more");
+  assert.equal(levelText(modelOf(primitives(), "graph")), "classifier");
+});
+
+test("what is selected is found again in another program and at the other level", () => {
+  const lowered = modelOf(primitives().map((node) => (node.type === "Enter" ? { ...node, frame: "loop" } : node)));
+  const node = (model: GraphModel, name: string): Node => model.nodes.get(idOf(model, name))!;
+  const written = new GraphBuilder();
+  const loop = { ...written.nodes[written.op("Loop", "loop/Loop", { runs: ["loop/body"], roles: ["body"] })]!, id: 77 };
+  const add = { ...written.nodes[written.op("Add", "loop/body/add", { body: "loop/body" })]!, id: 99 };
+  const graph = modelOf([loop, add], "graph");
+  assert.equal(counterpart(lowered, loop), "s:loop");
+  assert.equal(counterpart(graph, node(lowered, "loop/Switch")), "s:loop");
+  assert.equal(counterpart(lowered, { ...add, id: 1234 }), opBox(idOf(lowered, "loop/body/add")));
+  assert.equal(counterpart(lowered, { ...add, name: "gone", id: 5, type: "Less" }), opBox(idOf(lowered, "loop/cond/Less")));
+  assert.equal(counterpart(lowered, { ...add, name: "gone", id: 4321 }), null);
 });

@@ -8,7 +8,7 @@ import pytest
 import flowscope as fs
 from flowscope.live import bus
 from flowscope.live.bus import Feed
-from flowscope.live.lowered import FIRST_ID
+from flowscope.live.lowered import FIRST_ID, FOLLOW_S
 from flowscope.live.schema import Command, Connect, Delta, Reply, Snapshot
 
 pytestmark = pytest.mark.usefixtures("graph")
@@ -89,11 +89,66 @@ def test_the_level_stays_until_another_is_asked_for(feed):
         sess.run(loop, {x: 0.5})
         feed.tick(time.monotonic())
         assert isinstance(feed.sent[-1], Delta) and feed.sent[-1].graph is None
+        assert lowered.graph.fetches == ("loop/Loop", "loop/Loop:1")
         assert feed.sent[-1].session.steps == 2
         reply, written = show(feed, "graph")
         assert reply.message == "the graph as written" and written.level == "graph"
         assert {"Loop", "Exp"} <= {n.type for n in written.graph.added}
         assert not any(n.made_from for n in written.graph.added)
+
+
+def test_another_plan_that_is_run_is_told_as_what_differs(feed):
+    x, (i, y) = built()
+    z = fs.exp(y, name="z")
+    with fs.Session() as sess:
+        sess.run(y, {x: 0.5})
+        _, first = show(feed, "lowered")
+        before = {n.name: n for n in first.graph.added}
+        sess.run([z, i], {x: 0.5})
+        assert feed.tick(10.0).graph is None, "steps may follow each other quickly"
+        change = feed.tick(10.1).graph
+        assert change.fetches == ("z", "loop/Loop")
+        assert "z" in {n.name for n in change.added}
+        assert not {n.name for n in change.added} & before.keys(), "what is called the same stays"
+        assert {n.id for n in change.changed} < {n.id for n in before.values()}
+        assert set(change.removed) <= {n.id for n in before.values()}
+        told = {n.id: n for n in first.graph.added}
+        told = {i: n for i, n in told.items() if i not in change.removed}
+        told |= {n.id: n for n in (*change.added, *change.changed)}
+        feed.receive(Connect(1))
+        whole = next(m for m in reversed(feed.sent) if isinstance(m, Snapshot))
+        assert {n.id: n for n in whole.graph.added} == told
+        assert whole.graph.fetches == change.fetches
+        again = feed.tick(20.0)
+        assert again is None or again.graph is None
+
+
+def test_steps_of_several_plans_that_follow_each_other_do_not_flicker(feed):
+    x, (i, y) = built()
+    with fs.Session() as sess:
+        sess.run(y, {x: 0.5})
+        show(feed, "lowered")
+        for look in range(50):
+            sess.run(i if look % 3 else y, {x: 0.5})
+            delta = feed.tick(100 + look * 0.125)
+            assert delta.graph is None, "the plan that is shown is still run"
+        told = []
+        for look in range(20):
+            sess.run(i, {x: 0.5})
+            delta = feed.tick(200 + look * 0.125)
+            told += [look] if delta.graph else []
+        assert len(told) == 1 and told[0] * 0.125 <= FOLLOW_S
+
+
+def test_loops_are_frames_in_the_program_as_lowered_too(feed):
+    x, loop = built()
+    with fs.Session() as sess:
+        sess.run(loop, {x: 0.5})
+        _, snapshot = show(feed, "lowered")
+    entries = [n for n in snapshot.graph.added if n.type == "Enter"]
+    assert {n.frame for n in entries} == {"loop"}
+    assert {s.type for n in entries for s in n.made_from} == {"Loop"}
+    assert not any(n.frame for n in snapshot.graph.added if n.type != "Enter")
 
 
 def test_a_graph_without_a_step_is_not_lowered(feed):

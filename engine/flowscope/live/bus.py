@@ -17,7 +17,7 @@ from typing import Literal
 from flowscope.graph.graph import Graph
 from flowscope.live import progress
 from flowscope.live.frames import FrameWatcher
-from flowscope.live.lowered import lowered_nodes
+from flowscope.live.lowered import LoweredWatcher
 from flowscope.live.schema import (
     PROTOCOL,
     Command,
@@ -31,7 +31,6 @@ from flowscope.live.schema import (
     Snapshot,
 )
 from flowscope.live.state import GraphWatcher, Meter, session_state
-from flowscope.plan.plan import Plan
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.session import Session, open_sessions
 
@@ -69,8 +68,8 @@ class Feed:
         self._lock = threading.RLock()
         #: Ends the thread that looks; None while there is none.
         self._end: threading.Event | None = None
-        #: The plan whose lowered program is shown; None for the graph as written.
-        self._plan: Plan | None = None
+        #: What is told of lowered programs; None where the graph as written is shown.
+        self._lowered: LoweredWatcher | None = None
         self._forget()
 
     def _forget(self) -> None:
@@ -145,8 +144,8 @@ class Feed:
     def _snapshot(self, now_s: float) -> Snapshot:
         state = self._session_state(now_s)
         change = self._change()
-        if self._plan is not None:
-            change = GraphChange(self._graph.version, lowered_nodes(self._plan), ())
+        if self._lowered is not None and self._lowered.plan is not None:
+            change = self._lowered.whole(self._lowered.plan)
         self._told = state
         self._run = self._run_state(now_s)
         self._seq += 1
@@ -158,12 +157,18 @@ class Feed:
             session=state,
             control=notebook.control,
             run=self._run,
-            level="graph" if self._plan is None else "lowered",
+            level="graph" if self._lowered is None else "lowered",
         )
 
     def _change(self) -> GraphChange | None:
         session = self.session
         return self._watcher.change(self._graph, session.placements if session else {})
+
+    def _lowered_change(self, now_s: float) -> GraphChange | None:
+        session = self.session
+        if session is None or self._lowered is None:
+            return None
+        return self._lowered.change(session.latest_plan, session.steps, now_s)
 
     def describe(self) -> Snapshot:
         """Returns the full state as a message, without sending it."""
@@ -175,7 +180,7 @@ class Feed:
     def tick(self, now_s: float) -> Delta | None:
         """Looks once; sends and returns what changed since the last look, None if nothing did."""
         with self._lock:
-            change = self._change() if self._plan is None else None
+            change = self._change() if self._lowered is None else self._lowered_change(now_s)
             state = self._session_state(now_s)
             run, before = self._run_state(now_s), self._run
             if change is None and state == self._told and run == before:
@@ -218,9 +223,12 @@ class Feed:
         if command.value == "lowered" and plan is None:
             what = "nothing is lowered yet: run something first"
             return Reply(command.command_id, False, what)
-        self._plan = plan if command.value == "lowered" else None
+        self._lowered = None
+        if command.value == "lowered":
+            self._lowered = LoweredWatcher()
+            self._lowered.plan = plan
         self.snapshot(time.monotonic())
-        return Reply(command.command_id, True, _LEVELS[self._plan is not None])
+        return Reply(command.command_id, True, _LEVELS[self._lowered is not None])
 
     def _carry_out(self, command: Command) -> Reply:
         session = self.session

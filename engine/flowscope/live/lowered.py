@@ -12,7 +12,9 @@ from typing import Any
 
 from flowscope.graph.operation import Operation
 from flowscope.live import schema
+from flowscope.live.by_hand import Shown, shown
 from flowscope.live.nesting import parent_path
+from flowscope.live.schema import GraphChange
 from flowscope.live.state import made_at, output_of, short
 from flowscope.plan.passes.lower import lower
 from flowscope.plan.plan import Plan
@@ -20,37 +22,109 @@ from flowscope.plan.program import Node, Value
 
 #: Numbers of nodes that are no operation of the user's are above this: no graph grows so large.
 FIRST_ID = 2**32
+#: Seconds after which the program of a plan that is no longer run makes way for another's, while
+#: steps follow each other quickly.
+FOLLOW_S = 2.0
 
 
-def lowered_nodes(plan: Plan) -> tuple[schema.Node, ...]:
-    """Returns the nodes of a plan's program, lowered in full."""
+class LoweredWatcher:
+    """Knows which program was told, and what of another one is new.
+
+    It follows the latest plan: at once where steps are run one by one, and where steps of several
+    plans follow each other quickly, when the plan that is shown was not seen for a while. A node
+    keeps its number from program to program as long as it is called the same.
+    """
+
+    def __init__(self) -> None:
+        #: The plan whose program is told.
+        self.plan: Plan | None = None
+        self._told: dict[int, schema.Node] = {}
+        self._numbers: dict[str, int] = {}
+        self._version = 0
+        self._seen_s = 0.0
+        self._steps = -1
+
+    def whole(self, plan: Plan) -> GraphChange:
+        """Returns all of a plan's program."""
+        self._told = {}
+        return self._show(plan)
+
+    def change(self, plan: Plan | None, steps: int, now_s: float) -> GraphChange | None:
+        """Returns what is new in the program that is to be told now; None if nothing is.
+
+        Args:
+            plan: The plan of the latest step.
+            steps: How many steps were run.
+            now_s: The time.
+        """
+        is_still, self._steps = steps == self._steps, steps
+        if plan is None or plan is self.plan:
+            self._seen_s = now_s
+            return None
+        if not is_still and now_s - self._seen_s < FOLLOW_S:
+            return None
+        self._seen_s = now_s
+        return self._show(plan)
+
+    def _show(self, plan: Plan) -> GraphChange:
+        self.plan = plan
+        self._version += 1
+        known, nodes = self._told, lowered_nodes(plan, self._numbers)
+        self._told = {n.id: n for n in nodes}
+        return GraphChange(
+            version=self._version,
+            added=tuple([n for n in nodes if n.id not in known]),
+            placed=(),
+            changed=tuple([n for n in nodes if n.id in known and n != known[n.id]]),
+            removed=tuple(sorted(known.keys() - self._told.keys())),
+            fetches=_fetches(plan),
+        )
+
+
+def lowered_nodes(plan: Plan, numbers: dict[str, int] | None = None) -> tuple[schema.Node, ...]:
+    """Returns the nodes of a plan's program, lowered in full.
+
+    Args:
+        plan: The plan.
+        numbers: Numbers of nodes that are no operation of the user's, by name; new ones are added.
+    """
     program = lower(plan.program).program
     feeds = list(zip(program.feeds, plan.request.feeds, strict=True))
-    teller = _Teller(program.nodes, {value: tensor.op for value, tensor in feeds})
-    return teller.nodes()
+    fed = {value: tensor.op for value, tensor in feeds}
+    return _Teller(program.nodes, fed, {} if numbers is None else numbers).nodes()
+
+
+def _fetches(plan: Plan) -> tuple[str, ...]:
+    """Returns the names of what a plan fetches."""
+    tensors = [t.op.name if t.value_index == 0 else t.name for t in plan.request.fetches]
+    return tuple(dict.fromkeys([*tensors, *[op.name for op in plan.request.targets]]))
 
 
 class _Teller:
     """Numbers and names the nodes, and tells them."""
 
-    def __init__(self, nodes: Iterable[Node], feeds: dict[Value, Operation]) -> None:
+    def __init__(
+        self, nodes: Iterable[Node], feeds: dict[Value, Operation], numbers: dict[str, int]
+    ) -> None:
         self._nodes = tuple(nodes)
         self._feeds = feeds
-        self._count = 0
+        self._numbers = numbers
         self._taken: set[Any] = set()
-        self._ids: dict[Node | Value, int] = {v: self._id((op,), True) for v, op in feeds.items()}
-        self._ids |= {n: self._id(n.origins, not part_of(n)) for n in self._nodes}
+        self._names: dict[Node, str] = {n: self._name(n) for n in self._nodes}
+        self._ids: dict[Node | Value, int] = {
+            v: self._id(op.name, (op,), True) for v, op in feeds.items()
+        }
+        self._ids |= {n: self._id(self._names[n], n.origins, not part_of(n)) for n in self._nodes}
 
     def nodes(self) -> tuple[schema.Node, ...]:
         """Returns what is told of all nodes."""
         fed = [self._feed(value, op) for value, op in self._feeds.items()]
         return (*fed, *[self._node(n) for n in self._nodes])
 
-    def _id(self, origins: tuple[Operation, ...], is_users: bool) -> int:
+    def _id(self, name: str, origins: tuple[Operation, ...], is_users: bool) -> int:
         found = origins[0].id if is_users and origins else None
         if found is None or found in self._taken:
-            found = FIRST_ID + self._count
-            self._count += 1
+            found = self._numbers.setdefault(name, FIRST_ID + len(self._numbers))
         self._taken.add(found)
         return found
 
@@ -85,10 +159,11 @@ class _Teller:
         )
 
     def _node(self, node: Node) -> schema.Node:
+        scope, frame = self._shown(node)
         inputs = [(self._ids[v if v.node is None else v.node], self._index(v)) for v in node.inputs]
         return schema.Node(
             id=self._ids[node],
-            name=self._name(node),
+            name=self._names[node],
             type=node.op.type,
             inputs=tuple(inputs),
             control=tuple(self._ids[c] for c in node.control if c in self._ids),
@@ -99,7 +174,17 @@ class _Teller:
             summary=(type(node.op).__doc__ or "").strip().partition("\n")[0],
             origin=made_at(node.origins[0]) if node.origins else None,
             made_from=tuple([_source(op) for op in node.origins]),
+            scope=scope,
+            frame=frame,
         )
+
+    def _shown(self, node: Node) -> Shown:
+        """Returns where a node is shown: a loop's primitives in the scope that shows the loop."""
+        owner, op = part_of(node), node.origins[0] if node.origins else None
+        if owner is not None:
+            is_entry = node.op.type == "Enter" and owner.type == "Loop"
+            return Shown(frame=parent_path(self._names[node]) if is_entry else "")
+        return shown(op) if op is not None and op.name == node.name else Shown()
 
     def _index(self, value: Value) -> int:
         return 0 if value.node is None else value.index
@@ -116,4 +201,4 @@ def _source(op: Operation) -> schema.Source:
     return schema.Source(op.id, op.name, op.type)
 
 
-__all__ = ["lowered_nodes", "part_of"]
+__all__ = ["LoweredWatcher", "lowered_nodes", "part_of"]

@@ -17,7 +17,8 @@ export function byHandFacts(model: GraphModel, enter: Node, inside: Iterable<num
     ...around,
   ];
   return {
-    kind: "loop, made by hand", name: enter.frame, summary: "Made of Enter, Merge, Switch, NextIteration and Exit.",
+    kind: enter.made_from.some(({ type }) => type === "Loop") ? "loop, as lowered" : "loop, made by hand",
+    name: enter.frame, summary: "Made of Enter, Merge, Switch, NextIteration and Exit.",
     sections: sections.filter(({ facts }) => facts.length > 0),
   };
 }

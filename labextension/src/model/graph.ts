@@ -23,6 +23,8 @@ export class GraphModel {
   /** Whether this is the graph as written, or the program as lowered. */
   level: Snapshot["level"] = "graph";
   protocol = 0;
+  /** Of the program as lowered: what the step fetches that it is of. */
+  fetches: readonly string[] = [];
   #nodes = new Map<number, Node>();
   #tree = new ScopeTree();
   #identities = new Identities();
@@ -90,6 +92,7 @@ export class GraphModel {
     this.session = snapshot.session;
     this.control = snapshot.control;
     this.level = snapshot.level;
+    this.fetches = [];
     this.protocol = snapshot.protocol;
     this.#nodes = new Map();
     this.#tree = new ScopeTree();
@@ -132,6 +135,7 @@ export class GraphModel {
       if (node) this.#nodes.set(id, { ...node, placed });
     }
     this.#marked = new Set(change.marked);
+    if (change.fetches.length > 0) this.fetches = change.fetches;
     this.#consumers = null;
     this.#bodies = null;
     this.#frames = null;

@@ -1,6 +1,7 @@
 /** The way from the root to the selection, in the stage's upper corner. */
 import { scopeTitle } from "../model/bodies.js";
 import type { GraphModel } from "../model/graph.js";
+import { levelText } from "../model/level_facts.js";
 import { opOf, pathOf, ROOT, scopeBox, type BoxId } from "../model/ids.js";
 import { shortName } from "../model/scopes.js";
 import { make, OWN_KEYS } from "./dom.js";
@@ -19,7 +20,7 @@ export class Crumbs {
     const op = selection === null ? null : opOf(selection);
     const node = op === null ? undefined : model.nodes.get(op);
     const path = node ? model.tree.homeOf(node.id).path : (pathOf(selection ?? ROOT) ?? "");
-    const steps = [crumb(ROOT, model.name || "graph"), ...model.tree.wayTo(path).map((part) => crumb(scopeBox(part), scopeTitle(model, part)))];
+    const steps = [crumb(ROOT, levelText(model)), ...model.tree.wayTo(path).map((part) => crumb(scopeBox(part), scopeTitle(model, part)))];
     if (node) steps.push(make("span", {}, shortName(node.name)));
     this.element.replaceChildren(...steps.flatMap((step, i) => (i === 0 ? [step] : [" / ", step])));
   }

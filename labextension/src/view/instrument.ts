@@ -2,11 +2,14 @@
 import { walk } from "../layout/walk.js";
 import { calledBox } from "../model/bodies.js";
 import { Choices } from "../model/choices.js";
+import { counterpart } from "../model/counterpart.js";
 import { GraphModel, type Change } from "../model/graph.js";
 import { isFrame } from "../model/frames.js";
+import { levelText } from "../model/level_facts.js";
 import { opBox, opOf, pathOf, ROOT, scopeBox, type BoxId } from "../model/ids.js";
 import { framePath } from "../model/scopes.js";
 import type { VisibleGraph } from "../model/visible.js";
+import type { Node } from "../wire/messages.js";
 import { toSvg } from "../render/svg.js";
 import { readTheme, watchTheme } from "./colors.js";
 import { Composer, type ShowPicture } from "./composer.js";
@@ -41,6 +44,8 @@ export class Instrument {
   readonly #room: Room;
   readonly #until: AbortSignal;
   #graph: VisibleGraph | null = null;
+  /** The operation that is selected, as it was told last. */
+  #selected: Node | null = null;
   #hold: BoxId | null = null;
   /** To be brought into sight by the next picture. */
   #sought: BoxId | null = null;
@@ -145,7 +150,8 @@ export class Instrument {
     if (!graph) return;
     this.#choices.begin(this.model.tree, this.model.bodies);
     this.#forgetLost();
-    this.#stage.element.setAttribute("aria-label", `Graph ${this.model.name}`);
+    const what = this.model.level === "graph" ? "Graph " : "Program as ";
+    this.#stage.element.setAttribute("aria-label", `${what}${levelText(this.model)}`);
     this.#onSelection();
     this.#refresh();
     if (fresh && this.#level.update(this.model)) this.#stage.fit();
@@ -166,10 +172,13 @@ export class Instrument {
     this.#stage.renewRunning();
   }
 
-  /** A selection of something that is no longer there is given up. */
+  /** A selection of something that is no longer there goes over to what has become of it, or is given up. */
   #forgetLost(): void {
     const selection = this.#choices.selection;
-    if (selection !== null && !this.#isThere(selection)) this.#choices.select(null);
+    const lost = this.#selected;
+    if (selection === null) return;
+    if (!this.#isThere(selection)) this.#choices.select(lost && counterpart(this.model, lost));
+    this.#selected = this.model.nodes.get(opOf(this.#choices.selection ?? "") ?? -1) ?? null;
   }
 
   /** Whether the graph has what a box stands for, seen or not. */
@@ -205,6 +214,7 @@ export class Instrument {
 
   #onSelection(): void {
     const selection = this.#choices.selection;
+    this.#selected = this.model.nodes.get(opOf(selection ?? "") ?? -1) ?? null;
     this.#root.classList.toggle("fs-with-selection", selection !== null);
     this.#stage.setSelection(this.#composer.selected());
     this.#outline.mark(selection);
