@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -97,11 +98,21 @@ def _check_memory_order(op: Operation, inputs: list[Any], value: Any) -> None:
     arrays = [i for i in inputs if np.ndim(i)]
     if order is None or not np.ndim(value):
         return
-    if order != "K" or all(a.flags.c_contiguous for a in arrays):
+    if order == "R":
+        is_free = not np.ndim(inputs[0]) or not _is_row_major(inputs[0])
+        assert is_free or _is_row_major(value), f"{op.type} is not row-major"
+    elif order != "K" or all(map(_is_row_major, arrays)):
         is_free = order == "C2" and np.ndim(value) > 2
         assert is_free or value.flags.c_contiguous, f"{op.type} is not in C order"
     if order == "K":
         _check_reuse(op, inputs, value)
+
+
+def _is_row_major(array: Any) -> bool:
+    """Whether no stride is smaller than that of a later axis (axes of length 1 do not count)."""
+    strides = [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
+    is_falling = all(a >= b for a, b in itertools.pairwise(strides))
+    return not array.size or (is_falling and min(strides, default=1) > 0)
 
 
 def _check_reuse(op: Operation, inputs: list[Any], value: Any) -> None:

@@ -92,6 +92,15 @@ def test_a_chain_over_variables_works_in_one_buffer(sess):
     assert (sess.run(z) == 1.5).all()
 
 
+def test_parts_of_arrays_in_order_make_arrays_in_order(sess):
+    """What is computed of a split's strided parts is in C order, so its buffers serve again."""
+    x = fs.Variable(np.ones((100, 4 * 64), np.float32)).read_value()
+    a, b, c, d = (fs.exp(part) for part in fs.split(x, 4, axis=1))
+    assert code(a * b + c * d, []).count("out=") == 3
+    a, b = (fs.exp(part) for part in (fs.transpose(x), fs.transpose(2.0 * x)))
+    assert "out=" not in code(a * b, [])
+
+
 def test_a_variable_lies_in_c_order_whatever_changed_it():
     state = VariableState("v")
     state.assign(np.ones((2, 3)).T)

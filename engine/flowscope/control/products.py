@@ -90,6 +90,7 @@ class Part(Op):
     stop: int
     is_differentiable: ClassVar[bool] = False
     views: ClassVar[Any] = (0,)
+    memory_order: ClassVar[str | None] = "R"
 
     def infer(self, x: Spec) -> Spec:
         if x.shape is None:

@@ -147,6 +147,8 @@ class Fill(Op):
     Raises: InvalidArgumentError if the value is no scalar or a dimension is negative.
     """
 
+    memory_order: ClassVar[str | None] = "C"
+
     def infer(self, dims: Spec, value: Spec) -> Spec:
         check_shape_vector(dims)
         if value.shape not in (None, ()):
@@ -182,6 +184,7 @@ class ZerosLike(Op):
         return (None,)
 
     is_differentiable: ClassVar[bool] = False
+    memory_order: ClassVar[str | None] = "C"
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         # Contiguous whatever the input's strides are.

@@ -40,6 +40,7 @@ class Cast(Op):
     """
 
     dtype: DType
+    memory_order: ClassVar[str | None] = "K"
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind not in _NUMBERS or self.dtype.kind not in _NUMBERS:

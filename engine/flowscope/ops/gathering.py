@@ -38,6 +38,7 @@ class Gather(Op):
 
     axis: int = 0
     grad_reads: ClassVar[Any] = ("indices",)
+    memory_order: ClassVar[str | None] = "C"
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
         if indices.dtype.kind not in "iu":

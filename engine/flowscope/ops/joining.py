@@ -39,6 +39,7 @@ class Concat(Op):
     """
 
     axis: int = 0
+    memory_order: ClassVar[str | None] = "K"
 
     def infer(self, *xs: Spec) -> Spec:
         dims: Dims = None
@@ -123,6 +124,7 @@ class Split(Op):
     sizes: tuple[int, ...]
     axis: int = 0
     views: ClassVar[Any] = (0,)
+    memory_order: ClassVar[str | None] = "R"
 
     def infer(self, x: Spec) -> Any:
         if self.sizes.count(-1) > 1 or min(self.sizes, default=0) < -1:
@@ -163,6 +165,7 @@ class SplitEven(Op):
     num: int
     axis: int = 0
     views: ClassVar[Any] = (0,)
+    memory_order: ClassVar[str | None] = "R"
 
     def infer(self, x: Spec) -> Any:
         if self.num < 1:
@@ -198,6 +201,7 @@ class SplitBy(Op):
     num: int
     axis: int = 0
     views: ClassVar[Any] = (0,)
+    memory_order: ClassVar[str | None] = "R"
 
     def infer(self, x: Spec, lengths: Spec) -> Any:
         if lengths.dtype.name not in ("int32", "int64"):
@@ -224,6 +228,7 @@ class Pack(Op):
     """
 
     axis: int = 0
+    memory_order: ClassVar[str | None] = "K"
 
     def infer(self, *xs: Spec) -> Spec:
         first = xs[0]
@@ -266,6 +271,7 @@ class Unpack(Op):
     num: int
     axis: int = 0
     views: ClassVar[Any] = (0,)
+    memory_order: ClassVar[str | None] = "R"
 
     def infer(self, x: Spec) -> Any:
         if x.shape is None:

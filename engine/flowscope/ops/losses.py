@@ -59,6 +59,7 @@ class Softmax(Op):
 
     axis: int = -1
     grad_reads: ClassVar[Any] = ("y",)
+    memory_order: ClassVar[str | None] = "K"
 
     def infer(self, x: Spec) -> Spec:
         return _with_axis(x, self.axis)
@@ -82,6 +83,7 @@ class LogSoftmax(Op):
 
     axis: int = -1
     grad_reads: ClassVar[Any] = ("y",)
+    memory_order: ClassVar[str | None] = "K"
 
     def infer(self, x: Spec) -> Spec:
         return _with_axis(x, self.axis)

@@ -103,6 +103,7 @@ class BiasAdd(Op):
     """
 
     data_format: str = "NHWC"
+    memory_order: ClassVar[str | None] = "K"
 
     def infer(self, x: Spec, bias: Spec) -> Spec:
         check_same(x, bias)
@@ -146,6 +147,7 @@ class BiasAddGrad(Op):
     """
 
     data_format: str = "NHWC"
+    memory_order: ClassVar[str | None] = "C"
 
     def infer(self, g: Spec) -> Spec:
         if g.shape is None:

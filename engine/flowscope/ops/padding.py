@@ -34,6 +34,7 @@ class Tile(Op):
     """
 
     grad_reads: ClassVar[Any] = ("multiples",)
+    memory_order: ClassVar[str | None] = "C"
 
     def infer(self, x: Spec, multiples: Spec) -> Spec:
         check_shape_vector(multiples)
@@ -86,6 +87,7 @@ class Pad(Op):
     mode: str = "CONSTANT"
     value: float = 0
     grad_reads: ClassVar[Any] = ("paddings",)
+    memory_order: ClassVar[str | None] = "C"
 
     def infer(self, x: Spec, paddings: Spec) -> Spec:
         if paddings.dtype.kind != "i":

@@ -69,6 +69,8 @@ def _wide(xp: ArrayModule, dtype: Any) -> Any:
 class Sum(Reduction):
     """The sum along axes; 0 of nothing. Integers keep their dtype and wrap around."""
 
+    memory_order: ClassVar[str | None] = "K"
+
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         return (_spread(self._kept(g), x),)
 

@@ -152,6 +152,7 @@ class OneHot(Op):
 
     axis: int = -1
     is_differentiable: ClassVar[bool] = False
+    memory_order: ClassVar[str | None] = "C"
 
     def infer(self, indices: Spec, depth: Spec, on: Spec, off: Spec) -> Spec:
         for s, what in ((indices, "indices"), (depth, "depth")):

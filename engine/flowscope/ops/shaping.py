@@ -59,6 +59,7 @@ class Reshape(Op):
     """
 
     views: ClassVar[Any] = (0,)
+    memory_order: ClassVar[str | None] = "R"
 
     def infer(self, x: Spec, shape: Spec) -> Spec:
         check_shape_vector(shape)
@@ -167,6 +168,7 @@ class ExpandDims(Op):
 
     axes: tuple[int, ...]
     views: ClassVar[Any] = (0,)
+    memory_order: ClassVar[str | None] = "R"
 
     def infer(self, x: Spec) -> Spec:
         if x.shape is None:
@@ -198,6 +200,7 @@ class Squeeze(Op):
 
     axes: tuple[int, ...] = ()
     views: ClassVar[Any] = (0,)
+    memory_order: ClassVar[str | None] = "R"
 
     def infer(self, x: Spec) -> Spec:
         if x.shape is None or (not self.axes and None in x.shape):

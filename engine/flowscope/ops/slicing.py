@@ -92,6 +92,7 @@ class StridedSliceGrad(Op):
 
     key: tuple[Part, ...]
     grad_reads: ClassVar[Any] = ("given",)
+    memory_order: ClassVar[str | None] = "C"
 
     def infer(self, g: Spec, shape: Spec, *given: Spec) -> Spec:
         return Spec(g.dtype, shape.shape_value())
@@ -253,6 +254,7 @@ class Slice(Op):
     """
 
     views: ClassVar[Any] = (0,)
+    memory_order: ClassVar[str | None] = "R"
     grad_reads: ClassVar[Any] = ("begin",)
 
     def infer(self, x: Spec, begin: Spec, size: Spec) -> Spec:

@@ -6,7 +6,9 @@ the page faults and cache misses that come with it.
 
 Both modes must give bit-equal results, and NumPy's reductions depend on an array's strides. So a
 buffer is only reused where the result has the strides that a new array would have: in an
-element-wise op whose other inputs are numbers, or where all arrays are known to be in C order.
+element-wise op whose other inputs are numbers, or where all arrays are known to be row-major: no
+stride is smaller than that of a later axis, as in an array in C order and in parts of it. A new
+array that is row-major is in C order.
 """
 
 from __future__ import annotations
@@ -97,7 +99,7 @@ def owned_variables(node: Node) -> list[Value]:
         good = [
             f for f, after in pairs
             if f in found and buffers.owner.get(after) is after and owners.count(after) == 1
-            and after in buffers.in_c_order
+            and after in buffers.row_major
         ]  # fmt: skip
         if len(good) == len(found):
             break
@@ -134,9 +136,9 @@ class _Buffers:
         #: The value that owns each value's memory; None for memory that is not the region's.
         self.owner: dict[Value, Value | None] = dict.fromkeys(region.inputs)
         self.owner.update((v, v) for v in owned)
-        self.in_c_order: set[Value] = set(owned)
+        self.row_major: set[Value] = set(owned)
         outside = [(v.node, v) for v in region.inputs]
-        self.in_c_order.update(v for n, v in outside if n and self._is_in_c_order(n, v))
+        self.row_major.update(v for n, v in outside if n and self._is_row_major(n, v))
         self.last: dict[Value, int] = dict.fromkeys(owned, -1)
         for i, node in enumerate(region.nodes):
             self._enter(i, node)
@@ -159,8 +161,8 @@ class _Buffers:
         for out in node.outputs:
             self.owner[out] = out if is_new and not op.views else self._shared(node)
             self.last[out] = i
-            if self._is_in_c_order(node, out):
-                self.in_c_order.add(out)
+            if self._is_row_major(node, out):
+                self.row_major.add(out)
 
     def _shared(self, node: Node) -> Value | None:
         owners = {self.owner.get(node.inputs[j]) for j in node.op.views}
@@ -177,18 +179,18 @@ class _Buffers:
         if owner is not None:
             self.last[owner] = max(at, self.last.get(owner, at))
 
-    def _is_in_c_order(self, node: Node, out: Value) -> bool:
-        rank = out.spec.rank
+    def _is_row_major(self, node: Node, out: Value) -> bool:
+        rank, order = out.spec.rank, node.op.memory_order
         if node.op.type == "Const":
             constant = out.spec.constant
             return isinstance(constant, np.ndarray) and constant.flags.c_contiguous
         if rank is not None and rank <= 1 and not node.op.views:
             return True
-        if node.op.memory_order in ("C", "C2"):
-            return node.op.memory_order == "C" or (rank is not None and rank <= 2)
-        return node.op.memory_order == "K" and all(
-            v.spec.shape == () or v in self.in_c_order for v in node.inputs
-        )
+        if order in ("C", "C2"):
+            return order == "C" or (rank is not None and rank <= 2)
+        if order == "R":
+            return node.inputs[0] in self.row_major
+        return order == "K" and all(v.spec.shape == () or v in self.row_major for v in node.inputs)
 
 
 def _plan(node: Node, at: int, buffers: _Buffers) -> Reuse | None:
@@ -216,7 +218,7 @@ def _must_equal(node: Node, index: int, buffers: _Buffers) -> tuple[int, ...] | 
     """Returns the inputs to compare with at run time; None if input `index` cannot be reused."""
     mine = node.inputs[index]
     others = [j for j, v in enumerate(node.inputs) if v is not mine and v.spec.shape != ()]
-    if others and not all(v.spec.shape == () or v in buffers.in_c_order for v in node.inputs):
+    if others and not all(v.spec.shape == () or v in buffers.row_major for v in node.inputs):
         return None
     if any(buffers.owner.get(node.inputs[j]) is mine for j in others):
         return None
