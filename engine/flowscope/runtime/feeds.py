@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError, OpError
 from flowscope.graph.constant import to_array
 from flowscope.graph.dtypes import DType, string
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Spec
-from flowscope.graph.operation import Tensor
+from flowscope.graph.operation import Tensor, where
 from flowscope.graph.shapes import compatible, is_known, text
+from flowscope.nest import flatten
 from flowscope.ops.sparse_tensor import SparseTensor
 from flowscope.runtime.config import FeedStats
 from flowscope.runtime.devices import Device
@@ -41,9 +42,8 @@ def converter(tensor: Tensor, devices: Sequence[Device] = ()) -> Converter:
         if not any(d.holds(value) for d in devices):
             return convert(value)
         if value.dtype != spec.dtype.np_dtype:
-            raise DTypeError(
-                f'cannot feed "{tensor.name}": expected {spec.dtype}, got {value.dtype}, '
-                "on a device"
+            raise _refusal(
+                tensor, DTypeError(f"expected {spec.dtype}, got {value.dtype}, on a device")
             )
         _check_shape(tensor, spec, tuple(value.shape))
         return value
@@ -65,37 +65,64 @@ def _host_converter(tensor: Tensor) -> Converter:
     return lambda value: _checked(tensor, spec, value)
 
 
-def without_slices(feed_dict: Any) -> dict[Any, Any] | None:
-    """Returns the feeds with those for slices and sparse tensors taken apart; None if none are."""
+def taken_apart(feed_dict: Any) -> dict[Any, Any] | None:
+    """Returns the feeds with each tensor's value by itself; None if they are given so.
+
+    Structures of tensors (a recurrent cell's state), slices and sparse tensors are taken apart.
+    """
     if not feed_dict or not any(isinstance(key, _COMPOSITE) for key in feed_dict):
         return None
     out: dict[Any, Any] = {}
     for key, value in feed_dict.items():
-        if isinstance(key, _COMPOSITE):
-            out.update(_taken_apart(key, value))
-        else:
-            out[key] = value
+        for tensor, part in _parts(key, value):
+            if tensor in out:
+                raise InvalidArgumentError(f'"{_named(tensor)}" is fed twice')
+            out[tensor] = part
     return out
 
 
-_COMPOSITE = (IndexedSlices, SparseTensor)
+_COMPOSITE = (tuple, IndexedSlices, SparseTensor)
 
 
-def _taken_apart(key: Any, value: Any) -> Any:
-    """Returns a composite tensor's parts with the values fed for them."""
+def _parts(key: Any, value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yields the tensors that a key stands for, each with its part of the value."""
     if isinstance(key, SparseTensor):
-        parts = [key.indices, key.values, key.dense_shape]
-        what, value_type = "sparse tensor", "SparseTensorValue"
+        wanted: list[Any] = [key.indices, key.values, key.dense_shape]
+        yield from _composite(key, value, wanted, "sparse tensor", "SparseTensorValue")
+    elif isinstance(key, IndexedSlices):
+        wanted = [key.values, key.indices, key.dense_shape]
+        yield from _composite(key, value, wanted, "slices", "IndexedSlicesValue")
+    elif isinstance(key, tuple):
+        if not isinstance(value, list | tuple) or len(value) != len(key):
+            got = type(value).__name__
+            if isinstance(value, list | tuple):
+                got += f" of {len(value)}"
+            names = ", ".join(f'"{_named(k)}"' for k in flatten(key))
+            raise InvalidArgumentError(
+                f"cannot feed the {type(key).__name__} of {names}: expected {len(key)} values in a "
+                f"tuple or list, got {got}"
+            )
+        for inner, part in zip(key, value, strict=True):
+            yield from _parts(inner, part)
     else:
-        parts = [key.values, key.indices, key.dense_shape]
-        what, value_type = "slices", "IndexedSlicesValue"
-    wanted: list[Any] = parts if key.dense_shape is not None else parts[:2]
+        yield key, value
+
+
+def _named(key: Any) -> str:
+    return str(getattr(key, "name", None) or key)
+
+
+def _composite(
+    key: Any, value: Any, parts: list[Any], what: str, value_type: str
+) -> Iterator[tuple[Any, Any]]:
+    """Yields a composite tensor's parts with the values fed for them."""
+    wanted = parts if key.dense_shape is not None else parts[:2]
     if not isinstance(value, tuple) or not len(wanted) <= len(value) <= 3:
         raise InvalidArgumentError(
             f'cannot feed the {what} "{key.name}": expected fs.{value_type} or a tuple of '
             f"{len(wanted)} arrays, got {type(value).__name__}"
         )
-    return zip(wanted, value)
+    yield from zip(wanted, value, strict=False)
 
 
 def _scalar(tensor: Tensor, spec: Spec) -> Converter:
@@ -126,13 +153,13 @@ def _static(tensor: Tensor, spec: Spec) -> Converter:
 
 def _checked(tensor: Tensor, spec: Spec, value: Any) -> Any:
     if isinstance(value, Tensor):
-        raise DTypeError(
-            f'the value fed for "{tensor.name}" is a tensor: run it first and feed its value'
+        raise _refusal(
+            tensor, DTypeError("the value fed is a tensor: run it first and feed its value")
         )
     try:
         array = _converted(value, spec.dtype)
     except (DTypeError, InvalidArgumentError) as e:
-        raise type(e)(f'cannot feed "{tensor.name}": {e.message}') from None
+        raise _refusal(tensor, e) from None
     _check_shape(tensor, spec, np.shape(array))
     return array
 
@@ -187,9 +214,15 @@ def _as_numbers(value: Any, dtype: DType) -> Any:
 
 def _check_shape(tensor: Tensor, spec: Spec, shape: tuple[int, ...]) -> None:
     if not compatible(spec.shape, shape):
-        raise InvalidArgumentError(
-            f'cannot feed "{tensor.name}": expected shape {text(spec.shape)}, got {text(shape)}'
+        raise _refusal(
+            tensor, InvalidArgumentError(f"expected shape {text(spec.shape)}, got {text(shape)}")
         )
+
+
+def _refusal(tensor: Tensor, why: OpError) -> OpError:
+    """Returns the error for a value that does not fit `tensor`, which it names with its line."""
+    facts: dict[str, Any] = {"op": tensor.op.name, **where(tensor.op)}
+    return type(why)(f'cannot feed "{tensor.name}": {why.message}', **facts)
 
 
 def stats(

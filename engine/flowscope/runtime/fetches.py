@@ -59,7 +59,8 @@ class Flattened:
             return self._sparse(fetches)
         if fetches is None:
             raise DTypeError(
-                "expected a tensor, an operation, a name or a structure of them to fetch, got None"
+                "expected a tensor, an operation, a name or a structure of them to fetch, got None "
+                "(fs.gradients gives None for an x that the ys do not depend on)"
             )
         try:
             element = self._graph.as_graph_element(fetches)

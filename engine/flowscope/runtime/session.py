@@ -26,7 +26,7 @@ from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
 from flowscope.runtime.devices import Device, local_devices
 from flowscope.runtime.failures import located_failure
-from flowscope.runtime.feeds import stats, without_slices
+from flowscope.runtime.feeds import stats, taken_apart
 from flowscope.runtime.fetches import structure_key
 from flowscope.runtime.frames import Frames, running
 from flowscope.runtime.gate import MAIN_THREAD, Gate
@@ -105,7 +105,8 @@ class Session:
             fetches: A tensor, an operation, a variable, a name, or a (nested) list, tuple, named
                 tuple or dict of them.
             feed_dict: Values by tensor (or variable, or tensor's name): they take the place of what
-                the graph would compute. Arrays that fit are used without a copy.
+                the graph would compute. Arrays that fit are used without a copy. A tuple of tensors
+                (a recurrent cell's state) takes a tuple of values.
             options: Options of this run.
             run_metadata: Filled with what the run can tell about itself.
 
@@ -132,7 +133,7 @@ class Session:
             raise checks.bad_key(fetches) from None
         if call is None or (call.edits != self.graph.edits and not call.is_current(self.graph)):
             checks.check_feed_dict(feed_dict)
-            apart = without_slices(feed_dict)
+            apart = taken_apart(feed_dict)
             if apart is not None:
                 return self.run(fetches, apart)
             call = self._call(fetches, feed_dict or (), config.mode)
@@ -197,7 +198,7 @@ class Session:
         start = time.perf_counter_ns()
         checks.check_options(options, run_metadata)
         checks.check_feed_dict(feed_dict)
-        apart = without_slices(feed_dict)
+        apart = taken_apart(feed_dict)
         given = feed_dict or {} if apart is None else apart
         misses = self._calls.misses
         call = self._call(fetches, given, (options and options.mode) or self.config.mode)
@@ -252,7 +253,9 @@ class Session:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise GraphError("this session is closed")
+            raise GraphError(
+                "this session is closed (as at the end of its `with` block): open another one"
+            )
 
     # -- variables ------------------------------------------------------------------------------
 
@@ -361,7 +364,7 @@ class Session:
         if handle.pattern.planner is not self._planner:
             raise InvalidArgumentError("the handle belongs to another session")
         checks.check_feed_dict(feed_dict)
-        return handle.go_on(fetches, feed_dict or {}, self._stage)
+        return handle.go_on(fetches, taken_apart(feed_dict) or feed_dict or {}, self._stage)
 
     def _stage(self, call: Call, feeds: tuple[Any, ...], number: int) -> tuple[Any, ...]:
         __tracebackhide__ = True
