@@ -87,7 +87,7 @@ def test_what_one_iteration_made_of_a_variable(graph):
         return i + 1, fs.cast(total, fs.float64, name="wide")  # the line
 
     message = (
-        r'variable 1 \("total:0"\) is float32\[2\] at the start and float64\[2\] after one '
+        r'variable total \("total:0"\) is float32\[2\] at the start and float64\[2\] after one '
         r'iteration \("while/body/wide:0", made in test_errors.py, line \d+\)'
     )
     with pytest.raises(TypeError, match=message):

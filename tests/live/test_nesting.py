@@ -45,10 +45,10 @@ def test_what_enters_and_leaves_a_loop(nodes):
     loop = nodes["loop/Loop"]
     names = {node.id: name for name, node in nodes.items()}
     entered = [[names[i] for i in takers(loop, k)] for k in range(len(loop.inputs))]
-    assert entered[0] == ["loop/cond/x", "loop/body/x"]
+    assert entered[0] == ["loop/cond/v", "loop/body/v"]
     assert names[givers(loop, 0)[0][0]] == "loop/body/mul"
     assert givers(loop, 1) == [(loop.id, 1)], "the number of iterations is the loop's own"
     assert [(names[end[0]], names[parameter]) for end, parameter in returns(loop)] == [
-        ("loop/body/mul", "loop/cond/x"),
-        ("loop/body/mul", "loop/body/x"),
+        ("loop/body/mul", "loop/cond/v"),
+        ("loop/body/mul", "loop/body/v"),
     ]

@@ -9,6 +9,7 @@ from flowscope import nest
 from flowscope.control.blocks import Function, free_name, settled
 from flowscope.control.cond import widened
 from flowscope.control.loop import Loop
+from flowscope.control.naming import variable_names
 from flowscope.control.record import add_records, no_records
 from flowscope.control.tracing import (
     Composite,
@@ -52,7 +53,8 @@ def while_loop(
 
     Both functions are called while the graph is built, once: a second time only where a variable's
     shape changes from one iteration to the next and no invariant says so. What they use from
-    outside is computed before the loop. Gradients of any order lead through.
+    outside is computed before the loop. Gradients of any order lead through. The graph calls a
+    loop variable as `body` calls its argument.
 
     Args:
         cond: Takes the loop variables, returns a bool scalar.
@@ -84,11 +86,13 @@ def while_loop(
         loop_vars = nest.map_structure(_start, loop_vars)
         start = [t for v in nest.flatten(loop_vars) for t in parts(v)]
         count = [] if maximum_iterations is None else [_count(maximum_iterations)]
+        names = variable_names((body, cond), list(loop_vars))
         shapes = [t.spec.shape for t in start]
         fixed = [False] * len(start)
         if shape_invariants is not None:
-            shapes, fixed = _invariants(loop_vars, shape_invariants, start), [True] * len(start)
-        built = _settled(graph, scope, cond, body, loop_vars, start, shapes, fixed)
+            shapes = _invariants(loop_vars, shape_invariants, start, names)
+            fixed = [True] * len(start)
+        built = _settled(graph, scope, cond, body, loop_vars, start, shapes, fixed, names)
         records = [r for r in built.body.records if r.limit is not None]
         last = no_records(records)
         add_records((built.cond, built.body), records, len(start))
@@ -148,12 +152,12 @@ def _count(value: Any) -> Tensor:
     return count
 
 
-def _invariants(loop_vars: Any, given: Any, start: list[Tensor]) -> list[Dims]:
+def _invariants(loop_vars: Any, given: Any, start: list[Tensor], names: list[str]) -> list[Dims]:
     flat = _flat_shapes(loop_vars, given)
-    for i, (t, dims) in enumerate(zip(start, flat, strict=True)):
+    for name, t, dims in zip(names, start, flat, strict=True):
         if not TensorShape(t.spec.shape).is_subtype_of(TensorShape(dims)):
             raise InvalidArgumentError(
-                f'loop variable {i} ("{t.name}") is {t.spec} at the start, and its shape '
+                f'loop variable {name} ("{t.name}") is {t.spec} at the start, and its shape '
                 f"invariant is {text(dims)}"
             )
     return flat
@@ -269,18 +273,18 @@ def _settled(
     start: list[Tensor],
     shapes: list[Dims],
     fixed: list[bool],
+    names: list[str],
 ) -> _Built:
     """Returns the functions for shapes that hold in all iterations: a fixpoint (D10)."""
-    names = [t.op.name.rpartition("/")[2] for t in start]
     while True:
         specs = [Spec(t.spec.dtype, d, variable=t.spec.variable) for t, d in zip(start, shapes)]
         built = _Built(graph, scope, specs, names)
         try:
             built.trace(cond, body, loop_vars)
             wide = [
-                _next_shape(i, t, d, after, is_fixed)
-                for i, (t, d, after, is_fixed) in enumerate(
-                    zip(start, shapes, built.body.results, fixed, strict=True)
+                _next_shape(name, t, d, after, is_fixed)
+                for name, t, d, after, is_fixed in zip(
+                    names, start, shapes, built.body.results, fixed, strict=True
                 )
             ]
         except BaseException:
@@ -304,7 +308,7 @@ def _lasting(loop_vars: Any, after: Any) -> Any:
     return None if is_same else nest.pack_sequence_as(loop_vars, kept)
 
 
-def _next_shape(i: int, start: Tensor, dims: Dims, after: Tensor, is_fixed: bool) -> Dims:
+def _next_shape(name: str, start: Tensor, dims: Dims, after: Tensor, is_fixed: bool) -> Dims:
     """Returns a shape that a variable has before and after an iteration.
 
     Raises:
@@ -313,14 +317,14 @@ def _next_shape(i: int, start: Tensor, dims: Dims, after: Tensor, is_fixed: bool
     """
     if after.spec.dtype is not start.spec.dtype:
         raise DTypeError(
-            f'loop variable {i} ("{start.name}") is {start.spec} at the start and {after.spec} '
+            f'loop variable {name} ("{start.name}") is {start.spec} at the start and {after.spec} '
             f'after one iteration ("{after.name}"{_place(after)}): its dtype must stay; use fs.cast'
         )
     if TensorShape(after.spec.shape).is_subtype_of(TensorShape(dims)):
         return dims
     if is_fixed:
         raise InvalidArgumentError(
-            f'loop variable {i} ("{start.name}") has the shape invariant {text(dims)}, and is '
+            f'loop variable {name} ("{start.name}") has the shape invariant {text(dims)}, and is '
             f'{after.spec} after one iteration ("{after.name}"{_place(after)})'
         )
     return widened(dims, after.spec.shape)
