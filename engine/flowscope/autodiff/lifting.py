@@ -17,7 +17,7 @@ learning", section 4.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from flowscope.control.branches import cond
@@ -36,6 +36,7 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.block import Block
 from flowscope.graph.dtypes import int32
 from flowscope.graph.graph import Graph
+from flowscope.graph.late import mutable
 from flowscope.graph.op import UnsupportedGradientError
 from flowscope.graph.operation import Operation, Tensor, is_back_edge, where
 from flowscope.ops.casting import cast
@@ -68,7 +69,7 @@ def lifted(ys: Sequence[Tensor]) -> dict[Tensor, Tensor]:
     return same
 
 
-@dataclass
+@mutable
 class _Scope:
     """A body that is built from copies.
 
@@ -87,7 +88,7 @@ class _Scope:
     values: dict[Tensor, Tensor] = field(default_factory=dict)
 
 
-@dataclass
+@mutable
 class _Loop:
     """What a loop by hand consists of.
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 from flowscope.graph.op import Array, ArrayModule
 from flowscope.graph.shapes import Dims, compatible, is_known, text
 

@@ -24,7 +24,7 @@ from flowscope.control.blocks import (
 )
 from flowscope.control.lists import list_spec, sum_of_lists
 from flowscope.control.loop import Loop
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.elementwise import add
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from flowscope.errors import InternalError
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 
 if TYPE_CHECKING:
     from flowscope.executor.frames import Iteration

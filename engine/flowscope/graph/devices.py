@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 
 
 @frozen

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from flowscope.graph.dtypes import DType
-from flowscope.graph.frozen import Immutable, frozen as frozen
+from flowscope.graph.late import Immutable, frozen as frozen
 from flowscope.graph.shapes import Dims, is_known, size_of, text
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import sysconfig
 from collections.abc import Callable
 from types import CodeType, FrameType
 
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 
 _OURS, _USERS, _FOREIGN = range(3)
 _PACKAGES = tuple(

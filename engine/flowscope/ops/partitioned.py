@@ -11,8 +11,8 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.frozen import frozen
 from flowscope.graph.graph import Graph
+from flowscope.graph.late import frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, TensorShape, as_dims, is_known, text
 from flowscope.ops.flow import group, identity

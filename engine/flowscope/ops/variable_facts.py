@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 
 
 class GraphKeys:

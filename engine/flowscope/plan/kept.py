@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.dtypes import resource, variant
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 from flowscope.plan.program import Node, Program, Value
 
 

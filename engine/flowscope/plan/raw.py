@@ -14,14 +14,14 @@ until all does.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from flowscope.graph.constant import Const
 from flowscope.graph.dtypes import DType, bool_, float64, int32, int64
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen, mutable
 from flowscope.plan.program import Node, Program, Value
 
 _NUMBERS: tuple[DType, ...] = (int32, int64, float64)
@@ -48,7 +48,7 @@ _GROWING = frozenset(["Add", "Sub", "Mul", "Neg"])
 _LOGIC = frozenset(["LogicalAnd", "LogicalOr", "LogicalNot"])
 
 
-@dataclass
+@mutable
 class Raw:
     """What is raw in a program.
 

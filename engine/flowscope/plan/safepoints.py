@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.stops import Left, LoopState, Part, Stop, Where, loops_at, where_in
 

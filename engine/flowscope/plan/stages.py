@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 from flowscope.graph.operation import Operation
 from flowscope.plan.passes.order import effects
 from flowscope.plan.passes.regions import Region

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from flowscope.graph.frozen import frozen
 from flowscope.graph.graph import Graph
+from flowscope.graph.late import frozen
 from flowscope.plan.plan import Plan
 from flowscope.runtime.feeds import Converter
 from flowscope.runtime.fetches import Rebuild

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Literal
 
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen, mutable
 
 __all__ = [
     "ConfigProto",
@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 
-@dataclass
+@mutable
 class OptimizerOptions:
     """How graphs are simplified before they run."""
 
@@ -29,7 +29,7 @@ class OptimizerOptions:
     opt_level: int = 0
 
 
-@dataclass
+@mutable
 class RewriterConfig:
     """Switches of graph rewriting; kept so that programs which set them run."""
 
@@ -37,7 +37,7 @@ class RewriterConfig:
     disable_model_pruning: bool = False
 
 
-@dataclass
+@mutable
 class GraphOptions:
     """Options of planning."""
 
@@ -45,7 +45,7 @@ class GraphOptions:
     rewrite_options: RewriterConfig = field(default_factory=RewriterConfig)
 
 
-@dataclass
+@mutable
 class GPUOptions:
     """Options of GPU devices."""
 
@@ -54,7 +54,7 @@ class GPUOptions:
     visible_device_list: str = ""
 
 
-@dataclass
+@mutable
 class ConfigProto:
     """Options of a session.
 
@@ -85,7 +85,7 @@ class ConfigProto:
     plan_cache_size: int = 4096
 
 
-@dataclass
+@mutable
 class RunOptions:
     """Options of one run.
 
@@ -147,7 +147,7 @@ class StepStats:
         return sum(f.nbytes for f in self.feeds)
 
 
-@dataclass
+@mutable
 class RunMetadata:
     """What a run can tell about itself.
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from flowscope.errors import DeviceWarning, InvalidArgumentError, UnavailableError
 from flowscope.graph.devices import DeviceSpec
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 
 if TYPE_CHECKING:
     from flowscope.runtime.config import ConfigProto

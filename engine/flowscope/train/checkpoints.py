@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import Any
 
 from flowscope.errors import DataLossError, InvalidArgumentError, NotFoundError
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 from flowscope.ops.checkpoint_file import CheckpointReader, file_of, replaced
 
 _FORMAT, _VERSION = "flowscope-checkpoints", 1

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.dtypes import DType
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 from flowscope.graph.shapes import Dims, as_dims, size_of, text
 from flowscope.ops.variables import Variable, global_variables, trainable_variables
 

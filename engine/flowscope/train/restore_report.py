@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from flowscope.errors import InvalidArgumentError, NotFoundError, OpError
 from flowscope.graph.dtypes import DType
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 from flowscope.graph.shapes import Dims, compatible, size_of, text
 from flowscope.ops.checkpoint_file import CheckpointReader
 

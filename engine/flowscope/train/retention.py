@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from flowscope.graph.late import mutable
 
 
-@dataclass
+@mutable
 class Retention:
     """The checkpoints that one saver wrote, the oldest first.
 

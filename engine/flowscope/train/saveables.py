@@ -7,7 +7,7 @@ from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.dtypes import DType
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, is_known
 from flowscope.ops.build import apply

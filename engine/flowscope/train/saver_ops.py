@@ -9,8 +9,8 @@ from typing import Any
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import constant
 from flowscope.graph.dtypes import as_dtype
-from flowscope.graph.frozen import frozen
 from flowscope.graph.graph import Graph
+from flowscope.graph.late import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.checkpoint import Part, restore, save
 from flowscope.ops.flow import group, placeholder_with_default

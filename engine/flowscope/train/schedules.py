@@ -13,8 +13,8 @@ from typing import Any
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.frozen import frozen
 from flowscope.graph.graph import Graph
+from flowscope.graph.late import frozen
 from flowscope.graph.operation import Tensor
 from flowscope.ops import elementwise as ew
 from flowscope.ops.arrays import ones_like

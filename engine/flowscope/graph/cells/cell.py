@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flowscope.graph.cells.memory import Change
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 from flowscope.graph.operation import Operation, Tensor
 
 #: Places in program order that one cell has: its operations' orders share the bits above.

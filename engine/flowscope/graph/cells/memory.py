@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 from flowscope.graph.operation import Operation
 
 if TYPE_CHECKING:

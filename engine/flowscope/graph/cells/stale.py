@@ -15,7 +15,7 @@ from flowscope.errors import OpError, StaleError
 from flowscope.graph.cells.bodies import functions_of
 from flowscope.graph.cells.cell import Cell, named
 from flowscope.graph.cells.known import implies, same_spec
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.shapes import compatible, merge_dims

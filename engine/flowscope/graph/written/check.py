@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, OpError
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen, mutable
 from flowscope.graph.op import Op, Spec, all_ops
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible
@@ -34,7 +34,7 @@ from flowscope.graph.written.values import dtype_of, field_types, fits
 Source = tuple[int, int] | Tensor
 
 
-@dataclasses.dataclass
+@mutable
 class Checked:
     """A node that is sound.
 
@@ -58,7 +58,7 @@ class Checked:
     later: dict[int, tuple[int, int]] = dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass
+@mutable
 class Body:
     """A function that is sound.
 
@@ -96,7 +96,7 @@ class Signature:
     writes_state: bool
 
 
-@dataclasses.dataclass
+@mutable
 class Sound:
     """A GraphDef that is sound: functions, each behind those that it calls, and operations."""
 

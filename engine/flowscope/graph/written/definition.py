@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from flowscope.errors import DTypeError
 from flowscope.graph.dtypes import DType
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen, mutable
 from flowscope.graph.op import Spec
 from flowscope.graph.origin import Origin, Place
 from flowscope.graph.shapes import Dims
@@ -47,7 +47,7 @@ class WrittenOrigin(Origin):
         return self._places
 
 
-@dataclass
+@mutable
 class NodeDef:
     """One operation.
 
@@ -114,7 +114,7 @@ class FunctionName:
     name: str
 
 
-@dataclass
+@mutable
 class FunctionDef:
     """A function: operations that calls run with other inputs each time.
 
@@ -186,7 +186,7 @@ def same_value(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-@dataclass
+@mutable
 class GraphDef:
     """A graph as data: `node` is a list that may be read, changed, written and imported.
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError
-from flowscope.graph.frozen import frozen
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices
+from flowscope.graph.late import frozen, mutable
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.written.build import Imported, import_nodes
 from flowscope.graph.written.definition import GraphDef, NodeDef, as_graph_def, callees, copied
@@ -53,7 +53,7 @@ def register_kind(kind: Kind) -> None:
     kinds[kind.name] = kind
 
 
-@dataclass
+@mutable
 class MetaGraphDef:
     """A graph, its collections and the objects in them, as data.
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from flowscope.control.lists import list_spec
 from flowscope.control.products import SumOfMatMuls, SumOfProducts, TransposedCopy
-from flowscope.graph.frozen import frozen
+from flowscope.graph.late import frozen
 from flowscope.plan.edits import (
     explicit_inputs,
     made_like,

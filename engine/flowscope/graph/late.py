@@ -1,10 +1,10 @@
-"""`frozen`: makes a frozen dataclass of a class when it is first used.
+"""`frozen` and `mutable`: make a dataclass of a class when it is first used.
 
 To generate the methods of one dataclass takes half a millisecond and more, for `dataclasses` writes
-source and compiles it. There are hundreds of ops, and a program uses a few dozen. So `frozen` only
-puts a placeholder where each generated attribute will be. Whoever asks for one - a call of the
+source and compiles it. There are hundreds of ops, and a program uses a few dozen. So these only
+put a placeholder where each generated attribute will be. Whoever asks for one - a call of the
 class, a look at its fields or its signature, a subclass - makes the dataclass then, and sees no
-difference to `dataclass(frozen=True)`.
+difference to `dataclass(frozen=True)` and `dataclass`.
 
 Two threads may do so at the same time: the dataclass is made aside, of a twin of the class, and
 what was generated is moved over, which changes nothing if it happens twice.
@@ -50,6 +50,21 @@ def frozen(cls: type[T]) -> type[T]:
 
     In a subclass of `Immutable` equality, hash and repr are inherited.
     """
+    if issubclass(cls, Immutable):
+        return _later(cls, _GENERATED, frozen=True, eq=False, repr=False)
+    for method in (Immutable.__setattr__, Immutable.__delattr__):
+        setattr(cls, method.__name__, method)
+    return _later(cls, _GENERATED_TOO + _GENERATED, frozen=True)
+
+
+@dataclass_transform(field_specifiers=(dataclasses.field,))
+def mutable(cls: type[T]) -> type[T]:
+    """Makes a dataclass whose objects may be changed, as late as it can be."""
+    return _later(cls, _GENERATED_TOO + _GENERATED)
+
+
+def _later(cls: type[T], names: tuple[str, ...], **options: bool) -> type[T]:
+    """Puts placeholders where `dataclass(**options)` would put what it generates."""
     annotations = inspect.get_annotations(cls)
     kept = {*annotations, *_DEFINING}
     body = {name: value for name, value in cls.__dict__.items() if name in kept}
@@ -60,39 +75,44 @@ def frozen(cls: type[T]) -> type[T]:
                 delattr(cls, name)
             else:
                 setattr(cls, name, value.default)
-    names: tuple[str, ...] = _GENERATED
-    if not issubclass(cls, Immutable):
-        names = _GENERATED_TOO + names
-        for method in (Immutable.__setattr__, Immutable.__delattr__):
-            setattr(cls, method.__name__, method)
+    plan = _Plan(cls, body, options)
     for name in names:
         if name not in cls.__dict__:
-            setattr(cls, name, _Later(cls, name, body))
+            setattr(cls, name, _Later(plan, name))
     return cls
+
+
+class _Plan:
+    """What is to be generated for one class."""
+
+    __slots__ = ("body", "cls", "options")
+
+    def __init__(self, cls: type, body: dict[str, Any], options: dict[str, bool]) -> None:
+        self.cls = cls
+        self.body = body
+        self.options = options
+
+    def carry_out(self) -> None:
+        """Puts what a dataclass of this body has in the place of the placeholders."""
+        cls = self.cls
+        arguments = {"abstract": True} if issubclass(cls, Immutable) else {}
+        twin = type(cls)(cls.__name__, cls.__bases__, dict(self.body), **arguments)
+        made = vars(dataclasses.dataclass(**self.options)(twin))
+        for name in _GENERATED_TOO + _GENERATED:
+            if isinstance(vars(cls).get(name), _Later):
+                setattr(cls, name, made[name])
 
 
 class _Later:
     """Stands for an attribute that is generated when somebody asks for it."""
 
-    __slots__ = ("body", "cls", "name")
+    __slots__ = ("name", "plan")
 
-    def __init__(self, cls: type, name: str, body: dict[str, Any]) -> None:
-        self.cls = cls
+    def __init__(self, plan: _Plan, name: str) -> None:
+        self.plan = plan
         self.name = name
-        self.body = body
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        _generate(self.cls, self.body)
-        value = self.cls.__dict__[self.name]
+        self.plan.carry_out()
+        value = vars(self.plan.cls)[self.name]
         return value.__get__(instance, owner) if hasattr(value, "__get__") else value
-
-
-def _generate(cls: type, body: dict[str, Any]) -> None:
-    """Puts what a frozen dataclass of this body has in the place of the placeholders."""
-    inherits = issubclass(cls, Immutable)
-    options = {"abstract": True} if inherits else {}
-    twin = type(cls)(cls.__name__, cls.__bases__, dict(body), **options)
-    made = vars(dataclasses.dataclass(frozen=True, eq=not inherits, repr=not inherits)(twin))
-    for name in _GENERATED_TOO + _GENERATED:
-        if isinstance(vars(cls).get(name), _Later):
-            setattr(cls, name, made[name])

@@ -1,4 +1,4 @@
-"""`frozen`: a dataclass is made when it is first used, and looks like any other."""
+"""A dataclass made late is made when it is first used, and looks like any other."""
 
 import copy
 import dataclasses
@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from flowscope.graph import op as op_module
+from flowscope.graph.late import mutable
 from flowscope.graph.op import Op, frozen
 from flowscope.graph.origin import Place
 from flowscope.ops.linalg import MatMul
@@ -169,6 +170,20 @@ def test_one_that_is_no_op_is_like_a_dataclass(decorator):
             del thing.line
     with pytest.raises(TypeError, match="unexpected keyword argument 'column'"):
         place(column=1)
+
+
+@pytest.mark.parametrize("decorator", [mutable, dataclasses.dataclass])
+def test_one_that_may_be_changed_is_like_a_dataclass(decorator):
+    place, marked = make_record(decorator)
+    thing, other = place(3), marked(3, mark="!")
+    assert (thing, other) == (place(3), marked(3, mark="!"))
+    thing.line, other.mark = 4, "?"
+    thing.seen.append(1)
+    assert (thing, other) == (place(4), marked(3, mark="?"))
+    assert place(3).seen == []
+    assert dataclasses.replace(other, line=7) == marked(7, mark="?")
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(thing)
 
 
 def test_an_equality_of_ones_own_is_kept():
