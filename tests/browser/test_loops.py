@@ -60,7 +60,7 @@ def test_a_loop_is_a_frame_with_its_bodies_inside(lab: Lab) -> None:
     watched = Watched(lab)
     watched.open("loop", "cond", "body")
     expect(watched.item("Loop")).to_have_accessible_name("Loop, while true")
-    expect(watched.item("x").last).to_have_accessible_name("x, variable")
+    expect(watched.item("y").last).to_have_accessible_name("y, variable")
     inspector = watched.view.get_by_test_id("fs-inspector")
     watched.item("Loop").click()
     expect(inspector).to_contain_text("Variables")
