@@ -10,7 +10,7 @@ Operations are counted as the user made them: primitives and what lowering added
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from flowscope.executor.by_hand import entry, limit_of
@@ -18,6 +18,7 @@ from flowscope.executor.frames import Frame, Iteration
 from flowscope.executor.invariants import frames_of
 from flowscope.executor.machine import Machine
 from flowscope.executor.static import Kind, StaticFrame, Unit
+from flowscope.graph.late import frozen
 from flowscope.plan.kept import most_trips
 from flowscope.plan.program import Node, is_back_edge
 from flowscope.plan.stops import IterationAt, LoopAt, Moved, Where, bytes_of
@@ -26,7 +27,7 @@ from flowscope.plan.stops import IterationAt, LoopAt, Moved, Where, bytes_of
 Wait = tuple[Unit, Iteration, str]
 
 
-@dataclass(frozen=True)
+@frozen
 class FrameView:
     """One loop that is running.
 

@@ -16,11 +16,11 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from flowscope.graph.late import frozen
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value, outer_values
 
@@ -38,7 +38,7 @@ _OPERATORS = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class Reuse:
     """How one node uses the buffer of a dying input.
 

@@ -8,9 +8,10 @@ alive this is all that is needed to run the rest of the step.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, Protocol
 
+from flowscope.graph.late import frozen
 from flowscope.plan.kept import trips
 from flowscope.plan.program import Node, Program, Value
 
@@ -49,7 +50,7 @@ class LoopState:
         self.pushed = pushed
 
 
-@dataclass(frozen=True)
+@frozen
 class Stop:
     """A block that a step is in.
 
@@ -66,7 +67,7 @@ class Stop:
     loop: LoopState | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Left:
     """Code was left at a safepoint: what is needed to go on.
 
@@ -79,7 +80,7 @@ class Left:
     values: dict[Value, Any]
 
 
-@dataclass(frozen=True)
+@frozen
 class Inside:
     """The run of a loop's own code, inside of other loops.
 
@@ -129,7 +130,7 @@ class RegionRun:
         return self._iterations()
 
 
-@dataclass(frozen=True)
+@frozen
 class IterationAt:
     """One of several iterations of a loop that are on their way, by how many operations are where.
 
@@ -150,7 +151,7 @@ class IterationAt:
     is_busy: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class LoopAt:
     """A running loop, for those who look.
 
@@ -175,7 +176,7 @@ class LoopAt:
     kept_bytes: int | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Where:
     """Where a step is, for those who look.
 
@@ -195,7 +196,7 @@ class Where:
     is_stepped: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Moved:
     """A node has run and taken its inputs, or it never will: then what it would take is dead.
 

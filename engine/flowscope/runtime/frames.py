@@ -7,15 +7,15 @@ A frame is one running instance of a loop. Its path tells the iterations that it
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from flowscope.control.primitives import Enter
+from flowscope.graph.late import frozen
 from flowscope.plan.program import Node
 from flowscope.plan.stops import IterationAt, LoopAt, Where, bytes_of
 
 
-@dataclass(frozen=True)
+@frozen
 class Frame:
     """A running instance of a loop.
 
