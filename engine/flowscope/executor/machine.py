@@ -79,6 +79,7 @@ class Machine:
     Attributes:
         results: The fetched values, once the step is finished.
         is_finished: Whether nothing is left to run.
+        backlog: What is ready, in the order in which it became so.
         dead_fetches: Positions of fetches whose values are dead.
         failed: The unit, iteration and inputs that `advance` raised an error of.
         watch: Called with (unit, iteration, whether they are dead) as a unit that is run or a
@@ -86,7 +87,7 @@ class Machine:
     """
 
     __slots__ = (
-        "_ready", "dead_fetches", "failed", "graph", "is_finished", "results", "root", "story",
+        "backlog", "dead_fetches", "failed", "graph", "is_finished", "results", "root", "story",
         "watch",
     )  # fmt: skip
 
@@ -99,12 +100,12 @@ class Machine:
         self.dead_fetches: list[int] = []
         self.is_finished = False
         self.root = Frame(graph.root, None)
-        self._ready: deque[tuple[Unit, Iteration]] = deque()
+        self.backlog: deque[tuple[Unit, Iteration]] = deque()
 
     @property
     def ready(self) -> tuple[tuple[Unit, Iteration], ...]:
         """What is ready and waits for its turn."""
-        return tuple(self._ready)
+        return tuple(self.backlog)
 
     # -- events ---------------------------------------------------------------------------------
 
@@ -115,7 +116,7 @@ class Machine:
         it = self.root.iterations[0]
         it.outstanding += 1
         for unit in self.graph.sources:
-            self._ready.append((unit, it))
+            self.backlog.append((unit, it))
         it.outstanding += len(self.graph.sources)
         for value, (targets, merges, fetched) in zip(feeds, self.graph.feeds, strict=True):
             for slot, at, unit in targets:
@@ -133,7 +134,7 @@ class Machine:
 
         Nothing may be ready while invocations are on their way; else the step is finished.
         """
-        ready = self._ready
+        ready = self.backlog
         while ready:
             unit, it = ready.popleft()
             move = self._primitives[unit.move]
@@ -161,7 +162,7 @@ class Machine:
 
         The order is that of `next` and `done`. If a unit fails, `failed` tells which.
         """
-        ready, primitives = self._ready, self._primitives
+        ready, primitives = self.backlog, self._primitives
         popleft, append = ready.popleft, ready.append
         gate, finished, plain, special = host.gate, host.finished, host.plain, host.special
         while ready and not finished and not gate.raised:
@@ -189,7 +190,7 @@ class Machine:
                 if function is None:
                     if outputs is None:
                         continue  # it has begun, and will be `done`
-                    self._give(unit, it, outputs)
+                    self.give(unit, it, outputs)
                 else:
                     pending = it.pending
                     for slot, at, target in unit.targets[0]:
@@ -211,16 +212,30 @@ class Machine:
             self.story.note_done(unit, it, outputs)
         if self.watch is not None:
             self.watch(unit, it, False)
-        self._give(unit, it, outputs)
+        self.give(unit, it, outputs)
+        it.outstanding -= 1
+        if not it.outstanding:
+            self._retire(it)
+
+    def move(self, unit: Unit, it: Iteration) -> None:
+        """Does what a primitive does, or hands on that a unit is dead."""
+        move = self._primitives[unit.move]
+        if move is not None:
+            move(self, unit, it)
+        else:
+            self._give_dead(unit, it)
+
+    def release(self, it: Iteration) -> None:
+        """Notes that one thing less is to be done in an iteration."""
         it.outstanding -= 1
         if not it.outstanding:
             self._retire(it)
 
     # -- tokens ---------------------------------------------------------------------------------
 
-    def _give(self, unit: Unit, it: Iteration, outputs: Any) -> None:
+    def give(self, unit: Unit, it: Iteration, outputs: Any) -> None:
         """Sends live tokens to all that take a unit's outputs, in an iteration."""
-        ready = self._ready
+        ready = self.backlog
         pending, slots = it.pending, it.slots
         count = 0
         for value, targets in zip(outputs, unit.targets, strict=True):
@@ -246,7 +261,7 @@ class Machine:
 
     def _give_one(self, unit: Unit, it: Iteration, index: int, value: Any) -> None:
         """Sends one live output."""
-        ready = self._ready
+        ready = self.backlog
         pending, slots = it.pending, it.slots
         for slot, at, target in unit.targets[index]:
             slots[slot] = value
@@ -283,7 +298,7 @@ class Machine:
             it.dead[at] += 1
             it.pending[at] = left = it.pending[at] - 1
             if not left:
-                self._ready.append((target, it))
+                self.backlog.append((target, it))
                 it.outstanding += 1
         if unit.has_more:
             for _, target in unit.merges[index]:
@@ -299,7 +314,7 @@ class Machine:
                 if left == 1 and it.dead[at] >= target.count:
                     it.pending[at] = left = _DEAD
                 if not left or left == _DEAD:
-                    self._ready.append((target, it))
+                    self.backlog.append((target, it))
                     it.outstanding += 1
                 continue
             if is_dead and kind is not Kind.CONTROL_TRIGGER:
@@ -309,7 +324,7 @@ class Machine:
                 it.dead[at] += 1
             it.pending[at] = left = it.pending[at] - 1
             if not left:
-                self._ready.append((target, it))
+                self.backlog.append((target, it))
                 it.outstanding += 1
 
     def _stop_here(self, unit: Unit, it: Iteration) -> None:
@@ -322,7 +337,7 @@ class Machine:
         it.slots[slot] = value
         it.pending[at] = left = it.pending[at] - 1
         if not left:
-            self._ready.append((unit, it))
+            self.backlog.append((unit, it))
             it.outstanding += 1
 
     def _arrive_at_merge(self, it: Iteration, unit: Unit, index: Any, value: Any) -> None:
@@ -334,7 +349,7 @@ class Machine:
         it.slots[unit.base] = value
         it.slots[unit.base + 1] = index
         if not left:
-            self._ready.append((unit, it))
+            self.backlog.append((unit, it))
             it.outstanding += 1
 
     def _arrive_dead_at_merge(self, it: Iteration, unit: Unit, source: Unit) -> None:
@@ -342,7 +357,7 @@ class Machine:
         it.dead[at] += unit.count if source.kind is Kind.ENTER else 1
         if it.pending[at] == 1 and it.dead[at] >= unit.count:
             it.pending[at] = _DEAD
-            self._ready.append((unit, it))
+            self.backlog.append((unit, it))
             it.outstanding += 1
 
     # -- primitives -----------------------------------------------------------------------------
@@ -366,7 +381,7 @@ class Machine:
         slots, base = it.slots, unit.base
         outputs = slots[base : base + 2]
         slots[base : base + 2] = unit.blank
-        self._give(unit, it, outputs[: len(unit.targets)])
+        self.give(unit, it, outputs[: len(unit.targets)])
 
     def _enter(self, unit: Unit, it: Iteration) -> None:
         static = unit.child
@@ -395,14 +410,14 @@ class Machine:
             self._give_one_dead(unit, it, 0)
             self._control(unit, it, True)
         else:
-            self._give(unit, it, (value,))
+            self.give(unit, it, (value,))
 
     def _exit(self, unit: Unit, it: Iteration) -> None:
         value = it.slots[unit.base]
         it.slots[unit.base] = None
         parent = it.frame.parent
         assert parent is not None
-        self._give(unit, parent, (value,))
+        self.give(unit, parent, (value,))
 
     def _next_iteration(self, unit: Unit, it: Iteration) -> None:
         value = it.slots[unit.base]
@@ -416,7 +431,7 @@ class Machine:
                 frame.parked.append((unit, value))
                 return
             after = self._begin(frame, it)
-        self._give(unit, after, (value,))
+        self.give(unit, after, (value,))
 
     def _loop_cond(self, unit: Unit, it: Iteration) -> None:
         if it.dead[unit.at]:
@@ -424,10 +439,10 @@ class Machine:
             return
         value = it.slots[unit.base]
         it.slots[unit.base] = None
-        self._give(unit, it, (value,))
+        self.give(unit, it, (value,))
 
     def _control_trigger(self, unit: Unit, it: Iteration) -> None:
-        self._give(unit, it, ())
+        self.give(unit, it, ())
 
     _primitives = (
         _switch, _merge, _enter, _exit, _next_iteration, _loop_cond, _control_trigger, None, None,
@@ -459,7 +474,7 @@ class Machine:
                 after = self._begin(frame, newest)
                 parked, frame.parked = frame.parked, []
                 for unit, value in parked:
-                    self._give(unit, after, (value,))
+                    self.give(unit, after, (value,))
         self._end(frame)
 
     def _end(self, frame: Frame) -> None:

@@ -16,12 +16,12 @@ import itertools
 import linecache
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from flowscope.graph.late import frozen
 from flowscope.graph.op import is_special, kernel_of
 from flowscope.plan.nested import write_cond, write_loop
 from flowscope.plan.passes.regions import Region
@@ -45,7 +45,7 @@ _SILENT = frozenset({"NoOp"})
 _numbers = itertools.count()
 
 
-@dataclass(frozen=True)
+@frozen
 class Line:
     """What one generated line does: which node, and the locals that hold its inputs.
 
@@ -57,7 +57,7 @@ class Line:
     loops: tuple[tuple[Node, str], ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Invocation:
     """One run of a node that has failed: its inputs, and the iterations of the loops around."""
 
@@ -66,7 +66,7 @@ class Invocation:
     iterations: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Code:
     """The function of a region with its source and line table."""
 
@@ -268,6 +268,9 @@ class Writer:
         if node.blocks:
             (write_cond if kind == "Cond" else write_loop)(self, frame, node)
             return
+        if node.op.is_blocking:
+            self._try(frame, node, f"a{number}")
+            return
         if kind == "Const":
             name = f"c{number}"
             self.namespace[name] = kernel_of(node.op, device_type(node))(self.namespace["xp"])
@@ -287,6 +290,21 @@ class Writer:
         tail = self._clear(frame, [*released, *unused])
         self.emit(f"{left}{expression}{tail}", node, names)
         self._wrap(node)
+
+    def _try(self, frame: Frame, node: Node, name: str) -> None:
+        """Writes an op that blocks: the function is left if it would have to wait."""
+        self.namespace[name] = node.op.attempt
+        self.safepoint()
+        names = tuple([self.place[v] for v in node.inputs])
+        self.emit(f"tried = {name}({', '.join(map(self.boxed, node.inputs))})", node, names)
+        point, live = self._point(False)
+        self.emit(f"if tried is None: return {point}.left(({live}))", node, names)
+        self.release(frame, node)
+        targets = [self.slot(frame.wishes.get(v)) for v in node.outputs]
+        self.place.update(zip(node.outputs, targets, strict=True))
+        self.free += [self.place.pop(v) for v in node.outputs if v not in frame.last_use]
+        if targets:
+            self.emit(f"{', '.join(targets)}, = tried", node)
 
     def _wrap(self, node: Node) -> None:
         if not (node.outputs and node.outputs[0] in self.raw.values):
@@ -347,6 +365,15 @@ class Writer:
 
     def safepoint(self, is_back: bool = False) -> None:
         """Writes a place where the step can be held; `is_back` where an iteration ends."""
+        point, live = self._point(is_back)
+        self.emit(
+            f"if gate.raised and (left := {point}(gate, run, resources, ({live}))) is not None: "
+            "return left"
+        )
+        self.work = 0.0
+
+    def _point(self, is_back: bool) -> tuple[str, str]:
+        """Makes a safepoint; returns its name, and the local variables that are alive."""
         used = {
             n
             for v, n in self.place.items()
@@ -357,11 +384,7 @@ class Writer:
         point = f"p{self.points}"
         self.points += 1
         self.namespace[point] = safepoint(self, is_back, tuple(live), self.leave)
-        self.emit(
-            f"if gate.raised and (left := {point}(gate, run, resources, ({values}))) is not None: "
-            "return left"
-        )
-        self.work = 0.0
+        return point, values
 
     #: Further local variables that are alive: lists of loops.
     extra: tuple[str, ...] = ()

@@ -6,6 +6,10 @@ could not have begun before. Regions cannot wait for each other in a circle, for
 for includes what its inputs wait for. Branches and loops in which nothing blocks stay inside.
 
 Writes of one update group wait for what any of them waits for, and so stay together.
+
+Where the program can be tried as one function first (see `flowscope.plan.trying`), a region lies
+between two operations that block, in the order of the program: when the function is left at one of
+them, each region has run or has not.
 """
 
 from __future__ import annotations
@@ -27,15 +31,17 @@ Write = Callable[[Region], Code]
 _SOURCES = frozenset(("Merge", "Exit", "NextIteration"))
 
 
-def cut(lowered: Lowered, write: Write) -> tuple[Part, ...]:
+def cut(lowered: Lowered, write: Write, is_tried: bool = False) -> tuple[Part, ...]:
     """Returns the parts of a lowered program.
 
     Args:
         lowered: The program; branches and loops in which nothing blocks may be left in it.
         write: Writes the code of a region.
+        is_tried: Whether the program is tried as one function first.
     """
     program = lowered.program
     waits = _waits(lowered)
+    passed = 0
     groups: dict[Any, list[Node]] = {}
     parts: list[Part] = []
     for node in program.nodes:
@@ -43,8 +49,9 @@ def cut(lowered: Lowered, write: Write) -> tuple[Part, ...]:
             continue
         if _stands_alone(node):
             parts.append(part_of(node))
+            passed += is_tried and node.op.is_blocking
         else:
-            groups.setdefault((lowered.places[node], waits[node]), []).append(node)
+            groups.setdefault((lowered.places[node], waits[node], passed), []).append(node)
     used = _users(program)
     made = [_region_part(nodes, used, write) for nodes in groups.values()]
     return (*parts, *made)

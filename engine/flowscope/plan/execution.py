@@ -2,6 +2,9 @@
 
 In tokens mode that is any program, one operation at a time; in all modes it is a program in which
 something may wait for others, or that has primitives made by hand.
+
+Where nothing has to wait in the end, the executor is not needed: in compiled mode a program in
+which something blocks is also one function, which is tried first. See `flowscope.plan.trying`.
 """
 
 from __future__ import annotations
@@ -9,10 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from flowscope.plan.code import Code
 from flowscope.plan.cut import Write, cut
 from flowscope.plan.passes.lower import Lowered, lower
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.trying import can_be_tried
 from flowscope.plan.units import PRIMITIVES, Part, constants, single_parts
 
 
@@ -25,12 +30,14 @@ class Execution:
         lowered: The lowered program.
         parts: Its units.
         constants: The values of its constants.
+        code: What is tried first; None for nothing.
     """
 
     region: Region
     lowered: Lowered
     parts: tuple[Part, ...]
     constants: dict[Value, Any]
+    code: Code | None = None
 
 
 def is_executed(program: Program) -> bool:
@@ -38,7 +45,9 @@ def is_executed(program: Program) -> bool:
     return any(n.op.is_blocking or n.op.type in PRIMITIVES for n in program.walk())
 
 
-def execution(region: Region, xp: Any, write: Write | None) -> Execution:
+def execution(
+    region: Region, xp: Any, write: Write | None, write_whole: Write | None = None
+) -> Execution:
     """Returns what the executor needs to run a program.
 
     Args:
@@ -46,15 +55,19 @@ def execution(region: Region, xp: Any, write: Write | None) -> Execution:
         xp: The array module of the device.
         write: Writes the code of what runs without waiting; None where operations run one by one.
             With primitives made by hand they always do.
+        write_whole: Writes the code of the whole program, which is left where something waits.
     """
+    code: Code | None = None
     program = Program(region.nodes, region.inputs, region.outputs)
     if write is not None and not any(n.op.type in PRIMITIVES for n in program.walk()):
         lowered = lower(program, _blocks)
-        parts = cut(lowered, write)
+        if write_whole is not None and can_be_tried(program, lowered):
+            code = write_whole(region)
+        parts = cut(lowered, write, code is not None)
     else:
         lowered = lower(program)
         parts = single_parts(lowered.program)
-    return Execution(region, lowered, parts, constants(lowered.program.nodes, xp))
+    return Execution(region, lowered, parts, constants(lowered.program.nodes, xp), code)
 
 
 def _blocks(node: Node) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
+from flowscope.graph.late import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.code import Code, generate, unsafe_positions
 from flowscope.plan.cut import inside
@@ -27,6 +27,7 @@ from flowscope.plan.passes.simplify import simplify
 from flowscope.plan.passes.trim import trim
 from flowscope.plan.program import Node, Program
 from flowscope.plan.stepping import Stepper
+from flowscope.plan.trying import as_left
 
 #: "compiled": generated code; "op": one operation at a time, nothing simplified; "tokens": as
 #: tokens arrive, in frames and iterations, nothing simplified.
@@ -48,7 +49,7 @@ class Backend(Protocol):
         """Returns a context in which new arrays of `xp` lie on the device."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Request:
     """What a plan is made of.
 
@@ -91,7 +92,7 @@ class Request:
         yield "place", place(program, self.devices, self.soft_placement)
 
 
-@dataclass(frozen=True)
+@frozen
 class Plan:
     """How one (fetches, feeds, mode) is run. Immutable, independent of any session's state."""
 
@@ -198,14 +199,21 @@ def built(
         told = inside(generator)
         return generate(part, xp, told, Stepper(part, xp, told).rest)
 
+    def write_whole(part: Region) -> Code:
+        return generate(part, xp, generator, as_left)
+
     with device.active():  # constants are put on the device
         needed = required(program)
         stepper = Stepper(region, xp, generator)
         code, executed = None, None
         function: Callable[..., tuple[Any, ...]]
         if request.mode == "tokens" or is_executed(program):
-            executed = execution(region, xp, write if request.mode == "compiled" else None)
+            if request.mode == "compiled":
+                executed = execution(region, xp, write, write_whole)
+            else:
+                executed = execution(region, xp, None)
             function = request.drive(executed, xp)
+            code = executed.code
         elif request.mode == "compiled":
             code = generate(region, xp, generator, stepper.rest)
             function = code.function
@@ -216,7 +224,7 @@ def built(
         program=program,
         region=region,
         function=function,
-        by_op=stepper if code else function,
+        by_op=stepper if code and not executed else function,
         code=code,
         execution=executed,
         required=needed,

@@ -22,13 +22,14 @@ from flowscope.errors import DeadlineExceededError, InternalError
 from flowscope.executor.frames import Iteration
 from flowscope.executor.machine import Invocation, Machine
 from flowscope.executor.observe import Position, Wait
+from flowscope.executor.resume import resume
 from flowscope.executor.static import ExecutorGraph, Kind, Unit
 from flowscope.graph.op import Op
-from flowscope.plan.code import counter, loop_name, own
+from flowscope.plan.code import Code, counter, loop_name, own
 from flowscope.plan.execution import Execution
 from flowscope.plan.interpret import InvocationError
 from flowscope.plan.program import Node
-from flowscope.plan.stops import RegionRun, Where
+from flowscope.plan.stops import Left, RegionRun, Where
 from flowscope.runtime.dead import dead_fetch
 from flowscope.runtime.failures import located
 from flowscope.runtime.generators import generator
@@ -56,7 +57,7 @@ class Driver:
             lowered.program, execution.parts, execution.constants, lowered.loops
         )
         self.xp = xp
-        self._execution = execution
+        self.execution = execution
         self._bound: tuple[Any, ...] | None = None
         self.states: dict[Node | None, Any] = {}
         self._groups = _groups(execution)
@@ -75,15 +76,21 @@ class Driver:
     ) -> tuple[Any, ...]:
         """Runs one step; see `flowscope.plan.code` for the arguments."""
         if resources is not self._bound:
-            self.states = dict(zip(self._execution.region.handles, resources, strict=True))
+            self.states = dict(zip(self.execution.region.handles, resources, strict=True))
             self.graph.bound(self.states)
             self.regions = [
                 tuple([self.states[h] for h in u.part.handles]) for u in self.graph.units
             ]
             self._bound = resources
+        left: Left | None = None
+        if self.execution.code is not None and not gate.is_by_op:
+            found = self._tried(self.execution.code, gate, run, feeds, resources)
+            if not isinstance(found, Left):
+                return found
+            left = found
         step = _Step(self, gate, run, resources)
         try:
-            results = step.execute(feeds)
+            results = step.execute(feeds, left)
         except BaseException as e:
             failure = step.given_up(e)
             if failure is e:
@@ -92,6 +99,32 @@ class Driver:
         finally:
             step.end()
         return self._handed_out(step.machine, results)
+
+    def _tried(
+        self, code: Code, gate: Any, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
+    ) -> tuple[Any, ...] | Left:
+        """Runs the step as one function; returns where it was left if something has to wait."""
+        try:
+            return code.function(gate, run, feeds, resources)
+        except Exception as e:
+            failed = code.failed(e.__traceback__)
+            if failed is None:
+                self.tell(e)
+                raise
+            error = InvocationError(failed.node, failed.inputs, e, failed.iterations)
+            self.tell(error)
+            raise error from e
+
+    def tell(self, error: Exception) -> None:
+        """Tells all that the step may have waited for that it failed."""
+        failed = error
+        if isinstance(error, InvocationError):
+            failed, cause = located(error)
+            failed.__cause__ = cause
+        for node in self.blocking:
+            state = self.states.get(node.inputs[0].node)
+            if state is not None:
+                node.op.failed(state, failed)
 
     @property
     def blocking(self) -> list[Node]:
@@ -114,10 +147,10 @@ class Driver:
 
     def _handed_out(self, machine: Machine, results: list[Any]) -> tuple[Any, ...]:
         if machine.dead_fetches:
-            raise dead_fetch(self._execution.lowered.program.fetches[machine.dead_fetches[0]])
+            raise dead_fetch(self.execution.lowered.program.fetches[machine.dead_fetches[0]])
         for i, value in self._known:
             results[i] = value
-        region = self._execution.region
+        region = self.execution.region
         return tuple(
             own(o) if s and v.spec.shape != () else o
             for v, o, s in zip(region.outputs, results, region.shared, strict=True)
@@ -156,10 +189,19 @@ class _Step:
 
     # -- running --------------------------------------------------------------------------------
 
-    def execute(self, feeds: tuple[Any, ...]) -> list[Any]:
-        """Runs the step to its end; returns the fetched values."""
+    def execute(self, feeds: tuple[Any, ...], left: Left | None) -> list[Any]:
+        """Runs the step to its end; returns the fetched values.
+
+        Args:
+            feeds: The values of the feeds.
+            left: Where its code was left, None for a step that begins.
+        """
         machine, gate = self.machine, self.gate
-        machine.start(feeds)
+        if left is None:
+            machine.start(feeds)
+        else:
+            plan = self.driver.execution
+            resume(machine, plan.lowered, plan.constants, self.driver.xp, feeds, left)
         while True:
             if self.finished:
                 self._take_finished()
@@ -296,14 +338,7 @@ class _Step:
         if isinstance(error, DeadlineExceededError) and self._pending:
             found = DeadlineExceededError(f"{error.message}; it waited for {self._awaited()}")
         if isinstance(error, Exception):
-            failed = error
-            if isinstance(error, InvocationError):
-                failed, cause = located(error)
-                failed.__cause__ = cause
-            for node in self.driver.blocking:
-                state = self.driver.states.get(node.inputs[0].node)
-                if state is not None:
-                    node.op.failed(state, failed)
+            self.driver.tell(error)
         return found
 
     def _awaited(self) -> str:

@@ -301,8 +301,8 @@ class _Lowering:
             key: place.make(Exit(), "Exit", (s.outputs[0],), [s.outputs[0].spec], node)
             for key, s in ordered.items()
         }
-        orders: list[tuple[Node, Value | None]] = [(end, None) for end in ends.values()]
-        self._doors[node] = Doors(tuple(frame.entries), (*left, *orders))
+        left += [(end, None) for end in ends.values()]
+        self._doors[node] = Doors(tuple(frame.entries), tuple(left))
         return ends
 
     def _variables(self, place: Place, node: Node) -> tuple[list[tuple[Value, Spec]], bool]:
@@ -414,19 +414,26 @@ class _Lowering:
         node = inside.make(NextIteration(), "NextIteration", (value,), [_outside(value.spec)])
         merge.inputs = (*merge.inputs, node.outputs[0])
 
-    def _exits(self, place: Place, node: Node, switched: list[Node], has_counter: bool) -> None:
-        """Gives the outputs that somebody uses their Exits."""
+    def _exits(
+        self, place: Place, node: Node, switched: list[Node], has_counter: bool
+    ) -> list[tuple[Node, Value | None]]:
+        """Gives the outputs that somebody uses their Exits; returns these."""
         op: Any = node.op
         n = op.variables
         ends = [*switched[:n], switched[-1] if has_counter else None, *switched[n + op.lists :]]
+        made: list[tuple[Node, Value | None]] = []
         for output, switch in zip(node.outputs, ends, strict=False):
             if switch is not None and output in self._used:
                 left = switch.outputs[0]
                 exit = place.make(Exit(), "Exit", (left,), [output.spec], node)
                 place.values[output] = exit.outputs[0]
+                made.append((exit, output))
+        return made
 
 
-def _lowered_loop(frame: Frame, node: Node, merges: list[Node]) -> LoweredLoop:
+def _lowered_loop(
+    frame: Frame, node: Node, merges: list[Node], has_counter: bool, goes_on: Value
+) -> LoweredLoop:
     op: Any = node.op
     n = op.variables + op.lists
     kept = merges[n : n + len(node.outputs) - op.variables - 1]
@@ -436,7 +443,11 @@ def _lowered_loop(frame: Frame, node: Node, merges: list[Node]) -> LoweredLoop:
         own = {*node.blocks[0].feeds, *[v for m in node.blocks[0].nodes for v in m.outputs]}
         limits += [v for v in test.inputs[1:] if v not in own]
     known = tuple([(v, frame.get(v)) for v in limits if v.spec.constant is None])
-    return LoweredLoop(node, tuple(merges[: op.variables]), tuple(kept), known)
+    assert goes_on.node is not None
+    counter = merges[-1] if has_counter else None
+    return LoweredLoop(
+        node, tuple(merges[: op.variables]), counter, goes_on.node, tuple(kept), known
+    )
 
 
 def _outside(spec: Spec) -> Spec:
