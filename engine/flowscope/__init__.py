@@ -10,6 +10,8 @@
 Names, arguments and semantics are TensorFlow 1's wherever the concept exists there.
 """
 
+import typing as _typing
+
 from flowscope import (
     bitwise as bitwise,
     debugging as debugging,
@@ -38,6 +40,7 @@ from flowscope import (
     test as test,
     train as train,
 )
+from flowscope.absent import refusal as _refusal
 from flowscope.autodiff.custom_gradient import *
 from flowscope.autodiff.gradients import (
     AggregationMethod as AggregationMethod,
@@ -211,3 +214,6 @@ from flowscope.runtime.session import Session as Session
 from flowscope.train.moving_averages import moving_average_variables as moving_average_variables
 
 __version__ = "0.1.0"
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())
