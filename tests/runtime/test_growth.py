@@ -53,6 +53,28 @@ def test_building_at_different_lines_or_before_the_first_run_is_no_growth(sess):
     sess.run(layer(x))
 
 
+def test_sessions_that_are_made_in_the_loop_count_together():
+    a = fs.constant(np.arange(5.0))
+
+    def look():
+        for i in range(2 * PATIENCE):
+            with fs.Session() as sess:
+                sess.run(a[i % 5])
+
+    with pytest.warns(fs.GraphGrowthWarning, match="StridedSlice") as caught:
+        look()
+    assert len(caught) == 1
+
+
+def test_a_cell_that_is_run_again_does_not_make_the_graph_grow(graph, sess):
+    a = fs.constant(np.arange(5.0))
+    sess.run(a)
+    for _ in range(3):
+        with graph.cell("loop"):
+            for i in range(PATIENCE - 5):
+                sess.run(a[i % 5])
+
+
 def test_runs_that_have_their_plan_look_at_nothing(sess):
     x = fs.constant(1.0)
     sess.run(x)

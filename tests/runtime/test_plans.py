@@ -154,6 +154,75 @@ def test_the_cache_is_bounded_and_keeps_what_is_used():
         assert sess.run(xs) == [float(i) for i in range(20)]
 
 
+def test_the_cache_is_bounded_by_the_size_of_plans_too(monkeypatch):
+    monkeypatch.setattr("flowscope.runtime.recent.MOST_NODES", 200)
+    x = fs.placeholder(fs.float32, [])
+    ys = [x]
+    for _ in range(60):
+        ys.append(fs.sin(ys[-1]))
+    with fs.Session() as sess:
+        sizes = []
+        for i in range(1, 60):
+            sess.run(ys[i], {x: 1.0})
+            sizes.append(sess.plan_cache.size)
+        assert sizes[:10] == list(range(1, 11))
+        assert 16 <= max(sizes) <= 40
+        # So few are kept however large they are: steps that alternate do not plan anew.
+        before = sess.plan_cache.misses
+        for _ in range(3):
+            for y in ys[50:]:
+                sess.run(y, {x: 1.0})
+        assert sess.plan_cache.misses == before + 1
+
+
+@pytest.mark.slow
+def test_many_lists_of_fetches_leave_a_bounded_number_of_plans_alive():
+    import gc
+
+    xs = [fs.constant(float(i)) for i in range(101)]
+    with fs.Session(config=fs.ConfigProto(plan_cache_size=64)) as sess:
+        held = sess.make_callable([xs[7], xs[3]])
+        for n in range(2000):
+            a, b = divmod(n, 100)
+            assert sess.run([xs[a], xs[b], xs[100]]) == [a, b, 100.0]
+        info = sess.plan_cache
+        assert info.misses == 2001 and info.size <= 64
+        gc.collect()
+        plans = [o for o in gc.get_objects() if type(o) is fs.plan.plan.Plan]
+        mine = [p for p in plans if p.request.fetches[0].graph is sess.graph]
+        assert len(mine) <= 64 + 2
+        assert held() == [7.0, 3.0]
+        assert sess.plan_cache.misses == 2001
+
+
+def test_plans_of_what_is_gone_are_let_go(graph):
+    """A notebook in which one cell is edited again and again does not grow."""
+    import gc
+    import weakref
+
+    x = fs.placeholder(fs.float32, [], name="x")
+    other = fs.negative(x)
+    with fs.Session() as sess:
+
+        def build(k):
+            with graph.cell("a"):
+                y = fs.exp(x * k, name=f"y{k}")
+            assert len(sess.run([y, other], {x: 0.0})) == 2
+            handle = sess.partial_run_setup([y], [x])
+            assert sess.partial_run(handle, y, {x: 0.0}) == 1.0
+            return weakref.ref(y.op), weakref.ref(sess.latest_plan)
+
+        sess.run(other, {x: 0.0})
+        kept = sess.plan(other, [x])
+        refs = [build(float(k)) for k in range(5)]
+        gc.collect()
+        assert [(op() is None, plan() is None) for op, plan in refs] == [(True, True)] * 4 + [
+            (False, False)
+        ]
+        assert sess.plan_cache.size == 2
+        assert sess.plan(other, [x]) is kept
+
+
 def test_a_cache_too_small_is_refused():
     with pytest.raises(ValueError, match="plan_cache_size of 2 or more, got 1"):
         fs.Session(config=fs.ConfigProto(plan_cache_size=1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 from flowscope.graph.graph import Graph
@@ -74,6 +74,10 @@ class Call:
             self.edits = edits
         return True
 
+    def count_nodes(self) -> int:
+        """Returns how many nodes its plan has, those of blocks too."""
+        return sum(1 for _ in self.plan.program.walk())
+
     def check_initialized(self) -> None:
         """Raises FailedPreconditionError if variables that are read first have no value yet."""
         missing = [s.name for s in self.required if not s.is_initialized]
@@ -97,54 +101,3 @@ class PlanCacheInfo:
     misses: int
     size: int
     max_size: int
-
-
-class Calls(dict[Hashable, Call]):
-    """A bounded cache in two generations; finding something in it is finding it in a dict.
-
-    The dict itself holds the young ones. Once they are half of the bound they become the old ones,
-    in place of those that were; a call that is found among the old ones is young again. So what is
-    dropped was not used while half the bound of others were: nearly the longest unused, at no cost
-    for those who look up.
-
-    Attributes:
-        max_size: The bound.
-        misses: How often `add` was called.
-    """
-
-    def __init__(self, max_size: int) -> None:
-        super().__init__()
-        self.max_size = max_size
-        self.misses = 0
-        self._old: dict[Hashable, Call] = {}
-
-    def find(self, key: Hashable) -> Call | None:
-        """Returns the call of either generation, None if there is none."""
-        found = self.get(key)
-        if found is None:
-            found = self._old.pop(key, None)
-            if found is not None:
-                self._keep(key, found)
-        return found
-
-    def add(self, key: Hashable, call: Call) -> None:
-        """Adds a call that was just made."""
-        self.misses += 1
-        self._old.pop(key, None)
-        self._keep(key, call)
-
-    def _keep(self, key: Hashable, call: Call) -> None:
-        if len(self) >= self.max_size // 2 and key not in self:
-            self._old = dict(self)
-            self.clear()
-        self[key] = call
-
-    def drop(self) -> None:
-        """Forgets all calls."""
-        self._old = {}
-        self.clear()
-
-    @property
-    def size(self) -> int:
-        """How many calls are kept."""
-        return len(self) + len(self._old)

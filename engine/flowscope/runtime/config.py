@@ -69,7 +69,8 @@ class ConfigProto:
         operation_timeout_in_ms: Timeout of each run that has none of its own; 0 for none.
         mode: "compiled" runs generated code, "op" one operation at a time, "tokens" one operation
             at a time as its inputs arrive, with several iterations of a loop on their way.
-        plan_cache_size: So many plans are kept; those that were not used for longest go first.
+        plan_cache_size: So many plans are kept, and fewer where they are large; those that were not
+            used for longest go first.
     """
 
     device_count: dict[str, int] = field(default_factory=dict)

@@ -1,12 +1,13 @@
 """Growth: a graph that gets new operations from the same line between runs, again and again.
 
-`sess.run(a[0])` in a loop adds an operation each time, and each run plans anew (SPEC D17). A
-session looks only when it has to plan, at what was added since it last did.
+`sess.run(a[0])` in a loop adds an operation each time, and each run plans anew (SPEC D17). Sessions
+look only when they have to plan, at what was added since one of the graph's last did.
 """
 
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Sequence
 
 from flowscope.errors import GraphGrowthWarning
@@ -28,6 +29,8 @@ class Growth:
         """Looks at what was added since the last look; warns at the line that repeats itself."""
         size = len(graph)
         if self._seen is None or size <= self._seen:
+            if self._seen is not None and size < self._seen:
+                self._counts.clear()  # a cell was run again: its operations were taken back
             self._seen = size
             return
         added = graph.operations_since(self._seen)
@@ -39,6 +42,15 @@ class Growth:
             count = self._counts[site] = self._counts.get(site, 0) + 1
             if count == PATIENCE:
                 _warn(ops, count, size)
+
+
+#: Sessions may be made in the loop, too.
+_growths: weakref.WeakKeyDictionary[Graph, Growth] = weakref.WeakKeyDictionary()
+
+
+def growth_of(graph: Graph) -> Growth:
+    """Returns what counts the growth of a graph, for all its sessions."""
+    return _growths.setdefault(graph, Growth())
 
 
 def _warn(ops: Sequence[Operation], count: int, size: int) -> None:
@@ -63,3 +75,6 @@ def _warn(ops: Sequence[Operation], count: int, size: int) -> None:
         place.filename,
         place.line,
     )
+
+
+__all__ = ["Growth", "growth_of"]

@@ -43,6 +43,10 @@ class Pattern:
         self._required = [planner.state(h.op) for h in self.program.required]
         self._stages: dict[tuple[Feeds | None, Feeds], tuple[Call, frozenset[Value]]] = {}
 
+    def count_nodes(self) -> int:
+        """Returns how many nodes its program has, those of blocks too."""
+        return sum(1 for _ in self.program.program.walk())
+
     def check_initialized(self) -> None:
         """Raises FailedPreconditionError if any stage reads a variable without a value first."""
         missing = [s.name for s in self._required if not s.is_initialized]

@@ -15,16 +15,17 @@ from flowscope.ops.state import ReadVariable
 from flowscope.plan.plan import Mode, Plan, Request, make_plan
 from flowscope.plan.program import Node
 from flowscope.plan.stages import Staged, staged
-from flowscope.runtime.calls import Call, Calls
+from flowscope.runtime.calls import Call
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.devices import Device
 from flowscope.runtime.driver import Driver
 from flowscope.runtime.feeds import Converter, converter
 from flowscope.runtime.fetches import Flattened, Rebuild, is_bare_handle
 from flowscope.runtime.generators import generator
-from flowscope.runtime.growth import Growth
+from flowscope.runtime.growth import growth_of
 from flowscope.runtime.placed import PlacedVariable, on_device, within
 from flowscope.runtime.queue_state import QueueState
+from flowscope.runtime.recent import Recent
 from flowscope.runtime.resources import VariableState
 
 _STRUCTURES = (list, tuple, Mapping)
@@ -47,7 +48,7 @@ class Planner:
         devices: Sequence[Device],
         state: Callable[[Any], Any],
     ) -> None:
-        self.calls = Calls(config.plan_cache_size)
+        self.calls = Recent(config.plan_cache_size, Call.count_nodes)
         self.placements: dict[int, str] = {}
         self.queues: dict[int, QueueState] = {}
         self._graph = graph
@@ -58,7 +59,7 @@ class Planner:
         #: GPUs first: what has a kernel for them runs there.
         self._specs = [d.spec for d in sorted(devices, key=lambda d: d.device_type != "GPU")]
         self._has_kinds = any(d.device_type != "CPU" for d in devices)
-        self._growth = Growth()
+        self._growth = growth_of(graph)
         self._lock = threading.RLock()
 
     def call(self, key: Hashable, fetches: Any, feeds: Any, mode: Mode) -> Call:
@@ -75,6 +76,7 @@ class Planner:
             if found is not None and found.is_current(self._graph):
                 return found
             self._look()
+            self.calls.forget_stale(self._graph)
             edits = self._graph.edits
             request, rebuild = self.request(fetches, feeds, mode)
             plan = make_plan(request, self._back_ends, generator)

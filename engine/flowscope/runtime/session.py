@@ -33,6 +33,7 @@ from flowscope.runtime.gate import MAIN_THREAD, Gate
 from flowscope.runtime.partial import PartialRun, Pattern
 from flowscope.runtime.planner import Planner
 from flowscope.runtime.queue_state import QueueState
+from flowscope.runtime.recent import Recent
 from flowscope.runtime.resources import Container, VariableState
 
 _ATOMS = frozenset({Tensor, Operation, str})
@@ -80,7 +81,7 @@ class Session:
         self._container = Container()
         self._planner = Planner(self.graph, self.config, self.devices, self._state)
         self._calls = self._planner.calls
-        self._patterns: dict[Any, Pattern] = {}
+        self._patterns = Recent(self.config.plan_cache_size, Pattern.count_nodes)
         self._closed = False
         #: Sessions are numbered as they are made.
         self.number = next(_session_numbers)
@@ -334,10 +335,11 @@ class Session:
         self._check_open()
         mode = self.config.mode
         key = checks.key_of(fetches, feeds or (), mode)
-        pattern = self._patterns.get(key)
+        pattern = self._patterns.find(key)
         if pattern is None or not pattern.is_current(self.graph):
+            self._patterns.forget_stale(self.graph)
             pattern = Pattern(self.graph, self._planner, fetches, key[1], mode)
-            self._patterns[key] = pattern
+            self._patterns.add(key, pattern)
         return PartialRun(pattern, next(self._runs))
 
     def partial_run(self, handle: PartialRun, fetches: Any, feed_dict: Any = None) -> Any:
@@ -486,7 +488,7 @@ class Session:
         self._closed = True
         self.gate.request("close")
         self._calls.drop()
-        self._patterns.clear()
+        self._patterns.drop()
         if not self.gate.inside:
             self._container.clear()  # otherwise a step may still read: it goes when that ends
         self._container = Container()
