@@ -18,7 +18,7 @@ def test_a_part_of_tensorflow_that_is_elsewhere(name):
     [
         (fs, "reduce_meen", "reduce_mean"),
         (fs, "Placeholder", "placeholder"),
-        (fs.nn, "Relu", "relu"),
+        (fs.nn, "soft_max", "softmax"),
     ],
 )
 def test_a_name_that_is_nearly_right(module, name, meant):
