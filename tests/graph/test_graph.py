@@ -253,3 +253,18 @@ def test_errors_survive_pickling():
     )
     back = pickle.loads(pickle.dumps(e))
     assert type(back) is type(e) and str(back) == str(e) and back.origin == "cell 1, line 2"
+
+
+def test_a_number_beside_a_tensor_is_a_constant_of_its_graph(graph):
+    with fs.Graph().as_default() as other:
+        a = fs.constant([1.0, 2.0], name="a")
+        v = fs.Variable([1.0, 2.0])
+    total = 2.0 * (a + 1.0) - v  # as in TensorFlow: the tensor's graph, not the default one
+    assert {t.graph for t in (total, *total.op.inputs)} == {other}
+    assert len(graph) == 0
+    b = fs.constant(1.0)
+    with pytest.raises(ValueError, match='"Const:0" belongs to another graph; it was made in') as e:
+        fs.add(a, b)  # the line
+    assert "# the line" in str(e.value)
+    with fs.Session(graph=graph) as sess, pytest.raises(ValueError, match=r"graph=x\.graph"):
+        sess.run(a)

@@ -92,7 +92,7 @@ class Graph(Edits, WrittenForms):
         for t in inputs:
             if t.op.block is not block or t.op.stale is not None:
                 if t.op.graph is not self:
-                    raise GraphError(f'"{t.name}" belongs to another graph').located(
+                    raise GraphError(_of_another_graph(t)).located(
                         op=name or definition.type, op_type=definition.type, **_place(origin)
                     )
                 if any(t.op.stale is not None for t in inputs):
@@ -444,7 +444,10 @@ class Graph(Edits, WrittenForms):
             obj = element()
         if isinstance(obj, Tensor | Operation):
             if obj.graph is not self:
-                raise GraphError(f"{obj!r} belongs to another graph")
+                raise GraphError(
+                    f"{obj!r} belongs to another graph; a session runs one graph, "
+                    "fs.Session(graph=x.graph) that of x"
+                )
             op = obj.op if isinstance(obj, Tensor) else obj
             if op.stale is not None:
                 raise self.cells.refusal(obj)
@@ -560,6 +563,15 @@ def _cannot_wait(op: Operation, before: Operation) -> GraphError:
 def _place(origin: Origin) -> dict[str, str | None]:
     place = origin.place
     return {"origin": str(place) if place else None, "source": place.text if place else None}
+
+
+def _of_another_graph(tensor: Tensor) -> str:
+    place = tensor.op.origin.place
+    made = f"; it was made in {place}" if place else ""
+    return (
+        f'"{tensor.name}" belongs to another graph{made}: build what belongs together inside one '
+        "`with graph.as_default():`"
+    )
 
 
 def describe(inputs: tuple[Tensor, ...]) -> list[str]:

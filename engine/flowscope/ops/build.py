@@ -7,6 +7,7 @@ from typing import Any
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType
+from flowscope.graph.graph import Graph
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
 
@@ -39,25 +40,32 @@ def unary(op: Op, x: Any, name: str | None = None, dtype: DType | None = None) -
 def binary(op: Op, x: Any, y: Any, name: str | None = None) -> Tensor:
     """Adds `op` on `x` and `y`; a Python value among them takes the other's dtype.
 
-    A constant that is made is named "<op's name>/x" or "/y", as in TensorFlow.
+    A constant that is made is named "<op's name>/x" or "/y", and lies in the other's graph, as in
+    TensorFlow.
     """
     if type(x) is not Tensor:
         if isinstance(x, Convertible):
             x = x._as_tensor()
         elif isinstance(y, Tensor | Convertible):
             y = convert_to_tensor(y)
-            x = _argument(x, "x", name or op.type, y.spec.dtype)
+            x = _argument(x, "x", name or op.type, y.spec.dtype, y.op.graph)
         else:
             x = _argument(x, "x", name or op.type, None)
     if type(y) is not Tensor:
-        y = _argument(y, "y", name or op.type, x.spec.dtype)
+        y = _argument(y, "y", name or op.type, x.spec.dtype, x.op.graph)
     return x.op.graph.add(op, (x, y), name).outputs[0]  # type: ignore[no-any-return]
 
 
-def _argument(value: Any, letter: str, op_name: str, dtype: DType | None) -> Tensor:
+def _argument(
+    value: Any, letter: str, op_name: str, dtype: DType | None, graph: Graph | None = None
+) -> Tensor:
     if isinstance(value, Tensor | Convertible):
         return convert_to_tensor(value)
-    graph = get_default_graph()
+    default = get_default_graph()
+    if graph is not None and graph is not default:
+        with graph.as_default():
+            return _argument(value, letter, op_name, dtype)
+    graph = default
     owner = (
         op_name.rstrip("/")
         if op_name.endswith("/")
