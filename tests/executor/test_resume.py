@@ -76,10 +76,11 @@ def is_tried(session: fs.Session, fetches: Any, feeds: Any) -> bool:
 def check(refusing: Refusing, fetches: list[Any], feeds: Any = None, after: Any = ()) -> int:
     """Leaves the step at each attempt and at each safepoint; returns how often it could be left."""
     feeds = feeds or {}
+    start = fs.global_variables_initializer()
 
     def run(mode: Any, gate: Gate | None = None) -> list[Any]:
         with fs.Session(config=fs.ConfigProto(mode=mode)) as session:
-            session.run(fs.global_variables_initializer())
+            session.run(start)
             if mode == "compiled":
                 assert is_tried(session, fetches, feeds)
             refusing.count = 0
