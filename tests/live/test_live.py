@@ -225,13 +225,33 @@ def test_the_thread_looks_by_itself_and_ends_with_the_last_subscriber(graph, mon
 
 
 def test_progress_tells_done_total_and_the_time_left(feed):
+    session = fs.Session()
     for i in fs.progress(range(4), "training"):
         if i == 2:
-            state = progress.current(progress._running[0].start_s + 1.0)
+            state = progress.current(progress._running[0].start_s + 1.0, session)
             assert (state.description, state.done, state.total) == ("training", 2, 4)
             assert state.eta_s == pytest.approx(1.0)
-    assert progress.current(0.0).done == 4
+    assert progress.current(0.0, session).done == 4
     assert [*fs.progress(iter("ab"), total=2)] == ["a", "b"]
+
+
+def test_progress_of_a_loop_that_ended_is_shown_until_the_session_goes_on(graph):
+    one = fs.constant(1.0)
+    with fs.Session() as sess, fs.Session() as idle:
+        for _ in fs.progress(range(3)):
+            sess.run(one)
+        assert progress.current(0.0, sess).done == progress.current(0.0, idle).done == 3
+        sess.run(one)
+        assert progress.current(0.0, sess) is None
+        assert progress.current(0.0, idle).done == 3
+        with fs.Session() as later:
+            assert progress.current(0.0, later) is None
+
+        def seen():
+            return progress.current(0.0, idle) is None
+
+        hidden = fs.py_func(seen, [], fs.bool)
+        assert idle.run(hidden)  # while a step is on its way
 
 
 def test_progress_is_withdrawn_when_the_loop_ends_early():

@@ -200,7 +200,7 @@ class Feed:
         if session is not self._metered:
             self._meter, self._metered = Meter(), session
         rate, step_time = self._meter.update(now_s, session.steps, session.busy_ns)
-        return session_state(session, rate, step_time, progress.current(now_s))
+        return session_state(session, rate, step_time, progress.current(now_s, session))
 
     def _run_state(self, now_s: float) -> RunState | None:
         """Returns where the steps were at the look before, and asks them where they are now."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Iterable, Iterator, Sized
 from typing import TYPE_CHECKING, TypeVar
+
+from flowscope.runtime.session import Session, open_sessions
 
 if TYPE_CHECKING:
     from flowscope.live.schema import Progress
@@ -24,6 +27,16 @@ class _Tracker:
         self.done = 0
         self.start_s = time.monotonic()
         self.end_s: float | None = None
+        #: How many steps each open session had done when the loop ended.
+        self.steps: weakref.WeakKeyDictionary[Session, int] = weakref.WeakKeyDictionary()
+
+    def end(self) -> None:
+        self.end_s = time.monotonic()
+        self.steps.update((s, s.steps) for s in list(open_sessions))
+
+    def is_over_for(self, session: Session) -> bool:
+        """Whether the session has gone on since the loop ended, or began after it."""
+        return bool(session.running) or self.steps.get(session) != session.steps
 
     def state(self, now_s: float) -> Progress:
         from flowscope.live.schema import Progress  # at need: most programs are never looked at
@@ -55,7 +68,7 @@ def progress(iterable: Iterable[T], description: str = "", total: int | None = N
             yield item
             tracker.done += 1
     finally:
-        tracker.end_s = time.monotonic()
+        tracker.end()
         _finished.append(tracker)
         del _finished[:-1]
         _running.remove(tracker)
@@ -65,8 +78,14 @@ def progress(iterable: Iterable[T], description: str = "", total: int | None = N
 _finished: list[_Tracker] = []
 
 
-def current(now_s: float) -> Progress | None:
-    """Returns the state of the outermost loop that runs now, else of the one that ended last."""
-    for tracker in _running[:1] or _finished[:1]:
+def current(now_s: float, session: Session) -> Progress | None:
+    """Returns the state of the outermost loop that runs now, else of the one that ended last.
+
+    A loop that has ended is shown until the session that is looked at goes on to something else.
+    """
+    for tracker in _running[:1]:
         return tracker.state(now_s)
+    for tracker in _finished:
+        if not tracker.is_over_for(session):
+            return tracker.state(now_s)
     return None
