@@ -44,7 +44,8 @@ class Placeholder(Op):
 
     def kernel(self, xp: ArrayModule) -> Array:
         raise InvalidArgumentError(
-            f"expected a feed of dtype {self.dtype} and shape {text(self.shape)}, got none"
+            f"expected a feed of dtype {self.dtype} and shape {text(self.shape)}, got none: "
+            "give its value in the feed_dict of Session.run"
         )
 
 

@@ -351,6 +351,10 @@ def concat(values: Any, axis: Any, name: str | None = "concat") -> Tensor:
     """
     if isinstance(values, Tensor) or hasattr(values, "_as_tensor"):
         values = [values]
+    if isinstance(values, int):
+        raise DTypeError(
+            f"expected a list of tensors, got {values}: the axis comes second, concat(values, axis)"
+        )
     tensors, late = _same_dtype(values), late_axes(axis)
     if not tensors:
         raise InvalidArgumentError("expected one tensor at least, got none")

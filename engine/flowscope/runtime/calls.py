@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flowscope.graph.graph import Graph
 from flowscope.graph.late import frozen
+from flowscope.graph.operation import where
 from flowscope.plan.plan import Plan
+from flowscope.plan.program import Node
 from flowscope.runtime.feeds import Converter
 from flowscope.runtime.fetches import Rebuild
 from flowscope.runtime.resources import uninitialized
@@ -80,10 +82,17 @@ class Call:
 
     def check_initialized(self) -> None:
         """Raises FailedPreconditionError if variables that are read first have no value yet."""
-        missing = [s.name for s in self.required if not s.is_initialized]
-        if missing:
-            raise uninitialized(missing)
+        check_initialized(self.required, self.plan.required)
         self.is_checked = True
+
+
+def check_initialized(states: Sequence[Any], handles: Sequence[Node]) -> None:
+    """Raises FailedPreconditionError if a variable has no value; it names the first one's line."""
+    missing = [(s, h) for s, h in zip(states, handles, strict=True) if not s.is_initialized]
+    if missing:
+        made = missing[0][1].origins[0]
+        error = uninitialized([state.name for state, _ in missing])
+        raise error.located(op=made.name, **where(made))
 
 
 @frozen

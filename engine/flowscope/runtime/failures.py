@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,20 +23,30 @@ from flowscope.runtime.queue_state import QueueState
 def located_failure(error: Exception, plan: Plan) -> tuple[Exception, BaseException | None]:
     """Returns an `OpError` with operation, inputs and origin where known, and its cause."""
     failed: Invocation | None = None
+    feeds = [t.name for t in plan.request.feeds]
     if isinstance(error, InvocationError):
-        return located(error)
+        return located(error, feeds)
     if plan.code is not None:
         failed = plan.code.failed(error.__traceback__)
-    return _at(failed, error)
+    return _at(failed, error, feeds)
 
 
-def located(error: InvocationError) -> tuple[OpError, BaseException | None]:
-    """Returns an `OpError` that names the operation whose kernel failed, and the cause."""
+def located(
+    error: InvocationError, feeds: Sequence[str] = ()
+) -> tuple[OpError, BaseException | None]:
+    """Returns an `OpError` that names the operation whose kernel failed, and the cause.
+
+    Args:
+        error: What failed.
+        feeds: The names of the fed tensors, where they are known.
+    """
     failed = Invocation(error.node, error.inputs, error.iterations)
-    return _at(failed, error.kernel_error)
+    return _at(failed, error.kernel_error, feeds)
 
 
-def _at(failed: Invocation | None, error: Exception) -> tuple[OpError, BaseException | None]:
+def _at(
+    failed: Invocation | None, error: Exception, feeds: Sequence[str] = ()
+) -> tuple[OpError, BaseException | None]:
     cause: BaseException | None
     found: OpError
     if isinstance(error, OpError):
@@ -48,7 +59,7 @@ def _at(failed: Invocation | None, error: Exception) -> tuple[OpError, BaseExcep
     node, values = failed.node, failed.inputs
     facts: dict[str, Any] = {"op": node.name, "op_type": node.op.type, "device": node.device}
     facts["iterations"] = failed.iterations
-    facts["inputs"] = [_described(i, v, node) for i, v in enumerate(values)]
+    facts["inputs"] = [_described(i, v, node, feeds) for i, v in enumerate(values)]
     if node.origins:
         facts |= where(node.origins[0])
     return found.located(**facts), cause
@@ -89,8 +100,10 @@ def _as_op_error(error: Exception) -> OpError:
     return UnknownError(f"{type(error).__name__}: {error}")
 
 
-def _described(index: int, value: Any, node: Node) -> str:
-    label = node.inputs[index].label
+def _described(index: int, value: Any, node: Node, feeds: Sequence[str]) -> str:
+    source = node.inputs[index]
+    is_fed = source.node is None and not source.name and source.index < len(feeds)
+    label = feeds[source.index] if is_fed else source.label
     if isinstance(value, QueueState | MutexState):
         return f"input {index}: {value}"
     if hasattr(value, "dtype") and hasattr(value, "shape"):

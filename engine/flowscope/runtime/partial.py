@@ -12,11 +12,10 @@ from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.code import own
 from flowscope.plan.program import Node, Value
 from flowscope.plan.stages import Feeds
-from flowscope.runtime.calls import Call
+from flowscope.runtime.calls import Call, check_initialized
 from flowscope.runtime.devices import on_host
 from flowscope.runtime.fetches import Flattened
 from flowscope.runtime.planner import Planner, targets_of
-from flowscope.runtime.resources import uninitialized
 
 #: Runs a call with feeds, as part of the run with this number.
 Step = Callable[[Call, tuple[Any, ...], int], tuple[Any, ...]]
@@ -49,9 +48,7 @@ class Pattern:
 
     def check_initialized(self) -> None:
         """Raises FailedPreconditionError if any stage reads a variable without a value first."""
-        missing = [s.name for s in self._required if not s.is_initialized]
-        if missing:
-            raise uninitialized(missing)
+        check_initialized(self._required, self.program.required)
 
     def is_current(self, graph: Graph) -> bool:
         """Whether no operation of it was edited since it was planned."""

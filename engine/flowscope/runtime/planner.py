@@ -103,7 +103,7 @@ class Planner:
 
     def request(self, fetches: Any, feeds: Any, mode: Mode) -> tuple[Request, Rebuild]:
         """Returns what is to be planned, and what puts the results together."""
-        if not len(self._graph):
+        if not len(self._graph) and not isinstance(fetches, Tensor | Operation):
             raise GraphError("the session's graph is empty: add operations to it, then run them")
         flat = Flattened(self._graph, fetches)
         fed = [self.fed(k) for k in feeds]
