@@ -543,6 +543,33 @@ def test_a_running_step_finishes_on_its_plan(graph):
     assert [*values, s.run(y)] == [1.0, 2.0]
 
 
+@pytest.mark.parametrize("value", ["text", ["a", "bc"], b"\x00", 1.5, [[True]]])
+def test_constants_of_all_kinds_are_compared(graph, value):
+    def run(value):
+        with graph.cell("a") as run:
+            fs.identity(fs.constant(value, name="c"))
+        return run.report
+
+    run(value)
+    assert not run(value).is_news
+    assert run([value, value]).changed == 2
+
+
+def test_only_variables_are_said_to_lose_their_values(graph):
+    """Lists and arrays of tensors have a dtype and shape of their elements, and no value."""
+
+    def run(units):
+        with graph.cell("a") as run:
+            array = fs.TensorArray(fs.float32, 2, element_shape=[units])
+            array.write(0, fs.zeros([units])).stack()
+            fs.get_variable("v", [units])
+        return run.report
+
+    run(2)
+    assert [r.name for r in run(3).restarts] == ["v"]
+    assert set(graph.cells.restarts) == {"v"}
+
+
 def test_a_report_says_what_happened():
     assert str(CellReport("3", kept=1)) == "cell 3 again: 1 operation kept"
     assert not CellReport("3", kept=1).is_news

@@ -226,3 +226,82 @@ def test_outside_cells_nothing_is_taken_down(graph):
     held = op.definition.held
     assert held.function is f
     assert held.compared(held, lambda t: t) is None
+
+
+def registered(name, k):
+    @fs.RegisterGradient(name)
+    def _gradient(op, g):
+        return g * k
+
+
+@pytest.mark.parametrize("where", ["root", "loop"])
+def test_a_cell_may_register_its_gradients_again(graph, sess, where):
+    name = f"Registered_{where}_{sess.config.mode}"
+
+    def register(k):
+        with graph.cell("r") as run:
+            registered(name, k)
+        return run.report
+
+    def differentiate():
+        with graph.cell("g"):
+            (g,) = fs.gradients(y, x)
+            (other,) = fs.gradients(z, x)
+        return g, other
+
+    register(2.0)
+    with graph.cell("f"):
+        x = fs.constant(1.0, name="x")
+        z = fs.sin(x)
+        with graph.gradient_override_map({"Exp": name}):
+            y = fs.exp(x) if where == "root" else in_loop(lambda a: fs.exp(a * x))
+    g, other = differentiate()
+    before = sess.run([g, other])
+    assert not register(2.0).is_news
+    assert sess.run([g, other]) == before
+    assert register(3.0).stale == ("g",)
+    with pytest.raises(fs.errors.StaleError, match="re-run cell g"):
+        sess.run(g)
+    assert sess.run(other) == before[1]
+    g, other = differentiate()
+    assert sess.run(g) != before[0]
+
+
+def test_a_cell_that_fails_and_is_taken_back_has_registered_nothing(graph, sess):
+    name = f"Registered_by_failure_{sess.config.mode}"
+
+    def register(k, fails):
+        with graph.cell("r"):
+            fs.constant(1.0, name="of_the_cell")
+            registered(name, k)
+            if fails:
+                raise ZeroDivisionError
+
+    register(2.0, fails=False)
+    x = fs.constant(1.0)
+    with graph.gradient_override_map({"Exp": name}):
+        y = fs.exp(x)
+    with pytest.raises(ZeroDivisionError):
+        register(3.0, fails=True)
+    assert sess.run(fs.gradients(y, x)[0]) == 2.0
+
+
+def test_who_registers_one_name_twice_is_told(graph):
+    def register_twice():
+        with graph.cell("r"):
+            registered("Registered_twice", 1.0)
+            registered("Registered_twice", 1.0)
+
+    for _ in range(2):
+        with pytest.raises(KeyError, match="there is a gradient named 'Registered_twice' already"):
+            register_twice()
+    with pytest.raises(KeyError, match="already"):
+        registered("Registered_twice", 1.0)
+    registered("Registered_outside", 1.0)
+
+    def register_again():
+        with graph.cell("s"):
+            registered("Registered_outside", 1.0)
+
+    with pytest.raises(KeyError, match="already"):
+        register_again()

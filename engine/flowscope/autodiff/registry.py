@@ -7,10 +7,14 @@ its op type, else its op's own `grad`.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from flowscope.errors import AlreadyExistsError, DTypeError
+from flowscope.graph.cells import Run, notebook
+from flowscope.graph.cells.held import Held
+from flowscope.graph.default import get_default_graph
 from flowscope.graph.op import Op, UnsupportedGradientError, all_ops
 from flowscope.graph.operation import Operation
 
@@ -20,6 +24,8 @@ _Function = TypeVar("_Function", bound=GradientFunction)
 
 #: By op type or name; None for what is not differentiable.
 _registered: dict[str, GradientFunction | None] = {}
+#: Of names that cells have registered: the run of the cell, and the function with what it does.
+_by_cells: dict[str, tuple[weakref.ref[Run], Held]] = {}
 
 
 class RegistrationError(AlreadyExistsError, KeyError):
@@ -73,12 +79,41 @@ NoGradient = NotDifferentiable = no_gradient
 def _register(name: str, function: GradientFunction | None) -> None:
     known = all_ops().get(name)
     has_own = known is not None and (known.grad is not Op.grad or not known.is_differentiable)
-    if name in _registered or has_own:
+    graph = get_default_graph()
+    run = graph.run
+    if has_own or (name in _registered and not _may_replace(name, run)):
         raise RegistrationError(
             f"there is a gradient named {name!r} already: register yours under another name and "
             "use Graph.gradient_override_map"
         )
+    if run is not None:
+        _note(name, run, Held(graph, function))
     _registered[name] = function
+
+
+def _may_replace(name: str, run: Run | None) -> bool:
+    """Whether a cell that runs now may register a name anew: one that a run before has registered.
+
+    A cell that is run again does so, and so does one into which code was moved.
+    """
+    earlier = _by_cells.get(name)
+    return run is not None and earlier is not None and earlier[0]() is not run
+
+
+def _note(name: str, run: Run, held: Held) -> None:
+    """Notes what a cell registers; gradients that an earlier function has made may be stale."""
+    earlier, before = _by_cells.get(name), _registered.get(name)
+    _by_cells[name] = weakref.ref(run), held
+    if earlier is None:
+        return
+
+    def undo() -> None:
+        _by_cells[name], _registered[name] = earlier, before
+
+    run.on_undo(undo)
+    found = held.compared(earlier[1], lambda thing: thing)
+    if found is None or not found.is_same:
+        notebook.renew_gradient(name, run)
 
 
 def is_differentiable(op: Operation) -> bool:

@@ -29,7 +29,7 @@ class Held:
     def __init__(
         self,
         graph: Graph,
-        function: Callable[..., Any],
+        function: Any,
         says: Any = None,
         token: str | None = None,
         is_live: bool = False,

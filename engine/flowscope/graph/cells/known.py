@@ -31,6 +31,8 @@ def same_spec(a: Spec, b: Spec) -> bool:
 def _bytes(spec: Spec) -> object:
     value = spec.constant
     assert value is not None
+    if isinstance(value, bytes):  # a string of rank 0
+        return value
     return value.tolist() if value.dtype.kind == "O" else value.tobytes()
 
 

@@ -37,6 +37,7 @@ from flowscope.graph.cells.memory import (
     take_out,
 )
 from flowscope.graph.cells.stale import Stale
+from flowscope.graph.dtypes import resource
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.shapes import compatible
@@ -73,6 +74,7 @@ class Making:
     Attributes:
         is_again: Whether the cell has been run before.
         reads: Tensors of other cells whose static values were read.
+        renewed_gradients: Names under which it has registered other gradients than there were.
         report: What happened, once it has ended.
     """
 
@@ -115,6 +117,7 @@ class Making:
         self._undo: list[Callable[[], None]] = []
         self.is_again = cell.has_content
         self.reads: dict[Tensor, int] = {}
+        self.renewed_gradients: set[str] = set()
         self._names = names
         mine = set(cell.operations)
         bound = bindings(names()) if mine else {}
@@ -140,6 +143,10 @@ class Making:
     def has_built(self) -> bool:
         """Whether it has made an operation so far."""
         return bool(self._made)
+
+    def on_undo(self, undo: Callable[[], None]) -> None:
+        """Calls a function if the run is taken back."""
+        self._undo.append(undo)
 
     # -- while it runs --------------------------------------------------------------------------
 
@@ -271,9 +278,7 @@ class Making:
         old.stale = Stale("gone", cause)
         self._ended[new] = stale, self._graph.edits
         self._graph.edited(old)
-        if old.block.parent is None and any(
-            t.spec.variable is not None for t in (*old.outputs, *new.outputs)
-        ):
+        if is_variable(old) or is_variable(new):
             self._graph.cells.restarts[old.name] = new.definition
 
     def _become(self, old: Operation, new: Operation) -> None:
@@ -431,6 +436,12 @@ def _rebinds(old: Spec, new: Spec) -> bool:
     return compatible(old.shape, new.shape)
 
 
+def is_variable(op: Operation) -> bool:
+    """Whether an operation makes the handle of a variable; in bodies a parameter stands for it."""
+    specs = [t.spec for t in op.outputs[:1]] if op.block.parent is None else []
+    return any(s.dtype is resource and s.variable is not None for s in specs)
+
+
 def _are_same(a: Sequence[Any], b: Sequence[Any]) -> bool:
     return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
 
@@ -451,4 +462,4 @@ def _reset(
     graph.edited(op)
 
 
-__all__ = ["Making"]
+__all__ = ["Making", "is_variable"]

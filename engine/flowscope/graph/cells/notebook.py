@@ -57,6 +57,15 @@ class Notebook:
             run = graph.cells.begin(self._running, None, self._names)
             self._runs.append((run, graph, [f(graph) for f in steps_of]))
 
+    def renew_gradient(self, name: str, run: Run) -> None:
+        """Notes that the running cell has registered another gradient under a name.
+
+        It counts for all graphs, as the registry does.
+        """
+        every = [one for one, *_ in self._runs]
+        for one in every if run in every else [run]:
+            one.renewed_gradients.add(name)
+
     def end(self, error: BaseException | None = None, label: str | None = None) -> list[CellReport]:
         """The cell has ended; returns what is news about the graphs, per graph.
 
@@ -70,7 +79,7 @@ class Notebook:
         # What is built in another graph now is not missing in this one.
         moves = self._has_new_graph or any(run.has_built for run, *_ in runs)
         reports = [self._end(run, graph, steps, error, moves) for run, graph, steps in runs]
-        reports = [report for report, (run, *_) in zip(reports, runs, strict=True) if run.is_again]
+        reports = [report for report, (run, *_) in zip(reports, runs, strict=True) if _is_told(run)]
         forgotten, self._forgotten = self._forgotten, []
         for cell in forgotten:
             reports += self.forget(cell)
@@ -109,6 +118,10 @@ class Notebook:
                 run = graph.cells.begin(found.identity)
                 reports.append(graph.cells.end(run, "whole"))
         return reports
+
+
+def _is_told(run: Run) -> bool:
+    return run.is_again or bool(run.renewed_gradients)
 
 
 notebook = Notebook()

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from flowscope.graph.block import Block
 from flowscope.graph.cells.bindings import bindings
+from flowscope.graph.cells.bodies import blocks_of
 from flowscope.graph.cells.cell import PLACES, CellReport, Restart
 from flowscope.graph.cells.known import same_spec
-from flowscope.graph.cells.making import Making
+from flowscope.graph.cells.making import Making, is_variable
 from flowscope.graph.cells.memory import NAMES, tables
 from flowscope.graph.cells.stale import Derivation, Spread, Stale, labels
+from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
 
 
@@ -47,9 +50,9 @@ class Run(Making):
         specs = {t: s for t, s in self._specs.items() if not same_spec(s, t.spec)}
         self._forget_derivations()
         self._point_to_what_stays()
-        changed = self._changed | set(gone)
+        changed = self._changed | set(gone) | self._with_other_gradients()
         spread = Spread(graph, cell, set(self._made), changed, specs, self._moved())
-        if self.is_again:
+        if self.is_again or self.renewed_gradients:
             spread.run()
         cell.operations = sorted(made, key=lambda o: o.order)
         cell.changes = self._start.changes(graph)
@@ -72,6 +75,15 @@ class Run(Making):
             entries[:] = [_standing(one, pairs) for one in entries]
         for d in graph.cells.derivations[self._derived :]:
             d.sources = frozenset(pairs.get(op, op) for op in d.sources)
+
+    def _with_other_gradients(self) -> set[Operation]:
+        """Returns the operations of which a registered gradient is another one now."""
+        names = self.renewed_gradients
+        every = self._graph.get_operations() if names else []
+        found = {op for op in every if (op.gradient or op.type) in names}
+        blocks = {op.block for op in found}
+        owners = [op for op in every for b in blocks_of(op.definition) if _has(b, blocks)]
+        return found.union(owners)
 
     def _read_by_others(self) -> list[Operation]:
         """Returns what gradients have added to functions that stay, and others may read."""
@@ -130,12 +142,7 @@ class Run(Making):
 
     def _restarts(self) -> Iterable[Restart]:
         for name, old in self._replaced.items():
-            # In a function a variable from outside is a parameter.
-            if old.block.parent is not None:
-                continue
-            specs = [o.outputs[0].spec.variable if o.outputs else None
-                     for o in (old, self._fresh[name])]  # fmt: skip
-            before, after = specs
+            before, after = _variable(old), _variable(self._fresh[name])
             if before is not None and after is not None and not same_spec(before, after):
                 yield Restart(name, str(before), str(after))
 
@@ -164,6 +171,15 @@ class Run(Making):
         del graph.cells.derivations[self._derived :]
         self.report = CellReport(self.cell.label, failed=self.has_built)
         return self.report
+
+
+def _variable(op: Operation) -> Spec | None:
+    """Returns the value's Spec if the operation makes the handle of a variable."""
+    return op.outputs[0].spec.variable if is_variable(op) else None
+
+
+def _has(block: Block, inner: Iterable[Block]) -> bool:
+    return any(block.encloses(one) for one in inner)
 
 
 def _standing(thing: Any, pairs: Mapping[Operation, Operation]) -> Any:
