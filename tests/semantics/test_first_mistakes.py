@@ -104,6 +104,11 @@ def a_queue_that_nobody_fills():
     fs.Session(config=config).run(queue.dequeue() * 2)
 
 
+def a_loop_without_an_end():
+    forever = fs.while_loop(lambda i: i < 3, lambda i: i, [0], name="forever")
+    fs.Session(config=fs.ConfigProto(operation_timeout_in_ms=50)).run(forever)
+
+
 def an_index_beyond_the_end():
     i = fs.placeholder(fs.int32, [None], name="i")
     y = fs.gather(fs.zeros([3, 4], name="table"), i)  # here
@@ -149,7 +154,12 @@ MISTAKES = {
         "stands inside the body of a while_loop",
         "values by fs.record",
     ],
-    a_shape_that_grows: ["has the shape invariant [1], and is float32[2] after one iteration"],
+    a_shape_that_grows: [
+        "loop variable a",
+        "has the shape invariant [1], and is float32[2] after one iteration",
+        "give it a wider one in shape_invariants (fs.TensorShape([None])), or none at all",
+    ],
+    a_loop_without_an_end: ["the step took longer than its 50 ms", "in iteration ", 'of "forever"'],
     not_a_number: ["CheckNumerics: loss : the tensor has NaN"],
     no_such_device: ["no device fits '/device:GPU:0'", "allow_soft_placement=True"],
     a_queue_that_nobody_fills: [

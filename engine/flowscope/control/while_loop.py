@@ -323,9 +323,11 @@ def _next_shape(name: str, start: Tensor, dims: Dims, after: Tensor, is_fixed: b
     if TensorShape(after.spec.shape).is_subtype_of(TensorShape(dims)):
         return dims
     if is_fixed:
+        wider = text(widened(dims, after.spec.shape)).replace("?", "None").replace("[...]", "None")
         raise InvalidArgumentError(
             f'loop variable {name} ("{start.name}") has the shape invariant {text(dims)}, and is '
-            f'{after.spec} after one iteration ("{after.name}"{_place(after)})'
+            f'{after.spec} after one iteration ("{after.name}"{_place(after)}): give it a wider '
+            f"one in shape_invariants (fs.TensorShape({wider})), or none at all"
         )
     return widened(dims, after.spec.shape)
 

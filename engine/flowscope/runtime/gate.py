@@ -23,6 +23,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from flowscope.errors import CancelledError, DeadlineExceededError
+from flowscope.plan.code import loop_name
 from flowscope.plan.stops import Here, Moved, Where
 
 #: "arrive" comes from a step that has done its move.
@@ -250,19 +251,25 @@ class Gate:
             DeadlineExceededError: if its time is over.
         """
         me = threading.get_ident()
-        with self._changed:
-            self._check(me)
-            self._note(me, here)
-            if self._state == "stepping" and self._is_goal(point, here):
-                self._steps.popleft()
-                arrived = _TRANSITIONS[self._state]["arrive"]
-                self._set(self._state if self._steps else arrived)
-            if self._pace_s and self._state == "open" and here is not None and here.is_op:
-                self._slow(me)
-            while self._state == "pausing":
-                self._wait(me)
+        try:
+            with self._changed:
                 self._check(me)
-            return self.is_by_op
+                self._note(me, here)
+                if self._state == "stepping" and self._is_goal(point, here):
+                    self._steps.popleft()
+                    arrived = _TRANSITIONS[self._state]["arrive"]
+                    self._set(self._state if self._steps else arrived)
+                if self._pace_s and self._state == "open" and here is not None and here.is_op:
+                    self._slow(me)
+                while self._state == "pausing":
+                    self._wait(me)
+                    self._check(me)
+                return self.is_by_op
+        except (CancelledError, DeadlineExceededError) as e:
+            if here is None:
+                raise
+            loops = [(loop_name(loop.node), loop.iteration) for loop in here.where().loops]
+            raise e.located(iterations=loops) from None
 
     def _is_goal(self, point: int, here: Here | None) -> bool:
         """Whether a step that is here has done the move that it was asked for."""
