@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md and README.md tell the truth: their code runs and gives what they show."""
+"""The pages tell the truth: their code runs and gives what they show."""
 
 import pathlib
 import re
@@ -6,6 +6,7 @@ import re
 import pytest
 
 import flowscope as fs
+from flowscope.absent import ELSEWHERE
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -34,7 +35,24 @@ def test_the_readmes_example(capsys):
     assert capsys.readouterr().out.strip() == expected
 
 
-@pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md"])
+def test_the_example_for_those_who_come_from_tensorflow(capsys):
+    (example,) = blocks("docs/tensorflow1.md", "python")
+    expected = re.search("It prints `(.*)`", (ROOT / "docs/tensorflow1.md").read_text("utf-8"))
+    with fs.Graph().as_default():
+        exec(example, {})
+    assert capsys.readouterr().out.strip() == expected.group(1)
+
+
+def test_names_that_are_said_to_be_missing_are_missing():
+    text = (ROOT / "docs/tensorflow1.md").read_text("utf-8").partition("## What is not there")[2]
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `tf.")]
+    missing = re.findall(r"`tf\.(\w+)`", " ".join(rows))
+    assert len(missing) > 8
+    assert [n for n in missing if n not in ELSEWHERE] == []
+    assert [n for n in missing if hasattr(fs, n)] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md", "docs/tensorflow1.md"])
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text("utf-8")):
-        assert (ROOT / target).exists(), f"{page} links to {target}"
+        assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
