@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -41,6 +42,13 @@ def source_env() -> dict[str, str]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the browser tests last: after them, Playwright keeps asyncio's loop to itself."""
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Spares the garbage collector, and tests that call it, the walk over thousands of tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Random graphs of differentiable ops: gradients of two orders against differences."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 
 import flowscope as fs
@@ -66,6 +67,7 @@ def check(y, feeds):
         np.testing.assert_allclose(exact, rough, rtol=1e-4, atol=1e-5 * scale)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(steps=STEPS, seed=st.integers(0, 1000), mode=st.sampled_from(["compiled", "op"]))
 def test_gradients_are_slopes(steps, seed, mode):

@@ -259,6 +259,7 @@ def test_functions_are_found_by_name_and_called_with_tensors(sess):
 UNARY = [fs.tanh, fs.sin, lambda x: x * x, lambda x: x - 0.5]
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=6),

@@ -74,6 +74,7 @@ def test_ten_million_iterations_take_constant_memory(graph):
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1000, "KiB"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_memory_is_free_after_a_step_that_fails(graph, mode):
     """The lists of a step go with it (SPEC C37)."""

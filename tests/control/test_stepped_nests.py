@@ -33,6 +33,7 @@ class Random(Gate):
         return self.is_by_op
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(programs, st.floats(-2, 2), st.integers(0, 1000), st.sampled_from([0.0, 1.0]))
 def test_results_do_not_depend_on_stepping(

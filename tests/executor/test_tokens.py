@@ -132,6 +132,7 @@ def test_fetched_values_are_the_users_own():
     np.testing.assert_array_equal(array, [3, 4])
 
 
+@pytest.mark.slow
 def test_a_step_is_stopped_between_two_operations_and_no_update_is_cut():
     w, b = fs.Variable(1.0), fs.Variable(2.0)
     train = fs.train.MomentumOptimizer(0.001, 0.9)
@@ -143,8 +144,9 @@ def test_a_step_is_stopped_between_two_operations_and_no_update_is_cut():
     loop = fs.while_loop(lambda i: i < 2, body, [0])
     once = train.minimize(fs.square(w * b - 1.0))
     state = [w, b, train.get_slot(w, "momentum"), train.get_slot(b, "momentum")]
+    start = fs.global_variables_initializer()
     with tokens() as s:
-        s.run(fs.global_variables_initializer())
+        s.run(start)
         whole = [s.run(state)]
         for _ in range(2):
             s.run(once)
@@ -152,7 +154,7 @@ def test_a_step_is_stopped_between_two_operations_and_no_update_is_cut():
     seen = set()
     for point in itertools.count():
         with tokens() as s:
-            s.run(fs.global_variables_initializer())
+            s.run(start)
             s.gate = StopAt(point)
             try:
                 s.run(loop)

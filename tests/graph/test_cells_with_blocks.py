@@ -60,10 +60,11 @@ def _gradients(ys, xs):
 
 def check_blocks(graph):
     """Checks that the blocks of all functions have operations of the graph."""
+    operations = set(graph.get_operations())
     for function in graph.functions.values():
         for op in function.block.operations:
             assert graph.get_operation_by_name(op.name) is op
-            assert op in graph.get_operations()
+            assert op in operations
 
 
 def test_the_same_code_leaves_everything_as_it_was(graph, builder):

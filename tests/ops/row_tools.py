@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 F = ("float32", "float64")
 H = ("float16", *F)
@@ -88,6 +90,28 @@ class Table(list[Row]):
     def binary(self, name: str, call: Any, reference: Any, low: float = -2, high: float = 2, **options: Any) -> None:
         one = In(low=low, high=high)
         self.row(name, call, reference, one, one, elementwise=True, **options)
+
+
+def one_per_call(rows: list[Row]) -> list[Any]:
+    """All rows as parameters; slow are those whose call is an earlier row's with other numbers."""
+    seen: set[Any] = set()
+    params = []
+    for row in rows:
+        call = _call(row)
+        marks = [pytest.mark.slow] if call in seen else []
+        params.append(pytest.param(row, id=row.name, marks=marks))
+        seen.add(call)
+    return params
+
+
+def _call(row: Row) -> Any:
+    """What a row calls: of a function of these files its code and the functions it refers to."""
+    code = getattr(row.call, "__code__", None)
+    if code is None or Path(code.co_filename).parent != Path(__file__).parent:
+        return row.call
+    held = [cell.cell_contents for cell in row.call.__closure__ or ()]
+    held += [*(row.call.__defaults__ or ()), *(row.call.__kwdefaults__ or {}).values()]
+    return code, *[value for value in held if callable(value)]
 
 
 def like(f: Any) -> Any:

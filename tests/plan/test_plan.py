@@ -98,6 +98,7 @@ def test_long_plans_have_safepoints_and_the_line_table_fits(graph):
     assert [n.name for n in nodes] == [n.name for n in plan.program.nodes]
 
 
+@pytest.mark.slow
 def test_a_ten_thousand_op_chain_is_planned_and_run(graph):
     x = fs.placeholder(fs.float32, [])
     y = x
@@ -176,6 +177,7 @@ def build(steps, fetches, shape):
     return x, v, [*wanted, *writes]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(programs(), st.booleans(), st.sampled_from([[3, 2], [None, 2], [None, None]]))
 def test_both_modes_are_bit_equal_and_safepoints_change_nothing(made, many_safepoints, shape):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from op_rows import ROWS
+from row_tools import one_per_call
 
 import flowscope as fs
 from flowscope.plan.interpret import Interpreter
@@ -10,7 +11,6 @@ from flowscope.plan.passes.place import _is_plain
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.generators import generator
 
-ROW = pytest.mark.parametrize("row", [pytest.param(r, id=r.name) for r in ROWS])
 FAKE = fs.ConfigProto(fake_devices={"GPU": 1})
 
 
@@ -23,7 +23,7 @@ def built(row, dtype):
     return outputs, dict(zip(xs, arrays, strict=True))
 
 
-@ROW
+@pytest.mark.parametrize("row", one_per_call(ROWS))
 def test_a_program_on_the_fake_gpu_gives_what_the_cpu_gives(graph, row):
     outputs, feeds = built(row, row.dtypes[0])
     with fs.Session() as cpu, fs.Session(config=FAKE) as gpu:

@@ -304,6 +304,7 @@ _STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(st.integers(1, 3), _STEPS)
 def test_no_element_is_lost_or_doubled(capacity: int, steps: list[tuple[str, Any]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError
@@ -57,14 +56,14 @@ class DeviceSpec:
 
     def merged(self, inner: DeviceSpec) -> DeviceSpec:
         """Returns this wish with the parts that `inner` sets put in their place."""
-        ours, theirs = dataclasses.asdict(self), dataclasses.asdict(inner)
+        ours, theirs = {**vars(self)}, vars(inner)
         if inner.device_type is not None:
             ours["device_index"] = None
         return DeviceSpec(**{k: ours[k] if v is None else v for k, v in theirs.items()})
 
     def allows(self, device: DeviceSpec) -> bool:
         """Whether the full name `device` fulfils this wish."""
-        ours, theirs = dataclasses.astuple(self), dataclasses.astuple(device)
+        ours, theirs = vars(self).values(), vars(device).values()
         return all(a is None or a == b for a, b in zip(ours, theirs, strict=True))
 
     def __str__(self) -> str:

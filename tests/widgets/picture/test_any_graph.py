@@ -74,6 +74,7 @@ def _inner(r: Rect) -> Rect:
     return Rect(r.x + 1, r.y + 1, r.w - 2, r.h - 2)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(graphs())
 def test_random_nested_graphs(layout: Layout, made: tuple[list[Node], list[str]]) -> None:

@@ -128,6 +128,7 @@ def _texts(nodes: list[Node]) -> set[str | None]:
     return {text.text for text in ET.fromstring(picture.svg(nodes)).iter(f"{SVG}text")}
 
 
+@pytest.mark.slow
 def test_a_note_says_what_is_hidden(own_layout: None) -> None:
     assert "1 000 operations more not shown" in picture.svg(graphs.chain(1400))
     assert "edges not shown" in picture.svg(graphs.dense(100))

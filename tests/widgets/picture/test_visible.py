@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import picture_graphs as graphs
+import pytest
 
 from flowscope.live.schema import Node
 from flowscope_widgets.picture.opening import MOST, SOME
@@ -122,6 +123,7 @@ def test_scopes_open_when_asked_and_so_do_those_around() -> None:
     assert [b.id[6:] for b in view.opened()] == ["", "tower7", "tower7/layer1", "tower7/layer1/w"]
 
 
+@pytest.mark.slow
 def test_a_cap_keeps_scopes_closed() -> None:
     wide = graphs.towers(20, 60)
     view = view_of(wide, [f"tower{k}" for k in range(20)])
