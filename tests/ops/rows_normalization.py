@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from row_tools import F, In, Table
+from row_tools import C, F, In, Table
 
 import flowscope as fs
 from flowscope.ops import normalization_ops
@@ -107,3 +107,18 @@ row("lrn", lambda x: fs.nn.local_response_normalization(x, 1, 2.0, 0.5, 0.75), l
 row("lrn_wide", fs.nn.lrn, lambda x: (x / (1 + _neighbours(x * x, 5)) ** 0.5).astype(x.dtype), In((1, 1, 2, 3)), dtypes=("float16", *F), rtol=4e-3)
 row("neighbour_sum", lambda x: apply(normalization_ops.NeighbourSum(2), x), lambda x: _neighbours(x, 2), In((2, 6)))
 row("l2_normalize_axes", lambda x: fs.nn.l2_normalize(x, [0, 2]), lambda x: x / np.sqrt((x * x).sum((0, 2), keepdims=True)), In((2, 3, 2), 0.5))
+
+# -- complex numbers, as in TensorFlow ------------------------------------------------------------
+
+
+def _spread(x: Any, axis: int) -> Any:
+    return (np.abs(x - x.mean(axis, keepdims=True)) ** 2).mean(axis)
+
+
+row("variance_complex", lambda x: fs.math.reduce_variance(x, 1), lambda x: _spread(x, 1), In((2, 3)), dtypes=C, order=1)
+row("std_complex", lambda x: fs.math.reduce_std(x, 0), lambda x: np.sqrt(_spread(x, 0)), In((3, 2)), dtypes=C, order=0)
+row("moments_complex", lambda x: fs.nn.moments(x, [0]), lambda x: [x.mean(0), _spread(x, 0).astype(x.dtype)], In((3, 2)), dtypes=C, order=0)
+row("squared_difference_complex", lambda x: fs.squared_difference(x, 1j), lambda x: (np.abs(x - 1j) ** 2).astype(x.dtype), In(), dtypes=C, order=1)
+row("l2_normalize_complex", lambda x: fs.nn.l2_normalize(x, 1), lambda x: x / np.linalg.norm(x, axis=1, keepdims=True), In(low=0.5), dtypes=C, order=1)
+row("normalize_complex", lambda x: list(fs.linalg.normalize(x, axis=1)), lambda x: [x / np.linalg.norm(x, axis=1, keepdims=True), np.linalg.norm(x, axis=1, keepdims=True).astype(x.dtype)], In(low=0.5), dtypes=C, order=0)
+row("argmax_bool", lambda x: [fs.argmax(x, 1), fs.argmin(x)], lambda x: [x.argmax(1), x.argmin(0)], In(), dtypes=("bool",), order=0)

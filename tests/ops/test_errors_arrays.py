@@ -68,6 +68,12 @@ static(fs.diag_part, f(2, 3), says="another one twice over, got [2,3]")
 static(fs.diag_part, ("float32", None), says="twice over")
 static(fs.cross, f(2), f(2), says="last axis of 3, got [2]")
 static(fs.cross, f(2, 3), f(3), says="one shape|[2,3]|[3]")
+static(fs.cross, ("bool", [3]), ("bool", [3]), says="got bool", **D)
+static(
+    lambda x: fs.matrix_diag_part(x, k=(0, 1), padding_value=-1),
+    ("uint8", [2, 2]), says="a padding_value of dtype uint8, got -1", **D,
+)  # fmt: skip
+static(fs.math.reduce_std, i(3), says="floating-point or complex numbers|int32[3]", **D)
 fed(fs.matrix_set_diag, np.ones((2, 3)), np.ones(3), says="diagonals of shape [2]")
 
 # -- moved elements -------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def test_halves_are_exchanged(graph: Any, sess: Any) -> None:
     ("make", "message"),
     [
         (lambda: fs.signal.frame(SIGNAL, 0, 1), "frame_length"),
-        (lambda: fs.signal.frame(SIGNAL, 2, 1, axis=2), "axis 2"),
+        (lambda: fs.signal.frame(SIGNAL, 2, 1, axis=2), "got 2"),
         (lambda: fs.signal.frame(fs.placeholder(fs.float32), 2, 1), "known rank"),
         (lambda: fs.signal.overlap_and_add(fs.ones([3]), 1), "rank 2"),
         (lambda: fs.signal.hann_window(4, dtype=fs.int32), "floating-point"),

@@ -243,11 +243,17 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
         value = real(value)
     if dtype.is_complex or value.dtype.is_bool or dtype.is_bool:
         return cast(value, dtype, name or "saturate_cast")
-    if value.dtype.min < dtype.min:
+    if _plain(value.dtype, "min") < _plain(dtype, "min"):
         value = maximum(value, convert_to_tensor(_inside(dtype.min, value.dtype), value.dtype))
-    if value.dtype.max > dtype.max:
+    if _plain(value.dtype, "max") > _plain(dtype, "max"):
         value = minimum(value, convert_to_tensor(_inside(dtype.max, value.dtype), value.dtype))
     return cast(value, dtype, name or "saturate_cast")
+
+
+def _plain(dtype: DType, end: str) -> int | float:
+    """Returns a limit of a dtype as Python's number: those compare exactly, of any two kinds."""
+    limit = getattr(dtype, end)
+    return float(limit) if dtype.is_floating else int(limit)
 
 
 def _inside(limit: Any, dtype: DType) -> Any:

@@ -32,6 +32,8 @@ _CLIP = ClipByValue()
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
     """Returns `t` cut to [clip_value_min, clip_value_max]; of slices, their values are cut.
 
+    NaN stays, and comes of a limit that is NaN.
+
     Args:
         t: A tensor of real numbers, or IndexedSlices.
         clip_value_min: Lowest value; it is broadcast to t's shape.

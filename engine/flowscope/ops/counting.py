@@ -223,7 +223,7 @@ def histogram_fixed_width(
     """Returns how many values lie in each of equal parts of a range.
 
     Args:
-        values: Real numbers; those outside the range count at its ends.
+        values: Real numbers; those outside the range count at its ends, NaN at the lower one.
         value_range: [lowest, highest], of the values' dtype.
         nbins: Number of parts.
         dtype: Dtype of the result.

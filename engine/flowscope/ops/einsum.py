@@ -230,7 +230,8 @@ def _contracted(xp: ArrayModule, a: Array, b: Array, ours: str, theirs: str, out
     x, left = _block(a, ours, plan.batch, plan.left, plan.contracted)
     y, right = _block(b, theirs, plan.batch, plan.right, plan.contracted)
     y = y.swapaxes(-1, -2)
-    found = xp.matmul(x, y) if plan.contracted else x * y
+    # The product of bfloat16 is float32.
+    found = xp.matmul(x, y).astype(a.dtype, copy=False) if plan.contracted else x * y
     found = found.reshape((*found.shape[:-2], *left, *right))
     labels = plan.batch + plan.left + plan.right
     have = [*map(str, range(found.ndim - len(labels))), *labels]

@@ -11,6 +11,7 @@ import numpy as np
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, constant, convert_to_tensor
+from flowscope.graph.dtypes import DType
 from flowscope.graph.op import Array, ArrayModule
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
@@ -169,7 +170,7 @@ minimum: BinaryFunction = binary_op(
     "minimum", "Minimum", "The smaller of x and y; NaN if one is.", "xp.minimum({0}, {1})", "fiu",
     lambda g, y, a, b: _choice_grad(g, less_equal(a, b)), "ab",
     "({0} if {0} <= {1} or {0} != {0} else {1})", folds=True)
-squared_difference: BinaryFunction = binary_op(
+_squared_difference: BinaryFunction = binary_op(
     "squared_difference", "SquaredDifference", "(x - y) * (x - y), element by element.",
     "xp.square({0} - {1})", "fi",
     lambda g, y, a, b: _opposite(multiply(multiply(2.0, g), subtract(a, b))), "ab")
@@ -327,6 +328,27 @@ is_finite: UnaryFunction = unary_op(
 
 def _over(g: Tensor, divisor: Tensor) -> Tensor:
     return realdiv(g, conj(divisor))
+
+
+def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """Returns (x - y) * (x - y), element by element; of complex numbers |x - y|^2, complex too.
+
+    Args:
+        x: A tensor of numbers.
+        y: Another of the same dtype; shapes are broadcast.
+        name: Name of the operation.
+    """
+    if not _is_complex(x) and not _is_complex(y):
+        return _squared_difference(x, y, name)
+    distance = subtract(x, y)
+    return multiply(conj(distance), distance, name or "SquaredDifference")
+
+
+def _is_complex(x: Any) -> bool:
+    if isinstance(x, list | tuple):
+        return any(_is_complex(v) for v in x)
+    dtype = getattr(x, "dtype", None)
+    return dtype.is_complex if isinstance(dtype, DType) else np.iscomplexobj(x)
 
 
 def _opposite(d: Tensor) -> tuple[Tensor, Tensor]:

@@ -78,7 +78,11 @@ class MatMul(Op):
                 f"inner dimensions must agree: expected {a.shape[-1]}, got {b.shape[-2]}"
             )
         found = matrix_product(xp, a, b)
-        return xp.matmul(a, b) if found is None else found
+        if found is None:
+            found = xp.matmul(a, b)
+            if found.dtype is not a.dtype:  # that of bfloat16 is float32
+                found = found.astype(a.dtype)
+        return found
 
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
         a = inputs[0].shape

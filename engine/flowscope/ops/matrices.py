@@ -14,7 +14,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.build import apply
 from flowscope.ops.shaping import reshape, shape_of
-from flowscope.ops.table import check_same
+from flowscope.ops.table import check_kind, check_same
 
 __all__ = [
     "cross",
@@ -219,6 +219,7 @@ class Cross(Op):
 
     def infer(self, a: Spec, b: Spec) -> Spec:
         check_same(a, b)
+        check_kind(a.dtype, "fiuc")
         for s in (a, b):
             if s.shape is not None and (not s.shape or s.shape[-1] not in (None, 3)):
                 raise InvalidArgumentError(f"expected a last axis of 3, got {text(s.shape)}")
@@ -324,8 +325,11 @@ def matrix_diag_part(
     filled = get_static_value(padding_value)
     if filled is None:
         raise InvalidArgumentError("expected a padding_value known while the graph is built")
-    op = MatrixDiagPart(*_diagonals(k), align, np.asarray(filled).item())
-    return apply(op, convert_to_tensor(input), name=name or "diag_part")
+    x, padding = convert_to_tensor(input), np.asarray(filled).item()
+    if x.dtype.is_integer and np.asarray(padding).astype(x.dtype.np_dtype) != padding:
+        raise DTypeError(f"expected a padding_value of dtype {x.dtype}, got {padding}")
+    op = MatrixDiagPart(*_diagonals(k), align, padding)
+    return apply(op, x, name=name or "diag_part")
 
 
 def matrix_set_diag(

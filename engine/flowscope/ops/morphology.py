@@ -241,6 +241,8 @@ def dilation2d(
 ) -> Tensor:
     """Returns the largest sum of image and window, as the window moves over the image.
 
+    NaN is passed over, as in TensorFlow.
+
     Args:
         input: Images, [n, height, width, channels].
         filter: The window, [h, w, channels].

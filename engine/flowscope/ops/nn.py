@@ -55,7 +55,7 @@ from flowscope.ops.losses import (
 from flowscope.ops.quick_sums import sum_along
 from flowscope.ops.reductions import reduce_mean, reduce_sum
 from flowscope.ops.shaping import shape_of
-from flowscope.ops.table import check_kind, check_same
+from flowscope.ops.table import check_kind, check_same, orderable
 
 __all__ = [
     "bias_add",
@@ -276,7 +276,10 @@ class InTopK(Op):
 
 
 def in_top_k(predictions: Any, targets: Any, k: int, name: str | None = None) -> Tensor:
-    """Returns whether each target is among its row's k largest predictions."""
+    """Returns whether each target is among its row's k largest predictions.
+
+    It is among them if fewer than k are larger, and never in a row that holds NaN or infinity.
+    """
     return apply(
         InTopK(int(k)),
         convert_to_tensor(predictions),
@@ -288,6 +291,8 @@ def in_top_k(predictions: Any, targets: Any, k: int, name: str | None = None) ->
 @frozen
 class TopK(Op):
     """The k largest of each row, in falling order, and their positions; the first one at ties.
+
+    NaN counts as largest.
 
     Shapes: [..., n] -> values [..., k], indices [..., k]
     """
@@ -316,6 +321,10 @@ class TopK(Op):
             raise InvalidArgumentError(
                 f"expected a last axis of {self.k} at least, got {text(x.shape)}"
             )
+        values, places = self._found(xp, orderable(xp, x))
+        return values.astype(x.dtype, copy=False), places
+
+    def _found(self, xp: ArrayModule, x: Array) -> Any:
         if self.k <= _FEW < x.shape[-1] and x.size:
             found = self._by_maxima(xp, x)
             if found is not None:
@@ -351,7 +360,7 @@ class TopKValues(NamedTuple):
 
 
 def top_k(input: Any, k: int = 1, sorted: bool = True, name: str | None = None) -> TopKValues:
-    """Returns the k largest along the last axis and their positions.
+    """Returns the k largest along the last axis and their positions; NaN counts as largest.
 
     Args:
         input: A tensor of real numbers.

@@ -13,7 +13,7 @@ from flowscope.graph.shapes import size_of
 from flowscope.ops.axes import as_axes, positive_axes
 from flowscope.ops.broadcasting import as_shape
 from flowscope.ops.build import apply_many, unary
-from flowscope.ops.casting import cast
+from flowscope.ops.casting import cast, conj, real
 from flowscope.ops.elementwise import (
     add,
     div_no_nan,
@@ -345,11 +345,13 @@ lrn = local_response_normalization
 def l2_normalize(
     x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None
 ) -> Tensor:
-    """Returns x / sqrt(max(sum(x * x), epsilon)) along an axis (or several)."""
+    """Returns x / sqrt(max(sum(|x|^2), epsilon)) along an axis (or several)."""
     x = convert_to_tensor(x)
     with x.graph.name_scope(name or "l2_normalize"):
-        squares = reduce_sum(square(x), dim if axis is None else axis, keepdims=True)
-        return multiply(x, rsqrt(maximum(squares, epsilon)))
+        squares = real(multiply(x, conj(x))) if x.dtype.is_complex else square(x)
+        total = reduce_sum(squares, dim if axis is None else axis, keepdims=True)
+        scale = rsqrt(maximum(total, epsilon))
+        return multiply(x, cast(scale, x.dtype) if x.dtype.is_complex else scale)
 
 
 def dropout(

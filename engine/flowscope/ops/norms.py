@@ -8,7 +8,8 @@ from typing import Any
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.operation import Tensor
-from flowscope.ops.elementwise import abs, multiply, pow, realdiv, sqrt
+from flowscope.ops.casting import cast
+from flowscope.ops.elementwise import abs, pow, realdiv
 from flowscope.ops.reductions import reduce_euclidean_norm, reduce_max, reduce_sum
 
 __all__ = ["norm"]
@@ -33,11 +34,14 @@ def norm(
         keepdims: Whether the reduced axes stay, of length 1.
         name: Name scope of the operations.
         keep_dims: Old name of `keepdims`.
+
+    Returns:
+        Real numbers; but the Euclidean norm of complex ones is complex, as in TensorFlow.
     """
     x, keep = convert_to_tensor(tensor), bool(keepdims or keep_dims)
     is_matrix = isinstance(axis, list | tuple) and len(axis) == 2
     if ord in ("euclidean", "fro", 2, 2.0) and not (is_matrix and ord in (2, 2.0)):
-        return _euclidean(x, axis, keep, name or "norm")
+        return reduce_euclidean_norm(x, axis, keep, name or "norm")
     if not isinstance(ord, int | float) or ord <= 0:
         raise InvalidArgumentError(f"expected 'euclidean' or a positive number, got {ord!r}")
     with x.graph.name_scope(name or "norm"):
@@ -48,13 +52,6 @@ def norm(
         if math.isinf(ord):
             return reduce_max(abs(x), axis, keep)
         return pow(reduce_sum(pow(abs(x), float(ord)), axis, keep), 1.0 / ord)
-
-
-def _euclidean(x: Tensor, axis: Any, keep: bool, name: str) -> Tensor:
-    if not x.dtype.is_complex:
-        return reduce_euclidean_norm(x, axis, keep, name)
-    size = abs(x)
-    return sqrt(reduce_sum(multiply(size, size), axis, keep), name)
 
 
 def _matrix_norm(x: Tensor, ord: float, axis: Any, keep: bool) -> Tensor:
@@ -91,4 +88,4 @@ def normalize(
     x = convert_to_tensor(tensor)
     with x.graph.name_scope(name or "normalize"):
         size = norm(x, ord, axis, keepdims=True)
-        return realdiv(x, size), size
+        return realdiv(x, cast(size, x.dtype)), size

@@ -138,6 +138,7 @@ class MaxPoolingPick(Pooling, abstract=True):
 
     def infer(self, x: Spec, values: Spec) -> Spec:
         check_same(x, values)
+        check_kind(x.dtype, "fiu")
         if not compatible(x.shape, values.shape):
             raise InvalidArgumentError(
                 f"expected values of shape {text(x.shape)}, got {text(values.shape)}"
@@ -208,6 +209,8 @@ class MaxPool(MaxPooling):
 class MaxPoolGrad(MaxPoolingGrad):
     """The gradient of MaxPool: it goes to the first of the largest elements.
 
+    That of a NaN goes to some element of its window.
+
     Shapes: x [n, height, width, c], g [n, height', width', c] -> x's
     """
 
@@ -228,6 +231,8 @@ class MaxPool3D(MaxPooling):
 
 class MaxPool3DGrad(MaxPoolingGrad):
     """The gradient of MaxPool3D: it goes to the first of the largest elements.
+
+    That of a NaN goes to some element of its window.
 
     Shapes: x [n, depth, height, width, c], g [n, depth', height', width', c] -> x's
     """

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, frozen
@@ -288,7 +288,7 @@ def reduce_max(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """Returns the largest along axes."""
+    """Returns the largest along axes, NaN if one is; of nothing the dtype's lowest number."""
     return _reduce(Max, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
@@ -300,7 +300,7 @@ def reduce_min(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """Returns the smallest along axes."""
+    """Returns the smallest along axes, NaN if one is; of nothing the dtype's highest number."""
     return _reduce(Min, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
@@ -362,13 +362,18 @@ def reduce_logsumexp(
 def reduce_variance(
     input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """Returns the variance along axes: the mean squared distance from the mean."""
-    from flowscope.ops.elementwise import square, subtract
+    """Returns the variance along axes: the mean squared distance from the mean, real numbers."""
+    from flowscope.ops.casting import conj, real
+    from flowscope.ops.elementwise import multiply, square, subtract
 
     x = convert_to_tensor(input_tensor)
+    if not (x.dtype.is_floating or x.dtype.is_complex):
+        raise DTypeError(f"expected floating-point or complex numbers, got input_tensor {x}")
     with x.graph.name_scope(name or "reduce_variance"):
         centred = subtract(x, reduce_mean(x, axis, keepdims=True))
-        return reduce_mean(square(centred), axis, keepdims=keepdims)
+        is_complex = x.dtype.is_complex
+        squares = real(multiply(centred, conj(centred))) if is_complex else square(centred)
+        return reduce_mean(squares, axis, keepdims=keepdims)
 
 
 def reduce_std(

@@ -108,6 +108,9 @@ class QuantizeAndDequantize(_Rounding):
         return where(inside, g, zeros_like(g)), None, None
 
     def kernel(self, xp: ArrayModule, x: Array, low: Array, high: Array) -> Array:
+        if x.dtype.kind == "V":  # NumPy knows too little of bfloat16
+            wide = [a.astype(xp.float32) for a in (x, low, high)]
+            return self.kernel(xp, *wide).astype(x.dtype)
         scale, inverse, first, last = self.scales(xp, *self.ends(xp, x, low, high))
         inside = xp.clip(x, first, last) if self.range_given else x
         whole = inside * scale
@@ -127,6 +130,8 @@ class QuantizeInside(_Rounding):
         return super().infer(x, low, high).like(bool_)
 
     def kernel(self, xp: ArrayModule, x: Array, low: Array, high: Array) -> Array:
+        if x.dtype.kind == "V":
+            x, low, high = [a.astype(xp.float32) for a in (x, low, high)]
         ends = self.ends(xp, x, low, high)
         if not self.range_given:
             return (x >= ends[0]) & (x <= ends[1])

@@ -35,7 +35,7 @@ class ArgMax(Op):
     is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec) -> Spec:
-        check_kind(x.dtype, "fiu")
+        check_kind(x.dtype, "fiub")
         if x.shape == ():
             raise InvalidArgumentError("expected rank 1 at least, got []")
         return Spec(self.dtype, reduced(x.shape, (self.axis,), False))
@@ -53,7 +53,7 @@ class ArgMin(Op):
     is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec) -> Spec:
-        check_kind(x.dtype, "fiu")
+        check_kind(x.dtype, "fiub")
         if x.shape == ():
             raise InvalidArgumentError("expected rank 1 at least, got []")
         return Spec(self.dtype, reduced(x.shape, (self.axis,), False))
@@ -200,8 +200,10 @@ def argmax(
 ) -> Tensor:
     """Returns the position of the largest along an axis, the first one at ties.
 
+    Where there is NaN it is the position of the first NaN, for `argmin` as well.
+
     Args:
-        input: A tensor of real numbers.
+        input: A tensor of real numbers or bools.
         axis: The axis, 0 by default.
         name: Name of the operation.
         dimension: Old name of `axis`.

@@ -379,13 +379,17 @@ def _unsorted(function: str, op: Op, what: str) -> Callable[..., Tensor]:
 
 segment_sum = _sorted("segment_sum", SegmentSum(), "the sum")
 segment_prod = _sorted("segment_prod", SegmentProd(), "the product")
-segment_max = _sorted("segment_max", SegmentMax(), "the largest")
-segment_min = _sorted("segment_min", SegmentMin(), "the smallest")
+segment_max = _sorted("segment_max", SegmentMax(), "the largest (NaN if one is)")
+segment_min = _sorted("segment_min", SegmentMin(), "the smallest (NaN if one is)")
 segment_mean = _sorted("segment_mean", SegmentMean(), "the mean")
 unsorted_segment_sum = _unsorted("unsorted_segment_sum", UnsortedSegmentSum(), "the sum")
 unsorted_segment_prod = _unsorted("unsorted_segment_prod", UnsortedSegmentProd(), "the product")
-unsorted_segment_max = _unsorted("unsorted_segment_max", UnsortedSegmentMax(), "the largest")
-unsorted_segment_min = _unsorted("unsorted_segment_min", UnsortedSegmentMin(), "the smallest")
+unsorted_segment_max = _unsorted(
+    "unsorted_segment_max", UnsortedSegmentMax(), "the largest (NaN if one is)"
+)
+unsorted_segment_min = _unsorted(
+    "unsorted_segment_min", UnsortedSegmentMin(), "the smallest (NaN if one is)"
+)
 
 
 def unsorted_segment_mean(

@@ -14,7 +14,7 @@ from flowscope.graph.shapes import compatible, merge_dims, text
 from flowscope.ops.axes import as_axes, positive_axis
 from flowscope.ops.build import apply
 from flowscope.ops.run_time_axes import along, late_axes
-from flowscope.ops.table import check_kind, check_same
+from flowscope.ops.table import check_kind, check_same, orderable
 
 __all__ = ["argsort", "searchsorted", "sort"]
 
@@ -32,6 +32,7 @@ class _Sorting(Op, abstract=True):
 
     def _order(self, xp: ArrayModule, x: Array) -> Array:
         """Returns the places of the elements in order; equal ones stay in theirs."""
+        x = orderable(xp, x)
         if not self.descending:
             return xp.argsort(x, axis=self.axis, kind="stable")
         # Sorting the mirrored line keeps the first of equal ones in front.
@@ -51,13 +52,16 @@ class Sort(_Sorting):
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         positive_axis(self.axis, x.ndim)
-        out = xp.sort(x, axis=self.axis)
+        out = xp.sort(orderable(xp, x), axis=self.axis).astype(x.dtype, copy=False)
         return xp.ascontiguousarray(xp.flip(out, self.axis)) if self.descending else out
 
 
 @frozen
 class ArgSort(_Sorting):
-    """The places of the elements in rising (or falling) order; equal ones stay in theirs."""
+    """The places of the elements in rising (or falling) order; equal ones stay in theirs.
+
+    NaN counts as largest.
+    """
 
     is_differentiable: ClassVar[bool] = False
 
@@ -92,7 +96,7 @@ class Permuted(Op):
 
 @frozen
 class SearchSorted(Op):
-    """Where each value would stand in its sorted row.
+    """Where each value would stand in its sorted row; NaN counts as largest.
 
     Attributes: `side` "left" is in front of equal elements, "right" behind them.
     Shapes: rows s + [n], values s + [m] -> s + [m]
@@ -120,6 +124,7 @@ class SearchSorted(Op):
 
     def kernel(self, xp: ArrayModule, rows: Array, values: Array) -> Array:
         self._check(rows.shape, values.shape)
+        rows, values = orderable(xp, rows), orderable(xp, values)
         if rows.ndim == 1:
             found = xp.searchsorted(rows, values, side=self.side)
             return found.astype(self.dtype.np_dtype)
@@ -155,7 +160,7 @@ def _sorted(op: Any, values: Any, axis: Any, direction: str, name: str) -> Tenso
 def sort(
     values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None
 ) -> Tensor:
-    """Returns the elements in order along an axis.
+    """Returns the elements in order along an axis; NaN counts as largest.
 
     Args:
         values: A tensor of real numbers.
@@ -173,7 +178,7 @@ def argsort(
     stable: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Returns the places of the elements in order along an axis, as int32.
+    """Returns the places of the elements in order along an axis, as int32; see `sort`.
 
     Args:
         values: A tensor of real numbers.
@@ -192,7 +197,7 @@ def searchsorted(
     out_type: Any = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """Returns where values would stand in sorted rows.
+    """Returns where values would stand in sorted rows, in which NaN stands behind all others.
 
     Args:
         sorted_sequence: Rows in rising order, along the last axis.

@@ -358,7 +358,7 @@ def sparse_reduce_max(
 ) -> Tensor:
     """Returns the largest of the elements that are kept along axes as a dense tensor, 0 for none.
 
-    The arguments are those of `sparse_reduce_sum`.
+    It is NaN if one of them is. The arguments are those of `sparse_reduce_sum`.
     """
     x, axes = as_sparse(sp_input), reduction_axes if axis is None else axis
     return _reduced(x, axes, bool(keepdims or keep_dims), _largest, "SparseReduceMax")

@@ -15,7 +15,7 @@ import numpy as np
 from flowscope.errors import DTypeError, OpError
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType
-from flowscope.graph.op import Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast
 from flowscope.ops.broadcasting import unbroadcast
@@ -45,6 +45,14 @@ def check_kind(dtype: DType, kinds: str) -> None:
     if dtype.kind not in kinds:
         wanted = [word for letter, word in _KINDS.items() if letter in kinds]
         raise DTypeError(f"expected a dtype that is {' or '.join(wanted)}, got {dtype}")
+
+
+def orderable(xp: ArrayModule, x: Array) -> Array:
+    """Returns numbers of the same order, NaN as the largest: bfloat16's own order has none for it.
+
+    All that sorts or searches asks this first.
+    """
+    return x.astype(xp.float32) if x.dtype.kind == "V" else x
 
 
 def check_same(a: Spec, b: Spec) -> None:

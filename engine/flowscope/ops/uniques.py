@@ -14,7 +14,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.build import apply_many
-from flowscope.ops.table import check_same
+from flowscope.ops.table import check_same, orderable
 
 __all__ = ["listdiff", "setdiff1d", "unique", "unique_with_counts"]
 
@@ -51,7 +51,11 @@ def _distinct(xp: ArrayModule, x: Array) -> tuple[Array, Array, Array]:
         if high - low <= max(4 * x.size, _SMALL):
             return _distinct_of_few(xp, x, low, high - low + 1)
     _, first, inverse, counts = xp.unique(
-        x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+        orderable(xp, x),
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
+        equal_nan=False,
     )
     order = xp.argsort(first)
     rank = xp.empty_like(order)
@@ -148,7 +152,7 @@ class ListDiff(Op):
             known = set(y.tolist())
             left = xp.array([v not in known for v in x.tolist()], bool)
         else:
-            left = ~xp.isin(x, y)
+            left = ~xp.isin(orderable(xp, x), orderable(xp, y))
         return x[left], xp.flatnonzero(left).astype(self.dtype.np_dtype)
 
 
@@ -177,6 +181,8 @@ class ListDiffResult(NamedTuple):
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> UniqueResult:
     """Returns (y, idx): the distinct elements, and for each element its place among them.
 
+    NaN is not equal to NaN: each one is an element of its own.
+
     Args:
         x: A vector.
         out_idx: Dtype of `idx`, int32 or int64.
@@ -197,6 +203,8 @@ def setdiff1d(
     x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None
 ) -> ListDiffResult:
     """Returns (out, idx): the elements of x that y does not have, in order, and their places.
+
+    NaN is not equal to NaN: those of x stay.
 
     Args:
         x: A vector.
