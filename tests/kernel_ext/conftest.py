@@ -1,0 +1,29 @@
+"""A notebook in an IPython shell of this process, empty or with a model."""
+
+import sys
+
+import pytest
+from shells import MODEL, SESSION, Notebook
+
+
+@pytest.fixture(scope="module")
+def shell():
+    main, hook = sys.modules["__main__"], sys.excepthook
+    notebook = Notebook()
+    yield notebook
+    notebook.run("end", "%unload_ext flowscope")
+    sys.modules["__main__"], sys.excepthook = main, hook
+
+
+@pytest.fixture
+def notebook(shell):
+    shell.ok("reset", "%reset -f\nimport flowscope as fs, numpy as np\nfs.reset_default_graph()")
+    return shell
+
+
+@pytest.fixture
+def model(notebook):
+    """A notebook with a model in cell "m" and a session in cell "s"; w is 2 everywhere."""
+    notebook.ok("m", MODEL)
+    notebook.ok("s", SESSION + "sess.run(w.assign(np.full([3, 2], 2.0)));")
+    return notebook
