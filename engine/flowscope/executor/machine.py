@@ -370,7 +370,12 @@ class Machine:
         value, taken = slots[base], 1 if slots[base + 1] else 0
         slots[base] = slots[base + 1] = None
         self._give_one(unit, it, taken, value)
-        self._give_one_dead(unit, it, 1 - taken)
+        stops = unit.stops[1 - taken]
+        if stops is None:
+            self._give_one_dead(unit, it, 1 - taken)
+        elif it.next is None:
+            exits = it.frame.dead_exits
+            exits += [exit for exit in stops if exit not in exits]
         if unit.controls:
             self._control(unit, it, False)
 

@@ -121,7 +121,7 @@ class Position:
         node, number = loops[-1]
         around = (*loops[:-1], (node, number + 1))
         if made is None:
-            return [Moved(m.node, around, False, True) for _, m in unit.merges[0]]
+            return [Moved(m, around, False, True) for m in self.machine.graph.heads[unit]]
         backs = [m.inputs[1].node for m in made.variables]
         return [Moved(node, around, False, True, i) for i, n in enumerate(backs) if n is unit.node]
 

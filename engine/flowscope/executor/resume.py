@@ -77,14 +77,12 @@ class _Resuming:
         #: Of passed branches and loops: what lets values in, and what gives their results.
         self._closed: set[Node] = set()
         self._ends: list[tuple[Node, Value | None]] = []
-        #: What the Switches of a branch that the code was in are told.
+        #: What the Switches of branches and bodies that the code was in are told.
         self._taken: dict[Node, bool] = {}
         #: Loops that the code was in, by the names of their frames.
         self._loops: dict[str, Stop] = {}
         #: By Enter of these loops what enters in place of what did first.
         self._entering: dict[Node, Any] = {}
-        #: LoopConds that have held.
-        self._held: set[Node] = set()
         #: The iterations that the code was in the middle of, from the outermost.
         self._current: dict[Iteration, None] = {}
         for i, stop in enumerate(left.stops):
@@ -108,7 +106,8 @@ class _Resuming:
         variables = state.variables
         if stop.part == "body":
             variables = [self._values.get(v) for v in stop.program.feeds]
-            self._held.add(made.test)
+            test = self._machine.graph.unit_of(made.test)
+            self._taken.update((taker.node, True) for _, _, taker in test.targets[0])
             for condition in made.node.blocks[:-1]:
                 self._pass(condition, len(condition.nodes))
         for merge, value in zip(made.variables, variables, strict=True):
@@ -171,8 +170,6 @@ class _Resuming:
         node, slots, base = unit.node, it.slots, unit.base
         if node in self._taken:
             slots[base + 1] = self._taken[node]
-        elif node in self._held:
-            slots[base] = np.True_
         elif node in self._entering:
             slots[base] = self._entering[node]
         self._machine.move(unit, it)

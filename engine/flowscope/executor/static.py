@@ -108,11 +108,14 @@ class Unit:
         controls: The units that wait for it without a value.
         fetched: (output, position among the fetches).
         has_more: Whether there are `merges`, `controls` or `fetched`.
+        stops: Per output of a Switch: the Exits that take it, where nobody but Exits and
+            NextIterations does; else None.
     """
 
     __slots__ = (
         "at", "base", "blank", "child", "controls", "count", "end", "fetched", "frame", "has_more",
-        "index", "is_constant", "kind", "merges", "move", "name", "part", "targets",
+        "index", "is_constant", "kind", "merges", "move", "name", "part", "stops",
+        "targets",
     )  # fmt: skip
 
     def __init__(self, index: int, part: Part, kind: Kind) -> None:
@@ -132,6 +135,7 @@ class Unit:
         self.controls: tuple[Unit, ...] = ()
         self.fetched: tuple[tuple[int, int], ...] = ()
         self.has_more = False
+        self.stops: tuple[tuple[Unit, ...] | None, ...] = ()
 
     @property
     def node(self) -> Node:
@@ -167,6 +171,7 @@ class ExecutorGraph:
         root: The step's frame.
         frames: All, from the outermost.
         feeds: Per feed: (slot, unit) of those that take it, (input, Merge), positions of fetches.
+        heads: The Merges that each NextIteration leads to.
         known: Fetches that are constants, with their positions.
         handles: (frame, slot, handle) of the slots that `bound` fills.
         sources: Units that wait for nothing.
@@ -272,15 +277,63 @@ class ExecutorGraph:
             unit.merges = tuple(tuple(merges.get(v, ())) for v in outputs)
             unit.controls = tuple(controls.get(unit, ()))
             unit.fetched = tuple((i, f) for i, v in enumerate(outputs) for f in fetched.get(v, ()))
-            unit.has_more = bool(any(unit.merges) or unit.controls or unit.fetched)
         self.feeds = [
             (tuple(targets.get(v, ())), tuple(merges.get(v, ())), tuple(fetched.get(v, ())))
             for v in program.feeds
         ]
+        self.heads = {
+            u: tuple([m.node for _, m in u.merges[0]])
+            for u in self.units if u.kind is Kind.NEXT_ITERATION
+        }  # fmt: skip
+        self._shorten()
+        for unit in self.units:
+            unit.has_more = bool(any(unit.merges) or unit.controls or unit.fetched)
+            if unit.kind is Kind.SWITCH:
+                unit.stops = tuple([_stops(unit, i) for i in range(len(unit.targets))])
         self.known = [
             (i, v) for i, v in enumerate(program.fetches)
             if v not in self._made and v not in self._fed
         ]  # fmt: skip
+
+    def _shorten(self) -> None:
+        """Lets tokens pass over primitives that would only hand them on.
+
+        What a LoopCond takes goes to its Switches at once. So does what a NextIteration takes to
+        those who take the Merge's value: in an iteration but the first nothing else comes to it.
+        """
+        for unit in self.units:
+            unit.targets = tuple([
+                tuple([t for target in targets for t in self._behind(target)])
+                for targets in unit.targets
+            ])  # fmt: skip
+        for unit in self.units:
+            if unit.kind is not Kind.NEXT_ITERATION or unit.targets[0] or len(unit.merges[0]) != 1:
+                continue
+            _, merge = unit.merges[0][0]
+            if self._hands_on(merge):
+                unit.targets, unit.merges = merge.targets[:1], merge.merges[:1]
+                unit.controls = (*unit.controls, *merge.controls)
+
+    def _behind(self, target: tuple[int, int, Unit]) -> Sequence[tuple[int, int, Unit]]:
+        unit = target[2]
+        has_more = any(unit.merges) or unit.controls or unit.fetched or self._before[unit]
+        return [target] if unit.kind is not Kind.LOOP_COND or has_more else unit.targets[0]
+
+    def _hands_on(self, merge: Unit) -> bool:
+        """Whether a Merge takes an Enter and one value that goes back, and hands on no more."""
+        makers = [self._made[v][0] for v in merge.part.inputs if v in self._made]
+        kinds = [m.kind for m in makers if not m.is_constant]
+        is_loops = sorted(kinds) == [Kind.ENTER, Kind.NEXT_ITERATION]
+        has_index = any(merge.targets[1:]) or any(merge.merges[1:])
+        return is_loops and not (has_index or merge.fetched or self._before[merge])
+
+
+def _stops(switch: Unit, output: int) -> tuple[Unit, ...] | None:
+    takers = [unit for _, _, unit in switch.targets[output]]
+    has_more = switch.merges[output] or any(i == output for i, _ in switch.fetched)
+    if has_more or any(u.kind not in (Kind.EXIT, Kind.NEXT_ITERATION) for u in takers):
+        return None
+    return tuple([u for u in takers if u.kind is Kind.EXIT])
 
 
 def _plain(part: Part) -> Kind:
