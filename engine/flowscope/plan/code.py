@@ -491,15 +491,7 @@ def unsafe_inside(nodes: tuple[Node, ...]) -> frozenset[int]:
 def _spans(nodes: tuple[Node, ...]) -> list[tuple[int, int]]:
     spans: dict[str, tuple[int, int]] = {}
     for i, node in enumerate(nodes):
-        for group in _groups(node):
+        for group in node.update_groups:
             first, _ = spans.get(group, (i, i))
             spans[group] = (first, i)
     return list(spans.values())
-
-
-def _groups(node: Node) -> set[str]:
-    """Returns the update groups that a node, or what it runs, writes for."""
-    if node.blocks:
-        return {g for block in node.blocks for n in block.nodes for g in _groups(n)}
-    is_part = node.op.writes_state and node.update_group
-    return {node.update_group} if is_part else set()

@@ -170,6 +170,13 @@ class Place:
         """Makes a scalar constant."""
         return self.make(*_constant(value, dtype, what), owner).outputs[0]
 
+    def arrival(self, value: Value, owner: Node) -> Node:
+        """Returns what has run here once a value is there, which this place gets."""
+        assert value.node is not None
+        if value.node in self._members:
+            return value.node
+        return self.make(Identity(), "arrived", (value,), [value.spec], owner)
+
     def token(self, before: Sequence[Node], owner: Node) -> Value:
         """Makes a value that is there once what `owner` must wait for is done."""
         op, what, inputs, specs = _constant(np.True_, bool_, "order")

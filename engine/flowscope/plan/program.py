@@ -127,6 +127,13 @@ class Node:
         return getattr(self.op, "group", "")
 
     @property
+    def update_groups(self) -> set[str]:
+        """The update groups that it, or what it runs, writes for."""
+        if self.blocks:
+            return {g for block in self.blocks for n in block.nodes for g in n.update_groups}
+        return {self.update_group} if self.op.writes_state and self.update_group else set()
+
+    @property
     def handles(self) -> list[Node]:
         """The handles of the state that it, or what it runs, reads or writes.
 

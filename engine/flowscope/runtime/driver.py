@@ -12,7 +12,7 @@ An update group that has begun is finished before the step can be held.
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from threading import get_ident
@@ -48,6 +48,7 @@ class Driver:
     Attributes:
         graph: The executor's side of the plan.
         states: What handles stand for in this session, once a step has run.
+        updates: Units that begin an update group (1) or end one (-1).
         plain, special: What runs each unit, see `flowscope.executor.machine.Host`.
     """
 
@@ -60,7 +61,7 @@ class Driver:
         self.execution = execution
         self._bound: tuple[Any, ...] | None = None
         self.states: dict[Node | None, Any] = {}
-        self._groups = _groups(execution)
+        self.updates = execution.lowered.updates
         self.special = [self._handler(u) for u in self.graph.units]
         #: What computes a unit with one output and nothing special about it: quicker.
         self.plain = [
@@ -131,10 +132,6 @@ class Driver:
         """The nodes that may wait for others."""
         return [u.node for u in self.graph.units if u.kind is Kind.BLOCKING]
 
-    def remaining(self, unit: Unit) -> tuple[Any, int] | None:
-        """Returns the update group that a unit writes for, and how many do; None for most."""
-        return self._groups.get(unit.node)
-
     def _handler(self, unit: Unit) -> Handler:
         if unit.kind < Kind.KERNEL:
             return _none
@@ -142,8 +139,7 @@ class Driver:
             return _blocking(unit.node.op)
         if unit.part.code is not None:
             return _region
-        found = _kernel_handler(unit.node)
-        return _grouped(found) if unit.node in self._groups else found
+        return _update if unit.node in self.updates else _kernel_handler(unit.node)
 
     def _handed_out(self, machine: Machine, results: list[Any]) -> tuple[Any, ...]:
         if machine.dead_fetches:
@@ -175,8 +171,8 @@ class _Step:
         #: The region that runs, and what it is told of its run.
         self.region: Invocation | None = None
         self.region_run = RegionRun(run, self._iterations, self._look)
-        #: Update groups that have begun: how many writes are missing.
-        self._open: dict[Any, int] = {}
+        #: How many update groups have begun and not ended.
+        self.updating = 0
         self.position = Position(self.machine, self._waits)
         #: Blocking operations on their way, and what gives them up: (unit, iteration, since).
         self._pending: dict[int, tuple[Unit, Iteration, float]] = {}
@@ -234,7 +230,7 @@ class _Step:
 
     def _invoke(self, unit: Unit, it: Iteration, inputs: list[Any]) -> None:
         """Runs one invocation, before which the step can be held."""
-        if self.gate.raised and not self._open:
+        if self.gate.raised and not self.updating:
             self._hold(unit, it, inputs)
         function = self.plain[unit.index]
         try:
@@ -276,19 +272,6 @@ class _Step:
         assert self.region is not None
         self.position.inside(*self.region)
         return self.position.where()
-
-    def note_write(self, unit: Unit, it: Iteration) -> None:
-        """Notes a write of an update group."""
-        found = self.driver.remaining(unit)
-        if found is None:
-            return
-        group, count = found
-        key = (group, id(it))
-        left = self._open.get(key, count) - 1
-        if left:
-            self._open[key] = left
-        else:
-            self._open.pop(key, None)
 
     # -- waiting --------------------------------------------------------------------------------
 
@@ -430,24 +413,9 @@ def _kernel_handler(node: Node) -> Handler:
     return _one_output if len(node.outputs) == 1 else _outputs
 
 
-def _grouped(handler: Handler) -> Handler:
-    def run(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
-        outputs = handler(step, unit, it, inputs)
-        step.note_write(unit, it)
-        return outputs
-
-    return run
-
-
-def _groups(execution: Execution) -> dict[Node, tuple[Any, int]]:
-    """Returns, per write, its update group in its place, and how many writes that has."""
-    keys = {
-        n: (n.update_group, execution.lowered.places.get(n))
-        for n in execution.lowered.program.nodes
-        if not n.blocks and n.op.writes_state and n.update_group
-    }
-    sizes = Counter(keys.values())
-    return {n: (k, sizes[k]) for n, k in keys.items() if sizes[k] > 1}
+def _update(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
+    step.updating += step.driver.updates[unit.node]
+    return ()
 
 
 # -- errors -------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@
 - Accesses to a variable that the step writes keep program order. Where they lie in branches and
   loops, the order comes in and goes out as one more value. Effects on the outside world (printing,
   Python functions, files) are ordered the same way. What blocks is exempt.
+- Where operations run one by one, an update group begins when all is there that it needs, and ends
+  when its last write is done: see `plan.updates`.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from flowscope.control.primitives import (
 )
 from flowscope.graph.dtypes import bool_, int32, int64
 from flowscope.graph.op import Spec, op_class
-from flowscope.ops.flow import Identity
+from flowscope.ops.flow import Identity, NoOp
 from flowscope.plan.lowering import (
     Body,
     Branch,
@@ -45,6 +47,7 @@ from flowscope.plan.lowering import (
     is_ambient,
 )
 from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.updates import UpdateGroup, gathered
 
 #: Stands for the world outside, among what accesses are ordered by.
 _WORLD = "world"
@@ -115,6 +118,7 @@ class Lowered:
         loops: The loop that each frame was made of, by the frame's name.
         kept: What each node is that was no part of lowering: a node of the program as it was.
         doors: By branch or loop as it was. Without those of a condition that is guarded by a count.
+        updates: Where an update group begins (1) and where it ends (-1): see `plan.updates`.
     """
 
     program: Program
@@ -122,14 +126,16 @@ class Lowered:
     loops: Mapping[str, LoweredLoop]
     kept: Mapping[Node, Node]
     doors: Mapping[Node, Doors]
+    updates: Mapping[Node, int]
 
 
-def lower(program: Program, chosen: Callable[[Node], bool] = lambda node: True) -> Lowered:
+def lower(program: Program, chosen: Callable[[Node], bool] | None = None) -> Lowered:
     """Returns a placed program with primitives in the place of branches and loops.
 
     Args:
         program: The program, its nodes in order.
         chosen: Which nodes with blocks become primitives; what lies in others must not either.
+            None if all do, and operations run one by one: then update groups begin and end.
     """
     return _Lowering(program, chosen).run(program)
 
@@ -137,9 +143,14 @@ def lower(program: Program, chosen: Callable[[Node], bool] = lambda node: True) 
 class _Lowering:
     """One walk through a program and the blocks in it."""
 
-    def __init__(self, program: Program, chosen: Callable[[Node], bool]) -> None:
+    def __init__(self, program: Program, chosen: Callable[[Node], bool] | None) -> None:
         walked = list(program.walk())
-        self._chosen = chosen
+        self._chosen = chosen or (lambda node: True)
+        #: Not where primitives are made by hand: it is not known what of these is dead.
+        self._gathers = chosen is None and not any(isinstance(n.op, Primitive) for n in walked)
+        #: Where the update groups of a node that is still to come have begun.
+        self._begun: dict[Node, list[Node]] = {}
+        self._updates: dict[Node, int] = {}
         self._names = Names(n.name for n in walked)
         self._written: set[Key] = {
             h for n in walked if not n.blocks and n.writes_state for h in n.handles
@@ -167,10 +178,20 @@ class _Lowering:
         targets = tuple(m for n in program.targets for m in self._instead.get(n, (n,)))
         nodes = tuple(self._names.nodes)
         lowered = dataclasses.replace(program, nodes=nodes, fetches=fetches, targets=targets)
-        return Lowered(lowered, self._names.places, self._loops, self._kept, self._doors)
+        return Lowered(
+            lowered, self._names.places, self._loops, self._kept, self._doors, self._updates
+        )
 
     def _block(self, place: Place, program: Program) -> None:
-        for node in program.nodes:
+        nodes: Sequence[Node] = program.nodes
+        groups: list[UpdateGroup] = []
+        if self._gathers:
+            nodes, groups = gathered(nodes, self._keys)
+            self._awaited.update(n for g in groups for n in g.members if n.blocks)
+        for node in nodes:
+            for group in groups:
+                if node is group.members[0]:
+                    self._begin(place, group)
             if not (node.blocks and self._chosen(node)):
                 self._keep(place, node)
                 continue
@@ -179,6 +200,34 @@ class _Lowering:
             self._lower(place, node)
             if node in self._awaited:
                 self._open.remove(node)
+        for group in groups:
+            self._end(place, group)
+
+    def _begin(self, place: Place, group: UpdateGroup) -> None:
+        """Makes what waits for all that the writes of an update group wait for."""
+        first = group.members[0]
+        before = [
+            n
+            for member in group.members
+            for key, writes in self._keys(member).items()
+            for n in self._before(place, key, writes)
+        ]
+        here = [v for v in map(place.get, group.values) if v.node and not is_ambient(v.node)]
+        arrived = [place.arrival(v, first) for v in here]
+        control = (*arrived, *self._standing(group.control), *before)
+        begin = place.make(NoOp(), "update_begins", (), (), first, control)
+        self._updates[begin] = 1
+        for member in group.members:
+            self._begun.setdefault(member, []).append(begin)
+
+    def _end(self, place: Place, group: UpdateGroup) -> None:
+        control = self._standing(group.members)
+        end = place.make(NoOp(), "update_ends", (), (), group.members[-1], control)
+        self._updates[end] = -1
+
+    def _controls(self, node: Node) -> tuple[Node, ...]:
+        """Returns what a node waits for without a value."""
+        return (*self._standing(node.control), *self._begun.get(node, ()))
 
     def _standing(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
         found = dict.fromkeys(m for n in nodes for m in self._instead.get(n, (n,)))
@@ -201,7 +250,7 @@ class _Lowering:
             return
         keys = self._keys(node)
         before = [n for key, writes in keys.items() for n in self._before(place, key, writes)]
-        control = dict.fromkeys((*self._standing(node.control), *before))
+        control = dict.fromkeys((*self._controls(node), *before))
         made = place.add(copied(node, place.get, tuple(control)))
         place.values.update(zip(node.outputs, made.outputs, strict=True))
         self._instead[node] = (made,)
@@ -241,7 +290,7 @@ class _Lowering:
     def _cond(self, place: Place, node: Node, tokens: dict[Key, Value]) -> dict[Key, Node]:
         """Lowers a Cond; returns the token of the end per key."""
         pred = place.get(node.inputs[0])
-        control = self._standing(node.control)
+        control = self._controls(node)
         if control:
             pred = place.make(Identity(), "pred", (pred,), [pred.spec], node, control).outputs[0]
         ends: list[list[Value]] = []
@@ -273,7 +322,7 @@ class _Lowering:
         op: Any = node.op
         *conditions, body = node.blocks
         name = self._names.unique(f"{node.name}/frame")
-        frame = Frame(place, node, name, op.parallel_iterations, self._standing(node.control))
+        frame = Frame(place, node, name, op.parallel_iterations, self._controls(node))
         variables, counter = self._variables(place, node)
         merges = [frame.variable(start, spec) for start, spec in variables]
         orders = {key: frame.variable(token, token.spec) for key, token in tokens.items()}
