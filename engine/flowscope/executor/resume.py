@@ -213,7 +213,8 @@ class _Resuming:
         inputs = [values[v] if v in values else self._constants.get(v) for v in node.inputs]
         if any(x is None for x in inputs):
             return [None] * len(node.outputs)
-        return [kernel_function(node)(self._xp, *inputs)]
+        found = kernel_function(node)(self._xp, *inputs)
+        return [found] if node.outputs else []
 
 
 def _entry(merge: Node) -> Node:

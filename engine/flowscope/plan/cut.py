@@ -100,6 +100,8 @@ def _users(program: Program) -> dict[Value, set[Node | None]]:
 
 
 def _region_part(nodes: list[Node], used: dict[Value, set[Node | None]], write: Write) -> Part:
+    if len(nodes) == 1 and not nodes[0].blocks:
+        return part_of(nodes[0])  # its kernel is quicker than a function of one line
     own: set[Node | None] = {*nodes}
     taken = dict.fromkeys(v for n in nodes for v in n.inputs if v.node not in own)
     ambient = [v.node for v in taken if v.node is not None and is_ambient(v.node)]
