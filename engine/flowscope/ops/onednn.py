@@ -21,7 +21,6 @@ import functools
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -294,10 +293,10 @@ def library() -> Library | None:
         return None
     for place in ("lib", "Library/bin"):
         for name in ("libdnnl.so.3", "libdnnl.3.dylib", "dnnl.dll"):
-            path = Path(sys.prefix, place, name)
-            if path.exists():
+            path = os.path.join(sys.prefix, place, name)
+            if os.path.exists(path):
                 with _without_spinning():
-                    return _loaded(str(path))
+                    return _loaded(path)
     return None
 
 

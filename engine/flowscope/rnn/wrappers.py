@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -280,6 +279,8 @@ class DropoutWrapper(_Wrapper):
     def _seed_of(self, what: str, index: int) -> int | None:
         if self._seed is None:
             return None
+        import hashlib  # brings OpenSSL along
+
         salted = f"{self._seed}{what}_{index}".encode()
         digest = hashlib.md5(salted, usedforsecurity=False).hexdigest()
         return int(digest[:8], 16) & 0x7FFFFFFF

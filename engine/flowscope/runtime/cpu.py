@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,8 @@ class Cpu(Device):
         """Returns what this process uses, and what the machine has; None where that is unknown."""
         try:
             page, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
-            used = int(Path("/proc/self/statm").read_text().split()[1]) * page
+            with open("/proc/self/statm") as file:
+                used = int(file.read().split()[1]) * page
         except (OSError, ValueError, AttributeError):
             return None
         return Memory(used, page * pages)

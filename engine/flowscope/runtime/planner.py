@@ -12,13 +12,13 @@ from flowscope.graph.dtypes import variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.state import ReadVariable
+from flowscope.plan.execution import Execution
 from flowscope.plan.plan import Mode, Plan, Request, make_plan
 from flowscope.plan.program import Node
 from flowscope.plan.stages import Staged, staged
 from flowscope.runtime.calls import Call
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.devices import Device
-from flowscope.runtime.driver import Driver
 from flowscope.runtime.feeds import Converter, converter
 from flowscope.runtime.fetches import Flattened, Rebuild, is_bare_handle
 from flowscope.runtime.generators import generator
@@ -117,7 +117,7 @@ class Planner:
             devices=self._specs,
             soft_placement=self._config.allow_soft_placement,
             read=ReadVariable,
-            drive=Driver,
+            drive=_driver,
         )
         return request, flat.rebuild
 
@@ -189,6 +189,12 @@ class Planner:
         if self._config.log_device_placement:
             for node in nodes:
                 print(f"{node.name}: {node.op.type}: {node.device} ({node.reason})")
+
+
+def _driver(execution: Execution, xp: Any) -> Callable[..., tuple[Any, ...]]:
+    from flowscope.runtime.driver import Driver  # most programs are code, and need no machine
+
+    return Driver(execution, xp)
 
 
 def targets_of(program: Staged, op: Operation) -> list[Node]:

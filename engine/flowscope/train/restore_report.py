@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from flowscope.errors import InvalidArgumentError, NotFoundError, OpError
@@ -61,6 +60,8 @@ class RestoreReport:
     __repr__ = __str__
 
     def _missing(self, name: str, wish: str) -> str:
+        import difflib  # only where something is missing
+
         similar = difflib.get_close_matches(name, [n for n, _ in self.extra], 1)
         hint = f'; similar: "{similar[0]}"' if similar else ""
         return f"  missing:  {name}: {wish} is wanted, the file has none{hint}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import dis
 import functools
-import hashlib
 import struct
 import sys
 from abc import ABCMeta
@@ -145,6 +144,8 @@ def _array(thing: np.ndarray[Any, Any]) -> _Found:
         return Seen("array", thing, facts, can_change), thing.ravel().tolist()
     if thing.dtype.hasobject:
         return None
+    import hashlib  # brings OpenSSL along: a thirtieth of the import time of flowscope
+
     digest = hashlib.blake2b(thing.tobytes()).digest()
     return Seen("array", thing, (*facts, digest), can_change), ()
 
