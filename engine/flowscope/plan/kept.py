@@ -2,10 +2,16 @@
 
 A loop keeps a value per iteration of each tensor that its gradient reads. How many bytes that are
 follows from the shapes and from how often the loop runs, as far as these are known while planning.
+
+Counted are the data of the arrays that the lists hold once the loop has ended, each piece of memory
+once: exact where shapes and iterations are known, and at most so much where a branch keeps
+something, for it is not known which is taken. Python's own objects are not counted, up to 200 bytes
+per value, nor are temporary values, nor what is computed with whole lists when the loops are over.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,6 +19,7 @@ import numpy as np
 
 from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.late import frozen
+from flowscope.plan.edits import uses
 from flowscope.plan.program import Node, Program, Value
 
 
@@ -62,7 +69,8 @@ class Kept(tuple[KeptByLoop, ...]):
 
     Attributes:
         nbytes: Bytes of all at most, None where they are not known. What inner loops keep is part
-            of what outer ones do, and a backward loop's lists take the place of those it uses up.
+            of what outer ones do, and a backward loop's lists take the place of those it uses up:
+            not of those that are read once more, for one product after the loops.
     """
 
     nbytes: int | None = None
@@ -94,8 +102,10 @@ class _Estimate:
     def __init__(self, iterations: int | None, dimension: int | None) -> None:
         self._iterations = iterations
         self._dimension = dimension
+        self._uses: Counter[Value] = Counter()
 
     def of(self, program: Program) -> Kept:
+        self._uses = uses(program)
         found = [self._loop(n) for n in _loops(program)]
         result = Kept([f for f in found if f.tensors])
         result.nbytes = _sum([self._more(n) for n in _outer_loops(program)])
@@ -103,11 +113,22 @@ class _Estimate:
 
     def _more(self, node: Node) -> int | None:
         """Returns by how much a loop's lists are more than those that it uses up."""
+        own = self._loop(node).nbytes
+        taken = self._taken(node)
+        return own if not own or taken is None else max(0, own - taken)
+
+    def _taken(self, node: Node) -> int | None:
+        """Returns the bytes of the lists that a loop takes and nobody else has."""
         op: Any = node.op
         first = op.first + op.variables
-        taken = _sum([self._bytes(v) for v in node.inputs[first : first + op.lists]])
-        own = self._loop(node).nbytes
-        return own if not own or taken is None else max(0, own - taken)
+        lists = {v for v in node.inputs[first : first + op.lists] if self._uses[v] < 2}
+        makers = dict.fromkeys(v.node for v in lists if v.node and v.node.op.type == "Loop")
+        parts = [self._bytes(v) for v in lists if v.node not in makers]
+        for maker in makers:
+            for value, shown in _memories(maker).items():
+                if lists.issuperset(shown):
+                    parts.append(_product(self._bytes(value), self._trips(maker)))
+        return _sum(parts)
 
     def _loop(self, node: Node) -> KeptByLoop:
         op: Any = node.op
@@ -158,6 +179,24 @@ class _Estimate:
     def _trips(self, node: Node) -> int | None:
         found = trips(node)
         return self._iterations if found is None else found
+
+
+def _memories(loop: Node) -> dict[Value, list[Value]]:
+    """Returns the values of a loop's body that it keeps, each with the lists that show its memory.
+
+    A variable before an iteration is what the one before has made of it.
+    """
+    op: Any = loop.op
+    body = loop.blocks[-1]
+    own = {*body.feeds, *[v for n in body.nodes for v in n.outputs]}
+    elements = body.fetches[op.variables :]
+    after = dict(zip(body.feeds, body.fetches[: op.variables], strict=False))
+    found: dict[Value, list[Value]] = {}
+    for element, output in zip(elements, loop.outputs[op.variables + 1 :], strict=True):
+        if element in own:
+            value = after.get(element, element)
+            found.setdefault(_base(value if value in elements else element), []).append(output)
+    return found
 
 
 def _base(value: Value) -> Value:

@@ -114,9 +114,13 @@ class Plan:
     operations: frozenset[Operation]
 
     def kept(self, iterations: int | None = None, dimension: int | None = None) -> Kept:
-        """Returns what its loops keep for their gradients, in bytes, estimated before any run.
+        """Returns what its loops keep for their gradients, in bytes, told before any run.
 
             print(session.plan(train, [x]).kept(dimension=32))
+
+        Counted are the data of the arrays, exactly where shapes and iterations are known; where a
+        branch keeps something, the larger of both. Up to 200 bytes of Python's per value, and what
+        is computed with the values, come on top.
 
         Args:
             iterations: How often loops run for which planning cannot tell.
