@@ -59,7 +59,7 @@ def test_the_gpu_gives_what_the_cpu_gives(row: Row) -> None:
 
 
 def agree(got: Any, want: Any) -> None:
-    """Asserts equal numbers; those with a fraction to a few bits: sums may come in another order."""
+    """Asserts equal numbers; fractions to a few bits, for sums may come in another order."""
     assert type(got) is type(want)
     assert got.dtype == want.dtype
     if got.dtype.kind not in "fc":

@@ -1,4 +1,4 @@
-"""Random programs of several ops against NumPy: both modes, known and unknown shapes, all dtypes.
+"""Random programs of several ops against NumPy: all modes, known and unknown shapes, all dtypes.
 
 A program is a list of steps, each a pair of functions, of tensors and of arrays. Steps are drawn
 by what the values at hand allow, so that most of a program is used by what comes later.
@@ -91,6 +91,8 @@ class Program:
         seed = self.draw(st.integers(0, 99))
         numbers = np.random.default_rng(seed).integers(-3, 4, shape)
         array = np.asarray(numbers / 2 if dtype.startswith("f") else numbers).astype(dtype)
+        if self.draw(st.booleans()):
+            array = np.flip(np.flip(array).copy())  # the same, with negative strides
         declared = shape if self.is_known else self.one([[None] * len(shape), None])
         tensor = fs.placeholder(dtype, declared)
         self.feeds[tensor] = array
@@ -259,7 +261,124 @@ def chosen(p: Program) -> None:
     )
 
 
-STEPS = (unary, cast, binary, binary, reduction, slicing, gather, joined, product, shaped, chosen)
+def along(p: Program) -> None:
+    """What keeps the shape and goes along an axis, from either end."""
+    i = p.some(lambda a: a.ndim > 0 and a.dtype != bool)
+    if i is None:
+        return
+    a = p.arrays[i]
+    axis, step = p.one(range(-a.ndim, a.ndim)), p.draw(st.integers(-4, 4))
+    pair: Step = p.one(
+        [
+            (lambda t: fs.cumsum(t, axis), lambda x: np.cumsum(x, axis, dtype=x.dtype)),
+            (
+                lambda t: fs.cumsum(t, axis, reverse=True),
+                lambda x: np.flip(np.cumsum(np.flip(x, axis), axis, dtype=x.dtype), axis),
+            ),
+            (lambda t: fs.reverse(t, [axis]), lambda x: np.flip(x, axis)),
+            (lambda t: fs.roll(t, step, axis), lambda x: np.roll(x, step, axis)),
+            (lambda t: fs.sort(t, axis), lambda x: np.sort(x, axis)),
+            (lambda t: fs.repeat(t, 2, axis), lambda x: np.repeat(x, 2, axis)),
+            (lambda t: fs.concat([t, t], axis), lambda x: np.concatenate([x, x], axis)),
+        ]
+    )
+    if a.size <= 200:
+        p.step(pair, i)
+
+
+def places(p: Program) -> None:
+    """Positions along an axis, as integers of their own dtype."""
+    i = p.some(lambda a: a.ndim > 0 and a.size > 0 and a.dtype != bool and is_exact(a))
+    if i is None:
+        return
+    a, axis = p.arrays[i], p.one(range(-p.arrays[i].ndim, p.arrays[i].ndim))
+    t = p.tensors[i]
+    made: tuple[Any, Any] = p.one(
+        [
+            (lambda: fs.argmax(t, axis), lambda: np.argmax(a, axis)),
+            (lambda: fs.argmin(t, axis), lambda: np.argmin(a, axis)),
+            (
+                lambda: fs.argsort(t, axis),
+                lambda: np.argsort(a, axis, kind="stable").astype("int32"),
+            ),
+            (lambda: fs.cast(fs.count_nonzero(t, axis), "int32"), lambda: _counted(a, axis)),
+        ]
+    )
+    p.keep(made[0](), made[1]())
+
+
+def _counted(a: Any, axis: int) -> Any:
+    return np.count_nonzero(a, axis).astype("int32")  # type: ignore[attr-defined]
+
+
+def parted(p: Program) -> None:
+    """A part of a tensor that is split, unstacked or cut."""
+    i = p.some(lambda a: a.ndim > 0 and a.shape[-1] > 0)
+    if i is None:
+        return
+    a = p.arrays[i]
+    axis = p.one(k for k in range(-a.ndim, a.ndim) if a.shape[k] > 0)
+    n, k = a.shape[axis], p.draw(st.integers(0, a.shape[axis] - 1))
+    sizes = [k, n - k]
+    p.step(
+        p.one(
+            [
+                (lambda t: fs.split(t, sizes, axis)[0], lambda x: np.split(x, [k], axis)[0]),
+                (lambda t: fs.split(t, sizes, axis)[1], lambda x: np.split(x, [k], axis)[1]),
+                (lambda t: fs.unstack(t, n, axis)[k], lambda x: x.take(k, axis)),
+                (lambda t: fs.gather(t, [k, 0], axis=axis), lambda x: x.take([k, 0], axis)),
+                (lambda t: fs.split(t, n, axis)[k], lambda x: np.split(x, n, axis)[k]),
+            ]
+        ),
+        i,
+    )
+
+
+def spread(p: Program) -> None:
+    """A larger tensor, with a margin or in more axes."""
+    i = p.some(lambda a: a.size <= 60)
+    if i is None:
+        return
+    a = p.arrays[i]
+    margins = [[p.draw(st.integers(0, 2)), p.draw(st.integers(0, 2))] for _ in a.shape]
+    shape = [p.draw(st.integers(0, 2)), *a.shape]
+    p.step(
+        p.one(
+            [
+                (lambda t: fs.pad(t, np.reshape(margins, (-1, 2))), lambda x: _padded(x, margins)),
+                (lambda t: fs.broadcast_to(t, shape), lambda x: np.broadcast_to(x, shape)),
+            ]
+        ),
+        i,
+    )
+
+
+def _padded(x: Any, margins: Any) -> Any:
+    return np.pad(x, margins) if margins else x
+
+
+def segments(p: Program) -> None:
+    """Rows folded by a number each."""
+    i = p.some(lambda a: a.ndim > 0 and a.dtype != bool)
+    if i is None:
+        return
+    ids = np.array(
+        p.draw(st.lists(st.integers(0, 2), min_size=len(p.arrays[i]), max_size=len(p.arrays[i]))),
+        "int32",
+    )
+    p.step((lambda t: fs.unsorted_segment_sum(t, ids, 3), lambda x: _folded(x, ids)), i)
+
+
+def _folded(x: Any, ids: Any) -> Any:
+    out = np.zeros((3, *x.shape[1:]), x.dtype)
+    np.add.at(out, ids, x)
+    return out
+
+
+STEPS = (
+    *(unary, cast, binary, binary, reduction, slicing, gather, joined, product, shaped, chosen),
+    *(along, places, parted, spread, segments),
+)
 
 
 def agree(got: Any, want: Any) -> None:
@@ -282,11 +401,11 @@ def test_programs(data: st.DataObject, is_known: bool, count: int) -> None:
         for _ in range(count):
             program.one(STEPS)(program)
     runs = []
-    for mode in ("compiled", "op"):
+    for mode in ("compiled", "op", "tokens"):
         with fs.Session(graph=graph, config=fs.ConfigProto(mode=mode)) as session:
             runs.append(session.run(program.tensors, program.feeds))
-    for tensor, want, got, alone in zip(program.tensors, program.arrays, *runs, strict=True):
-        assert same_bits(got, alone)
+    for tensor, want, got, *others in zip(program.tensors, program.arrays, *runs, strict=True):
+        assert all(same_bits(got, other) for other in others)
         check_promise(tensor, got)
         if all(np.isfinite(a).all() for a in program.arrays):
             agree(np.asarray(got), want)
