@@ -33,6 +33,31 @@ UNWANTED = (
     "traitlets",
 )
 
+# Of the standard library it may bring along what NumPy brings, and these with what they need.
+REVIEWED = (
+    "base64",
+    "contextlib",
+    "copy",
+    "ctypes",
+    "dataclasses",
+    "enum",
+    "errno",
+    "heapq",
+    "json",
+    "signal",
+    "sysconfig",
+    "threading",
+    "traceback",
+    "unicodedata",
+    "weakref",
+    "zlib",
+)
+# Parts of the engine that a first step mostly does without.
+LATER = ("flowscope.executor", "flowscope.live.state", "flowscope.runtime.driver")
+# Python sources that are compiled while it is imported: of kernels that are written as expressions,
+# of named tuples, and of the few dataclasses that are made at once (see decision 15).
+MAX_COMPILED = 290
+
 
 @pytest.mark.slow
 def test_import_contracts(root: Path, source_env: dict[str, str]) -> None:
@@ -76,3 +101,30 @@ def test_import_brings_nothing_along(source_env: dict[str, str]) -> None:
     assert run.returncode == 0, run.stderr
     imported = {name.partition(".")[0] for name in json.loads(run.stdout)}
     assert sorted(imported.intersection(UNWANTED)) == []
+
+
+@pytest.mark.slow
+def test_import_does_little(source_env: dict[str, str]) -> None:
+    """`import flowscope` loads what was reviewed, and makes dataclasses late.
+
+    It counts and does not time: `make bench` does.
+    """
+    code = f"""
+import json, sys, numpy, {", ".join(REVIEWED)}
+before, compiled = set(sys.modules), []
+def hook(event, args):
+    if event == "compile" and args[1] == "<string>":
+        compiled.append(args)
+sys.addaudithook(hook)
+import flowscope
+print(json.dumps([sorted(set(sys.modules) - before), len(compiled)]))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=source_env, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    loaded, compiled = json.loads(run.stdout)
+    packages = {name.partition(".")[0] for name in loaded if not name.startswith("_")}
+    assert sorted(packages - {"flowscope", "numpy"}) == []
+    assert [name for name in loaded if name.startswith(LATER)] == []
+    assert compiled <= MAX_COMPILED
