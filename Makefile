@@ -20,6 +20,9 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 QUICK = OMP_NUM_THREADS=1 $(PY) -m pytest -q -n auto --dist worksteal -m "not slow and not browser" \
 	--ignore=tests/browser --ignore=tests/tutorials
 
+# How pytest ends where PYTEST_ARGS name no test of the browser's.
+NOTHING_COLLECTED := 5
+
 # Tests start many interpreters: without bytecode each would compile all sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -55,7 +58,8 @@ test: $(STAMPS)/dev $(STAMPS)/front-end ## lint and all tests: front end, Python
 	@failed=0; \
 	$(MAKE) --no-print-directory lint || failed=1; \
 	$(PY) hatch_build.py --npm test || failed=1; \
-	$(PY) -m pytest $(PYTEST_ARGS) || failed=1; \
+	$(PY) -m pytest -n auto --dist worksteal -m "not browser" $(PYTEST_ARGS) || failed=1; \
+	$(PY) -m pytest -m browser $(PYTEST_ARGS) || test $$? = $(NOTHING_COLLECTED) || failed=1; \
 	exit $$failed
 
 .PHONY: test-browser
