@@ -6,7 +6,46 @@ from hypothesis import given, settings, strategies as st
 
 import flowscope as fs
 
-UNARY = {"neg": fs.negative, "tanh": fs.tanh, "square": fs.square, "exp": fs.sigmoid}
+
+def own(factor):
+    """Returns a function with a gradient of its own, which holds a tensor of the function."""
+
+    @fs.custom_gradient
+    def own_gradient(x):
+        e = fs.tanh(x)
+        return e * 0.5, lambda dy: dy * e * factor
+
+    return own_gradient
+
+
+def python(factor, stateful=True):
+    """Returns a function that calls one of Python's."""
+
+    def call(x):
+        y = fs.py_func(lambda a: a * held[0], [x], fs.float32, stateful)
+        y.set_shape(x.shape)
+        return y
+
+    held = [np.float32(factor)]
+    return call
+
+
+UNARY = {
+    "neg": fs.negative,
+    "tanh": fs.tanh,
+    "square": fs.square,
+    "exp": fs.sigmoid,
+    "own2": own(2.0),
+    "own3": own(3.0),
+    "python2": python(2.0),
+    "python3": python(3.0),
+    "pure2": python(0.5, stateful=False),
+    "pure3": python(1.5, stateful=False),
+}
+#: Functions that differ in a number that they hold.
+SIBLINGS = {
+    f"{kind}{a}": f"{kind}{b}" for kind in ("own", "python", "pure") for a, b in ("23", "32")
+}
 BINARY = {"add": fs.add, "mul": fs.multiply, "sub": fs.subtract}
 BLOCKS = ("loop", "branch", "call", "nested")
 ROW = np.array([0.5, -1.5], np.float32)
@@ -60,8 +99,12 @@ def edits(draw, cells):
         cell.append((f"extra{which}", draw(statements(known, ["v", "w"]))))
         known.append(cell[-1][0])
     for name, old in cells[which]:
-        is_other = draw(st.booleans())
-        cell.append((name, draw(statements(known, ["v", "w"])) if is_other else old))
+        now = {
+            "same": st.just(old),
+            "other": statements(known, ["v", "w"]),
+            "near": st.just(tuple(SIBLINGS.get(str(part), part) for part in old)),
+        }
+        cell.append((name, draw(now[draw(st.sampled_from(sorted(now)))])))
         known.append(name)
     return which, [*cells[:which], cell, *cells[which + 1 :]]
 
@@ -173,3 +216,56 @@ def test_an_edited_notebook_gives_what_a_new_graph_gives_or_says_stale(data):
             for name, value in results.items():
                 np.testing.assert_allclose(value, together[name], rtol=1e-5, err_msg=name)
             values = now
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, as the test presses it."""
+
+
+def state(graph):
+    """Returns all that can be seen of a graph."""
+    facts = ("id", "name", "definition", "inputs", "control_inputs", "order", "stale", "device")
+    operations = [
+        ([getattr(op, fact) for fact in facts], [str(t.spec) for t in op.outputs])
+        for op in graph.get_operations()
+    ]
+    collections = {key: list(graph.get_collection(key)) for key in graph.get_all_collection_keys()}
+    return operations, collections, dict(graph._names), dict(graph.functions)
+
+
+@pytest.mark.slow
+@settings(max_examples=100)
+@given(st.data())
+def test_a_cell_that_is_broken_off_at_any_operation_changes_nothing(data):
+    cells = data.draw(notebooks())
+    with fs.Graph().as_default() as graph, fs.Session(graph=graph) as session:
+        values = {}
+        for i in range(len(cells)):
+            run_cell(graph, cells, i, values)
+        before = {name: fetched(session, values, name) for name in values}
+        was = state(graph)
+        which, edited = data.draw(edits(cells))
+        limit = data.draw(st.sampled_from([0, 1, 2, 3, 5, 8, 13, 21]))
+        count = 0
+
+        def interrupt(op):
+            nonlocal count
+            count += 1
+            if count > limit:
+                raise Interrupted
+
+        checks = graph.checks
+        graph.checks = (*checks, interrupt)
+        try:
+            run_cell(graph, edited, which, dict(values))
+            return  # it was shorter than that
+        except (Interrupted, ValueError, LookupError):
+            pass
+        finally:
+            graph.checks = checks
+        assert state(graph) == was
+        for name, value in before.items():
+            np.testing.assert_array_equal(fetched(session, values, name), value, err_msg=name)
+        assert not run_cell(graph, cells, which, values).is_news
+        for name, value in before.items():
+            np.testing.assert_array_equal(fetched(session, values, name), value, err_msg=name)
