@@ -34,6 +34,7 @@ from flowscope.control.primitives import (
     Switch,
 )
 from flowscope.graph.dtypes import bool_, int32, int64
+from flowscope.graph.late import frozen
 from flowscope.graph.op import Spec, op_class
 from flowscope.ops.flow import Identity, NoOp
 from flowscope.plan.lowering import (
@@ -94,7 +95,7 @@ class LoweredLoop:
     limits: tuple[tuple[Value, Value], ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Doors:
     """How values come into what became of a branch or loop, and out of it.
 
@@ -108,7 +109,7 @@ class Doors:
     ends: tuple[tuple[Node, Value | None], ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Lowered:
     """A lowered program.
 
