@@ -26,6 +26,7 @@ row("pad_with", lambda x, v: fs.pad(x, [[1, 0], [2, 1]], constant_values=v), lam
 row("pad_with_scalar", lambda x, v: fs.pad(x, fs.zeros([0, 2], "int32"), constant_values=v), lambda x, v: x, In(()), In(()))
 row("pad_with_fed", lambda x, p, v: fs.pad(x, p, constant_values=v), lambda x, p, v: np.pad(x, p, constant_values=v), In(), In(value=[[1, 0], [2, 1]], dtype="int64"), In(()), dynamic=True)
 row("tile_fed", fs.tile, lambda x, m: np.tile(x, (2, 2)), In(), vec(2, 2), dynamic=True)
+row("broadcast_to_ones", lambda x: fs.broadcast_to(x, [2, 1, 3]), lambda x: np.broadcast_to(x, (2, 1, 3)), In((1, 3)))
 row("repeat_vector", lambda x: fs.repeat(x, [2, 0, 3], 1), lambda x: x.repeat([2, 0, 3], 1), In(), dtypes=(*F, "int32", "bool"))
 row("repeat_flat", lambda x: fs.repeat(x, 2), lambda x: x.repeat(2), In())
 row("repeat_rows", lambda x: fs.repeat(x, [3], 0), lambda x: x.repeat(3, 0), In())

@@ -12,7 +12,7 @@ from flowscope.graph.constant import Convertible, add_constant, convert_to_tenso
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dimension, Dims, TensorShape, broadcast, is_known, text
+from flowscope.graph.shapes import Dimension, Dims, TensorShape, broadcast, compatible, text
 from flowscope.ops.build import apply
 
 __all__ = ["broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to"]
@@ -66,7 +66,7 @@ class BroadcastTo(Op):
         dims = shape.shape_value()
         if dims is not None and x.shape is not None:
             both = broadcast(x.shape, dims)
-            if len(x.shape) > len(dims) or (is_known(dims) and both != dims):
+            if len(x.shape) > len(dims) or not compatible(both, dims):
                 raise InvalidArgumentError(
                     f"expected a shape that can be broadcast to {text(dims)}, got {text(x.shape)}"
                 )
