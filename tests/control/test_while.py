@@ -327,3 +327,25 @@ def test_a_loop_runs_in_constant_memory(graph):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert peak < 40_000
+
+
+def test_a_counter_counts_the_iterations_too(graph):
+    """A loop whose variable is the number of its iterations needs no other, where nobody asks."""
+    n = fs.placeholder(fs.int32, [], name="n")
+    cond = lambda i, x: i < n  # noqa: E731
+    plain = fs.while_loop(cond, lambda i, x: (i + 1, x + 2), [0, 0])[1]
+    others = {
+        "starts elsewhere": fs.while_loop(cond, lambda i, x: (i + 1, x + 2), [1, 0])[1],
+        "other steps": fs.while_loop(cond, lambda i, x: (i + 2, x + 2), [0, 0])[1],
+        "may fail": fs.while_loop(cond, lambda i, x: (i + 1, x + 7 // (i - 3)), [0, 0])[1],
+        "random": fs.while_loop(
+            cond, lambda i, x: (i + 1, x + fs.random_uniform([], 0, 2, fs.int32)), [0, 0]
+        )[1],
+    }
+    with fs.Session() as s:
+        assert s.plan(plain, [n]).text("code").count("+= 1") == 0
+        for what, loop in others.items():
+            assert s.plan(loop, [n]).text("code").count("+= 1") == 1, what
+        assert s.run([plain, others["other steps"]], {n: 5}) == [10, 6]
+        with pytest.raises(fs.errors.InvalidArgumentError, match="iteration 3 of "):
+            s.run(others["may fail"], {n: 5})

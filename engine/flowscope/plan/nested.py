@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from flowscope.graph.constant import Const
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.raw import is_raw_node
+from flowscope.plan.raw import is_number, is_raw_node
 from flowscope.plan.reuse import owned_variables, reuse_in_block
 from flowscope.plan.safepoints import LoopNames
 from flowscope.plan.stops import Part
@@ -195,15 +196,41 @@ class _LoopWriter:
         """Writes the start of the counter; returns its name."""
         writer = self.writer
         self.limit: tuple[str, ...] = ()
-        name = writer.slot()
         begun = writer.begun.get(self.node)
-        writer.emit(f"{name} = {writer.place[begun.count] if begun else 0}", self.node)
+        counting = self._counting_variable()
+        self.counts_itself = counting is not None
+        name = counting or writer.slot()
+        if not self.counts_itself:
+            writer.emit(f"{name} = {writer.place[begun.count] if begun else 0}", self.node)
         if self.has_count:
             count = writer.place[self.node.inputs[0]]
             limit = writer.slot()
             self.limit = (limit,)
             writer.emit(f"{limit} = int({count})", self.node, (count,))
         return name
+
+    def _counting_variable(self) -> str | None:
+        """Returns the place of a variable that is the number of iterations, if there is one.
+
+        In the middle of an iteration it may be the next one already, so only a body will do in
+        which nothing fails and nobody asks.
+        """
+        writer, body = self.writer, self.body
+        raw, first = writer.raw, self.first
+        is_plain = all(
+            isinstance(n.op, Const) or (is_raw_node(n) and n.outputs[0] in raw.values)
+            for n in body.nodes
+        )
+        if not is_plain or self.trip in self.frame.last_use or self.node in writer.begun:
+            return None
+        starts = self.node.inputs[first : first + self.variables]
+        for start, feed, after, name in zip(
+            starts, body.feeds, body.fetches, self.places, strict=False
+        ):
+            if feed in raw.values and is_number(start, 0) and after.node in raw.bounded:
+                if after.node.inputs[0] is feed:
+                    return name
+        return None
 
     def _loop(self) -> None:
         writer, node = self.writer, self.node
@@ -306,7 +333,8 @@ class _LoopWriter:
             inner.wishes = _wishes(body, places)
             writer.nodes(inner)
             self._next(inner, places)
-            writer.emit(f"{self.counter} += 1", node)
+            if not self.counts_itself:
+                writer.emit(f"{self.counter} += 1", node)
             if _is_safe(writer, self.frame):
                 self._back_edge()
 
@@ -348,7 +376,7 @@ class _LoopWriter:
             writer.place[self.trip] = self.counter
             left.append(self.counter)
             right.append(f"int64({self.counter})")
-        else:
+        elif not self.counts_itself:
             writer.free.append(self.counter)
         _assign(writer, left, right, node)
         unused = [(v, writer.place.pop(v)) for v in node.outputs

@@ -205,7 +205,7 @@ class _Search:
         pairs = zip(cond.feeds, body.feeds, strict=False)
         low = {b for a, b in pairs if a in below}
         for n in body.nodes:
-            if n.op.type == "Add" and n.inputs[0] in low and _one(n.inputs[1]):
+            if n.op.type == "Add" and n.inputs[0] in low and is_number(n.inputs[1], 1):
                 self._raw.bounded.add(n)
 
 
@@ -240,8 +240,9 @@ def literal(value: Value) -> str:
     return f"({number!r})" if number < 0 else repr(number)
 
 
-def _one(value: Value) -> bool:
-    return is_constant(value) and literal(value) == "1"
+def is_number(value: Value, number: int) -> bool:
+    """Whether a value is a constant, this integer."""
+    return is_constant(value) and literal(value) == str(number)
 
 
 def overflow_check(node: Node, name: str, raw: Raw) -> str | None:
@@ -261,6 +262,7 @@ __all__ = [
     "TEMPLATES",
     "Raw",
     "is_constant",
+    "is_number",
     "is_raw_node",
     "literal",
     "overflow_check",
