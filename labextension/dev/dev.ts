@@ -33,8 +33,9 @@ function tell(message: FromKernel): void {
 }
 
 const model = {
-  on: (_: "msg:custom", listener: (message: unknown) => void) => void listeners.add(listener),
-  off: (_: "msg:custom", listener: (message: unknown) => void) => void listeners.delete(listener),
+  on: (event: string, listener: (message: unknown) => void) => void (event === "msg:custom" && listeners.add(listener)),
+  off: (_: string, listener: (message: unknown) => void) => void listeners.delete(listener),
+  get: () => null,
   send(message: FromView): void {
     if (message.kind === "connect") return tell(snapshotOf(nodes, session(), seq));
     if (message.kind !== "command") return;

@@ -1,12 +1,13 @@
 /** The widget's entry: joins the kernel's messages, the channel and the instrument. */
 import { Instrument } from "./view/instrument.js";
+import type { WidgetState } from "./view/shared.js";
 import { Channel, isFromKernel, type ChannelEvent, type Instruction } from "./wire/channel.js";
 import { PROTOCOL, type Command, type FromView, type Reply } from "./wire/messages.js";
 
 /** What is used of a widget model; each display of a widget shares it with the others. */
-export interface WidgetModel {
-  on(event: "msg:custom", listener: (message: unknown) => void): void;
-  off(event: "msg:custom", listener: (message: unknown) => void): void;
+export interface WidgetModel extends WidgetState {
+  on(event: string, listener: (message: unknown) => void): void;
+  off(event: string, listener: (message: unknown) => void): void;
   send(message: FromView): void;
 }
 
@@ -26,12 +27,14 @@ function render({ model, el, signal }: RenderContext): () => void {
   };
   const instrument = new Instrument(el, (name, value) => {
     if (channel.takesCommands) take({ kind: "command", name, at_ms: now(), ...(value === undefined ? {} : { value }) });
-  }, life.signal);
+  }, life.signal, model);
+  const beat = new Beat(() => take({ kind: "alive" }), life.signal);
   const carryOut = (instruction: Instruction): void => {
     if (instruction.kind === "send") model.send(instruction.message);
     else if (instruction.kind === "answered") answer(instrument, instruction.name, instruction.reply);
     else if (instruction.message.kind === "snapshot") {
       instrument.model.applySnapshot(instruction.message);
+      beat.every(instruction.message.silence_s * 1000 / 3);
       if (instruction.message.protocol !== PROTOCOL) {
         instrument.runBar.say(`the kernel speaks version ${instruction.message.protocol}, this view ${PROTOCOL}`, true);
       }
@@ -47,9 +50,32 @@ function render({ model, el, signal }: RenderContext): () => void {
     life.abort();
   };
   model.on("msg:custom", listen);
+  // A page that is left or reloaded says so, as long as it can.
+  addEventListener("pagehide", () => take({ kind: "away" }), { signal: life.signal });
+  addEventListener("pageshow", ({ persisted }) => persisted && take({ kind: "open" }), { signal: life.signal });
   signal?.addEventListener("abort", dispose, { once: true, signal: life.signal });
   take({ kind: "open" });
   return dispose;
+}
+
+/** Says again and again that the view is there. */
+class Beat {
+  readonly #act: () => void;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #period_ms = 0;
+
+  constructor(act: () => void, until: AbortSignal) {
+    this.#act = act;
+    until.addEventListener("abort", () => clearInterval(this.#timer), { once: true });
+  }
+
+  /** 0 for never. */
+  every(period_ms: number): void {
+    if (period_ms === this.#period_ms) return;
+    this.#period_ms = period_ms;
+    clearInterval(this.#timer);
+    if (period_ms > 0) this.#timer = setInterval(this.#act, period_ms);
+  }
 }
 
 /** What a step or a pace does is seen. A reply to another view's command is not ours to show, unless it failed. */

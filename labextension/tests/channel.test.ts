@@ -87,3 +87,15 @@ test("foreign messages are told apart", () => {
   assert.ok(isFromKernel({ kind: "delta" }));
   for (const other of [null, 3, "delta", {}, { kind: "command" }]) assert.ok(!isFromKernel(other));
 });
+
+test("a view says that it is there, leaves with its page, and comes back with it", () => {
+  const channel = new Channel(7);
+  channel.take({ kind: "open" });
+  assert.deepEqual(channel.take({ kind: "alive" }), [{ kind: "send", message: { kind: "alive", view: 7 } }]);
+  assert.deepEqual(channel.take({ kind: "away" }), [{ kind: "send", message: { kind: "disconnect", view: 7 } }]);
+  assert.deepEqual(channel.take({ kind: "alive" }), []);
+  assert.equal(channel.takesCommands, false);
+  assert.deepEqual(channel.take({ kind: "message", message: { kind: "reply", command_id: 7, ok: true, message: "" }, at_ms: 0 }), []);
+  assert.deepEqual(channel.take({ kind: "open" }), [{ kind: "send", message: { kind: "connect", view: 7 } }]);
+  assert.equal(channel.state, "connecting");
+});

@@ -23,8 +23,9 @@ START = """async source => {
     const listeners = new Set();
     window.tell = message => listeners.forEach(listener => listener(message));
     const model = {
-        on: (_, listener) => listeners.add(listener),
+        on: (event, listener) => event === "msg:custom" && listeners.add(listener),
         off: (_, listener) => listeners.delete(listener),
+        get: () => null,
         send: message => window.hear(message),
     };
     widget.render({model, el: document.body});

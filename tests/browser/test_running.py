@@ -54,8 +54,9 @@ START = """async source => {
     window.sent = [];
     window.tell = message => listeners.forEach(listener => listener(message));
     const model = {
-        on: (_, listener) => listeners.add(listener),
+        on: (event, listener) => event === "msg:custom" && listeners.add(listener),
         off: (_, listener) => listeners.delete(listener),
+        get: () => null,
         send: message => window.sent.push(message),
     };
     widget.render({model, el: document.body});

@@ -1,15 +1,17 @@
 """The graph view: a widget that carries messages between the live bus and the browser.
 
-The widget has no state of its own: the browser asks for a snapshot when it opens and gets deltas
-    from
-then on. Every display also carries a picture and a text, for a notebook that is read without a
-kernel.
+The browser asks for a snapshot when it opens and gets deltas from then on. What a user has chosen -
+a selection, an iteration, open scopes - is the widget's state: all its displays share it, Python
+reads and sets it, and it outlives a reload of the page. Every display also carries a picture and a
+text, for a notebook that is read without a kernel.
 """
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import pathlib
+import threading
+import time
 import warnings
 from typing import Any
 
@@ -18,27 +20,27 @@ import traitlets
 
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
+from flowscope.live.audience import Audience
 from flowscope.live.bus import Feed
-from flowscope.live.schema import Command, Connect, Disconnect, FromKernel, Snapshot
+from flowscope.live.schema import Alive, Choose, Command, Connect, Disconnect, FromKernel, Snapshot
 from flowscope.live.wire import message_from, to_json
 from flowscope.runtime.session import Session
-from flowscope_widgets import picture
+from flowscope_widgets.chosen import ChosenIteration, iteration_from, selection_from
+from flowscope_widgets.displays import Displays
+from flowscope_widgets.saved import MIME, saved_picture
 from flowscope_widgets.subshell import listen_while_busy
 
 _STATIC = pathlib.Path(__file__).parent / "static"
 _SCRIPT = _STATIC / "graph_view.js"
 _STYLE = _STATIC / "graph_view.css"
-
-#: The mime type that the JupyterLab extension shows: the live view, or the picture without a
-#: kernel.
-MIME = "application/vnd.flowscope.view+json"
 _WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
-#: Largest snapshot, in characters of JSON, that is kept in the notebook.
-KEPT_CHARS = 300_000
 
 
 class GraphView(anywidget.AnyWidget):
     """A live view of a graph and of the session that runs it.
+
+    What is chosen in the view can be read and set here at any time, also while a cell runs, and
+    observed as with any widget: `view.observe(print, "iteration")`.
 
     Args:
         graph: The graph; the default graph if None.
@@ -48,6 +50,17 @@ class GraphView(anywidget.AnyWidget):
 
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
+    #: What is selected: the name of an operation, or the path of a scope with a "/" behind it; None
+    #: for nothing. An operation or a tensor can be given too.
+    selection = traitlets.Any(None, allow_none=True).tag(sync=True)
+    #: The chosen iteration of a running loop, as (path of its frame, number): values of others are
+    #: faint in the view. None for none. Frames are those of `session.frames()`; what is chosen
+    #: before a loop runs waits for it, and the choice ends with the step.
+    iteration = traitlets.Any(None, allow_none=True).tag(sync=True)
+    #: The scopes that were opened or closed by hand, by path: whether they are open.
+    open_scopes = traitlets.Dict(key_trait=traitlets.Unicode(), value_trait=traitlets.Bool()).tag(
+        sync=True
+    )
 
     def __init__(
         self,
@@ -59,10 +72,47 @@ class GraphView(anywidget.AnyWidget):
         self._feed = feed or Feed(graph or get_default_graph(), session)
         self._end: Any = None
         #: The views that are open in browsers: without any nothing is looked at or sent.
-        self._views: set[int] = set()
+        self._audience = Audience()
+        self._lock = threading.Lock()
+        #: The thread that takes what the browser has chosen, if one does.
+        self._hearing: int | None = None
+        self._displays = Displays(self)
         super().__init__(_esm=_SCRIPT.read_text("utf-8"), _css=_STYLE.read_text("utf-8"))
         listen_while_busy(self.comm)
         self.on_msg(self._on_message)
+
+    @property
+    def open_views(self) -> int:
+        """How many views of this widget are open in browsers, as far as is known."""
+        return len(self._audience)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is shown."""
+        return self._feed.graph
+
+    # -- what is chosen -------------------------------------------------------------------------
+
+    def _choose(self, message: Choose) -> None:
+        """Takes what was chosen in the browser, where more can be selected than the graph has."""
+        self._hearing = threading.get_ident()
+        try:
+            setattr(self, message.what, message.value)
+        finally:
+            self._hearing = None
+
+    @traitlets.validate("selection")
+    def _validate_selection(self, proposal: Any) -> str | None:
+        value: Any = proposal["value"]
+        if self._hearing == threading.get_ident():
+            return value if isinstance(value, str) else None
+        return selection_from(value, self.graph)
+
+    @traitlets.validate("iteration")
+    def _validate_iteration(self, proposal: Any) -> ChosenIteration | None:
+        return iteration_from(proposal["value"])
+
+    # -- messages -------------------------------------------------------------------------------
 
     def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
         try:
@@ -72,25 +122,48 @@ class GraphView(anywidget.AnyWidget):
             return
         match message:
             case Disconnect(view):
-                self._views.discard(view)
-                if not self._views:
-                    self._unsubscribe()
+                with self._lock:
+                    self._audience.left(view)
+                    if not len(self._audience):
+                        self._unsubscribe()
             case Connect(view):
-                self._views.add(view)
-                if self._end is None:
-                    self._end = self._feed.subscribe(self._tell)
+                self._heard(view)
                 self._feed.receive(message)
+            case Alive(view):
+                if not self._heard(view):
+                    self._feed.receive(Connect(view))
+            case Choose():
+                self._choose(message)
             case Command():
                 self._feed.receive(message)
+
+    def _heard(self, view: int) -> bool:
+        """Notes that a view is there; returns whether it was known to be."""
+        with self._lock:
+            is_known = self._audience.heard(view, time.monotonic())
+            if self._end is None:
+                self._end = self._feed.subscribe(self._tell, self._remains)
+            return is_known
+
+    def _remains(self, now_s: float) -> bool:
+        """Whether a view is open; if none is, the feed forgets this widget."""
+        with self._lock:
+            if self._audience.remains(now_s):
+                return True
+            self._end = None
+            return False
 
     def _tell(self, message: FromKernel) -> None:
         if self.comm is None:
             return
+        if isinstance(message, Snapshot):
+            message = dataclasses.replace(message, silence_s=self._audience.silence_s)
         self.send(to_json(message))
 
     def close(self) -> None:
         """Ends the view."""
         self._unsubscribe()
+        self._displays.close()
         super().close()
 
     def _unsubscribe(self) -> None:
@@ -98,30 +171,32 @@ class GraphView(anywidget.AnyWidget):
             self._end()
             self._end = None
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        bundle = super()._repr_mimebundle_(**kwargs)
+    # -- displays -------------------------------------------------------------------------------
+
+    def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Returns what a display of the view holds, by mime type, and its metadata."""
+        bundle = super()._repr_mimebundle_()
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
         if not data:
-            return bundle
+            return {}, {}
         saved = saved_picture(self._feed.describe())
         saved[MIME]["model_id"] = data[_WIDGET_MIME]["model_id"]
         return {**data, **saved}, metadata
 
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        return self.bundle()
 
-def saved_picture(snapshot: Snapshot) -> dict[str, Any]:
-    """Returns what a saved notebook shows: a picture, a text, and the snapshot if small."""
-    nodes = snapshot.graph.added
-    svg, text = picture.svg(nodes), picture.text(nodes)
-    plain = to_json(snapshot)
-    kept = plain if len(json.dumps(plain)) <= KEPT_CHARS else None
-    view = {"version": 0, "model_id": "", "svg": svg, "text": text, "snapshot": kept}
-    return {MIME: view, "image/svg+xml": svg, "text/plain": text}
+    def _ipython_display_(self, **kwargs: Any) -> None:
+        self._displays.show()
 
 
-def display(feed: Feed) -> bool:
-    """Shows a feed's graph in the notebook; returns False outside of one.
+def display(feed: Feed) -> tuple[bool, GraphView | None]:
+    """Shows a feed's graph in the notebook.
 
     Where the wheel was built without the front end, the picture is shown and a warning says so.
+
+    Returns:
+        Whether it could be shown, which is in a notebook only, and the view.
     """
     from IPython import get_ipython
     from IPython.display import display as ipython_display
@@ -129,17 +204,18 @@ def display(feed: Feed) -> bool:
     show: Any = ipython_display
     shell = get_ipython()
     if shell is None or not hasattr(shell, "kernel"):
-        return False
+        return False, None
     if _SCRIPT.exists():
-        show(GraphView(feed=feed))
-        return True
+        view = GraphView(feed=feed)
+        view._displays.show(is_result=False)
+        return True, view
     warnings.warn(
         "this flowscope was built without its front end: here is a picture of the graph",
         stacklevel=3,
     )
     saved = saved_picture(feed.describe())
     show({k: saved[k] for k in ("image/svg+xml", "text/plain")}, raw=True)
-    return True
+    return True, None
 
 
-__all__ = ["GraphView", "display", "saved_picture"]
+__all__ = ["GraphView", "display"]

@@ -64,6 +64,8 @@ class Feed:
         self._graph = graph
         self._chosen = None if session is None else weakref.ref(session)
         self._subscribers: list[Subscriber] = []
+        #: Those of them who may go without a word, and what tells whether they are there.
+        self._asked: list[tuple[Subscriber, Callable[[float], bool]]] = []
         self._seq = 0
         self._lock = threading.RLock()
         #: Ends the thread that looks; None while there is none.
@@ -84,6 +86,11 @@ class Feed:
         self._moves_told = 0
 
     @property
+    def graph(self) -> Graph:
+        """The graph that is looked at."""
+        return self._graph
+
+    @property
     def session(self) -> Session | None:
         """The session that is looked at."""
         if self._chosen is not None:
@@ -93,10 +100,19 @@ class Feed:
 
     # -- subscribing ----------------------------------------------------------------------------
 
-    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Sends every message to `subscriber` from now on; returns a function that ends it."""
+    def subscribe(
+        self, subscriber: Subscriber, remains: Callable[[float], bool] | None = None
+    ) -> Callable[[], None]:
+        """Sends every message to `subscriber` from now on; returns a function that ends it.
+
+        Args:
+            subscriber: Takes the messages.
+            remains: Asked at each look, with the time, whether the subscriber is still there.
+        """
         with self._lock:
             self._subscribers.append(subscriber)
+            if remains is not None:
+                self._asked.append((subscriber, remains))
             if self._end is None:
                 self._end = threading.Event()
                 threading.Thread(
@@ -108,13 +124,22 @@ class Feed:
         with self._lock:
             if subscriber in self._subscribers:
                 self._subscribers.remove(subscriber)
+            self._asked = [(s, r) for s, r in self._asked if s in self._subscribers]
             if not self._subscribers and self._end is not None:
                 self._end.set()
                 self._end = None
 
     def _look(self, end: threading.Event) -> None:
         while not end.wait(PERIOD_S):
-            self.tick(time.monotonic())
+            now_s = time.monotonic()
+            self.look_after(now_s)
+            self.tick(now_s)
+
+    def look_after(self, now_s: float) -> None:
+        """Ends the subscriptions of those who are there no more."""
+        for subscriber, remains in list(self._asked):
+            if not remains(now_s):
+                self._unsubscribe(subscriber)
 
     def _send(self, message: FromKernel) -> None:
         for subscriber in list(self._subscribers):

@@ -1,10 +1,10 @@
 """The messages between the engine and a view, as data.
 
 One protocol, version 3: after `Connect` the kernel answers with one `Snapshot`, then with numbered
-`Delta`s; a view that sees a gap in `seq` asks again with `Connect`. A view is told as long as its
-lease lasts, which `Renew` prolongs. A view sends `Command`s; each is answered with one `Reply`. The
-TypeScript types of the front end are generated from these classes (`flowscope.live.typescript`), so
-both sides read the same page.
+`Delta`s; a view that sees a gap in `seq` asks again with `Connect`. A view that is silent for long
+is taken for closed, so it says `Alive`. A view sends `Command`s; each is answered with one `Reply`.
+The TypeScript types of the front end are generated from these classes
+(`flowscope.live.typescript`), so both sides read the same page.
 
 Every message is a JSON object whose `kind` names its class in lower case.
 """
@@ -299,8 +299,8 @@ class Snapshot:
     #: What `graph` is, and the changes of it that follow: the graph as written, or the program of
     #: the latest step as lowered.
     level: Literal["graph", "lowered"] = "graph"
-    #: Seconds for which a view is told without a `Renew`; 0 where it need not send any.
-    lease_s: float = 0.0
+    #: Seconds of silence after which a view is taken for closed; 0 where it need not say `Alive`.
+    silence_s: float = 0.0
     kind: Literal["snapshot"] = "snapshot"
 
 
@@ -346,11 +346,11 @@ class Disconnect:
 
 
 @dataclass(frozen=True)
-class Renew:
-    """A view is still open. One whose lease has run out gets a snapshot, as for a `Connect`."""
+class Alive:
+    """A view is still open. One that was taken for closed gets a snapshot, as for a `Connect`."""
 
     view: int
-    kind: Literal["renew"] = "renew"
+    kind: Literal["alive"] = "alive"
 
 
 @dataclass(frozen=True)
@@ -369,5 +369,17 @@ class Command:
     kind: Literal["command"] = "command"
 
 
+@dataclass(frozen=True)
+class Choose:
+    """The user has chosen something in a view; all views of the widget take it over."""
+
+    what: Literal["selection", "iteration", "open_scopes"]
+    #: "selection": the name of an operation, or the path of a scope with a "/" behind it; None for
+    #: nothing. "iteration": (path of a frame, number); None for none. "open_scopes": whether they
+    #: are open, by path, for those that were opened or closed by hand.
+    value: str | tuple[str, int] | dict[str, bool] | None
+    kind: Literal["choose"] = "choose"
+
+
 FromKernel = Snapshot | Delta | Reply
-FromView = Connect | Disconnect | Renew | Command
+FromView = Connect | Disconnect | Alive | Choose | Command

@@ -11,17 +11,25 @@ from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
 from flowscope.runtime.session import Session
 
-#: Entry point group in which a display says where it is: a function `(feed) -> bool` that shows the
-#: feed's graph and returns whether it could.
+#: Entry point group in which a display says where it is: a function `(feed)` that shows the feed's
+#: graph, and returns whether it could and the view, if there is one.
 DISPLAYS = "flowscope.display"
 
 
-def show(graph: Graph | Session | None = None, session: Session | None = None) -> None:
+def show(graph: Graph | Session | None = None, session: Session | None = None) -> Any:
     """Shows a graph: as a live view in a notebook, as text elsewhere.
+
+        view = fs.show()
+        view.selection = loss          # seen at once
+        view.iteration                 # what is chosen in the view
+
 
     Args:
         graph: The graph, or a session on it; the default graph if None.
         session: The session whose steps are shown; the graph's latest open one if None.
+
+    Returns:
+        The view, in which can be read and set what is chosen; None where there is none.
     """
     from flowscope.live.bus import Feed  # at need: most programs are never looked at
     from flowscope.live.state import node_of
@@ -35,11 +43,15 @@ def show(graph: Graph | Session | None = None, session: Session | None = None) -
     if not isinstance(graph, Graph):
         raise DTypeError(f"expected a graph or a session to show, got {graph!r}")
     feed = Feed(graph, session)
-    if not any(display(feed) for display in _displays()):
-        print(text([node_of(op, None) for op in graph.get_operations()]))
+    for display in _displays():
+        is_shown, view = display(feed)
+        if is_shown:
+            return view
+    print(text([node_of(op, None) for op in graph.get_operations()]))
+    return None
 
 
-def _displays() -> list[Callable[[Any], bool]]:
+def _displays() -> list[Callable[[Any], tuple[bool, Any]]]:
     if "IPython" not in sys.modules:
         return []
     from importlib.metadata import entry_points  # a tenth of the import time of flowscope

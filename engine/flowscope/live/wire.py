@@ -9,12 +9,13 @@ from typing import Any
 from flowscope.live import schema
 from flowscope.live.schema import (
     PROTOCOL,
+    Alive,
+    Choose,
     Command,
     Connect,
     Disconnect,
     FromKernel,
     FromView,
-    Renew,
 )
 
 #: Field names by message class; `dataclasses.asdict` takes five times as long on a large graph.
@@ -47,11 +48,20 @@ def message_from(data: Any) -> FromView:
             return Connect(view)
         case {"kind": "disconnect", "view": int(view)}:
             return Disconnect(view)
-        case {"kind": "renew", "view": int(view)}:
-            return Renew(view)
+        case {"kind": "alive", "view": int(view)}:
+            return Alive(view)
         case {"kind": "command", "command_id": int(number), "name": "pace", "value": value}:
             if isinstance(value, int | float) and 0 <= value < math.inf:
                 return Command(number, "pace", float(value))
+        case {"kind": "choose", "what": "selection", "value": None | str() as name}:
+            return Choose("selection", name)
+        case {"kind": "choose", "what": "iteration", "value": None}:
+            return Choose("iteration", None)
+        case {"kind": "choose", "what": "iteration", "value": [str(frame), int(count)]}:
+            return Choose("iteration", (frame, count))
+        case {"kind": "choose", "what": "open_scopes", "value": dict(scopes)}:
+            if all(isinstance(k, str) and isinstance(v, bool) for k, v in scopes.items()):
+                return Choose("open_scopes", scopes)
         case {
             "kind": "command",
             "command_id": int(number),

@@ -13,7 +13,7 @@ const FIRST_PICTURE = 30;
 
 export class Choices {
   readonly changed = new Signal<"open" | "selection" | "iteration">();
-  readonly #user = new Map<string, boolean>();
+  #user = new Map<string, boolean>();
   #automatic: ReadonlySet<string> | null = null;
   #selection: BoxId | null = null;
   #iteration: ChosenIteration | null = null;
@@ -38,6 +38,17 @@ export class Choices {
     if (box === this.#selection) return;
     this.#selection = box;
     this.changed.emit("selection");
+  }
+
+  /** The scopes that the user has opened or closed. */
+  get byHand(): ReadonlyMap<string, boolean> {
+    return this.#user;
+  }
+
+  /** Takes over what was opened and closed before, or elsewhere. */
+  restore(byHand: ReadonlyMap<string, boolean>): void {
+    this.#user = new Map(byHand);
+    this.changed.emit("open");
   }
 
   /** Whether the user has opened or closed anything. */

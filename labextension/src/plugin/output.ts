@@ -31,8 +31,10 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   }
 
   renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    const before = this.#view;
     this.#view = readSavedView(model.data[this.#mimeType]);
-    this.#shown = "nothing";
+    // A new picture of the same view: the live one goes on.
+    if (this.#shown !== "live" || before?.modelId !== this.#view.modelId) this.#shown = "nothing";
     this.#choose();
     return Promise.resolve();
   }

@@ -21,9 +21,11 @@ import { listenToKeys } from "./keys.js";
 import { LevelSwitch } from "./level.js";
 import { Outline } from "./outline.js";
 import { listenToPointer } from "./pointer.js";
+import { keepPresses } from "./presses.js";
 import { RunBar, type SendCommand } from "./run_bar.js";
 import { Room } from "./room.js";
 import { saveText } from "./save.js";
+import { SharedChoices, type WidgetState } from "./shared.js";
 import { LEGIBLE, Stage, TEXT_PX } from "./stage.js";
 import { canvasMeasure } from "./text_width.js";
 
@@ -43,6 +45,7 @@ export class Instrument {
   readonly #root = make("div", { class: "fs-view" });
   readonly #room: Room;
   readonly #until: AbortSignal;
+  readonly #shared: SharedChoices | null;
   #graph: VisibleGraph | null = null;
   /** The operation that is selected, as it was told last. */
   #selected: Node | null = null;
@@ -50,9 +53,13 @@ export class Instrument {
   /** To be brought into sight by the next picture. */
   #sought: BoxId | null = null;
   #isFirst = true;
+  #wasRunning = false;
 
-  /** Puts the instrument into `host` until the signal fires. Without `send` it only shows. */
-  constructor(host: HTMLElement, send: SendCommand | null, until: AbortSignal) {
+  /**
+   * Puts the instrument into `host` until the signal fires. Without `send` it only shows; with a `state` what is
+   * chosen is shared.
+   */
+  constructor(host: HTMLElement, send: SendCommand | null, until: AbortSignal, state: WidgetState | null = null) {
     this.#until = until;
     host.append(this.#root);
     this.runBar = new RunBar(send, {
@@ -85,6 +92,9 @@ export class Instrument {
     this.#room = new Room(this.#root, this.#stage.element, this.#frames.element, TEXT_PX, until);
     this.#composer = new Composer(this.model, this.#choices, this.#show, until);
     this.#listen();
+    this.#shared = state && new SharedChoices(state, this.model, this.#choices, {
+      select: (box, bringIn) => (box !== null && bringIn ? this.#go(box) : this.#select(box)),
+    }, until);
     until.addEventListener("abort", () => this.#root.remove(), { once: true });
   }
 
@@ -134,6 +144,7 @@ export class Instrument {
     this.#root.addEventListener("keydown", (event) => {
       if (!event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation();
     }, { signal: until });
+    keepPresses(this.#root, until);
     watchTheme(retheme, until);
     this.#stage.onShown = () => {
       retheme();
@@ -150,6 +161,7 @@ export class Instrument {
     if (!graph) return;
     this.#choices.begin(this.model.tree, this.model.bodies);
     this.#forgetLost();
+    this.#shared?.onGraph();
     const what = this.model.level === "graph" ? "Graph " : "Program as ";
     this.#stage.element.setAttribute("aria-label", `${what}${levelText(this.model)}`);
     this.#onSelection();
@@ -159,7 +171,10 @@ export class Instrument {
 
   #showRun(): void {
     const { run } = this.model;
-    if (run?.frames.length === 0) this.#choices.chooseIteration(null);
+    // What is chosen before a loop runs waits for it.
+    const isRunning = (run?.frames.length ?? 0) > 0;
+    if (this.#wasRunning && !isRunning) this.#choices.chooseIteration(null);
+    this.#wasRunning = isRunning;
     this.#frames.update(this.model, this.#choices.iteration);
     this.#inspector.updateRun(this.model, this.#choices.selection, this.#choices.iteration);
     if (this.#stage.running.take(run, performance.now())) this.#stage.renewRunning();

@@ -4,12 +4,14 @@
  */
 import type { Command, Delta, FromKernel, FromView, Reply, Snapshot } from "./messages.js";
 
-export type ChannelState = "new" | "connecting" | "synced" | "gap" | "closed";
+export type ChannelState = "new" | "connecting" | "synced" | "gap" | "away" | "closed";
 
 export type ChannelEvent =
   | { readonly kind: "open" }
   | { readonly kind: "message"; readonly message: FromKernel; readonly at_ms: number }
   | { readonly kind: "command"; readonly name: Command["name"]; readonly value?: Command["value"]; readonly at_ms: number }
+  | { readonly kind: "alive" }
+  | { readonly kind: "away" }
   | { readonly kind: "close" };
 
 export type Instruction =
@@ -18,9 +20,9 @@ export type Instruction =
   | { readonly kind: "answered"; readonly name: Command["name"] | null; readonly reply: Reply; readonly took_ms: number };
 
 /** What the table is asked about: a delta is told apart by its number. */
-type Trigger = "open" | "close" | "command" | "snapshot" | "reply" | "next" | "ahead" | "old";
+type Trigger = "open" | "close" | "alive" | "away" | "command" | "snapshot" | "reply" | "next" | "ahead" | "old";
 
-type Action = "connect" | "adopt" | "apply" | "drop" | "ask" | "answer" | "leave" | "end";
+type Action = "connect" | "adopt" | "apply" | "drop" | "ask" | "answer" | "stay" | "leave" | "end";
 
 interface Transition {
   readonly action: Action;
@@ -33,24 +35,31 @@ const ask = (next: ChannelState): Transition => ({ action: "ask", next });
 const adopt: Transition = { action: "adopt", next: "synced" };
 const end: Transition = { action: "end", next: "closed" };
 const leave: Transition = { action: "leave", next: "closed" };
+const away: Transition = { action: "leave", next: "away" };
+const stay = (next: ChannelState): Transition => ({ action: "stay", next });
 
 /** Every pair that may happen; any other is a mistake of the owner and throws. */
 const TABLE: Readonly<Record<ChannelState, Partial<Record<Trigger, Transition>>>> = {
   new: { open: { action: "connect", next: "connecting" }, close: end },
   connecting: {
-    snapshot: adopt, reply: answer("connecting"), close: leave,
+    snapshot: adopt, reply: answer("connecting"), alive: stay("connecting"), away, close: leave,
     // Deltas that were on their way before the snapshot say nothing we can use.
     next: drop("connecting"), ahead: drop("connecting"), old: drop("connecting"),
   },
   synced: {
     // A snapshot that another view asked for reaches every view of the widget.
-    snapshot: adopt, reply: answer("synced"), command: ask("synced"), close: leave,
+    snapshot: adopt, reply: answer("synced"), command: ask("synced"), alive: stay("synced"), away, close: leave,
     next: { action: "apply", next: "synced" }, old: drop("synced"),
     ahead: { action: "connect", next: "gap" },
   },
   gap: {
-    snapshot: adopt, reply: answer("gap"), command: ask("gap"), close: leave,
+    snapshot: adopt, reply: answer("gap"), command: ask("gap"), alive: stay("gap"), away, close: leave,
     next: drop("gap"), ahead: drop("gap"), old: drop("gap"),
+  },
+  // The page is hidden for good, or comes back from the browser's memory.
+  away: {
+    open: { action: "connect", next: "connecting" }, close: end, alive: drop("away"), away: drop("away"),
+    snapshot: drop("away"), reply: drop("away"), next: drop("away"), ahead: drop("away"), old: drop("away"),
   },
   closed: { close: end },
 };
@@ -101,12 +110,13 @@ export class Channel {
 
   #act(action: Action, event: ChannelEvent): readonly Instruction[] {
     if (action === "connect") return [{ kind: "send", message: { kind: "connect", view: this.#view } }];
+    if (action === "stay") return [{ kind: "send", message: { kind: "alive", view: this.#view } }];
     if (action === "leave") return [{ kind: "send", message: { kind: "disconnect", view: this.#view } }];
     if (event.kind === "command" && action === "ask") return [this.#ask(event.name, event.value ?? null, event.at_ms)];
     if (event.kind !== "message") return [];
     const message = event.message;
-    if (message.kind === "reply") return [this.#answer(message, event.at_ms)];
     if (action === "drop") return [];
+    if (message.kind === "reply") return [this.#answer(message, event.at_ms)];
     this.#seq = message.seq;
     return [{ kind: "deliver", message }];
   }

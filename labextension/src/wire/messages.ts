@@ -163,7 +163,7 @@ export interface Snapshot {
   readonly control: "live" | "between cells";
   readonly run: RunState | null;
   readonly level: "graph" | "lowered";
-  readonly lease_s: number;
+  readonly silence_s: number;
   readonly kind: "snapshot";
 }
 
@@ -196,10 +196,10 @@ export interface Disconnect {
   readonly kind: "disconnect";
 }
 
-/** A view is still open. One whose lease has run out gets a snapshot, as for a `Connect`. */
-export interface Renew {
+/** A view is still open. One that was taken for closed gets a snapshot, as for a `Connect`. */
+export interface Alive {
   readonly view: number;
-  readonly kind: "renew";
+  readonly kind: "alive";
 }
 
 /** A view asks for something to be done at the next safepoint. */
@@ -210,6 +210,13 @@ export interface Command {
   readonly kind: "command";
 }
 
+/** The user has chosen something in a view; all views of the widget take it over. */
+export interface Choose {
+  readonly what: "selection" | "iteration" | "open_scopes";
+  readonly value: string | readonly [string, number] | Readonly<Record<string, boolean>> | null;
+  readonly kind: "choose";
+}
+
 export type FromKernel = Snapshot | Delta | Reply;
 
-export type FromView = Connect | Disconnect | Renew | Command;
+export type FromView = Connect | Disconnect | Alive | Choose | Command;

@@ -1,0 +1,189 @@
+"""The widget without a browser: what is chosen, who watches, what its displays hold."""
+
+import json
+
+import pytest
+
+import flowscope as fs
+from flowscope.live import bus
+from flowscope_widgets import graph_view
+from flowscope_widgets.displays import Displays
+
+pytestmark = pytest.mark.usefixtures("graph")
+
+
+@pytest.fixture
+def view(graph, root, monkeypatch):
+    """A view of a graph of two scopes, and what it sent."""
+    if not (root / "widgets/flowscope_widgets/static/graph_view.js").is_file():
+        pytest.skip("needs the front end: make front-end")
+    monkeypatch.setattr(bus, "PERIOD_S", 1e6)
+    x = fs.placeholder(fs.float32, [2], name="model/x")
+    fs.reduce_sum(x, name="model/loss/sum")
+    made = graph_view.GraphView(graph)
+    made.sent = []
+    monkeypatch.setattr(made, "send", made.sent.append)
+    yield made
+    made.close()
+
+
+def hear(widget, **content):
+    widget._on_message(widget, content, [])
+
+
+# -- what is chosen -------------------------------------------------------------------------------
+
+
+def test_an_operation_a_tensor_or_a_scope_is_selected(view, graph):
+    op = graph.get_operation_by_name("model/loss/sum")
+    for value, name in (
+        (op, "model/loss/sum"),
+        (op.outputs[0], "model/loss/sum"),
+        ("model/x", "model/x"),
+        ("model/loss", "model/loss/"),
+        ("model/", "model/"),
+        (None, None),
+    ):
+        view.selection = value
+        assert view.selection == name
+
+
+def test_what_is_not_there_is_refused(view):
+    with pytest.raises(fs.errors.NotFoundError, match=r'no scope "model/los".*model/loss/'):
+        view.selection = "model/los"
+    with pytest.raises(fs.errors.DTypeError, match="expected an operation"):
+        view.selection = 3
+    with fs.Graph().as_default():
+        other = fs.constant(1.0)
+    with pytest.raises(fs.errors.InvalidArgumentError, match="another graph"):
+        view.selection = other
+    assert view.selection is None
+
+
+def test_an_iteration_is_chosen(view):
+    view.iteration = ("loop:3/inner", 12)
+    assert view.iteration.frame == "loop:3/inner" and view.iteration.number == 12
+    assert json.loads(json.dumps(view.get_state("iteration"))) == {
+        "iteration": ["loop:3/inner", 12]
+    }
+    for bad in (12, ("loop", -1), ("loop", 1.5), "loop"):
+        with pytest.raises(fs.errors.InvalidArgumentError, match="expected the path of a frame"):
+            view.iteration = bad
+    view.iteration = None
+    assert view.iteration is None
+
+
+def test_what_the_browser_chooses_is_read_and_observed(view):
+    seen = []
+    view.observe(lambda change: seen.append((change.name, change.new)))
+    hear(view, kind="choose", what="selection", value="model/x")
+    hear(view, kind="choose", what="iteration", value=["loop", 4])
+    assert view.selection == "model/x" and view.iteration == ("loop", 4)
+    hear(view, kind="choose", what="selection", value="loop/Switch_3")
+    hear(view, kind="choose", what="open_scopes", value={"model": True})
+    assert view.selection == "loop/Switch_3", "what only the lowered program has is taken too"
+    assert view.open_scopes == {"model": True}
+    assert ("iteration", ("loop", 4)) in seen
+
+
+@pytest.mark.parametrize(
+    ("what", "value"),
+    [("selection", 3), ("iteration", ["loop"]), ("open_scopes", {"a": 1}), ("colour", "red")],
+)
+def test_what_is_no_choice_is_refused(view, what, value):
+    with pytest.warns(UserWarning, match="not a message"):
+        hear(view, kind="choose", what=what, value=value)
+    assert (view.selection, view.iteration, view.open_scopes) == (None, None, {})
+
+
+# -- who watches ----------------------------------------------------------------------------------
+
+
+def test_a_view_that_closes_or_falls_silent_is_told_nothing_more(view):
+    hear(view, kind="connect", view=1)
+    hear(view, kind="connect", view=2)
+    assert view.open_views == 2 and view._feed._subscribers
+    assert view.sent[-1]["kind"] == "snapshot" and view.sent[-1]["silence_s"] > 0
+    now_s = max(view._audience._heard_s.values())
+    hear(view, kind="disconnect", view=1)
+    assert view.open_views == 1
+    view._feed.look_after(now_s + view._audience.silence_s / 2)
+    assert view.open_views == 1
+    view._feed.look_after(now_s + 10 * view._audience.silence_s)
+    assert view.open_views == 0 and not view._feed._subscribers
+    assert view._feed._end is None, "nothing looks at the graph any more"
+
+
+def test_a_silent_view_that_is_heard_again_gets_a_snapshot(view):
+    hear(view, kind="connect", view=1)
+    count = len(view.sent)
+    hear(view, kind="alive", view=1)
+    assert len(view.sent) == count, "it is known, and was told all"
+    view._feed.look_after(1e12)
+    hear(view, kind="alive", view=1)
+    assert view.open_views == 1 and view._feed._subscribers
+    assert [m["kind"] for m in view.sent[count:]] == ["snapshot"]
+
+
+# -- displays -------------------------------------------------------------------------------------
+
+
+class Shell:
+    """What is used of IPython's shell."""
+
+    def __init__(self):
+        self.execution_count = 1
+        self.published = []
+        self.display_pub = self
+        self.events = self
+
+    def register(self, event, callback):
+        self.ended = callback
+
+    def publish(self, data, metadata, transient, update):
+        snapshot = data["application/vnd.flowscope.view+json"]["snapshot"]
+        names = [n["name"] for n in snapshot["graph"]["added"]]
+        self.published.append((transient["display_id"], update, names))
+
+
+@pytest.fixture
+def shell(monkeypatch):
+    made = Shell()
+    monkeypatch.setattr("flowscope_widgets.displays.get_ipython", lambda: made)
+    return made
+
+
+def test_the_saved_picture_follows_at_the_end_of_a_cell_that_changed_the_graph(view, shell):
+    displays = Displays(view)
+    displays.show(is_result=False)
+    ((first, update, names),) = shell.published
+    assert not update and names[0] == "model/x" and "later" not in names
+    shell.ended()
+    assert len(shell.published) == 1, "nothing has changed"
+    fs.constant(1.0, name="later")
+    shell.ended()
+    (_, (again, update, names)) = shell.published
+    assert (again, update) == (first, True) and names[-1] == "later"
+    displays.close()
+    fs.constant(2.0)
+    shell.ended()
+    assert len(shell.published) == 2
+
+
+def test_a_picture_that_takes_long_is_drawn_once(view, shell):
+    displays = Displays(view)
+    displays.show()
+    displays._took_s = 1.0
+    fs.constant(1.0, name="later")
+    shell.ended()
+    assert len(shell.published) == 1
+
+
+def test_the_result_of_the_cell_that_shows_it_is_not_shown_twice(view, shell):
+    displays = Displays(view)
+    displays.show(is_result=False)
+    displays.show()
+    assert len(shell.published) == 1
+    shell.execution_count += 1
+    displays.show()
+    assert len({one for one, _, _ in shell.published}) == 2
