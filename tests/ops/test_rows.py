@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from op_oracle import Moved, check_promise, evaluate, noted, same_bits
 from op_rows import ROWS, Row
-from row_tools import one_per_call
 
 import flowscope as fs
 from flowscope.graph.op import all_ops
@@ -260,7 +259,8 @@ def test_broadcasting(row: Row) -> None:
 # -- wrong inputs ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", one_per_call(ROWS))
+@pytest.mark.slow
+@pytest.mark.parametrize("row", EVERY)
 def test_odd_inputs(row: Row) -> None:
     """Inputs of another rank, dtype or size: a result as promised, or one of our errors."""
     arrays = arrays_of(row, row.dtypes[0])
