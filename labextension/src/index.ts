@@ -29,16 +29,17 @@ function render({ model, el, signal }: RenderContext): () => void {
     if (channel.takesCommands) take({ kind: "command", name, at_ms: now(), ...(value === undefined ? {} : { value }) });
   }, life.signal, model);
   const beat = new Beat(() => take({ kind: "alive" }), life.signal);
+  let isUnderstood = false;
   const carryOut = (instruction: Instruction): void => {
     if (instruction.kind === "send") model.send(instruction.message);
     else if (instruction.kind === "answered") answer(instrument, instruction.name, instruction.reply);
     else if (instruction.message.kind === "snapshot") {
+      const { protocol, silence_s } = instruction.message;
+      isUnderstood = protocol === PROTOCOL;
+      if (!isUnderstood) return instrument.runBar.say(otherVersion(protocol), true);
       instrument.model.applySnapshot(instruction.message);
-      beat.every(instruction.message.silence_s * 1000 / 3);
-      if (instruction.message.protocol !== PROTOCOL) {
-        instrument.runBar.say(`the kernel speaks version ${instruction.message.protocol}, this view ${PROTOCOL}`, true);
-      }
-    } else instrument.model.applyDelta(instruction.message);
+      beat.every(silence_s * 1000 / 3);
+    } else if (isUnderstood) instrument.model.applyDelta(instruction.message);
   };
   const listen = (message: unknown): void => {
     if (isFromKernel(message)) take({ kind: "message", message, at_ms: now() });
@@ -76,6 +77,11 @@ class Beat {
     clearInterval(this.#timer);
     if (period_ms > 0) this.#timer = setInterval(this.#act, period_ms);
   }
+}
+
+/** After an upgrade the kernel, or the page, is still of the version before. */
+function otherVersion(protocol: number): string {
+  return `the kernel's messages are of version ${protocol}, this page understands ${PROTOCOL}: restart the kernel, reload the page`;
 }
 
 /** What a step or a pace does is seen. A reply to another view's command is not ours to show, unless it failed. */

@@ -187,3 +187,12 @@ def test_without_a_kernel_the_saved_notebook_shows_the_picture(
     shown = notebook.output(1)
     expect(shown.get_by_text(re.compile("saved picture", re.I))).to_be_visible()
     expect(shown).not_to_contain_text("Error displaying widget")
+
+
+def test_a_kernel_of_another_version_is_told_apart(lab: Lab) -> None:
+    notebook = lab.open(LOAD, "from flowscope.live import bus\nbus.PROTOCOL = 1", BUILD)
+    notebook.run(0)
+    notebook.run(1)
+    view = View(notebook.run(2).last)
+    message = re.compile("messages are of version 1, .*restart the kernel, reload the page")
+    expect(view.output.get_by_text(message)).to_be_visible()
