@@ -162,6 +162,7 @@ def test_in_branches_of_loops(refusing: Refusing) -> None:
     check(refusing, fs.while_loop(lambda i, x: i < 4, body, start), {scale: 0.5})
 
 
+@pytest.mark.slow
 def test_in_loops_of_loops(refusing: Refusing) -> None:
     queue = numbers(fs.int32)
     far = fs.placeholder(fs.int32, [])
@@ -179,6 +180,7 @@ def test_in_loops_of_loops(refusing: Refusing) -> None:
     check(refusing, [*loop, after, fs.identity(after)], {far: 5})
 
 
+@pytest.mark.slow
 def test_loops_of_a_count(refusing: Refusing) -> None:
     queue = numbers(fs.int32)
     n = fs.placeholder(fs.int32, [])

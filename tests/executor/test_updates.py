@@ -66,6 +66,7 @@ def test_an_update_is_whole_wherever_the_step_is_stopped(config, optimizer):
     assert config.mode == "compiled" or found[0] == BEFORE
 
 
+@pytest.mark.slow
 def test_an_update_in_a_loop_is_whole_in_every_iteration(config):
     abc = variables()
 

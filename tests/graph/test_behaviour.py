@@ -210,6 +210,7 @@ def test_what_cannot_be_looked_at_is_the_same_for_steps_if_it_is_the_same_object
     assert not compare(made(source, r=r), made(source, r=other), is_live=True).is_same
 
 
+@pytest.mark.slow
 def test_what_is_too_large_is_never_the_same():
     big = np.zeros(MOST_BYTES // 8 + 1)
     source = "def f(x): return a"
