@@ -153,9 +153,11 @@ class Op(Immutable):
         reads_state, writes_state: What a stateful op does to the resources whose handles it takes.
         accepts_empty: Whether it can read a variable that has no value.
         views: Inputs of which an output may share memory.
-        memory_order: "K" for an element-wise op whose arrays are new, and in C order where its
-            inputs are; "C" for one whose arrays are in C order; "C2" where that holds up to rank
-            2; None where nothing is promised. Arrays of a pure op without `views` are new.
+        memory_order: How arrays lie in memory. Row-major: no stride is smaller than that of a later
+            axis, as in C order and in parts of it. "K": new, and in C order where the inputs are
+            row-major; where it has a template as well, it is element-wise. "C": in C order; "C2":
+            up to rank 2. "R": row-major where the first input is. None: nothing is promised.
+            Arrays of a pure op without `views` are new.
         grad_reads: Names of `grad`'s parameters whose *values* the gradient uses ("y" is the
             output; shapes alone do not count).
         passes_slices: Whether `grad` hands on an `IndexedSlices` as it is; others get it dense.

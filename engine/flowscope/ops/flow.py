@@ -80,6 +80,7 @@ class Identity(Op):
     """The input as it is."""
 
     views: ClassVar[Any] = (0,)
+    memory_order: ClassVar[str | None] = "R"
     template: ClassVar[str | None] = "{0}"
     passes_slices: ClassVar[bool] = True
 
@@ -98,6 +99,7 @@ class StopGradient(Op):
     """The input as it is; gradients do not flow through."""
 
     views: ClassVar[Any] = (0,)
+    memory_order: ClassVar[str | None] = "R"
     template: ClassVar[str | None] = "{0}"
     is_differentiable: ClassVar[bool] = False
 
@@ -114,6 +116,7 @@ class PreventGradient(Op):
 
     message: str
     views: ClassVar[Any] = (0,)
+    memory_order: ClassVar[str | None] = "R"
     template: ClassVar[str | None] = "{0}"
 
     def infer(self, x: Spec) -> Spec:
@@ -146,6 +149,8 @@ class AddN(Op):
     Shapes: n times s -> s
     Raises: InvalidArgumentError if the shapes differ; DTypeError if the dtypes do.
     """
+
+    memory_order: ClassVar[str | None] = "K"
 
     def infer(self, *xs: Spec) -> Spec:
         first = xs[0]
