@@ -105,6 +105,29 @@ def in_a_loop(fs: Any) -> float:
         return best(lambda: sess.run(loop), 5) / 200
 
 
+def in_a_loop_that_waited(fs: Any) -> float:
+    """A loop that finds the queue empty at first: another part of the step fills it."""
+    queue = fs.FIFOQueue(4, [fs.int32], shapes=[[]])
+
+    def body(i: Any, total: Any) -> Any:
+        taken = queue.dequeue()
+        with fs.control_dependencies([taken]):
+            put = queue.enqueue(i)
+        with fs.control_dependencies([put]):
+            return i + 1, total + taken
+
+    loop = fs.while_loop(lambda i, t: i < 200, body, [0, 0])
+    fill, rest = queue.enqueue(7), queue.dequeue()
+    with fs.Session() as sess:
+
+        def step() -> None:
+            sess.run([loop, fill])
+            sess.run(rest)
+
+        step()
+        return best(step, 5) / 200
+
+
 def overlap(fs: Any, k: int) -> float:
     """A loop that asks a server, which answers each request after a while."""
     n = 64
@@ -144,6 +167,7 @@ CASES = {
     "enqueue_many and dequeue_many, 128 images": batches,
     "a scalar from thread to thread": between_threads,
     "enqueue and dequeue in a loop, per iteration": in_a_loop,
+    "the same in a loop that had to wait once": in_a_loop_that_waited,
     "asking a server, parallel_iterations=1": lambda fs: overlap(fs, 1),
     "asking a server, parallel_iterations=8": lambda fs: overlap(fs, 8),
 }

@@ -67,6 +67,24 @@ def test_a_full_queue_makes_wait_in_order(two: Answers) -> None:
     assert two.queue.waiting == (0, 0)
 
 
+def test_who_tries_does_not_overtake_who_waits(two: Answers) -> None:
+    queue = two.queue
+    assert queue.put([("a",)]) and not queue.put([("b",), ("c",)])
+    two.put("two more", "d", "e")
+    assert queue.size == 2
+    assert queue.take(1) is None, "somebody waits for the space that this would make"
+    two.take("first")
+    assert two.news() == [("first", ["a"]), ("two more", ())]
+    assert queue.take(3) is None
+    assert queue.take(2) == [("d",), ("e",)]
+    two.take("waits")
+    assert not queue.put([("f",)]), "somebody waits for it"
+    two.put("f", "f")
+    assert sorted(two.news()) == [("f", ()), ("waits", ["f"])]
+    queue.close()
+    assert not queue.put([("g",)])
+
+
 def test_an_empty_queue_makes_wait_in_order(two: Answers) -> None:
     two.take("x")
     two.take("y")

@@ -143,6 +143,11 @@ class EnqueueMany(_Enqueues):
         _check_counts([s.shape[0] for s in components if s.shape])
         return out
 
+    def attempt(self, state: Any, *inputs: Array) -> tuple[Any, ...] | None:
+        # What cannot be put in is not copied for nothing.
+        has_room = not inputs[0].shape or state.has_room(len(inputs[0]))
+        return super().attempt(state, *inputs) if has_room else None
+
     def _elements(self, inputs: Sequence[Array]) -> Sequence[tuple[Array, ...]]:
         for i, value in enumerate(inputs):
             self._check_shape(i, value.shape)

@@ -14,6 +14,10 @@ from flowscope.plan.passes.lower import Lowered
 from flowscope.plan.program import Node, Program
 from flowscope.plan.stops import Left
 
+#: A program with more operations that block is not tried: at each of them all that is alive is
+#: written down, so the code would grow with their square.
+MOST = 100
+
 
 def as_left(gate: Any, run: Any, resources: tuple[Any, ...], left: Left) -> Left | None:
     """Leaves the code for the executor; see `flowscope.plan.safepoints.Leave`.
@@ -32,12 +36,13 @@ def as_left(gate: Any, run: Any, resources: tuple[Any, ...], left: Left) -> Left
 def can_be_tried(program: Program, lowered: Lowered) -> bool:
     """Whether the executor can go on wherever the function of a program may be left.
 
-    Not where something is held until the step ends, which nobody would give back; where a loop in
-    which something blocks keeps values for a gradient, or has a condition that must not run once
-    its count is reached; or where something blocks between the writes of one update group.
+    Not where more than `MOST` operations block; where something is held until the step ends, which
+    nobody would give back; where a loop in which something blocks keeps values for a gradient, or
+    has a condition that must not run once its count is reached; or where something blocks between
+    the writes of one update group.
     """
     walked = list(program.walk())
-    if any(n.op.ends_with_step for n in walked):
+    if any(n.op.ends_with_step for n in walked) or sum(n.op.is_blocking for n in walked) > MOST:
         return False
     loops = [made.node for made in lowered.loops.values()]
     if any(_has_lists(n) for n in loops) or not set(lowered.doors) <= {*walked}:

@@ -144,14 +144,18 @@ class QueueState:
     def put(self, elements: Sequence[Element]) -> bool:
         """Puts elements in if nobody waits and there is space; returns whether it did."""
         with self._lock:
-            if self._enqueues or self._dequeues or self._is_closed:
-                return False
-            if len(self._elements) + len(elements) > self.capacity:
+            if not self.has_room(len(elements)):
                 return False
             self._elements.extend(elements)
         if self._failures:
             self._failures.pop(threading.get_ident(), None)
         return True
+
+    def has_room(self, count: int) -> bool:
+        """Whether nobody waits and there is space; without the lock it may be so no more."""
+        if self._enqueues or self._dequeues or self._is_closed:
+            return False
+        return len(self._elements) + count <= self.capacity
 
     def take(self, count: int) -> list[Element] | None:
         """Takes elements out if nobody waits and there are as many; returns None if not."""
