@@ -83,11 +83,11 @@ test("a queue's handle tells what is in the queue now", () => {
 
 test("of a program it is said which fetches it is of", () => {
   const model = modelOf(primitives());
-  assert.equal(levelText(model), "lowered: the latest step");
+  assert.equal(levelText(model), "program of the latest step");
   model.applyDelta({ kind: "delta", seq: 1, session: null, run: null, graph: {
     version: 2, added: [], placed: [], changed: [], removed: [], marked: [], fetches: ["a", "b", "c", "d", "e"],
   } });
-  assert.equal(levelText(model), "lowered: a, b, c and 2 more");
+  assert.equal(levelText(model), "program of a, b, c and 2 more");
   assert.equal(levelText(modelOf(primitives(), "graph")), "classifier");
 });
 

@@ -12,7 +12,7 @@ const NAMED = 3;
 export function levelText({ level, name, fetches }: Pick<GraphModel, "level" | "name" | "fetches">): string {
   if (level === "graph") return name || "graph";
   const more = fetches.length - NAMED;
-  return `lowered: ${fetches.slice(0, NAMED).join(", ") || "the latest step"}${more > 0 ? ` and ${whole(more)} more` : ""}`;
+  return `program of ${fetches.slice(0, NAMED).join(", ") || "the latest step"}${more > 0 ? ` and ${whole(more)} more` : ""}`;
 }
 
 /** Where a node of the lowered program comes from: the loop or branch that it is a part of, or operations. */

@@ -162,7 +162,7 @@ export class Instrument {
     this.#choices.begin(this.model.tree, this.model.bodies);
     this.#forgetLost();
     this.#shared?.onGraph();
-    const what = this.model.level === "graph" ? "Graph " : "Program as ";
+    const what = this.model.level === "graph" ? "Graph " : "Lowered ";
     this.#stage.element.setAttribute("aria-label", `${what}${levelText(this.model)}`);
     this.#onSelection();
     this.#refresh();
