@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 import flowscope as fs
 from flowscope.live import bus
 from flowscope.live.bus import Feed
+from flowscope.live.schema import Command, Connect
 from flowscope.live.wire import message_from, to_json
 
 #: Longest wait for another thread; only a broken program waits that long.
@@ -51,7 +52,9 @@ class View:
         """Brings the feed what the view has sent."""
         self.page.wait_for_function("() => true")
         while self._waiting:
-            self._feed.receive(message_from(self._waiting.pop(0)))
+            message = message_from(self._waiting.pop(0))
+            if isinstance(message, Connect | Command):
+                self._feed.receive(message)
 
     def tick(self) -> None:
         """Lets the feed look once."""
@@ -172,3 +175,63 @@ def test_a_running_loop_is_watched_at_either_level(opened: Any) -> None:
             sess.resume()
             thread.join(PATIENCE_S)
     assert not errors
+
+
+def test_the_program_that_is_shown_follows_what_is_run(opened: Any) -> None:
+    x = fs.placeholder(fs.float32, [], name="x")
+    y = fs.exp(x, name="y")
+    z = fs.sin(y, name="z")
+    view = opened()
+    crumbs = view.page.get_by_role("navigation", name="Breadcrumb")
+    with fs.Session() as sess:
+        sess.run(y, {x: 2.0})
+        view.press("Lowered")
+        expect(crumbs).to_have_text("program of y")
+        view.press("Outline")
+        view.select("y, Exp")
+        sess.run(z, {x: 2.0})
+        view.tick()
+        view.tick()
+        expect(crumbs).to_have_text("program of z / y")
+        expect(view.item("z, Sin")).to_be_visible()
+        expect(view.item("y, Exp")).to_have_attribute("aria-selected", "true")
+        view.press("Lowered")
+        expect(crumbs).to_have_text("graph / y")
+        expect(view.item("y, Exp")).to_have_attribute("aria-selected", "true")
+
+
+def test_a_loop_made_by_hand_is_a_frame(opened: Any) -> None:
+    def enter(value: Any, **attributes: Any) -> Any:
+        return fs.raw_ops.Enter(data=value, frame_name="count", **attributes)
+
+    start = enter(fs.constant(0, name="start"), name="begin")
+    limit = enter(fs.constant(5, name="limit"), is_constant=True, name="to")
+    i, _ = fs.raw_ops.Merge(inputs=[start, start], name="i")
+    test = fs.raw_ops.LoopCond(input=fs.less(i, limit, name="test"))
+    stop, go = fs.raw_ops.Switch(data=i, pred=test)
+    step = fs.add(go, enter(fs.constant(1), is_constant=True), name="step")
+    i.op._update_input(1, fs.raw_ops.NextIteration(data=step))
+    end = fs.raw_ops.Exit(data=stop)
+    view = opened()
+    view.press("Outline")
+    view.select("count, loop", "i, Merge")
+    view.item("count, loop").locator(".fs-item").first.click()
+    expect(view.inspector).to_contain_text("loop, made by hand")
+    with fs.Session() as sess:
+        sess.pause()
+        thread = threading.Thread(target=lambda: sess.run(end))
+        thread.start()
+        try:
+            assert sess.gate.wait_until_held(PATIENCE_S)
+            sess.step_iteration()
+            with sess.gate._changed:
+                assert sess.gate._changed.wait_for(lambda: sess.gate.state == "paused", PATIENCE_S)
+            view.tick()
+            view.tick()
+            frames = view.page.get_by_test_id("fs-frames")
+            expect(frames).to_contain_text("count")
+            frames.get_by_role("button", name="iteration 1").click()
+            expect(view.page.get_by_test_id("fs-inspector-run")).to_contain_text("1 of count")
+        finally:
+            sess.resume()
+            thread.join(PATIENCE_S)
