@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from executing import Steps, executor_graph
+from machine_steps import Steps, executor_graph
 
 import flowscope as fs
 from flowscope import raw_ops

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from executing import Steps
 from hypothesis import given, settings, strategies as st
+from machine_steps import Steps
 from nests import as_graph, programs
 
 import flowscope as fs
