@@ -106,6 +106,7 @@ def _check_memory_order(op: Operation, inputs: list[Any], value: Any) -> None:
         assert is_free or value.flags.c_contiguous, f"{op.type} is not in C order"
     if order == "K":
         _check_reuse(op, inputs, value)
+        _check_parts(op, inputs, value)
 
 
 def _is_row_major(array: Any) -> bool:
@@ -125,6 +126,21 @@ def _check_reuse(op: Operation, inputs: list[Any], value: Any) -> None:
             text = template.format(*names, out=f"x{i}")
             made = eval(text, {"xp": np, **names})  # noqa: S307
             assert same_bits(made, value), f"{op.type} differs in a reused buffer"
+
+
+def _check_parts(op: Operation, inputs: list[Any], value: Any) -> None:
+    """Asserts that an element does not depend on those beside it (see plan.shared)."""
+    template = op.definition.template
+    if template is None or out_template(template) is None:
+        return
+    arrays = [x for x in inputs if np.ndim(x)]
+    if not all(x.shape == value.shape and x.flags.c_contiguous for x in arrays):
+        return
+    parts = []
+    for at in (slice(0, 1), slice(1, None)):
+        names = {f"x{j}": x[at] if np.ndim(x) else x for j, x in enumerate(inputs)}
+        parts.append(eval(template.format(*names), {"xp": np, **names}))  # noqa: S307
+    assert same_bits(np.concatenate(parts), value), f"{op.type} differs in parts"
 
 
 def _check_forwards(op: Operation, inputs: list[Any], outputs: Any) -> None:

@@ -44,9 +44,9 @@ class Running:
     def seen_after(self, iteration):
         """Waits until the running step has come to an iteration; returns where it is then."""
         end_s = time.monotonic() + PATIENCE_S
-        while (seen := self.sess.frames()[0].iteration) < iteration:
+        while not (frames := self.sess.frames()) or frames[0].iteration < iteration:
             assert time.monotonic() < end_s
-        return seen
+        return frames[0].iteration
 
     def held_at(self):
         """Waits until the step is held; returns the iteration before which it is."""
@@ -80,6 +80,7 @@ def test_a_pause_from_another_thread_is_met_within_the_iterations_of_50_ms(sess)
     start = fs.constant(0, fs.int64)
     loop = fs.while_loop(lambda i: i < limit, lambda i: i + 1, [start], name="loop")
     with Running(sess, loop) as step:
+        step.seen_after(1)
         sess.pause()
         first = last = step.held_at()
         start_s = time.monotonic()

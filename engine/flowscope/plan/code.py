@@ -29,6 +29,7 @@ from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.raw import TEMPLATES, Raw, literal, overflow_check, raw_values
 from flowscope.plan.reuse import Reuse, can_reuse, reuse
 from flowscope.plan.safepoints import Begun, Leave, LoopNames, safepoint
+from flowscope.plan.shared import LARGE, Share, first_full, is_shareable, shared
 from flowscope.plan.stops import Part
 
 #: Estimated seconds of work between two safepoints.
@@ -98,6 +99,7 @@ def generate(
     generator: Callable[..., Any],
     leave: Leave,
     begun: Mapping[Node, Begun] | None = None,
+    share: Share | None = None,
 ) -> Code:
     """Returns the code of a region.
 
@@ -107,8 +109,9 @@ def generate(
         generator: `generator(run, op_seed)` makes the random generator of one invocation.
         leave: Runs the rest of a step that leaves the code at a safepoint.
         begun: Loops that go on, by the nodes that stand for them in the region.
+        share: Has several threads take parts of a kernel; None where one does it all.
     """
-    return Writer(region, xp, generator, leave, begun or {}).code()
+    return Writer(region, xp, generator, leave, begun or {}, share).code()
 
 
 def seconds(node: Node) -> float:
@@ -189,8 +192,10 @@ class Writer:
         generator: Callable[..., Any],
         leave: Leave,
         begun: Mapping[Node, Begun],
+        share: Share | None = None,
     ) -> None:
         self.region = region
+        self.share = share
         self.leave = leave
         self.begun = begun
         self.points = 0
@@ -348,11 +353,12 @@ class Writer:
 
     def _expression(self, number: int, node: Node, frame: Frame, arguments: tuple[str, ...]) -> str:
         op, device = node.op, device_type(node)
-        if node in frame.reuse and not is_special(op, device):
-            return _in_place(frame.reuse[node], arguments)
-        template = scalar_template(node) or op.template
-        if template is not None and not is_special(op, device):
-            return template.format(*arguments)
+        if not is_special(op, device):
+            plain = self._plain(node, frame, arguments)
+            if plain is not None:
+                if self.share is None or device != "CPU" or not is_shareable(node):
+                    return plain
+                return self._shared(number, node, frame, arguments, plain)
         name = f"k{number}"
         self.namespace[name] = kernel_of(op, device)
         leading = ["xp"]
@@ -362,6 +368,26 @@ class Writer:
                 counts += self.iterations
             leading.append(f"generator(run, {', '.join(counts)})")
         return f"{name}({', '.join([*leading, *arguments])})"
+
+    def _plain(self, node: Node, frame: Frame, arguments: tuple[str, ...]) -> str | None:
+        if node in frame.reuse:
+            return _in_place(frame.reuse[node], arguments)
+        template = scalar_template(node) or node.op.template
+        return None if template is None else template.format(*arguments)
+
+    def _shared(
+        self, number: int, node: Node, frame: Frame, arguments: tuple[str, ...], plain: str
+    ) -> str:
+        """Returns the expression of a large operation; see `flowscope.plan.shared`."""
+        assert self.share is not None
+        name = f"k{number}"
+        self.namespace[name] = shared(node, self.share)
+        out = _out(frame.reuse[node], arguments) if node in frame.reuse else "None"
+        call = f"{name}({', '.join(arguments)}, {out})"
+        shape = node.outputs[0].spec.shape
+        if shape is not None and None not in shape:
+            return call
+        return f"{call} if {arguments[first_full(node)]}.size >= {LARGE} else {plain}"
 
     def safepoint(self, is_back: bool = False) -> None:
         """Writes a place where the step can be held; `is_back` where an iteration ends."""
@@ -427,11 +453,16 @@ def is_small(value: Value) -> bool:
 
 
 def _in_place(how: Reuse, arguments: tuple[str, ...]) -> str:
+    return how.template.format(*arguments, out=_out(how, arguments))
+
+
+def _out(how: Reuse, arguments: tuple[str, ...]) -> str:
+    """Returns an expression of the buffer that is used again, None where that cannot be."""
     out = arguments[how.index]
     if how.same:
         tests = " == ".join(f"{arguments[j]}.shape" for j in (how.index, *how.same))
         out = f"{out} if {tests} else None"
-    return how.template.format(*arguments, out=out)
+    return out
 
 
 def scalar_template(node: Node) -> str | None:

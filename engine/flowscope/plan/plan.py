@@ -26,6 +26,7 @@ from flowscope.plan.passes.regions import Region, regions
 from flowscope.plan.passes.simplify import simplify
 from flowscope.plan.passes.trim import trim
 from flowscope.plan.program import Node, Program
+from flowscope.plan.shared import Share
 from flowscope.plan.stepping import Stepper
 from flowscope.plan.trying import as_left
 
@@ -44,6 +45,10 @@ class Backend(Protocol):
     @property
     def xp(self) -> Any:
         """The array module that its kernels use."""
+
+    @property
+    def share(self) -> Share | None:
+        """Has several threads take parts of a kernel; None where one does it all."""
 
     def active(self) -> AbstractContextManager[Any]:
         """Returns a context in which new arrays of `xp` lie on the device."""
@@ -197,14 +202,14 @@ def built(
 ) -> Plan:
     """Returns the plan of a program that is one region; see `make_plan`."""
     device = devices[program.device]
-    xp = device.xp
+    xp, share = device.xp, device.share
 
     def write(part: Region) -> Code:
         told = inside(generator)
-        return generate(part, xp, told, Stepper(part, xp, told).rest)
+        return generate(part, xp, told, Stepper(part, xp, told).rest, share=share)
 
     def write_whole(part: Region) -> Code:
-        return generate(part, xp, generator, as_left)
+        return generate(part, xp, generator, as_left, share=share)
 
     with device.active():  # constants are put on the device
         needed = required(program)
@@ -219,7 +224,7 @@ def built(
             function = request.drive(executed, xp)
             code = executed.code
         elif request.mode == "compiled":
-            code = generate(region, xp, generator, stepper.rest)
+            code = generate(region, xp, generator, stepper.rest, share=share)
             function = code.function
         else:
             function = Interpreter(region, xp, generator, unsafe_positions(region.nodes))

@@ -64,8 +64,9 @@ class ConfigProto:
         fake_devices: Fake devices per type, e.g. {"GPU": 1}: for tests, without a GPU.
         allow_soft_placement: Whether a device wish that cannot be fulfilled is passed over.
         log_device_placement: Whether each new plan's placement is printed.
-        intra_op_parallelism_threads: Threads of large matrix products, for the whole process; 0
-            leaves the BLAS library's own choice. On a machine whose few cores are busy 1 is best.
+        intra_op_parallelism_threads: Threads of large matrix products and of large element-wise
+            operations, for the whole process; 0 leaves it to the BLAS library, and takes up to four
+            for the others. On a machine whose few cores are busy 1 is best.
         operation_timeout_in_ms: Timeout of each run that has none of its own; 0 for none.
         mode: "compiled" runs generated code, "op" one operation at a time, "tokens" one operation
             at a time as its inputs arrive, with several iterations of a loop on their way.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from flowscope.runtime import crew
 from flowscope.runtime.devices import Device, Memory, on_host
 
 
@@ -16,6 +17,7 @@ class Cpu(Device):
 
     device_type = "CPU"
     xp = np
+    share = staticmethod(crew.share)
 
     def put(self, value: Any) -> Any:
         return on_host(value)

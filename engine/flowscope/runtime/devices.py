@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -41,12 +42,14 @@ class Device(ABC):
         device_type: "CPU" or "GPU".
         index: Which one of its type.
         xp: The array module that its kernels use.
+        share: Has several threads take parts of a kernel; None where one does it all.
         memory_limit_bytes: Bytes of memory that it has; 0 where that is not known.
         incarnation: Tells it from other devices that had the same name.
     """
 
     device_type = "CPU"
     xp: Any
+    share: Callable[[int, Callable[[int], None]], None] | None = None
 
     def __init__(self, index: int) -> None:
         self.index = index

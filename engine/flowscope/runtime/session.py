@@ -21,7 +21,7 @@ from flowscope.graph.operation import Operation, Tensor, runner
 from flowscope.graph.summary import counted
 from flowscope.graph.written.definition import GraphDef
 from flowscope.plan.plan import Mode, Plan
-from flowscope.runtime import checks, clock as clock, containers, interrupt, reruns, states
+from flowscope.runtime import checks, clock as clock, containers, crew, interrupt, reruns, states
 from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
 from flowscope.runtime.devices import Device, local_devices
@@ -73,6 +73,7 @@ class Session:
             from flowscope.runtime import blas  # at need: it looks at all loaded libraries
 
             blas.limit_threads(self.config.intra_op_parallelism_threads)
+            crew.limit(self.config.intra_op_parallelism_threads)
         self.gate = Gate()
         self.steps = 0
         self.busy_ns = 0

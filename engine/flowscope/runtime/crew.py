@@ -1,0 +1,147 @@
+"""The crew: threads that help with large kernels, for the whole process.
+
+Who shares a kernel takes parts of it as well, and waits for nobody but those that are in the middle
+of a part: a thread that comes late, because the processor is busy, finds nothing left to do.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
+
+#: More than so many threads gain nothing: memory is the limit.
+_MOST = 4
+
+
+class Crew:
+    """Threads that wait for work; they are started when there is some.
+
+    Attributes:
+        size: How many threads work on one kernel at the most, with the one that shares it.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._started = 0
+        self._lock = threading.Lock()
+        self._tasks: SimpleQueue[_Task] | None = None
+
+    def share(self, count: int, run: Callable[[int], None]) -> None:
+        """Calls `run` with 0 .. count - 1, on several threads; returns when all have ended.
+
+        Raises:
+            BaseException: what one of the calls has raised; not all of them may have been made.
+        """
+        helpers = min(self.size, count) - 1
+        if helpers > self._started:
+            self._start(helpers)
+        task = _Task(count, run)
+        for _ in range(helpers):
+            assert self._tasks is not None
+            self._tasks.put(task)
+        try:
+            task.work()
+        finally:
+            task.close()
+        if task.error is not None:
+            raise task.error
+
+    def _start(self, helpers: int) -> None:
+        from queue import SimpleQueue  # at need: most sessions never share anything
+
+        with self._lock:
+            tasks = self._tasks = self._tasks or SimpleQueue()
+            while self._started < helpers:
+                self._started += 1
+                name = f"flowscope-crew-{self._started}"
+                threading.Thread(target=_help, args=(tasks,), name=name, daemon=True).start()
+
+
+def _help(tasks: SimpleQueue[_Task]) -> None:
+    with np.errstate(all="ignore"):  # as sessions do
+        while True:
+            tasks.get().help()
+
+
+class _Task:
+    """One kernel whose parts are being taken."""
+
+    def __init__(self, count: int, run: Callable[[int], None]) -> None:
+        self.error: BaseException | None = None
+        self._run = run
+        self._count = count
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+        self._helping = 0
+        self._is_closed = False
+        self._done = threading.Event()
+
+    def work(self) -> None:
+        """Takes part after part, until none is left."""
+        while (i := next(self._numbers)) < self._count:
+            self._run(i)
+
+    def help(self) -> None:
+        """Takes parts as well, if there are any by now."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._helping += 1
+        try:
+            self.work()
+        except BaseException as e:  # the one that shares raises it
+            self.error = e
+        self._leave()
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._helping -= 1
+            if self._is_closed and not self._helping:
+                self._done.set()
+
+    def close(self) -> None:
+        """Lets nobody begin any more, and waits for those that are at work."""
+        with self._lock:
+            self._is_closed = True
+            self._count = 0
+            if not self._helping:
+                return
+        self._done.wait()
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def share(count: int, run: Callable[[int], None]) -> None:
+    """Shares a kernel with the process's crew; see `Crew.share`."""
+    _crew.share(count, run)
+
+
+def limit(size: int) -> None:
+    """Lets at most so many threads work on one kernel."""
+    _crew.size = min(size, _MOST)
+
+
+def _renew() -> None:
+    """Makes a new crew in a forked process, where no threads are."""
+    global _crew
+    _crew = Crew(_crew.size)
+
+
+_crew = Crew(min(_cores(), _MOST))
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+__all__ = ["Crew", "limit", "share"]
