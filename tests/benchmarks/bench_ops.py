@@ -8,8 +8,8 @@ that are slower than twice TensorFlow's.
 
 Slower than that, at times, on two cores, and why:
 
-- softmax, log_softmax, where, cast, add_n, leaky_relu, concat, stack, tile, pad, gather_nd at 10^6
-  elements, the more the quieter the machine: they are bound by memory. NumPy makes a pass per
+- softmax, log_softmax, where, clip_by_value, cast, add_n, leaky_relu, elu, bias_add, concat, stack,
+  tile, pad, gather_nd at 10^6 elements, some at 10^5, the more the quieter the machine: they are bound by memory. NumPy makes a pass per
   elementary operation, on one thread; TensorFlow one pass, on both. (What ends in a ufunc is shared
   by threads, see `flowscope.plan.shared`.)
 - batch matmul, by a hair: NumPy calls BLAS once per matrix.
