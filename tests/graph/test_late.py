@@ -226,3 +226,46 @@ def test_many_threads_may_use_it_first():
             thread.join()
         assert made == [cls(3)] * 4
         assert [f.compare for f in dataclasses.fields(cls)] == [True, True, False]
+
+
+def test_nothing_else_is_a_subclass():
+    """Whoever lists the subclasses of a class finds those that were written, and no twins."""
+
+    @frozen
+    class Base:
+        x: int = 1
+
+    @frozen
+    class Derived(Base):
+        y: int = 2
+
+    assert Derived(3) == Derived(3, 2)
+    assert Base.__subclasses__() == [Derived]
+
+
+def test_defaults_and_what_follows_them_are_inherited():
+    def made(decorate):
+        @decorate
+        class Base:
+            x: int = 5
+            y: str = "y"
+
+            def __post_init__(self):
+                seen.append((self.x, self.y))
+
+        @decorate
+        class Middle(Base):
+            z: float = 0.5
+
+        @decorate
+        class Derived(Middle):
+            x: int
+            y: str = "new"
+
+        return Derived
+
+    seen: list = []
+    late, usual = made(mutable), made(dataclasses.dataclass)
+    assert inspect.signature(late) == inspect.signature(usual)
+    assert repr(late(z=1.0)).rpartition(".")[2] == repr(usual(z=1.0)).rpartition(".")[2]
+    assert seen == [(5, "new")] * 2

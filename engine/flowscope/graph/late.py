@@ -95,12 +95,26 @@ class _Plan:
     def carry_out(self) -> None:
         """Puts what a dataclass of this body has in the place of the placeholders."""
         cls = self.cls
-        arguments = {"abstract": True} if issubclass(cls, Immutable) else {}
-        twin = type(cls)(cls.__name__, cls.__bases__, dict(self.body), **arguments)
+        # Not a subclass of the real bases: they would list it until it is collected.
+        twin = type(cls.__name__, (self._above(),), dict(self.body))
         made = vars(dataclasses.dataclass(**self.options)(twin))
         for name in _GENERATED_TOO + _GENERATED:
             if isinstance(vars(cls).get(name), _Later):
                 setattr(cls, name, made[name])
+
+    def _above(self) -> type:
+        """Returns a class with what a dataclass takes of its bases."""
+        bases = self.cls.__mro__[1:]
+        found: dict[str, Any] = {}
+        for base in reversed(bases):
+            taken = vars(base).keys() & {*self.body["__annotations__"], "__post_init__"}
+            found.update((name, vars(base)[name]) for name in taken)
+        made: list[Any] = [base for base in bases if hasattr(base, "__dataclass_fields__")]
+        if made:
+            fields = [base.__dataclass_fields__ for base in reversed(made)]
+            found["__dataclass_fields__"] = {k: f for some in fields for k, f in some.items()}
+            found["__dataclass_params__"] = made[0].__dataclass_params__
+        return type("Above", (), found)
 
 
 class _Later:
