@@ -1,7 +1,9 @@
 """Large element-wise operations are done in parts, by several threads, with the same bits."""
 
 import multiprocessing
+import sys
 import threading
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -107,6 +109,20 @@ def test_helpers_take_parts():
 
     helpers.share(2, run)
     assert len(names) == 2
+
+
+def test_who_comes_late_holds_nothing(monkeypatch):
+    """A reference to a variable's buffer would make its next writer copy it."""
+    late = SimpleQueue()
+    helpers = Crew(3)
+    monkeypatch.setattr(helpers, "_start", lambda count: setattr(helpers, "_tasks", late))
+    array = np.zeros(3)
+    held = sys.getrefcount(array)
+    helpers.share(3, array.fill)
+    assert late.qsize() == 2
+    assert sys.getrefcount(array) == held
+    late.get().help()
+    assert (array == 2).all()
 
 
 @pytest.mark.parametrize("bad", [0, 1])

@@ -39,8 +39,9 @@ def is_shareable(node: Node) -> bool:
         return False
     if None not in out.shape and (out.nbytes or 0) < LARGE * out.dtype.size:
         return False
+    sliced = _sliced(node)
     return bool(_full(node)) and all(
-        j in _sliced(node) or _is_whole(v.spec.shape, out.shape) for j, v in enumerate(node.inputs)
+        j in sliced or _is_whole(v.spec.shape, out.shape) for j, v in enumerate(node.inputs)
     )
 
 

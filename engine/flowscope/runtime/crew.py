@@ -108,13 +108,17 @@ class _Task:
                 self._done.set()
 
     def close(self) -> None:
-        """Lets nobody begin any more, and waits for those that are at work."""
+        """Lets nobody begin any more, waits for those that are at work, and lets go of the arrays.
+
+        A helper that comes late may have the task still, and a reference would be a lease.
+        """
         with self._lock:
             self._is_closed = True
             self._count = 0
-            if not self._helping:
-                return
-        self._done.wait()
+            is_left = not self._helping
+        if not is_left:
+            self._done.wait()
+        del self._run
 
 
 def _cores() -> int:
