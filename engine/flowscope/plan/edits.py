@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import heapq
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from flowscope.graph.op import Op
@@ -47,6 +48,29 @@ def renumbered(values: list[Value]) -> tuple[Value, ...]:
     return tuple(values)
 
 
+def in_order(nodes: Sequence[Node], before: Mapping[Node, Collection[Node]]) -> list[Node]:
+    """Returns nodes behind those that they come after, and else in the order in which they are.
+
+    Nodes that come after each other, and what follows from them, are left out.
+    """
+    position = {n: i for i, n in enumerate(nodes)}
+    missing = {n: len(before[n]) for n in nodes}
+    after: dict[Node, list[Node]] = {n: [] for n in nodes}
+    for n in nodes:
+        for earlier in before[n]:
+            after[earlier].append(n)
+    ready = [position[n] for n in nodes if not missing[n]]
+    found: list[Node] = []
+    while ready:
+        node = nodes[heapq.heappop(ready)]
+        found.append(node)
+        for n in after[node]:
+            missing[n] -= 1
+            if not missing[n]:
+                heapq.heappush(ready, position[n])
+    return found
+
+
 def made_like(op: Op, like: Node, inputs: tuple[Value, ...]) -> Node:
     """Returns a new node with one output, in the place of another one."""
     spec: Any = op.infer(*[v.spec for v in inputs])
@@ -61,6 +85,7 @@ def origins_of(nodes: Iterable[Node | None]) -> tuple[Operation, ...]:
 
 __all__ = [
     "explicit_inputs",
+    "in_order",
     "made_like",
     "origins_of",
     "renumbered",

@@ -10,10 +10,10 @@ Groups that need parts of each other are one.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from flowscope.plan.edits import in_order
 from flowscope.plan.lowering import Accesses, Key, is_ambient
 from flowscope.plan.program import Node, Value
 
@@ -104,25 +104,13 @@ def _ordered(
     groups: Sequence[UpdateGroup],
 ) -> list[Node] | None:
     """Returns the nodes, what groups need before their members; None where that is impossible."""
-    position = {n: i for i, n in enumerate(nodes)}
+    here = set(nodes)
     missing = {n: set(before[n]) for n in nodes}
     for group in groups:
         needs = {v.node for v in group.values} | set(group.control)
         for node in group.members:
-            missing[node] |= {n for n in needs if n is not None and n in position}
-    after: dict[Node, list[Node]] = {n: [] for n in nodes}
-    for node, waits in missing.items():
-        for n in waits:
-            after[n].append(node)
-    ready = [position[n] for n in nodes if not missing[n]]
-    found: list[Node] = []
-    while ready:
-        node = nodes[heapq.heappop(ready)]
-        found.append(node)
-        for n in after[node]:
-            missing[n].discard(node)
-            if not missing[n]:
-                heapq.heappush(ready, position[n])
+            missing[node] |= {n for n in needs if n in here}
+    found = in_order(nodes, missing)
     return found if len(found) == len(nodes) else None
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import heapq
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import where
+from flowscope.plan.edits import in_order
 from flowscope.plan.program import Node, Program, Value, is_back_edge
 
 
@@ -62,22 +62,10 @@ def _sorted(nodes: list[Node], position: dict[Node, int]) -> list[Node]:
     before = {n: _awaited(n, position) | set(n.control) for n in nodes}
     for n, earlier in effects(nodes).items():
         before[n] |= earlier
-    after: dict[Node, list[Node]] = {n: [] for n in nodes}
-    for n, earlier in before.items():
-        for p in earlier:
-            after[p].append(n)
-    ready = [position[n] for n in nodes if not before[n]]
-    heapq.heapify(ready)
-    done: list[Node] = []
-    while ready:
-        node = nodes[heapq.heappop(ready)]
-        done.append(node)
-        for n in after[node]:
-            before[n].discard(node)
-            if not before[n]:
-                heapq.heappush(ready, position[n])
+    done = in_order(nodes, before)
     if len(done) < len(nodes):
-        stuck = ", ".join(f'"{n.name}"' for n in nodes if before[n])
+        reached = set(done)
+        stuck = ", ".join(f'"{n.name}"' for n in nodes if n not in reached)
         raise InvalidArgumentError(
             "control dependencies contradict the order in which a variable is read and written: "
             + stuck
