@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 
 import nbformat
 import pytest
 from jupyter_driver import Lab, Notebook
 from playwright.sync_api import Locator, Page, expect
 
-LOAD = "%load_ext flowscope\nimport flowscope as fs, threading, time"
+LOAD = "%load_ext flowscope\nimport flowscope as fs, threading"
 BUILD = """
 x = fs.placeholder(fs.float32, [], name="x")
 def body(i, y):
@@ -24,20 +25,23 @@ sess.pause()
 step = threading.Thread(target=lambda: sess.run(y, {x: 3.0}), daemon=True)
 step.start()
 sess.step_iteration()
-end_s = time.monotonic() + 40
+changed = threading.Condition()
+def note(change):
+    with changed:
+        changed.notify_all()
+view.observe(note, ["selection", "iteration"])
+def wait(holds):
+    with changed:
+        assert changed.wait_for(holds, 40)
 view.selection = y.op
-while view.selection != "x" and time.monotonic() < end_s:
-    time.sleep(0.01)
+wait(lambda: view.selection == "x")
 print("selected", view.selection)
-while view.iteration is None and time.monotonic() < end_s:
-    time.sleep(0.01)
+wait(lambda: view.iteration is not None)
 print("chosen", view.iteration.frame, view.iteration.number)
 view.iteration = None
-while view.selection is not None and time.monotonic() < end_s:
-    time.sleep(0.01)
+wait(lambda: view.selection is None)
 view.iteration = "loop", sess.frames()[0].iteration
-while view.selection != "x" and time.monotonic() < end_s:
-    time.sleep(0.01)
+wait(lambda: view.selection == "x")
 """
 
 
@@ -126,13 +130,10 @@ def test_a_page_that_goes_without_a_word_is_told_nothing_more_after_a_while(
     page.reload()
     notebook.wait_for_kernel()
     expect(view.item("loop").first).to_be_attached()
-    waiting = (
-        "end_s = time.monotonic() + 40\n"
-        "while view.open_views > 1 and time.monotonic() < end_s: time.sleep(0.05)\n"
-        "print('open', view.open_views)"
-    )
-    notebook.edit(4, waiting)
-    expect(notebook.run(4)).to_have_text("open 1")
+    notebook.edit(4, "print('open', view.open_views)")
+    end_s = time.monotonic() + 40
+    while "open 1" not in notebook.run(4).inner_text():
+        assert time.monotonic() < end_s
 
 
 def test_the_saved_picture_follows_the_graph(lab: Lab, notebook: Notebook, view: View) -> None:

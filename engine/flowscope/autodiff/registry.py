@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from flowscope.errors import AlreadyExistsError, DTypeError
 from flowscope.graph.cells import Run, notebook
-from flowscope.graph.cells.held import Held
+from flowscope.graph.cells.held import Held, held_by
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.op import Op, UnsupportedGradientError, all_ops
 from flowscope.graph.operation import Operation
@@ -130,8 +130,10 @@ def function_of(op: Operation) -> GradientFunction | None:
     Raises:
         UnsupportedGradientError: if the operation asks for a name that is not registered.
     """
-    if op.type == "GradientHub" and op.definition.held is not None:  # type: ignore[attr-defined]
-        return op.definition.held.function  # type: ignore[attr-defined, no-any-return]
+    held = held_by(op.definition) if op.type == "GradientHub" else None
+    if held is not None:
+        own: GradientFunction | None = held.function
+        return own
     if op.gradient and op.gradient not in _registered:
         raise UnsupportedGradientError(
             f'no gradient is registered under the name "{op.gradient}": '

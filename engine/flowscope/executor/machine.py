@@ -50,23 +50,23 @@ class Flag(Protocol):
 
 
 class Host(Protocol):
-    """Who lets a machine `advance`.
-
-    Attributes:
-        gate: While it is raised, nothing more is run.
-        finished: Not empty once something that had begun is to be `done`.
-        plain: Per unit what computes its one output of its inputs; None for those that are special.
-        special: Per unit what runs it; called with the host.
-    """
+    """Who lets a machine `advance`."""
 
     @property
-    def gate(self) -> Flag: ...  # noqa: D102
+    def gate(self) -> Flag:
+        """While it is raised, nothing more is run."""
+
     @property
-    def finished(self) -> deque[Any]: ...  # noqa: D102
+    def finished(self) -> deque[Any]:
+        """Not empty once something that had begun is to be `done`."""
+
     @property
-    def plain(self) -> Sequence[Callable[..., Any] | None]: ...  # noqa: D102
+    def plain(self) -> Sequence[Callable[..., Any] | None]:
+        """Per unit what computes its one output of its inputs; None for those that are special."""
+
     @property
-    def special(self) -> Sequence[Special]: ...  # noqa: D102
+    def special(self) -> Sequence[Special]:
+        """Per unit what runs it; called with the host."""
 
 
 class Machine:
@@ -184,7 +184,7 @@ class Machine:
                         outputs = special[index](host, unit, it, inputs)
                     else:
                         value = function(*inputs)
-                except Exception:
+                except Exception:  # goes on up; who catches it asks where it was
                     self.failed = unit, it, inputs
                     raise
                 if function is None:

@@ -86,7 +86,8 @@ class _Enqueues(_Blocking, abstract=True):
 
     def begin(self, state: Any, finish: Finish, *inputs: Array) -> Callable[[], None]:
         """Asks the queue to take the elements."""
-        return state.enqueue(self._elements(inputs), finish)  # type: ignore[no-any-return]
+        give_up: Callable[[], None] = state.enqueue(self._elements(inputs), finish)
+        return give_up
 
     def failed(self, state: Any, error: BaseException) -> None:
         """Tells the queue that a step failed in which this was to put something in."""
@@ -188,7 +189,8 @@ class Dequeue(_Dequeues):
             failed = isinstance(found, BaseException)
             finish(found if failed else tuple([_owned(v) for v in found[0]]))
 
-        return state.dequeue(1, finished)  # type: ignore[no-any-return]
+        give_up: Callable[[], None] = state.dequeue(1, finished)
+        return give_up
 
 
 class _DequeuesMany(_Dequeues, abstract=True):
@@ -225,7 +227,9 @@ class _DequeuesMany(_Dequeues, abstract=True):
                     found = e
             finish(found)
 
-        return state.dequeue(_counted(inputs[0]), finished, self.up_to)  # type: ignore[no-any-return]
+        count = _counted(inputs[0])
+        give_up: Callable[[], None] = state.dequeue(count, finished, self.up_to)
+        return give_up
 
     def _stacked(self, elements: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
         columns: Any = zip(*elements) if elements else [()] * len(self.dtypes)

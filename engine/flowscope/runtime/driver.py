@@ -354,6 +354,7 @@ class _Step:
 
 
 # -- how units run ------------------------------------------------------------------------------
+# What mypy is told to pass over here: a unit's function may be None, but not of one that runs.
 
 
 def _none(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from flowscope.graph.block import Block
 from flowscope.graph.cells.behaviour import Comparison
-from flowscope.graph.cells.held import Held
+from flowscope.graph.cells.held import Held, held_by
 from flowscope.graph.cells.known import same_spec
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
@@ -123,7 +123,10 @@ class Likeness:
             return False
         if found.is_mapped:  # the later one holds tensors that are dropped: the earlier one stays
             return found.shares
-        self.held.append((new.held, old.held))  # type: ignore[attr-defined]
+        mine, other = held_by(new), held_by(old)
+        assert mine is not None
+        assert other is not None
+        self.held.append((mine, other))
         return True
 
     def _attribute(self, new: Any, old: Any) -> bool:
@@ -138,11 +141,6 @@ class Likeness:
         return len(new) == len(old) and all(
             self.thing(a) is b for a, b in zip(new, old, strict=True)
         )
-
-
-def held_by(definition: Op) -> Held | None:
-    """Returns the user's function that an op holds, None if it holds none."""
-    return getattr(definition, "held", None)
 
 
 def compared(
@@ -182,4 +180,4 @@ def _same_attribute(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-__all__ = ["Likeness", "blocks_of", "compared", "functions_of", "held_by", "same_definition"]
+__all__ = ["Likeness", "blocks_of", "compared", "functions_of", "same_definition"]

@@ -13,6 +13,7 @@ from flowscope.graph.cells.behaviour import Comparison, Seen
 
 if TYPE_CHECKING:
     from flowscope.graph.graph import Graph
+    from flowscope.graph.op import Op
 
 
 class Held:
@@ -64,4 +65,9 @@ class Held:
         return undo
 
 
-__all__ = ["Held"]
+def held_by(definition: Op) -> Held | None:
+    """Returns the user's function that an op holds, None if it holds none."""
+    return getattr(definition, "held", None)
+
+
+__all__ = ["Held", "held_by"]

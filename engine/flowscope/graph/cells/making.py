@@ -22,10 +22,10 @@ from flowscope.graph.cells.bodies import (
     blocks_of,
     compared,
     functions_of,
-    held_by,
     same_definition,
 )
 from flowscope.graph.cells.cell import Cell, CellReport
+from flowscope.graph.cells.held import held_by
 from flowscope.graph.cells.known import same_spec
 from flowscope.graph.cells.memory import (
     FUNCTIONS,
