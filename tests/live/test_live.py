@@ -23,17 +23,6 @@ from flowscope.runtime.gate import Gate
 pytestmark = pytest.mark.usefixtures("graph")
 
 
-@pytest.fixture
-def feed(graph, monkeypatch):
-    """A feed that looks only when the test says so, and what it sent."""
-    monkeypatch.setattr(bus, "PERIOD_S", 1e6)
-    made = Feed(graph)
-    made.sent = []
-    end = made.subscribe(made.sent.append)
-    yield made
-    end()
-
-
 def test_a_snapshot_holds_everything_and_deltas_what_came_since(feed):
     x = fs.placeholder(fs.float32, [None, 2], name="scope/x")
     feed.receive(Connect(1))

@@ -6,23 +6,10 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live import bus
-from flowscope.live.bus import Feed
 from flowscope.live.lowered import FIRST_ID, FOLLOW_S
 from flowscope.live.schema import Command, Connect, Delta, Reply, Snapshot
 
 pytestmark = pytest.mark.usefixtures("graph")
-
-
-@pytest.fixture
-def feed(graph, monkeypatch):
-    """A feed that looks only when the test says so, and what it sent."""
-    monkeypatch.setattr(bus, "PERIOD_S", 1e6)
-    made = Feed(graph)
-    made.sent = []
-    end = made.subscribe(made.sent.append)
-    yield made
-    end()
 
 
 def show(feed, level):

@@ -1,0 +1,19 @@
+"""What the tests of messages share."""
+
+from __future__ import annotations
+
+import pytest
+
+from flowscope.live import bus
+from flowscope.live.bus import Feed
+
+
+@pytest.fixture
+def feed(graph, monkeypatch):
+    """A feed that looks only when the test says so, and what it sent."""
+    monkeypatch.setattr(bus, "PERIOD_S", 1e6)
+    made = Feed(graph)
+    made.sent = []
+    end = made.subscribe(made.sent.append)
+    yield made
+    end()
