@@ -50,7 +50,8 @@ def gradients(
         unconnected_gradients: What is returned for an x without influence: None or zeros.
 
     Returns:
-        Per x a tensor, `IndexedSlices` where only slices of x were taken (by `fs.gather`), or None.
+        Per x a tensor, `IndexedSlices` where only slices of x were taken (by `fs.gather`, in bodies
+        too), or None.
 
     Raises:
         LookupError: if an op on the way has no gradient.

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.block import Block, misplaced
-from flowscope.graph.constant import Const
+from flowscope.graph.constant import Const, convert_to_tensor
 from flowscope.graph.dtypes import resource
 from flowscope.graph.graph import Graph
+from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.arrays import shape, zeros
@@ -272,12 +273,16 @@ class GradientBody(Function):
 
     def differentiate(
         self, ys: list[Tensor], xs: list[Tensor], cotangents: list[Tensor]
-    ) -> list[Tensor | None]:
-        """Adds the gradient of tensors of the forward function; returns a cotangent per x."""
-        found = differentiator[0](ys, xs, cotangents)
-        from flowscope.graph.constant import convert_to_tensor
+    ) -> list[Tensor | IndexedSlices | None]:
+        """Adds the gradient of tensors of the forward function; returns a cotangent per x.
 
-        return [None if g is None else self.own(convert_to_tensor(g)) for g in found]
+        What it returns may stand in another block, see `own`.
+        """
+        return differentiator[0](ys, xs, cotangents)
+
+    def dense(self, cotangent: Tensor | IndexedSlices) -> Tensor:
+        """Returns a cotangent as one tensor of the block."""
+        return self.own(convert_to_tensor(cotangent))
 
 
 def settled(functions: Sequence[AnyFunction]) -> list[AnyFunction]:

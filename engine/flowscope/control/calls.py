@@ -12,11 +12,15 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from flowscope.control.blocks import Function, GradientBody, Parameter, outside, settled
+from flowscope.control.slices import parts_of, value_shape
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import compatible, text
+
+Cotangent = Tensor | IndexedSlices
 
 
 class CallGradient:
@@ -30,20 +34,31 @@ class CallGradient:
         cotangents = [function.add_parameter(outside(y.spec), "g") for y in ys]
         with graph.enter_block(function.block), graph.name_scope(function.name + "/"):
             found = function.differentiate(ys, list(forward.parameters), cotangents)
-            #: Inputs of the forward function that have a gradient, in the order of the results.
+            #: Inputs of the forward function that have a gradient, in the order of the results;
+            #: those with slices have two results, values and indices.
             self.inputs = [i for i, g in enumerate(found) if g is not None]
-            function.results = [g for g in found if g is not None]
+            self.sliced = {i for i, g in enumerate(found) if isinstance(g, IndexedSlices)}
+            function.results = [t for g in found if g is not None for t in _own(function, g)]
         (self.function,) = settled([function])
 
-    def apply(self, call: Operation, cotangents: list[Tensor]) -> list[Tensor | None]:
+    def apply(self, call: Operation, cotangents: list[Tensor]) -> list[Cotangent | None]:
         """Adds a call of it for `call` and returns a cotangent per input."""
         forward = call.definition.function  # type: ignore[attr-defined]
         read = [_at_call(forward, call, t) for t in self.function.captures]
         op = call.graph.add(Call(self.function), (*cotangents, *read), self.function.name)
-        out: list[Tensor | None] = [None] * len(call.inputs)
-        for i, g in zip(self.inputs, op.outputs, strict=False):
-            out[i] = g
+        out: list[Cotangent | None] = [None] * len(call.inputs)
+        results = iter(op.outputs)
+        for i in self.inputs:
+            g = out[i] = next(results)
+            if i in self.sliced:
+                out[i] = IndexedSlices(g, next(results), value_shape(call.inputs[i]))
         return out
+
+
+def _own(function: Function, cotangent: Cotangent) -> list[Tensor]:
+    if isinstance(cotangent, IndexedSlices):
+        return parts_of(function, cotangent)
+    return [function.own(cotangent)]
 
 
 def _at_call(function: Function, call: Operation, tensor: Tensor) -> Tensor:

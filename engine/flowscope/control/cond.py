@@ -19,9 +19,17 @@ from flowscope.control.blocks import (
     zeros_of,
 )
 from flowscope.control.lists import EmptyList, Head, ListOf
+from flowscope.control.slices import (
+    common_dtype,
+    no_parts,
+    parts_of,
+    value_shape,
+    with_indices,
+)
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Const, convert_to_tensor
-from flowscope.graph.dtypes import bool_
+from flowscope.graph.dtypes import DType, bool_
+from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims
@@ -117,6 +125,8 @@ class _BranchGradient(GradientBody):
     def __init__(self, forward: Function, other: Function) -> None:
         super().__init__(forward, f"{forward.name}_grad")
         self._other = other
+        #: By tensor outside: its cotangent.
+        self.found: dict[Tensor, Tensor | IndexedSlices | None] = {}
 
     def inside(self, tensor: Tensor) -> Tensor:
         if tensor in self._inside or tensor.op.block is not self.forward.block:
@@ -153,7 +163,7 @@ def branch_list(op: Operation, function: Function, tensor: Tensor) -> Tensor:
     return _at_op(op, function, 0, _keep(function, other, tensor))
 
 
-def _gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | None]:
+def _gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | IndexedSlices | None]:
     """Adds the gradient of a Cond operation; returns a cotangent per input."""
     cond: Cond = op.definition  # type: ignore[assignment]
     offsets = (1, 1 + len(cond.then.captures))
@@ -164,7 +174,7 @@ def _gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | None]:
         pairs = zip(function.parameters, inputs, strict=False)
         reached.append({outer: p for p, outer in pairs if p in found and flows(p.spec)})
     outers = list(dict.fromkeys([*reached[0], *reached[1]]))
-    out: list[Tensor | None] = [None] * len(op.inputs)
+    out: list[Tensor | IndexedSlices | None] = [None] * len(op.inputs)
     if not outers:
         return out
     branches = [
@@ -172,33 +182,58 @@ def _gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | None]:
         _BranchGradient(cond.orelse, cond.then),
     ]
     for branch, own in zip(branches, reached, strict=True):
-        _fill(branch, own, outers, given)
+        _differentiate(branch, own, given)
+    sliced = _sliced(branches, outers)
+    for branch in branches:
+        _return(branch, outers, sliced)
     _unify(branches)
     branches = settled(branches)
     captured = [_at_op(op, b.forward, o, t)
                 for b, o in zip(branches, offsets, strict=True) for t in b.captures]  # fmt: skip
     made = op.graph.add(Cond(branches[0], branches[1]), (op.inputs[0], *captured), "cond_grad")
-    for outer, g in zip(outers, made.outputs, strict=False):
-        out[op.inputs.index(outer)] = g
+    results = iter(made.outputs)
+    for outer in outers:
+        i, g = op.inputs.index(outer), next(results)
+        is_sliced = outer in sliced
+        out[i] = IndexedSlices(g, next(results), value_shape(outer)) if is_sliced else g
     return out
 
 
-def _fill(
-    branch: _BranchGradient,
-    own: dict[Tensor, Tensor],
-    outers: list[Tensor],
-    given: dict[int, Tensor],
+def _differentiate(
+    branch: _BranchGradient, own: dict[Tensor, Tensor], given: dict[int, Tensor]
 ) -> None:
-    """Builds the gradient of one branch: its results are the cotangents of `outers`."""
+    """Builds the gradient of one branch."""
     cotangents = [branch._inside.get(g) or branch.bind(g) for g in given.values()]
     graph = branch.graph
     with graph.enter_block(branch.block), graph.name_scope(branch.name + "/"):
         ys = [branch.forward.outputs[i] for i in given]
-        found = dict(zip(own, branch.differentiate(ys, list(own.values()), cotangents),
-                         strict=True))  # fmt: skip
+        found = branch.differentiate(ys, list(own.values()), cotangents)
+    branch.found = dict(zip(own, found, strict=True))
+
+
+def _sliced(branches: list[_BranchGradient], outers: list[Tensor]) -> dict[Tensor, DType]:
+    """Returns what only slices are taken of, in both branches, with the dtype of the indices."""
+    sliced = {}
+    for outer in outers:
+        found = [g for b in branches if (g := b.found.get(outer)) is not None]
+        slices = [g for g in found if isinstance(g, IndexedSlices)]
+        if slices and len(slices) == len(found):
+            sliced[outer] = common_dtype(slices)
+    return sliced
+
+
+def _return(branch: _BranchGradient, outers: list[Tensor], sliced: dict[Tensor, DType]) -> None:
+    """Makes the cotangents of `outers` results of a branch: of slices, values and indices."""
+    graph = branch.graph
+    with graph.enter_block(branch.block), graph.name_scope(branch.name + "/"):
         for outer in outers:
-            g = found.get(outer)
-            branch.results.append(branch.own(zeros_of(outer)) if g is None else g)
+            g = branch.found.get(outer)
+            if outer not in sliced:
+                branch.results.append(branch.own(zeros_of(outer)) if g is None else branch.dense(g))
+            elif isinstance(g, IndexedSlices):
+                branch.results += parts_of(branch, with_indices(g, sliced[outer]))
+            else:
+                branch.results += [branch.own(t) for t in no_parts(outer, sliced[outer])]
 
 
 def _unify(branches: list[_BranchGradient]) -> None:

@@ -132,7 +132,8 @@ def _is_list(value: Any) -> bool:
     return value is None or isinstance(value, tuple)
 
 
-def _elements(value: Any) -> list[Any]:
+def elements(value: Any) -> list[Any]:
+    """Returns the elements of a list, the newest first."""
     found = []
     while value is not None:
         found.append(value[0])
@@ -140,9 +141,10 @@ def _elements(value: Any) -> list[Any]:
     return found
 
 
-def _listed(elements: list[Any]) -> Any:
+def listed(values: list[Any]) -> Any:
+    """Returns a list of elements, of which the newest comes first."""
     made: Any = None
-    for one in reversed(elements):
+    for one in reversed(values):
         made = (one, made)
     return made
 
@@ -152,14 +154,14 @@ def _sum(a: Any, b: Any) -> Any:
         return b if a is None else a if b is None else a + b
     if a is None or b is None:
         return a if b is None else b
-    return _listed([_sum(x, y) for x, y in zip(_elements(a), _elements(b), strict=True)])
+    return listed([_sum(x, y) for x, y in zip(elements(a), elements(b), strict=True)])
 
 
 def _zeros(xp: ArrayModule, value: Any) -> Any:
     if isinstance(value, Items):
         return value.zeros()
     if _is_list(value):
-        return _listed([_zeros(xp, one) for one in _elements(value)])
+        return listed([_zeros(xp, one) for one in elements(value)])
     return xp.zeros(value.shape, value.dtype)[()]
 
 
@@ -170,7 +172,9 @@ __all__ = [
     "ListOfZeros",
     "SumOfLists",
     "element_spec",
+    "elements",
     "list_of_zeros",
     "list_spec",
+    "listed",
     "sum_of_lists",
 ]

@@ -1,6 +1,7 @@
 """The gradient of a loop: a loop that runs as many times, backwards (SPEC C30, C31, C34, C42).
 
-Its variables are the cotangents of the loop's variables, and a sum for each capture. What it reads
+Its variables are the cotangents of the loop's variables, and a sum for each capture. Of a capture
+of which slices are taken it keeps the slices' values and indices, as lists. What it reads
 of the forward body's tensors the forward loop keeps, as a list per tensor that grows by one value
 in each iteration; the backward loop takes them from its end. What the forward loop captures it
 captures too.
@@ -24,6 +25,8 @@ from flowscope.control.blocks import (
 )
 from flowscope.control.lists import list_spec, sum_of_lists
 from flowscope.control.loop import Loop
+from flowscope.control.slices import from_lists, parts_of
+from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.late import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.elementwise import add
@@ -40,7 +43,7 @@ class _Ways:
     kept: list[int]
 
 
-def loop_gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | None]:
+def loop_gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | IndexedSlices | None]:
     """Adds the gradient of a Loop operation.
 
     Args:
@@ -52,10 +55,11 @@ def loop_gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | None
     """
     loop: Loop = op.definition  # type: ignore[assignment]
     ways = _ways(loop, given)
-    out: list[Tensor | None] = [None] * len(op.inputs)
+    out: list[Tensor | IndexedSlices | None] = [None] * len(op.inputs)
     if not (ways.variables or ways.lists or ways.captures):
         return out
-    body = _body(loop, ways)
+    body, sliced = _body(loop, ways)
+    summed = [k for k in ways.captures if k not in sliced]
     first_capture = loop.first + loop.carried + (len(loop.cond.captures) if loop.cond else 0)
 
     def outer(position: int) -> int:
@@ -63,7 +67,7 @@ def loop_gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | None
         return loop.first + position if is_carried else first_capture + position - loop.carried
 
     starts = [_start(op, given, i) for i in ways.variables]
-    zeros = [zeros_of(op.inputs[outer(k)]) for k in ways.captures]
+    zeros = [zeros_of(op.inputs[outer(k)]) for k in summed]
     taken = [given[1 + m] for m in ways.kept]
     read, captured = _read(op, loop, body, outer)
     (body,) = settled([body])
@@ -81,10 +85,13 @@ def loop_gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | None
     count = op.outputs[loop.variables]
     inputs = (count, *starts, *zeros, *taken, *read, *captured)
     made = op.graph.add(backward, inputs, "while_grad").outputs
-    for i, g in zip((*ways.variables, *ways.captures), made, strict=False):
+    for i, g in zip((*ways.variables, *summed), made, strict=False):
         out[outer(i)] = g
-    for j, g in zip(ways.lists, made[backward.variables + 1 :], strict=False):
-        out[outer(j)] = g
+    lists = iter(made[backward.variables + 1 :])
+    for j in ways.lists:
+        out[outer(j)] = next(lists)
+    for k in sliced:
+        out[outer(k)] = from_lists(next(lists), next(lists), op.inputs[outer(k)])
     return out
 
 
@@ -106,25 +113,35 @@ def _ways(loop: Loop, given: dict[int, Tensor]) -> _Ways:
     return _Ways(sorted(variables), lists, captures, kept)
 
 
-def _body(loop: Loop, ways: _Ways) -> GradientBody:
-    """Returns the body of the backward loop; its captures are still the forward body's tensors."""
+def _body(loop: Loop, ways: _Ways) -> tuple[GradientBody, list[int]]:
+    """Returns the body of the backward loop, and the captures whose gradients are slices.
+
+    The body's captures are still the forward body's tensors. It keeps the slices' values and
+    indices behind the cotangents of lists.
+    """
     forward = loop.body
     body = GradientBody(forward, f"{forward.name}_grad", loop.recompute)
     parameters, outputs = forward.parameters, forward.outputs
-    gs = [body.add_parameter(outside(parameters[i].spec), "g") for i in ways.variables]
-    sums = [body.add_parameter(value_spec(parameters[k].spec), "sum") for k in ways.captures]
-    gs += [body.add_parameter(outside(outputs[m].spec), "g") for m in ways.kept]
+    n, m = len(ways.variables), len(ways.variables) + len(ways.lists)
     ys = [outputs[i] for i in (*ways.variables, *ways.kept)]
     xs = [parameters[i] for i in (*ways.variables, *ways.lists, *ways.captures)]
+    gs = [body.add_parameter(outside(y.spec), "g") for y in ys]
     with body.graph.enter_block(body.block), body.graph.name_scope(body.name + "/"):
         found = body.differentiate(ys, xs, gs)
-        n, m = len(ways.variables), len(ways.variables) + len(ways.lists)
-        dense = [body.own(zeros_of(x)) if g is None else g
+        dense = [body.own(zeros_of(x)) if g is None else body.dense(g)
                  for x, g in zip(xs[:m], found, strict=False)]  # fmt: skip
-        totals = [s if g is None else plus(s, g) for s, g in zip(sums, found[m:], strict=True)]
+        own = dict(zip(ways.captures, found[m:], strict=True))
+        slices = {k: g for k, g in own.items() if isinstance(g, IndexedSlices)}
+        body.kept = [*dense[n:], *[t for g in slices.values() for t in parts_of(body, g)]]
+        summed = {k: None if g is None else body.dense(g)
+                  for k, g in own.items() if k not in slices}  # fmt: skip
+        bound = body.parameters[len(gs) :]
+        sums = [body.add_parameter(value_spec(parameters[k].spec), "sum") for k in summed]
+        totals = [s if g is None else plus(s, g)
+                  for s, g in zip(sums, summed.values(), strict=True)]  # fmt: skip
     body.results = [*dense[:n], *totals]
-    body.kept = dense[n:]
-    return body
+    body.arrange([*gs[:n], *sums, *gs[n:], *bound], body.captures)
+    return body, list(slices)
 
 
 def plus(a: Tensor, b: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from flowscope.control.lists import elements
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.ops.linalg import MatMul
 
@@ -102,15 +103,6 @@ class Part(Op):
         return x[:, self.start : self.stop] if self.axis else x[self.start : self.stop]
 
 
-def elements(values: Any) -> list[Any]:
-    """Returns the elements of a list, from the last one that was added."""
-    found = []
-    while values is not None:
-        value, values = values
-        found.append(value)
-    return found
-
-
 def summed(xp: ArrayModule, xs: Sequence[Array], ys: Sequence[Array]) -> Array:
     """Returns the sum of transpose(x) @ y over pairs, in products of many rows."""
     total: Any = None
@@ -123,4 +115,4 @@ def summed(xp: ArrayModule, xs: Sequence[Array], ys: Sequence[Array]) -> Array:
     return total
 
 
-__all__ = ["CHUNK_BYTES", "SumOfMatMuls", "SumOfProducts", "TransposedCopy", "elements", "summed"]
+__all__ = ["CHUNK_BYTES", "SumOfMatMuls", "SumOfProducts", "TransposedCopy", "summed"]

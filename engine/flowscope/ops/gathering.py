@@ -160,6 +160,8 @@ class GatherNd(Op):
         return Spec(x.dtype, (*indices.shape[:-1], *x.shape[k:]))
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, indices: Tensor) -> Any:
+        if indices.spec.rank == 2 and indices.spec.shape[-1] == 1:  # type: ignore[index]
+            return _slices(g, shape_of(x), indices[:, 0]), None
         return scatter_nd(indices, g, shape_of(x)), None
 
     def kernel(self, xp: ArrayModule, x: Array, indices: Array) -> Array:
