@@ -50,11 +50,17 @@ class Moved:
         return values[self._fetch]
 
 
+def _kernel(op: Operation) -> Any:
+    return kernel_of(
+        op.definition, "CPU", [t.spec for t in op.inputs], [t.spec for t in op.outputs]
+    )
+
+
 def _compute(op: Operation, values: dict[Tensor, Any]) -> None:
     definition = op.definition
     leading = [np, np.random.default_rng(definition.seed)] if definition.is_random else [np]
     with np.errstate(all="ignore"):
-        result = kernel_of(definition, "CPU")(*leading, *[values[t] for t in op.inputs])
+        result = _kernel(op)(*leading, *[values[t] for t in op.inputs])
     outputs = result if isinstance(result, tuple) else (result,)
     values.update(zip(op.outputs, outputs))
 
@@ -76,7 +82,7 @@ def _invoke(op: Operation, values: dict[Tensor, Any]) -> None:
     inputs = [values[t] for t in op.inputs]
     copies = [np.copy(v) for v in inputs]
     leading = [np, np.random.default_rng(definition.seed)] if definition.is_random else [np]
-    result = kernel_of(definition, "CPU")(*leading, *inputs)
+    result = _kernel(op)(*leading, *inputs)
     for before, after in zip(copies, inputs):
         assert same_bits(before, np.asarray(after)), f"{op.type} changed an input"
     _check_templates(op, inputs, result)

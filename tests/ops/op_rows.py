@@ -175,6 +175,14 @@ for _axis, _keep in ((None, False), (None, True), (0, False), (-1, True), ([0, 2
             lambda x, r=_r: np.log(np.exp(x).sum(**r)), _x)
         row(f"norm_{_id}", lambda x, o=_o: fs.norm(x, **o), lambda x, r=_r: np.sqrt((x * x).sum(**r)), _x)
 row("mean_int", fs.reduce_mean, lambda x: np.int32(-2), vec(-3, -4, -1), order=0)
+row("mean_int_large", fs.reduce_mean, lambda x: x.dtype.type(100), In(value=[100, 101, 99, 102]), dtypes=("int8", "uint8", "int32"), order=0)
+for _m in (2**62 + 5, -(2**62) - 5):
+    row(f"mean_int64_{_m}", fs.reduce_mean, lambda x: np.int64(sum(map(int, x)) // 4 + (x[0] < 0)), In(value=[_m, _m, _m - 1, _m + 2], dtype="int64"), order=0)
+row("mean_uint64", fs.reduce_mean, lambda x: np.uint64(2**63 + 3), In(value=[2**63 + 2, 2**63 + 5], dtype="uint64"), order=0)
+row("mean_int_empty", lambda x: fs.reduce_mean(x, 0), lambda x: np.zeros(3, x.dtype), In((0, 3)), dtypes=("int32", "int64"), order=0)
+row("unsorted_mean_int", lambda x: fs.unsorted_segment_mean(x, [0, 0, 1], 2), lambda x: np.array([100.5, 7], "f4" if x.itemsize < 4 else "f8"),
+    In(value=[100, 101, 7]), dtypes=("int8", "int32"), order=0)
+row("norm_int", fs.math.reduce_euclidean_norm, lambda x: x.dtype.type(7), In(value=[3, 4, 5]), dtypes=("int8", "int32"), order=0)
 row("prod_zeros", lambda x: fs.reduce_prod(x, 1), lambda x: x.prod(1),
     In(value=[[0, 2, 3], [0, 0, 5], [1, 2, 4]]), order=1, rank=True)
 row("prod_all_zero", fs.reduce_prod, np.prod, In(value=[0.0, 2.0]), order=1)
@@ -328,7 +336,7 @@ def _soft(x: Any, axis: int = -1) -> Any:
     return e / e.sum(axis, keepdims=True)
 
 
-unary("relu", fs.nn.relu, lambda x: np.maximum(x, 0), dtypes=(*F, "int32"), order=1)
+unary("relu", fs.nn.relu, lambda x: np.maximum(x, 0), dtypes=(*F, "int32", "uint8"), order=1)
 unary("relu6", fs.nn.relu6, lambda x: np.clip(x, 0, 6), -5, 10, order=1)
 unary("elu", fs.nn.elu, lambda x: np.where(x > 0, x, np.expm1(x)))
 unary("selu", fs.nn.selu, lambda x: (1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x))).astype(x.dtype))

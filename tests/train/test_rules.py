@@ -289,3 +289,35 @@ def test_slots_without_values_are_all_named(sess):
     sess.run(w.initializer)
     with pytest.raises(fs.errors.FailedPreconditionError, match='"w/Adam", "w/Adam_1"'):
         sess.run(train)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: fs.train.GradientDescentOptimizer(0.5),
+        lambda: fs.train.MomentumOptimizer(0.5, 0.5, use_nesterov=True),
+        lambda: fs.train.AdagradOptimizer(0.5),
+        lambda: fs.train.AdadeltaOptimizer(0.5, 0.75, 2.0**-7),
+        lambda: fs.train.RMSPropOptimizer(0.5, 0.75, centered=True, epsilon=2.0**-7),
+        lambda: fs.train.AdamOptimizer(0.5, 0.5, 0.75, 2.0**-7),
+        lambda: fs.train.FtrlOptimizer(3.0, -0.5, 0.125, 2.0**-7),
+        lambda: fs.train.ProximalAdagradOptimizer(0.125, 0.125, 2.0**-7, 0.25),
+    ],
+)
+def test_short_numbers_are_updated_in_float32_and_rounded_once(sess, make, is_sparse, dtype):
+    rng = np.random.default_rng(0)
+    short = fs.as_dtype(dtype).np_dtype
+    first, slope = rng.uniform(0.5, 1.5, (2, 3, 2)).astype(short)
+    found = []
+    for kind in (short, np.float64):
+        v = fs.Variable(first.astype(kind))
+        grad = fs.constant(slope.astype(kind))
+        given = fs.IndexedSlices(grad, fs.constant([0, 1, 1]), fs.constant([3, 2]))
+        update = make().apply_gradients([(given if is_sparse else grad, v)])
+        sess.run(fs.global_variables_initializer())
+        sess.run(update)
+        found.append(sess.run(v).astype(np.float64))
+    ulp = np.exp2(np.floor(np.log2(np.abs(found[1]))) - (10 if dtype == "float16" else 7))
+    assert np.max(np.abs(found[0] - found[1]) / ulp) < 1

@@ -32,6 +32,7 @@ class SumOfProducts(Op):
     is_reversed: bool
     is_differentiable: ClassVar[bool] = False
     memory_order: ClassVar[str | None] = "C"
+    accumulates: ClassVar[bool] = True
 
     def infer(self, start: Spec, xs: Spec, ys: Spec) -> Spec:
         return Spec(start.dtype, start.shape)
@@ -52,6 +53,7 @@ class SumOfMatMuls(Op):
 
     is_differentiable: ClassVar[bool] = False
     memory_order: ClassVar[str | None] = "C"
+    accumulates: ClassVar[bool] = True
 
     def infer(self, *inputs: Spec) -> Spec:
         x, y = inputs[0], inputs[-1]

@@ -50,6 +50,11 @@ class DType:
         return self.kind in "fe"
 
     @property
+    def is_half(self) -> bool:
+        """Whether it is floating-point of 16 bits: float16 or bfloat16."""
+        return self.name in ("float16", "bfloat16")
+
+    @property
     def is_integer(self) -> bool:
         """Whether it is a signed or unsigned integer type."""
         return self.kind in "iunm"

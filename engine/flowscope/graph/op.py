@@ -26,8 +26,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
@@ -161,6 +162,8 @@ class Op(Immutable):
         grad_reads: Names of `grad`'s parameters whose *values* the gradient uses ("y" is the
             output; shapes alone do not count).
         passes_slices: Whether `grad` hands on an `IndexedSlices` as it is; others get it dense.
+        accumulates: Whether it adds up many elements: those of 16 bits reach the kernel as float32,
+            and its results are rounded to 16 bits once, see `kernel_of`.
         needs_shape_only: Whether only the input's shape matters, not its value.
         kernel_inputs: How many inputs the kernel takes, None for all: those behind them matter to
             gradients only and do not run.
@@ -181,6 +184,7 @@ class Op(Immutable):
     views: ClassVar[tuple[int, ...]] = ()
     grad_reads: ClassVar[tuple[str, ...]] = ()
     passes_slices: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
     needs_shape_only: ClassVar[bool] = False
     kernel_inputs: ClassVar[int | None] = None
     devices: ClassVar[tuple[str, ...]] = ("CPU", "GPU")
@@ -349,16 +353,38 @@ def has_kernel(op: Op, device_type: str) -> bool:
     return device_type in op.devices or (op.type, device_type) in _kernels
 
 
-def kernel_of(op: Op, device_type: str) -> Callable[..., Any]:
+def kernel_of(
+    op: Op, device_type: str, inputs: Iterable[Spec] = (), outputs: Iterable[Spec] = ()
+) -> Callable[..., Any]:
     """Returns the function `kernel(xp, *inputs)` of `op` on devices of this type.
 
-    Raises:
-        UnimplementedError: if there is none.
+    Args:
+        op: The op.
+        device_type: "CPU" or "GPU".
+        inputs: What its inputs are; only dtypes count.
+        outputs: What its outputs are.
     """
     special = _kernels.get((op.type, device_type))
-    if special is not None:
-        return special.__get__(op)  # type: ignore[no-any-return]
-    return op.kernel
+    kernel: Callable[..., Any] = op.kernel if special is None else special.__get__(op)
+    if op.accumulates and any(s.dtype.is_half for s in inputs):
+        return _rounded_once(kernel, [s.dtype.is_half for s in inputs], [s.dtype for s in outputs])
+    return kernel
+
+
+def _rounded_once(
+    kernel: Callable[..., Any], halves: list[bool], dtypes: list[DType]
+) -> Callable[..., Any]:
+    """Returns a kernel that computes in float32 what has 16 bits, and rounds its results once."""
+
+    def wide(xp: ArrayModule, *inputs: Array) -> Any:
+        flags = itertools.chain(halves, itertools.repeat(False))
+        widened = [x.astype(xp.float32) if half else x for x, half in zip(inputs, flags)]
+        found = kernel(xp, *widened)
+        if not isinstance(found, tuple):
+            return found.astype(dtypes[0].np_dtype, copy=False)
+        return tuple([v.astype(d.np_dtype, copy=False) for v, d in zip(found, dtypes, strict=True)])
+
+    return wide
 
 
 def is_special(op: Op, device_type: str) -> bool:

@@ -51,7 +51,7 @@ _relu: UnaryFunction = unary_op(
     "Relu",
     "max(x, 0), element by element.",
     "xp.maximum({0}, 0)",
-    "fi",
+    "fiu",
     lambda g, y, x: relu_grad(g, y),
     "y",
 )
@@ -62,7 +62,7 @@ _relu6: UnaryFunction = unary_op(
     "Relu6",
     "min(max(x, 0), 6), element by element.",
     "xp.minimum(xp.maximum({0}, 0), 6)",
-    "fi",
+    "fiu",
     lambda g, y, x: relu6_grad(g, y),
     "y",
 )
@@ -95,7 +95,7 @@ relu_grad: BinaryFunction = binary_op(
     "ReluGrad",
     "g where relu's output y is positive, else 0 times g.",
     "{0} * ({1} > 0)",
-    "fi",
+    "fiu",
     lambda g, dx, dy, y: (relu_grad(g, y), None),
     "b",
 )
@@ -106,7 +106,7 @@ relu6_grad: BinaryFunction = binary_op(
     "Relu6Grad",
     "g where relu6's output y is between 0 and 6, else 0 times g.",
     "{0} * (({1} > 0) & ({1} < 6))",
-    "fi",
+    "fiu",
     lambda g, dx, dy, y: (relu6_grad(g, y), None),
     "b",
 )

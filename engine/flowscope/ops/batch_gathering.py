@@ -88,6 +88,7 @@ class BatchGatherGrad(Op):
     axis: int
     batch_dims: int
     grad_reads: ClassVar[Any] = ("indices",)
+    accumulates: ClassVar[bool] = True
 
     def infer(self, g: Spec, shape: Spec, indices: Spec) -> Spec:
         return Spec(g.dtype, shape.shape_value())

@@ -107,6 +107,7 @@ class SumTo(Op):
     """
 
     views: ClassVar[Any] = (0,)
+    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec, shape: Spec) -> Spec:
         if x.dtype.kind not in "fiucb":

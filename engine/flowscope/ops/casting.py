@@ -266,6 +266,11 @@ def _inside(limit: Any, dtype: DType) -> Any:
     return found
 
 
+def widened(x: Tensor) -> Tensor:
+    """Returns floating-point numbers of 16 bits as float32, and others as they are."""
+    return cast(x, dtypes.float32) if x.dtype.is_half else x
+
+
 def to_float(x: Any, name: str = "ToFloat") -> Tensor:
     """Returns `x` as float32."""
     return cast(x, dtypes.float32, name)

@@ -11,7 +11,7 @@ from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Tensor
 from flowscope.ops.arrays import ones_like, size, stack
 from flowscope.ops.build import apply
-from flowscope.ops.casting import cast
+from flowscope.ops.casting import cast, widened
 from flowscope.ops.elementwise import maximum, minimum, multiply, realdiv, rsqrt, sqrt
 from flowscope.ops.flow import identity
 from flowscope.ops.nn import l2_loss
@@ -59,12 +59,13 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
     """
 
     def clipped(values: Tensor) -> Tensor:
-        limit = _like(clip_norm, values, 0)
-        squares = reduce_sum(multiply(values, values), axes, keepdims=True)
+        wide = widened(values)
+        limit = _like(clip_norm, wide, 0)
+        squares = reduce_sum(multiply(wide, wide), axes, keepdims=True)
         # The root's slope at 0 is infinite; there the norm is not used.
         some = squares > 0
         norm = where(some, sqrt(where(some, squares, ones_like(squares))), squares)
-        return realdiv(multiply(values, limit), maximum(norm, limit))
+        return cast(realdiv(multiply(wide, limit), maximum(norm, limit)), values.dtype)
 
     return _on_values(t, clipped, name or "clip_by_norm")
 
@@ -79,10 +80,12 @@ def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Any
     """
 
     def clipped(values: Tensor) -> Tensor:
-        limit = _like(clip_norm, values)
-        count = cast(size(values), values.dtype)
-        inverse = multiply(rsqrt(reduce_sum(multiply(values, values))), count)
-        return multiply(multiply(values, limit), minimum(inverse, realdiv(1.0, limit)))
+        wide = widened(values)
+        limit = widened(_like(clip_norm, values))
+        count = cast(size(wide), wide.dtype)
+        inverse = multiply(rsqrt(reduce_sum(multiply(wide, wide))), count)
+        clipped = multiply(multiply(wide, limit), minimum(inverse, realdiv(1.0, limit)))
+        return cast(clipped, values.dtype)
 
     return _on_values(t, clipped, name or "clip_by_average_norm")
 
@@ -103,8 +106,11 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
     if not values:
         raise InvalidArgumentError("expected at least one tensor to take the norm of, got none")
     with values[0].graph.name_scope(name or "global_norm"):
-        halves = [l2_loss(v) for v in values]
-        return sqrt(multiply(reduce_sum(stack(halves)), 2.0), name="global_norm")
+        halves = [l2_loss(widened(v)) for v in values]
+        root = multiply(reduce_sum(stack(halves)), 2.0)
+        if not values[0].dtype.is_half:
+            return sqrt(root, name="global_norm")
+        return cast(sqrt(root), values[0].dtype, name="global_norm")
 
 
 def clip_by_global_norm(

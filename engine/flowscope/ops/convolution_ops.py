@@ -26,6 +26,7 @@ class Convolving(Windowed, abstract=True):
 
     dilations: tuple[int, ...] = ()
     memory_order: ClassVar[str | None] = "C"
+    accumulates: ClassVar[bool] = True
 
     def dilation(self) -> tuple[int, ...]:
         return self.spatial(self.dilations) if self.dilations else super().dilation()
@@ -97,19 +98,6 @@ class Convolving(Windowed, abstract=True):
         return specs[1], specs[2]
 
 
-def widely(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Makes a kernel compute short floating-point numbers in float32."""
-
-    def kernel(self: Op, xp: ArrayModule, *arrays: Array) -> Array:
-        short = next(a.dtype for a in arrays if a.dtype.kind not in "iu")
-        if short.itemsize > 2:
-            return function(self, xp, *arrays)
-        wide = [a.astype(xp.float32) if a.dtype == short else a for a in arrays]
-        return function(self, xp, *wide).astype(short)
-
-    return kernel
-
-
 def _in_groups(
     xp: ArrayModule, groups: int, function: Callable[..., Array], *parts: tuple[Array, int]
 ) -> Array:
@@ -136,7 +124,6 @@ class Convolution(Convolving, abstract=True):
         to_input, to_filter = [self.turned(op) for op in self.backwards]
         return apply(to_input, shape_of(x), k, g), apply(to_filter, x, shape_of(k), g)
 
-    @widely
     def kernel(self, xp: ArrayModule, x: Array, k: Array) -> Array:
         self.y_dims(x.shape, k.shape)
         x = self.last(xp, x)
@@ -172,7 +159,6 @@ class ConvolutionInput(Convolving, abstract=True):
         to_filter = self.turned(self.forward.backwards[1])
         return None, apply(to_filter, g, shape_of(k), dy), apply(self.turned(self.forward), g, k)
 
-    @widely
     def kernel(self, xp: ArrayModule, sizes: Array, k: Array, g: Array) -> Array:
         dims = as_sizes(sizes)
         self.check_gradient(dims, k.shape, g.shape)
@@ -209,7 +195,6 @@ class ConvolutionFilter(Convolving, abstract=True):
     def filter_and_output(specs: tuple[Spec, ...]) -> tuple[Spec, Spec]:
         return specs[3], specs[2]
 
-    @widely
     def kernel(self, xp: ArrayModule, x: Array, sizes: Array, g: Array) -> Array:
         dims = as_sizes(sizes)
         self.check_gradient(x.shape, dims, g.shape)

@@ -31,6 +31,7 @@ class Bincount(Op):
     high: int
     dtype: DType
     is_differentiable: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = True
 
     def infer(self, numbers: Spec, *weights: Spec) -> Spec:
         if numbers.dtype.kind not in "iu":

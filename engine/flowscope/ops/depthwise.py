@@ -16,7 +16,6 @@ from flowscope.ops.convolution_ops import (
     ConvolutionFilter,
     ConvolutionInput,
     Convolving,
-    widely,
 )
 from flowscope.ops.windows import Axis
 
@@ -69,7 +68,6 @@ class DepthwiseConv2dNative(_Depthwise, Convolution):
     Shapes: x [n, height, width, c], k [rows, columns, c, m] -> [n, height', width', c * m]
     """
 
-    @widely
     def kernel(self, xp: ArrayModule, x: Array, k: Array) -> Array:
         self.y_dims(x.shape, k.shape)
         x = self.last(xp, x)
@@ -97,7 +95,6 @@ class DepthwiseConv2dNativeBackpropInput(_Depthwise, ConvolutionInput):
 
     forward = DepthwiseConv2dNative
 
-    @widely
     def kernel(self, xp: ArrayModule, sizes: Array, k: Array, g: Array) -> Array:
         dims = as_sizes(sizes)
         self.check_gradient(dims, k.shape, g.shape)
@@ -128,7 +125,6 @@ class DepthwiseConv2dNativeBackpropFilter(_Depthwise, ConvolutionFilter):
 
     forward = DepthwiseConv2dNative
 
-    @widely
     def kernel(self, xp: ArrayModule, x: Array, sizes: Array, g: Array) -> Array:
         dims = as_sizes(sizes)
         self.check_gradient(x.shape, dims, g.shape)

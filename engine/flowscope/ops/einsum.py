@@ -94,6 +94,7 @@ class Einsum(Op):
 
     equation: str
     grad_reads: ClassVar[Any] = ("operands",)
+    accumulates: ClassVar[bool] = True
 
     def infer(self, *operands: Spec) -> Spec:
         inputs, output = _parsed(self.equation)
@@ -230,8 +231,7 @@ def _contracted(xp: ArrayModule, a: Array, b: Array, ours: str, theirs: str, out
     x, left = _block(a, ours, plan.batch, plan.left, plan.contracted)
     y, right = _block(b, theirs, plan.batch, plan.right, plan.contracted)
     y = y.swapaxes(-1, -2)
-    # The product of bfloat16 is float32.
-    found = xp.matmul(x, y).astype(a.dtype, copy=False) if plan.contracted else x * y
+    found = xp.matmul(x, y) if plan.contracted else x * y
     found = found.reshape((*found.shape[:-2], *left, *right))
     labels = plan.batch + plan.left + plan.right
     have = [*map(str, range(found.ndim - len(labels))), *labels]

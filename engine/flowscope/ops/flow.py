@@ -151,6 +151,7 @@ class AddN(Op):
     """
 
     memory_order: ClassVar[str | None] = "K"
+    accumulates: ClassVar[bool] = True
 
     def infer(self, *xs: Spec) -> Spec:
         first = xs[0]

@@ -104,6 +104,7 @@ class GatherGrad(Op):
 
     axis: int
     grad_reads: ClassVar[Any] = ("indices",)
+    accumulates: ClassVar[bool] = True
 
     def infer(self, g: Spec, shape: Spec, indices: Spec) -> Spec:
         sizes = shape.shape_value()
@@ -199,6 +200,7 @@ class ScatterNd(Op):
     """
 
     grad_reads: ClassVar[Any] = ("indices",)
+    accumulates: ClassVar[bool] = True
 
     def infer(self, indices: Spec, updates: Spec, shape: Spec) -> Spec:
         if indices.dtype.kind not in "iu":

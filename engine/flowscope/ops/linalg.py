@@ -33,6 +33,7 @@ class MatMul(Op):
     transpose_b: bool = False
     grad_reads: ClassVar[Any] = ("a", "b")
     memory_order: ClassVar[str | None] = "C2"
+    accumulates: ClassVar[bool] = True
 
     def infer(self, a: Spec, b: Spec) -> Spec:
         if a.dtype is not b.dtype:
@@ -80,8 +81,6 @@ class MatMul(Op):
         found = matrix_product(xp, a, b)
         if found is None:
             found = xp.matmul(a, b)
-            if found.dtype is not a.dtype:  # that of bfloat16 is float32
-                found = found.astype(a.dtype)
         return found
 
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:

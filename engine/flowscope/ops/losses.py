@@ -60,6 +60,7 @@ class Softmax(Op):
     axis: int = -1
     grad_reads: ClassVar[Any] = ("y",)
     memory_order: ClassVar[str | None] = "K"
+    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         return _with_axis(x, self.axis)
@@ -84,6 +85,7 @@ class LogSoftmax(Op):
     axis: int = -1
     grad_reads: ClassVar[Any] = ("y",)
     memory_order: ClassVar[str | None] = "K"
+    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         return _with_axis(x, self.axis)
@@ -116,6 +118,7 @@ class SoftmaxCrossEntropyWithLogits(Op):
     """
 
     grad_reads: ClassVar[Any] = ("y", "logits", "labels")
+    accumulates: ClassVar[bool] = True
 
     def infer(self, logits: Spec, labels: Spec) -> Any:
         check_same(logits, labels)
@@ -176,6 +179,7 @@ class SparseSoftmaxCrossEntropyWithLogits(Op):
     """
 
     grad_reads: ClassVar[Any] = ("y", "logits")
+    accumulates: ClassVar[bool] = True
 
     def infer(self, logits: Spec, labels: Spec) -> Any:
         check_kind(logits.dtype, "f")

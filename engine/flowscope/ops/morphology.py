@@ -124,6 +124,8 @@ class Dilation2D(_Dilating):
 class _Back(_Dilating, abstract=True):
     """Base of dilation's gradients: linear in g."""
 
+    accumulates: ClassVar[bool] = True
+
     def grad(self, g: Tensor, y: Tensor, x: Tensor, window: Tensor, dy: Tensor) -> Any:
         """Back goes what is picked from g; nothing on the other side, image's or window's."""
         is_image = isinstance(self, Dilation2DBackpropInput)

@@ -148,6 +148,7 @@ class BiasAddGrad(Op):
 
     data_format: str = "NHWC"
     memory_order: ClassVar[str | None] = "C"
+    accumulates: ClassVar[bool] = True
 
     def infer(self, g: Spec) -> Spec:
         if g.shape is None:
@@ -209,6 +210,7 @@ class L2Loss(Op):
     """
 
     grad_reads: ClassVar[Any] = ("x",)
+    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "f")

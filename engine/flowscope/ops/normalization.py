@@ -13,7 +13,7 @@ from flowscope.graph.shapes import size_of
 from flowscope.ops.axes import as_axes, positive_axes
 from flowscope.ops.broadcasting import as_shape
 from flowscope.ops.build import apply_many, unary
-from flowscope.ops.casting import cast, conj, real
+from flowscope.ops.casting import cast, conj, real, widened
 from flowscope.ops.elementwise import (
     add,
     div_no_nan,
@@ -49,11 +49,6 @@ __all__ = [
 ]
 
 
-def _wide(x: Tensor) -> Tensor:
-    """Returns short floating-point numbers as float32."""
-    return cast(x, dtypes.float32) if x.dtype.size <= 2 else x
-
-
 def _kept(keepdims: bool | None, keep_dims: bool | None) -> bool:
     return bool(keep_dims if keepdims is None else keepdims)
 
@@ -79,7 +74,7 @@ def moments(
     x = convert_to_tensor(x)
     places = as_axes(axes)
     with x.graph.name_scope(name or "moments"):
-        wide = _wide(x)
+        wide = widened(x)
         mean = reduce_mean(wide, places, keepdims=True, name="mean")
         # The mean is the best centre, so the variance does not depend on it to first order.
         squares = squared_difference(wide, mean)
@@ -116,7 +111,7 @@ def weighted_moments(
     places = as_axes(axes)
     with x.graph.name_scope(name or "weighted_moments"):
         weights = cast(weights, x.dtype)
-        wide, weights = _wide(x), _wide(weights)
+        wide, weights = widened(x), widened(weights)
         weighted = multiply(weights, wide)
         spread = add(weights, multiply(wide, 0.0))
         total = reduce_sum(spread, places, keepdims=True, name="sum_of_weights")
@@ -348,10 +343,11 @@ def l2_normalize(
     """Returns x / sqrt(max(sum(|x|^2), epsilon)) along an axis (or several)."""
     x = convert_to_tensor(x)
     with x.graph.name_scope(name or "l2_normalize"):
-        squares = real(multiply(x, conj(x))) if x.dtype.is_complex else square(x)
+        wide = widened(x)
+        squares = real(multiply(wide, conj(wide))) if x.dtype.is_complex else square(wide)
         total = reduce_sum(squares, dim if axis is None else axis, keepdims=True)
         scale = rsqrt(maximum(total, epsilon))
-        return multiply(x, cast(scale, x.dtype) if x.dtype.is_complex else scale)
+        return cast(multiply(wide, cast(scale, wide.dtype)), x.dtype)
 
 
 def dropout(

@@ -372,6 +372,7 @@ class LRN(Op):
     alpha: float = 1.0
     beta: float = 0.5
     grad_reads: ClassVar[Any] = ("x",)
+    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "f")
@@ -412,6 +413,7 @@ class NeighbourSum(Op):
     """
 
     radius: int
+    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "f")

@@ -8,7 +8,7 @@ from typing import Any
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.operation import Tensor
-from flowscope.ops.casting import cast
+from flowscope.ops.casting import cast, widened
 from flowscope.ops.elementwise import abs, pow, realdiv
 from flowscope.ops.reductions import reduce_euclidean_norm, reduce_max, reduce_sum
 
@@ -51,7 +51,10 @@ def norm(
             return reduce_sum(abs(x), axis, keep)
         if math.isinf(ord):
             return reduce_max(abs(x), axis, keep)
-        return pow(reduce_sum(pow(abs(x), float(ord)), axis, keep), 1.0 / ord)
+        wide = widened(x)
+        return cast(
+            pow(reduce_sum(pow(abs(wide), float(ord)), axis, keep), 1.0 / ord), x.dtype.real_dtype
+        )
 
 
 def _matrix_norm(x: Tensor, ord: float, axis: Any, keep: bool) -> Tensor:

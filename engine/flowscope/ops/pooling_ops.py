@@ -114,6 +114,7 @@ class MaxPoolingGrad(Pooling, abstract=True):
 
     grad_reads: ClassVar[Any] = ("x",)
     backward: ClassVar[type[Pooling]]
+    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec, g: Spec) -> Spec:
         check_same(x, g)
@@ -157,6 +158,7 @@ class MeanPooling(Pooling, abstract=True):
     """Base of the pools of means; margins do not count."""
 
     backward: ClassVar[type[Pooling]]
+    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "f")
@@ -181,6 +183,7 @@ class MeanPoolingGrad(Pooling, abstract=True):
     """Base of the gradients of pools of means."""
 
     forward: ClassVar[type[Pooling]]
+    accumulates: ClassVar[bool] = True
 
     def infer(self, sizes: Spec, g: Spec) -> Spec:
         check_shape_vector(sizes)

@@ -60,56 +60,67 @@ def _spread(t: Tensor, x: Tensor) -> Tensor:
     return broadcast_to(t, shape(x))
 
 
-def _wide(xp: ArrayModule, dtype: Any) -> Any:
-    """Returns the dtype in which sums are made: short ones lose digits and overflow early."""
-    return xp.float32 if dtype.itemsize <= 2 and dtype.kind not in "iub" else dtype
-
-
 @frozen
 class Sum(Reduction):
     """The sum along axes; 0 of nothing. Integers keep their dtype and wrap around."""
 
     memory_order: ClassVar[str | None] = "K"
+    accumulates: ClassVar[bool] = True
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         return (_spread(self._kept(g), x),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        wide = _wide(xp, x.dtype)
-        return sum_along(xp, x, self._axes(x), self.keepdims, wide).astype(x.dtype, copy=False)[()]
+        return sum_along(xp, x, self._axes(x), self.keepdims, x.dtype)[()]
 
 
 @frozen
 class Mean(Reduction):
-    """The mean along axes; NaN of nothing. That of integers is cut off towards 0."""
+    """The mean along axes; NaN of nothing. That of integers is cut off towards 0; 0 of nothing."""
+
+    accumulates: ClassVar[bool] = True
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        from flowscope.ops.casting import cast, widened
         from flowscope.ops.elementwise import realdiv
 
-        return (realdiv(_spread(self._kept(g), x), _count(x, y)),)
+        wide = widened(self._kept(g))
+        return (cast(realdiv(_spread(wide, x), _count(x, y, wide.dtype)), x.dtype),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        wide = _wide(xp, x.dtype)
-        total = sum_along(xp, x, self._axes(x), self.keepdims, wide)
-        n = x.size // total.size if total.size else 0
+        axes = self._axes(x)
         if x.dtype.kind in "iu":
-            if n == 0 and total.size:
-                raise InvalidArgumentError("expected at least one integer for a mean, got none")
-            # In one float64 step large integers would not be exact.
-            return (xp.sign(total) * (abs(total) // n)).astype(x.dtype)[()] if n else total
-        return (total / total.dtype.type(n)).astype(x.dtype)[()]
+            return _integer_mean(xp, x, axes, self.keepdims)
+        total = sum_along(xp, x, axes, self.keepdims, x.dtype)
+        n = x.size // total.size if total.size else 0
+        return (total / total.dtype.type(n))[()]
 
 
-def _count(x: Tensor, y: Tensor) -> Tensor:
-    """Returns how many elements of x went into each of y, in x's dtype."""
+def _integer_mean(xp: ArrayModule, x: Array, axes: Any, keepdims: bool) -> Array:
+    """Returns means of integers, cut off towards 0: exact, also where the sum has no place."""
+    wide = xp.int64 if x.dtype.kind == "i" else xp.uint64
+    total = x.sum(axis=axes, dtype=wide, keepdims=keepdims)
+    n = x.size // total.size if total.size else 0
+    if not n:
+        return total.astype(x.dtype)[()]
+    whole, rest = 0, total
+    if x.dtype.itemsize == 8:
+        parts = xp.divmod(x, n)
+        whole, rest = [p.sum(axis=axes, dtype=wide, keepdims=keepdims) for p in parts]
+    whole, rest = whole + rest // n, rest % n
+    return (whole + ((whole < 0) & (rest != 0))).astype(x.dtype)[()]
+
+
+def _count(x: Tensor, y: Tensor, dtype: Any) -> Tensor:
+    """Returns how many elements of x went into each of y."""
     from flowscope.ops.arrays import size
     from flowscope.ops.casting import cast
     from flowscope.ops.elementwise import _floordiv, maximum
 
     n, m = size_of(x.spec.shape), size_of(y.spec.shape)
     if n is not None and m is not None:
-        return convert_to_tensor(n / max(m, 1), x.dtype)
-    return cast(_floordiv(size(x), maximum(size(y), 1)), x.dtype)
+        return convert_to_tensor(n / max(m, 1), dtype)
+    return cast(_floordiv(size(x), maximum(size(y), 1)), dtype)
 
 
 @frozen
@@ -117,6 +128,7 @@ class Prod(Reduction):
     """The product along axes; 1 of nothing. Integers keep their dtype and wrap around."""
 
     grad_reads: ClassVar[Any] = ("x",)
+    accumulates: ClassVar[bool] = True
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         return (_prod_grad(self, g, x),)
@@ -338,6 +350,7 @@ def reduce_logsumexp(
 ) -> Tensor:
     """Returns log(sum(exp(x))) along axes, without overflow."""
     from flowscope.ops.arrays import zeros_like
+    from flowscope.ops.casting import cast, widened
     from flowscope.ops.elementwise import add, exp, is_finite, log, subtract
     from flowscope.ops.flow import stop_gradient
     from flowscope.ops.selection import where
@@ -351,9 +364,11 @@ def reduce_logsumexp(
         return reduce_axes(x, late, lambda m, a: reduce_logsumexp(m, a), keep, name or "logsumexp")
     axes = as_axes(axis)
     with x.graph.name_scope(name or "ReduceLogSumExp"):
+        dtype, x = x.dtype, widened(x)
         top = reduce_max(x, axes, keepdims=True)
         top = stop_gradient(where(is_finite(top), top, zeros_like(top)))
         result = add(log(reduce_sum(exp(subtract(x, top)), axes, keepdims=True)), top)
+        result = cast(result, dtype)
         if keepdims or keep_dims:
             return result
         return reduce_sum(result) if axes is None else squeeze_axes(result, axes)
@@ -363,40 +378,45 @@ def reduce_variance(
     input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
     """Returns the variance along axes: the mean squared distance from the mean, real numbers."""
-    from flowscope.ops.casting import conj, real
+    from flowscope.ops.casting import cast, conj, real, widened
     from flowscope.ops.elementwise import multiply, square, subtract
 
     x = convert_to_tensor(input_tensor)
     if not (x.dtype.is_floating or x.dtype.is_complex):
         raise DTypeError(f"expected floating-point or complex numbers, got input_tensor {x}")
     with x.graph.name_scope(name or "reduce_variance"):
+        dtype, x = x.dtype.real_dtype, widened(x)
         centred = subtract(x, reduce_mean(x, axis, keepdims=True))
         is_complex = x.dtype.is_complex
         squares = real(multiply(centred, conj(centred))) if is_complex else square(centred)
-        return reduce_mean(squares, axis, keepdims=keepdims)
+        return cast(reduce_mean(squares, axis, keepdims=keepdims), dtype)
 
 
 def reduce_std(
     input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
     """Returns the standard deviation along axes: the root of the variance."""
+    from flowscope.ops.casting import cast, widened
     from flowscope.ops.elementwise import sqrt
 
     x = convert_to_tensor(input_tensor)
     with x.graph.name_scope(name or "reduce_std"):
-        return sqrt(reduce_variance(x, axis, keepdims))
+        root = sqrt(reduce_variance(widened(x), axis, keepdims))
+        return cast(root, x.dtype.real_dtype)
 
 
 def reduce_euclidean_norm(
     input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """Returns the root of the sum of squares along axes."""
-    from flowscope.ops.casting import cast, conj, real
+    """Returns the root of the sum of squares along axes; that of integers is cut off."""
+    from flowscope.ops.casting import cast, conj, real, widened
     from flowscope.ops.elementwise import multiply, sqrt
 
     x = convert_to_tensor(input_tensor)
     with x.graph.name_scope(name or "EuclideanNorm"):
-        root = sqrt(reduce_sum(real(multiply(x, conj(x))), axis, keepdims))
+        wide = widened(x)
+        total = reduce_sum(real(multiply(wide, conj(wide))), axis, keepdims)
+        root = sqrt(cast(total, dtypes.float64) if x.dtype.is_integer else total)
         return cast(root, x.dtype)
 
 

@@ -74,6 +74,7 @@ class _Cumulative(Op, abstract=True):
     axis: int = 0
     exclusive: bool = False
     reverse: bool = False
+    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "fiuc")

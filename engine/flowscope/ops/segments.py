@@ -14,7 +14,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.build import apply
-from flowscope.ops.casting import cast
+from flowscope.ops.casting import cast, widened
 from flowscope.ops.elementwise import (
     equal,
     greater_equal,
@@ -189,6 +189,7 @@ def _with_rank_of(x: Tensor, rows: Tensor) -> Tensor:
 
 class _SumGrad(_Segments, abstract=True):
     grad_reads: ClassVar[Any] = ("ids",)
+    accumulates: ClassVar[bool] = True
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, ids: Tensor, *num: Tensor) -> Any:
         return (_spread(g, ids), None, *[None] * len(num))
@@ -213,6 +214,7 @@ class _ProdGrad(_Segments, abstract=True):
     function: ClassVar[str] = "multiply"
     kinds: ClassVar[str] = "fiu"
     grad_reads: ClassVar[Any] = ("x", "ids")
+    accumulates: ClassVar[bool] = True
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, ids: Tensor, *num: Tensor) -> Any:
         n = shape_of(y)[0]
@@ -312,6 +314,7 @@ class SegmentMean(_Sorted):
     """
 
     grad_reads: ClassVar[Any] = ("ids",)
+    accumulates: ClassVar[bool] = True
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, ids: Tensor) -> Any:
         return _spread(realdiv(g, _counts(ids, shape_of(y)[0], g)), ids), None
@@ -392,14 +395,25 @@ unsorted_segment_min = _unsorted(
 )
 
 
+def _to_average(x: Tensor) -> Tensor:
+    """Returns numbers in a dtype in which sums and means of them have a place."""
+    if not x.dtype.is_integer:
+        return widened(x)
+    return cast(x, dtypes.float32 if x.dtype.size <= 2 else dtypes.float64)
+
+
 def unsorted_segment_mean(
     data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """Returns the mean of the rows of each segment, 0 for an empty one."""
+    """Returns the mean of the rows of each segment, 0 for an empty one.
+
+    Means of integers are float32 for those of 8 and 16 bits and float64 for wider ones.
+    """
     x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids, None, None, dtypes.int32)
     with x.graph.name_scope(name or "UnsortedSegmentMean"):
-        sums = unsorted_segment_sum(x, ids, num_segments)
-        return realdiv(sums, _counts(ids, num_segments, sums), "truediv")
+        sums = unsorted_segment_sum(_to_average(x), ids, num_segments)
+        mean = realdiv(sums, _counts(ids, num_segments, sums), "truediv")
+        return cast(mean, x.dtype) if x.dtype.is_half else mean
 
 
 def unsorted_segment_sqrt_n(
@@ -408,15 +422,16 @@ def unsorted_segment_sqrt_n(
     """Returns the sum of the rows of each segment divided by the root of their number."""
     x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids, None, None, dtypes.int32)
     with x.graph.name_scope(name or "UnsortedSegmentSqrtN"):
-        sums = unsorted_segment_sum(x, ids, num_segments)
-        return realdiv(sums, sqrt(_counts(ids, num_segments, sums)), "truediv")
+        sums = unsorted_segment_sum(widened(x), ids, num_segments)
+        scaled = realdiv(sums, sqrt(_counts(ids, num_segments, sums)), "truediv")
+        return cast(scaled, x.dtype)
 
 
 def _sparse(
     data: Any, indices: Any, segment_ids: Any, num_segments: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the sums of rows that the indices name, the ids, and the number of segments."""
-    rows = gather(data, indices)
+    rows = widened(gather(data, indices))
     ids = convert_to_tensor(segment_ids, None, None, dtypes.int32)
     if num_segments is not None:
         number = convert_to_tensor(num_segments, None, None, dtypes.int32)
@@ -448,7 +463,7 @@ def sparse_segment_sum(
     """Returns the sum of the rows that the indices name, by segment."""
     x = convert_to_tensor(data)
     with x.graph.name_scope(name or "SparseSegmentSum"):
-        return _sparse(x, indices, segment_ids, num_segments)[0]
+        return cast(_sparse(x, indices, segment_ids, num_segments)[0], x.dtype)
 
 
 def sparse_segment_mean(
@@ -463,7 +478,7 @@ def sparse_segment_mean(
     x = convert_to_tensor(data)
     with x.graph.name_scope(name or "SparseSegmentMean"):
         sums, ids, n = _sparse(x, indices, segment_ids, num_segments)
-        return realdiv(sums, _counts(ids, n, sums))
+        return cast(realdiv(sums, _counts(ids, n, sums)), x.dtype)
 
 
 def sparse_segment_sqrt_n(
@@ -478,7 +493,7 @@ def sparse_segment_sqrt_n(
     x = convert_to_tensor(data)
     with x.graph.name_scope(name or "SparseSegmentSqrtN"):
         sums, ids, n = _sparse(x, indices, segment_ids, num_segments)
-        return realdiv(sums, sqrt(_counts(ids, n, sums)))
+        return cast(realdiv(sums, sqrt(_counts(ids, n, sums))), x.dtype)
 
 
 for _f in (sparse_segment_sum, sparse_segment_mean, sparse_segment_sqrt_n):

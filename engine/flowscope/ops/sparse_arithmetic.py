@@ -74,6 +74,7 @@ class SparseTensorDenseMatMul(Op):
     adjoint_a: bool = False
     adjoint_b: bool = False
     grad_reads: ClassVar[Any] = ("indices", "values", "b", "shape")
+    accumulates: ClassVar[bool] = True
 
     def infer(self, indices: Spec, values: Spec, shape: Spec, b: Spec) -> Spec:
         check_same(values, b)

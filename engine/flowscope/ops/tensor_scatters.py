@@ -42,6 +42,7 @@ class TensorScatter(Op):
     """
 
     how: str
+    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec, indices: Spec, updates: Spec) -> Spec:
         if indices.dtype.name not in ("int32", "int64"):

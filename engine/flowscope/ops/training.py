@@ -23,6 +23,8 @@ class Apply(Write, abstract=True):
     Inputs: the variable, its slots, numbers, the gradient, and where the gradient is sparse the
     rows that it has, as integers; rows that are named twice add up.
 
+    What has 16 bits is computed in float32 and rounded once an update.
+
     Class attributes:
         slots, numbers: Names of these inputs; numbers are scalars of the variable's dtype.
         temporaries: How many arrays of the gradient's shape the rule needs to work with.
@@ -53,14 +55,17 @@ class Apply(Write, abstract=True):
         return rest[:first], rest[first:last], rest[last:]
 
     def kernel(self, xp: ArrayModule, var: Any, *rest: Array) -> Array:
-        slots, numbers, (grad, *rows) = self._split(rest)
+        slots, numbers, (given, *rows) = self._split(rest)
+        grad, *numbers = [widened(xp, a) for a in (given, *numbers)]
         numbers = self.prepared(xp, *numbers)
 
         def dense(*arrays: Array) -> None:
             if grad.shape != arrays[0].shape:
                 raise _unlike(arrays[0], grad)
-            for parts in stretches(xp, (*arrays, grad), self.temporaries):
+            wide = [widened(xp, a) for a in arrays]
+            for parts in stretches(xp, (*wide, grad), self.temporaries):
                 self.rule(xp, *parts, *numbers)
+            put_back(arrays, wide)
 
         def sparse(*arrays: Array) -> None:
             if grad.shape[1:] != arrays[0].shape[1:]:
@@ -81,7 +86,7 @@ class Apply(Write, abstract=True):
     def sparse_rule(self, xp: ArrayModule, arrays: tuple[Array, ...], rows: Array, grad: Array,
                     numbers: tuple[Array, ...]) -> None:  # fmt: skip
         """Applies the rule to some rows, each of which is named once; the others stay."""
-        parts = [a[rows] for a in arrays]
+        parts = [widened(xp, a[rows]) for a in arrays]
         temporaries = [scratch(xp, grad) for _ in range(self.temporaries)]
         self.rule(xp, *parts, grad, *temporaries, *numbers)
         for a, part in zip(arrays, parts, strict=True):
@@ -128,6 +133,18 @@ def _unlike(variable: Array, grad: Array) -> InvalidArgumentError:
     )
 
 
+def widened(xp: ArrayModule, x: Array) -> Array:
+    """Returns floating-point numbers of 16 bits as float32, and others as they are."""
+    return x.astype(xp.float32) if x.dtype.itemsize == 2 else x
+
+
+def put_back(arrays: tuple[Array, ...], wide: list[Array]) -> None:
+    """Writes what was computed in float32 into the arrays of 16 bits that it was made of."""
+    for a, w in zip(arrays, wide, strict=True):
+        if a is not w:
+            a[...] = w
+
+
 def summed(xp: ArrayModule, rows: Array, grad: Array) -> tuple[Array, Array]:
     """Returns the rows without repeats, and the gradient with those of equal rows added up."""
     if rows.size < 2:
@@ -154,17 +171,17 @@ class ApplyGradientDescent(Apply):
             return super().kernel(xp, var, *rest)
         # Two passes alone: stretches and the locks of several variables cost more than they gain.
         alpha, delta = rest
-        step = alpha * delta
+        step = widened(xp, alpha) * widened(xp, delta)
 
         def in_place(old: Array) -> None:
             if old.shape != delta.shape:
                 raise _unlike(old, delta)
-            xp.subtract(old, step, out=old)
+            xp.subtract(old, step, out=old, casting="unsafe")
 
         def fresh(old: Array) -> Array:
             if old.shape != delta.shape:
                 raise _unlike(old, delta)
-            return old - step
+            return (old - step).astype(old.dtype, copy=False)
 
         return var.update(fresh, in_place)
 
@@ -358,14 +375,16 @@ class ApplyAdam(Apply):
 
     def sparse_rule(self, xp: ArrayModule, arrays: tuple[Array, ...], rows: Array, grad: Array,
                     numbers: tuple[Array, ...]) -> None:  # fmt: skip
-        _, m, v = arrays
+        wide = [widened(xp, a) for a in arrays]
+        _, m, v = wide
         beta1, share1, beta2, share2, rate, epsilon = numbers
         xp.multiply(m, beta1, m)
         m[rows] += grad * share1
         xp.multiply(v, beta2, v)
         v[rows] += grad * grad * share2
-        for part_of_var, part_of_m, part_of_v, t in stretches(xp, arrays, self.temporaries):
+        for part_of_var, part_of_m, part_of_v, t in stretches(xp, tuple(wide), self.temporaries):
             _adam_step(xp, part_of_var, part_of_m, part_of_v, t, rate, epsilon)
+        put_back(arrays, wide)
 
 
 @frozen

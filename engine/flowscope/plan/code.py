@@ -278,7 +278,7 @@ class Writer:
             return
         if kind == "Const":
             name = f"c{number}"
-            self.namespace[name] = kernel_of(node.op, device_type(node))(self.namespace["xp"])
+            self.namespace[name] = node_kernel(node)(self.namespace["xp"])
             self.place[node.outputs[0]] = name
             return
         names = tuple([self.place[v] for v in node.inputs])
@@ -360,7 +360,7 @@ class Writer:
                     return plain
                 return self._shared(number, node, frame, arguments, plain)
         name = f"k{number}"
-        self.namespace[name] = kernel_of(op, device)
+        self.namespace[name] = node_kernel(node)
         leading = ["xp"]
         if op.is_random:
             counts = [*map(str, counter(node))]
@@ -484,6 +484,12 @@ def own(value: Any) -> Any:
     """Returns a value that shares memory with no other: a copy of an array."""
     copy = getattr(value, "copy", None)
     return value if copy is None else copy()
+
+
+def node_kernel(node: Node) -> Callable[..., Any]:
+    """Returns the kernel (xp, *inputs) of a node for its device and its dtypes."""
+    specs = [v.spec for v in node.inputs], [v.spec for v in node.outputs]
+    return kernel_of(node.op, device_type(node), *specs)
 
 
 def device_type(node: Node) -> str:

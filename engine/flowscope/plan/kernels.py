@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from flowscope.graph.op import is_special, kernel_of
-from flowscope.plan.code import device_type, scalar_template
+from flowscope.graph.op import is_special
+from flowscope.plan.code import device_type, node_kernel, scalar_template
 from flowscope.plan.program import Node
 
 
@@ -21,7 +21,7 @@ def kernel_function(node: Node) -> Callable[..., Any]:
     template = scalar_template(node)
     if template is not None and not is_special(node.op, device):
         return _function(template, len(node.inputs))
-    return kernel_of(node.op, device)
+    return node_kernel(node)
 
 
 @functools.cache

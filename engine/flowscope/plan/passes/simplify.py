@@ -185,8 +185,9 @@ class _Simplifier:
         if not has_kernel(node.op, "CPU"):
             return None
         try:
+            specs = [v.spec for v in node.inputs], [spec]
             with np.errstate(all="ignore"):
-                value = kernel_of(node.op, "CPU")(np, *values)
+                value = kernel_of(node.op, "CPU", *specs)(np, *values)
         except Exception:
             return None  # it will fail, or not, when it runs
         return value if value.nbytes <= FOLD_BYTES else None
