@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.control.items import Form, Items, zeros
+from flowscope.control.items import Form, Items
 from flowscope.control.lists import element_spec
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.dtypes import DType, int32, int64, variant
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, is_known, text
+from flowscope.graph.string_values import zeros
 from flowscope.ops.arrays import shape
 from flowscope.ops.build import apply
 
@@ -172,7 +173,7 @@ class ReadOrZeros(Op):
 
     def kernel(self, xp: ArrayModule, array: Items, index: Array, dims: Array) -> Array:
         found = array.get(int(index))
-        return zeros(xp, dims, self.dtype.np_dtype) if found is None else found
+        return zeros(xp, dims.tolist(), self.dtype.np_dtype)[()] if found is None else found
 
 
 @frozen

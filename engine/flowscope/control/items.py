@@ -19,6 +19,7 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.late import frozen
 from flowscope.graph.op import Array, ArrayModule
 from flowscope.graph.shapes import Dims, compatible, is_known, text
+from flowscope.graph.string_values import zeros
 
 _MISSING: Any = object()
 _CLEARED: Any = type("Cleared", (), {"__slots__": ()})()
@@ -116,7 +117,7 @@ class Items:
                 f"index {index} has not been written, and the elements' shape is not known: "
                 "element_shape=... would make it zeros"
             )
-        return zeros(xp, dims, self.form.dtype)
+        return zeros(xp, dims, self.form.dtype)[()]
 
     @property
     def dims(self) -> Dims:
@@ -249,11 +250,3 @@ def _older(data: dict[int, Any], path: list[Items]) -> dict[int, Any]:
         else:
             found[older._key] = older._old
     return found
-
-
-def zeros(xp: ArrayModule, dims: Any, dtype: Any) -> Any:
-    """Returns what stands for zeros of a shape: empty strings for strings."""
-    shape = tuple(int(d) for d in dims)
-    if dtype.kind == "O":
-        return xp.full(shape, b"", dtype)[()]
-    return xp.zeros(shape, dtype)[()]

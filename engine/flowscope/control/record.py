@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 from flowscope.control.blocks import Function, outside
 from flowscope.control.cond import Cond, branch_list
-from flowscope.control.items import zeros
 from flowscope.control.lists import EmptyList, element_spec, list_spec
 from flowscope.control.loop import Loop
 from flowscope.control.loop_gradient import kept
@@ -26,6 +25,7 @@ from flowscope.graph.dtypes import DType, resource, variant
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.shapes import Dims, is_known, text
+from flowscope.graph.string_values import zeros
 from flowscope.ops.build import apply
 from flowscope.ops.flow import identity
 

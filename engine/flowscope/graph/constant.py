@@ -15,6 +15,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import Overloads
 from flowscope.graph.shapes import Dimension, TensorShape, as_dims, is_known, text
+from flowscope.graph.string_values import as_bytes, boxed
 
 #: Packs a list that holds tensors into one tensor; the op library fills it.
 packer: list[Callable[[Any, DType | None, str | None], Tensor]] = []
@@ -33,7 +34,7 @@ class Literal:
         self._hash: int | None = None
 
     def _key(self) -> Any:
-        a = np.asarray(self.array)
+        a = np.asarray(boxed(self.array))
         return (
             a.dtype,
             a.shape,
@@ -49,7 +50,9 @@ class Literal:
         return self._hash
 
     def __repr__(self) -> str:
-        shown = np.array2string(np.asarray(self.array), threshold=6, edgeitems=2, precision=4)
+        shown = np.array2string(
+            np.asarray(boxed(self.array)), threshold=6, edgeitems=2, precision=4
+        )
         return " ".join(shown.split())
 
 
@@ -104,13 +107,15 @@ def constant(
 
 def add_constant(graph: Graph, array: Any, dtype: DType | None, name: str) -> Tensor:
     """Adds a Const of an array (or NumPy scalar) that nobody else will change."""
-    return graph.add(Const(Literal(array), dtype or of_numpy(array.dtype)), (), name).outputs[0]
+    if dtype is None:
+        dtype = string if isinstance(array, bytes) else of_numpy(array.dtype)
+    return graph.add(Const(Literal(array), dtype), (), name).outputs[0]
 
 
 def _filled(array: Any, dims: Any, verify: bool) -> Any:
     if not is_known(dims):
         raise InvalidArgumentError(f"a constant needs a fully known shape, got {text(dims)}")
-    array = np.asarray(array)
+    array = np.asarray(boxed(array))
     if array.shape == dims:
         return array
     size = int(np.prod(dims, dtype=np.int64))
@@ -121,33 +126,29 @@ def _filled(array: Any, dims: Any, verify: bool) -> Any:
             f"a value of shape {text(array.shape)} does not fit shape {text(dims)}"
         )
     flat = array.reshape(-1)
-    return np.concatenate([flat, np.full(size - flat.size, flat[-1], array.dtype)]).reshape(dims)
+    return np.concatenate([flat, np.repeat(flat[-1:], size - flat.size)]).reshape(dims)
 
 
 def to_array(value: Any, dtype: DType | None) -> Any:
-    """Returns `value` as an array (a NumPy scalar for rank 0) that the user does not share.
+    """Returns `value` as an array that the user does not share; rank 0: a NumPy scalar or bytes.
 
     Raises:
         DTypeError: if the value cannot have this dtype without changing its kind.
+        InvalidArgumentError: if a list is ragged, or UTF-8 cannot hold a text.
     """
     if isinstance(value, Literal):
         value = value.array
     is_array = isinstance(value, np.ndarray | np.generic)
-    try:
-        found = np.asarray(value)
-    except (ValueError, TypeError) as e:
-        raise InvalidArgumentError(
-            f"expected numbers in a regular shape, got {_short(value)}: {e}"
-        ) from None
+    found = _found(value, dtype)
     if dtype is string and found.size == 0:
         return np.empty(found.shape, object)
-    if found.dtype.kind in "SU" or (found.dtype.kind == "O" and _all_text(found)):
+    if found.dtype.kind == "O" and _all_text(found):
         return _strings(found, value, dtype)
     if found.dtype.kind == "O":
         numbers = _numbers(value)
         if numbers is not None:
             return to_array(numbers, dtype)
-        raise DTypeError(f"expected numbers, strings or tensors, got {_short(value)}")
+        raise DTypeError(f"expected {_wanted(dtype)}, got {_short(value)}")
     if dtype is None:
         dtype = _default_dtype(found, is_array)
     elif not _fits(found, dtype, is_array):
@@ -156,6 +157,28 @@ def to_array(value: Any, dtype: DType | None) -> Any:
         found = found[found.dtype.names[0]]  # a quantised type in NumPy's form
     out = np.array(found, dtype.np_dtype)
     return out if out.ndim else out[()]
+
+
+def _found(value: Any, dtype: DType | None) -> Any:
+    """Returns the array that NumPy makes of `value`; of strings an array of objects.
+
+    NumPy's own arrays of strings drop the NULs at their ends, and cannot hold `str` beside bytes.
+    """
+    if isinstance(value, str | bytes):
+        return np.array(value, object)
+    try:
+        found = np.asarray(value)
+    except UnicodeDecodeError:  # bytes beside a str
+        return np.asarray(value, object)
+    except (ValueError, TypeError) as e:
+        raise InvalidArgumentError(
+            f"expected {_wanted(dtype)} in a regular shape, got {_short(value)}: {e}"
+        ) from None
+    return np.asarray(value, object) if found.dtype.kind in "SUT" else found
+
+
+def _wanted(dtype: DType | None) -> str:
+    return "strings" if dtype is string else "numbers, strings or tensors"
 
 
 def _numbers(value: Any) -> Any:
@@ -178,9 +201,8 @@ def _strings(found: Any, value: Any, dtype: DType | None) -> Any:
     if dtype is not None and dtype is not string:
         raise DTypeError(f"expected {dtype}, got {_short(value)} of type string")
     out = np.empty(found.shape, object)
-    flat = [v.encode() if isinstance(v, str) else bytes(v) for v in found.reshape(-1).tolist()]
-    out.reshape(-1)[:] = flat
-    return out
+    out.reshape(-1)[:] = [as_bytes(v) for v in found.reshape(-1).tolist()]
+    return out[()]
 
 
 def _default_dtype(found: Any, is_array: bool) -> DType:

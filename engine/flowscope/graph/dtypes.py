@@ -379,7 +379,7 @@ def of_numpy(dtype: np.dtype[Any]) -> DType:
     found = _BY_NUMPY.get(dtype.newbyteorder("="))
     if found is not None:
         return found
-    if dtype.kind in "OSU":
+    if dtype.kind in "OSUT":
         return string
     if dtype.names is not None and len(dtype.names) == 1 and dtype.names[0] in _BY_NAME:
         return _BY_NAME[dtype.names[0]]

@@ -13,6 +13,7 @@ from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import as_dims, compatible, is_known, merge_dims, size_of, text
+from flowscope.graph.string_values import boxed, zeros as empty_or_zeros
 from flowscope.ops.axes import positive_axis
 from flowscope.ops.broadcasting import (
     as_shape,
@@ -170,7 +171,7 @@ class Fill(Op):
             raise InvalidArgumentError(f"expected no negative dimension, got {list(sizes)}")
         if not sizes:
             return value
-        return xp.full(sizes, value, getattr(value, "dtype", object))
+        return xp.full(sizes, boxed(value), getattr(value, "dtype", object))
 
 
 class ZerosLike(Op):
@@ -188,9 +189,8 @@ class ZerosLike(Op):
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         # Contiguous whatever the input's strides are.
-        return (
-            xp.zeros(x.shape, x.dtype)[()] if x.dtype.kind != "O" else _empty_strings(xp, x.shape)
-        )
+        x = boxed(x)
+        return empty_or_zeros(xp, x.shape, x.dtype)[()]
 
 
 class OnesLike(Op):
@@ -304,12 +304,6 @@ def check_fillable(dtype: DType) -> None:
         raise DTypeError(f"expected numbers, bools or strings, got {dtype}")
 
 
-def _empty_strings(xp: ArrayModule, shape: Any) -> Array:
-    out = np.empty(shape, object)
-    out.fill(b"")
-    return out[()]
-
-
 def _index_type(out_type: Any) -> DType:
     dtype = as_dtype(out_type)
     if dtype not in _SHAPES:
@@ -399,6 +393,8 @@ def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> T
 
 def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
     """Returns ones (True); the arguments are those of `zeros`."""
+    if as_dtype(dtype).kind == "s":
+        raise DTypeError("expected numbers or bools for ones, got string: see fs.fill")
     return _full(shape, 1, dtype, name or "ones")
 
 

@@ -13,6 +13,7 @@ from flowscope.graph.default import get_default_graph
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dimension, Dims, TensorShape, broadcast, compatible, text
+from flowscope.graph.string_values import boxed
 from flowscope.ops.build import apply
 
 __all__ = ["broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to"]
@@ -84,8 +85,9 @@ class BroadcastTo(Op):
 
     def kernel(self, xp: ArrayModule, x: Array, shape: Array) -> Array:
         sizes = as_sizes(shape)
-        if not sizes and not x.shape:
+        if not sizes and np.shape(x) == ():
             return x
+        x = boxed(x)
         # Not a view of stride 0: those are slow in matrix products.
         out = xp.empty(sizes, x.dtype)
         try:

@@ -35,6 +35,7 @@ from flowscope.errors import (
 )
 from flowscope.graph.dtypes import DType, as_dtype, string
 from flowscope.graph.op import Array
+from flowscope.graph.string_values import boxed
 
 SUFFIX = ".safetensors"
 _VERSION = 1
@@ -142,7 +143,7 @@ def _os_error(error: OSError, path: str) -> OpError:
 
 def _encoded(name: str, value: Array, encoded: dict[str, Any]) -> Any:
     """Returns an array as the format can hold it; notes in `encoded` what it was."""
-    array = np.asarray(value, object if isinstance(value, bytes) else None)
+    array = np.asarray(boxed(value))
     if array.dtype.kind not in "cO":
         return np.asarray(array, order="C")
     encoded[name] = {"dtype": str(as_dtype(array.dtype)), "shape": list(array.shape)}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.op import Array, ArrayModule
+from flowscope.graph.string_values import zeros
 from flowscope.ops.scipy_modules import scipy_of
 
 #: From so many elements on sorting or a sparse product pays.
@@ -39,7 +40,7 @@ def add_rows(xp: ArrayModule, n: int, places: Array, rows: Array) -> Array:
         return sums.reshape(n, *rows.shape[1:])
     if xp is np and rows.size >= _MANY and rows.dtype.kind in _SPARSE_KINDS and _fits(rows.dtype):
         return _product(n, places, rows)
-    out = xp.zeros((n, *rows.shape[1:]), rows.dtype)
+    out = zeros(xp, (n, *rows.shape[1:]), rows.dtype)
     xp.add.at(out, places, rows)
     return out
 

@@ -205,7 +205,7 @@ class ScatterNd(Op):
     def infer(self, indices: Spec, updates: Spec, shape: Spec) -> Spec:
         if indices.dtype.kind not in "iu":
             raise DTypeError(f"expected integer indices, got {indices.dtype}")
-        if updates.dtype.kind not in "fiucb":
+        if updates.dtype.kind not in "fiucbs":
             raise DTypeError(f"expected updates that can be added, got {updates.dtype}")
         if indices.rank == 0:
             raise InvalidArgumentError("expected indices of rank 1 at least, got a scalar")

@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 _ALIGNS = ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
+_NUMBERS = "fiucb"
 
 
 class MatrixDiag(Op):
@@ -36,6 +37,7 @@ class MatrixDiag(Op):
     """
 
     def infer(self, x: Spec) -> Spec:
+        check_kind(x.dtype, _NUMBERS)
         if x.shape is None:
             return Spec(x.dtype, None)
         if not x.shape:
@@ -115,6 +117,7 @@ class MatrixDiagPart(_Band):
     padding: float = 0
 
     def infer(self, x: Spec) -> Spec:
+        check_kind(x.dtype, _NUMBERS)
         self._check(x.shape)
         return Spec(x.dtype, self._band(x.shape))
 
@@ -145,6 +148,7 @@ class MatrixSetDiag(_Band):
     align: str = "RIGHT_LEFT"
 
     def infer(self, x: Spec, diagonals: Spec) -> Spec:
+        check_kind(x.dtype, _NUMBERS)
         check_same(x, diagonals)
         self._check(x.shape)
         wanted = self._band(x.shape)
@@ -185,6 +189,7 @@ class MatrixBandPart(Op):
     grad_reads: ClassVar[Any] = ("lower", "upper")
 
     def infer(self, x: Spec, lower: Spec, upper: Spec) -> Spec:
+        check_kind(x.dtype, _NUMBERS)
         if x.rank is not None and x.rank < 2:
             raise InvalidArgumentError(f"expected matrices, got {text(x.shape)}")
         for s in (lower, upper):

@@ -15,6 +15,7 @@ from flowscope.graph.shapes import Dims, text
 from flowscope.ops.build import apply
 from flowscope.ops.casting import conj
 from flowscope.ops.einsum import Einsum
+from flowscope.ops.table import check_kind
 
 #: What linear algebra is defined for.
 DTYPES = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
@@ -98,6 +99,7 @@ class TriangularPart(Op):
     k: int = 0
 
     def infer(self, x: Spec) -> Spec:
+        check_kind(x.dtype, "fiucb")
         check_matrices(x.shape)
         return x.like()
 

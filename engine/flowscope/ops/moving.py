@@ -13,6 +13,7 @@ from flowscope.graph.constant import constant, convert_to_tensor, get_static_val
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
+from flowscope.graph.string_values import zeros
 from flowscope.ops.axes import positive_axis
 from flowscope.ops.build import apply
 
@@ -310,7 +311,7 @@ def _padded(xp: ArrayModule, x: Array, edges: list[list[int]]) -> Array:
     if not any(e for pair in edges for e in pair):
         return x
     sizes = [d + a + b for d, (a, b) in zip(x.shape[1:], edges)]
-    out = xp.zeros((x.shape[0], *sizes, *x.shape[1 + len(edges) :]), x.dtype)
+    out = zeros(xp, (x.shape[0], *sizes, *x.shape[1 + len(edges) :]), x.dtype)
     inner = [slice(a, a + d) for d, (a, _) in zip(x.shape[1:], edges)]
     out[(slice(None), *inner)] = x
     return out

@@ -12,6 +12,7 @@ from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
+from flowscope.graph.string_values import boxed
 from flowscope.ops.axes import positive_axis
 from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.build import apply
@@ -65,7 +66,7 @@ class Tile(Op):
 
     def kernel(self, xp: ArrayModule, x: Array, multiples: Array) -> Array:
         times = as_sizes(multiples)
-        self._check(x.ndim, len(times))
+        self._check(np.ndim(x), len(times))
         if not times:
             return x
         # Each axis beside the one that repeats it: one copy makes all repeats.
@@ -116,12 +117,15 @@ class Pad(Op):
 
     def kernel(self, xp: ArrayModule, x: Array, paddings: Array) -> Array:
         widths = _widths(x, paddings)
+        if not widths:
+            return x
         if self.mode == "CONSTANT":
-            return xp.pad(x, widths, constant_values=self.value) if widths else x
+            filler = b"" if x.dtype.kind == "O" else self.value
+            return xp.pad(x, widths, constant_values=boxed(filler))
         most = [d - (self.mode == "REFLECT") for d in x.shape]
         if any(max(w) > m for w, m in zip(widths, most)):
             raise InvalidArgumentError(f"expected paddings of at most {most}, got {widths}")
-        return xp.pad(x, widths, mode=self.mode.lower()) if widths else x
+        return xp.pad(x, widths, mode=self.mode.lower())
 
 
 class PadWith(Op):
@@ -147,8 +151,8 @@ class PadWith(Op):
     def kernel(self, xp: ArrayModule, x: Array, paddings: Array, value: Array) -> Array:
         widths = _widths(x, paddings)
         if not widths:
-            return x.copy()
-        out = xp.full([d + a + b for d, (a, b) in zip(x.shape, widths)], value, x.dtype)
+            return x
+        out = xp.full([d + a + b for d, (a, b) in zip(x.shape, widths)], boxed(value), x.dtype)
         out[tuple([slice(a, a + d) for d, (a, _) in zip(x.shape, widths)])] = x
         return out
 
@@ -222,8 +226,10 @@ def _times(repeats: Array, n: int) -> list[int]:
 
 def _widths(x: Array, paddings: Array) -> list[list[int]]:
     widths: list[list[int]] = paddings.tolist()
-    if paddings.shape != (x.ndim, 2) or any(w < 0 for pair in widths for w in pair):
-        raise InvalidArgumentError(f"expected {x.ndim} pairs of paddings from 0 on, got {widths}")
+    if paddings.shape != (np.ndim(x), 2) or any(w < 0 for pair in widths for w in pair):
+        raise InvalidArgumentError(
+            f"expected {np.ndim(x)} pairs of paddings from 0 on, got {widths}"
+        )
     return widths
 
 

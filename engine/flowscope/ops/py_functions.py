@@ -154,14 +154,14 @@ def _results(held: _Held, returned: Any, wanted: tuple[DType, ...]) -> list[Any]
 def _converted(held: _Held, index: int, value: Any, dtype: DType) -> Any:
     """Returns a result as an array of its own; a plain Python number takes the dtype that fits."""
     try:
-        if type(value) in (bool, int, float, complex, str, bytes):
-            return to_array(value, dtype)
         if value is None:
             raise InvalidArgumentError("got None")
+        if dtype.kind == "s" or type(value) in (bool, int, float, complex, str, bytes):
+            return to_array(value, dtype)
         array = np.array(value, order="C").view(np.ndarray)
         found = of_numpy(array.dtype)
         if found is dtype:
-            return to_array(array, dtype) if dtype.kind == "s" else array[()]
+            return array[()]
     except OpError as e:
         raise InvalidArgumentError(
             f"expected {dtype} as result {index} of {held.name()}, {e.message}"

@@ -14,6 +14,7 @@ from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast, compatible, merge_dims, text
+from flowscope.graph.string_values import boxed
 from flowscope.ops.axes import as_axes, positive_axis
 from flowscope.ops.build import apply
 from flowscope.ops.choices import choose
@@ -176,6 +177,7 @@ class OneHot(Op):
         if depth < 0:
             raise InvalidArgumentError(f"expected a depth from 0 on, got {depth}")
         axis = positive_axis(self.axis, indices.ndim + 1)
+        on, off = boxed(on), boxed(off)
         if indices.size * int(depth) < _SMALL:
             places = xp.arange(int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
             return xp.where(xp.expand_dims(indices, axis) == places, on, off)
@@ -242,6 +244,7 @@ class SelectBroadcast(Op):
         return None, unbroadcast(first, a, y), unbroadcast(second, b, y)
 
     def kernel(self, xp: ArrayModule, condition: Array, x: Array, y: Array) -> Array:
+        x, y = boxed(x), boxed(y)
         try:
             if xp is np and max(condition.size, x.size, y.size) >= _SMALL:
                 # Whole arrays let `choose` do without branches, which pays for the copies.

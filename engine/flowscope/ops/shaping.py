@@ -11,6 +11,7 @@ from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import size_of, text
+from flowscope.graph.string_values import boxed
 from flowscope.ops.axes import Axes, as_axes, positive_axis
 from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.build import apply, unary
@@ -85,17 +86,12 @@ class Reshape(Op):
     def kernel(self, xp: ArrayModule, x: Array, shape: Array) -> Array:
         sizes = as_sizes(shape)
         try:
-            return x.reshape(sizes)[()] if not sizes else _array(x).reshape(sizes)
+            return boxed(x).reshape(sizes)[()] if not sizes else boxed(x).reshape(sizes)
         except ValueError:
             raise InvalidArgumentError(
                 f"expected a shape of {np.size(x)} elements, got {text(sizes)} "
                 f"for {text(np.shape(x))}"
             ) from None
-
-
-def _array(x: Array) -> Array:
-    """Returns strings of rank 0, which are bytes objects, as arrays."""
-    return np.array(x, object) if isinstance(x, bytes) else x
 
 
 def _worked_out(dims: Any, size: int | None, given: str) -> Any:
@@ -188,7 +184,7 @@ class ExpandDims(Op):
         return (apply(Squeeze(self.axes), g),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        return _array(x).reshape(self._shape(np.shape(x)))
+        return boxed(x).reshape(self._shape(np.shape(x)))
 
 
 @frozen
@@ -221,7 +217,7 @@ class Squeeze(Op):
         return (reshape(g, shape_of(x)),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        return x.reshape(self._shape(x.shape))[()]
+        return boxed(x).reshape(self._shape(np.shape(x)))[()]
 
 
 def zeros_of(t: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
 from flowscope.graph.shapes import Dimension, compatible, text
+from flowscope.graph.string_values import boxed
 from flowscope.ops.axes import as_axes, positive_axes
 from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.build import apply, unary
@@ -109,6 +110,9 @@ class StridedSliceGrad(Op):
 def part_of(x: Array, index: Any) -> Array:
     """Returns `x[index]`; raises InvalidArgumentError where the index does not fit."""
     try:
+        if isinstance(x, bytes):
+            x, index = boxed(x), index if Ellipsis in index else (..., *index)
+            return x[index][()]
         return x[index]
     except IndexError:
         raise InvalidArgumentError(_complaint(np.shape(x), index)) from None
@@ -275,6 +279,7 @@ class Slice(Op):
         return apply(SliceGrad(), g, shape_of(x), begin), None, None
 
     def kernel(self, xp: ArrayModule, x: Array, begin: Array, size: Array) -> Array:
+        x = boxed(x)
         if begin.shape != (x.ndim,) or size.shape != (x.ndim,):
             raise InvalidArgumentError(
                 f"expected {x.ndim} numbers, one per axis, got {text(begin.shape)} "
@@ -332,7 +337,7 @@ class Reverse(Op):
         return (apply(self, g),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        positive_axes(self.axes, x.ndim)
+        positive_axes(self.axes, np.ndim(x))
         return xp.flip(x, self.axes)[()] if self.axes else x
 
 

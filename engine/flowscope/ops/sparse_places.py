@@ -16,6 +16,7 @@ from flowscope.graph import dtypes
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, merge_dims, text
+from flowscope.graph.string_values import boxed
 from flowscope.ops.broadcasting import as_sizes, sum_to
 
 #: Up to so many elements of the whole a coordinate fits into one integer.
@@ -329,8 +330,4 @@ class SparseToDense(Op):
 
 
 def _filled(xp: ArrayModule, sizes: tuple[int, ...], values: Array, default: Array) -> Array:
-    if isinstance(default, bytes):
-        out = np.empty(sizes, object)
-        out[...] = default
-        return out
-    return xp.full(sizes, default, values.dtype)
+    return xp.full(sizes, boxed(default), getattr(values, "dtype", object))

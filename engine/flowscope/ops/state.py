@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import numpy as np
+
 from flowscope.errors import DTypeError, InvalidArgumentError, OutOfRangeError
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
+from flowscope.graph.string_values import boxed
 from flowscope.ops.gathering import check_range, positions
 from flowscope.ops.slicing import Part, StridedSlice, part_of
 
@@ -268,7 +271,7 @@ class ScatterVariable(Write):
 
     def kernel(self, xp: ArrayModule, state: Any, indices: Array, updates: Array) -> Array:
         def in_place(old: Array) -> None:
-            self._check(old.shape, indices.shape, updates.shape)
+            self._check(old.shape, indices.shape, np.shape(updates))
             if self.nd:
                 where: Any = positions(indices, old.shape)
             else:
@@ -278,7 +281,7 @@ class ScatterVariable(Write):
                 old[where] = updates
             else:
                 name = _SCATTERS[self.how][old.dtype.kind in "iu"]
-                _fold(getattr(xp, name), old, where, updates)
+                _fold(getattr(xp, name), old, where, boxed(updates))
 
         return _changed(xp, state, in_place)
 
@@ -316,7 +319,7 @@ class AssignStridedSlice(Write):
         index = StridedSlice(self.key).index(given)
 
         def in_place(old: Array) -> None:
-            _check_fills(part_of(old, index).shape, value.shape)
+            _check_fills(np.shape(part_of(old, index)), np.shape(value))
             old[index] = value
 
         return _changed(xp, state, in_place)

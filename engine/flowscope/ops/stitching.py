@@ -12,6 +12,7 @@ from flowscope.graph.dtypes import int32
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, merge_dims, text
+from flowscope.graph.string_values import boxed, zeros
 from flowscope.ops.arrays import range as range_of, size
 from flowscope.ops.build import apply, apply_many
 from flowscope.ops.gathering import gather
@@ -66,7 +67,7 @@ class DynamicPartition(Op):
                 f"expected partitions in [0, {self.num_partitions}), "
                 f"got {partitions.min()} to {partitions.max()}"
             )
-        flat = xp.asarray(x).reshape(partitions.size, *np.shape(x)[k:])
+        flat = xp.asarray(boxed(x)).reshape(partitions.size, *np.shape(x)[k:])
         chosen = partitions.reshape(-1)
         return tuple([flat[chosen == i] for i in range(self.num_partitions)])
 
@@ -107,7 +108,7 @@ class DynamicStitch(Op):
     def kernel(self, xp: ArrayModule, *inputs: Array) -> Array:
         indices, data = inputs[: self.n], inputs[self.n :]
         tail = np.shape(data[0])[np.ndim(indices[0]) :]
-        out = xp.zeros((_length(indices), *tail), data[0].dtype)
+        out = zeros(xp, (_length(indices), *tail), boxed(data[0]).dtype)
         for i, d in zip(indices, data, strict=True):
             if np.shape(d) != (*np.shape(i), *tail):
                 raise InvalidArgumentError(

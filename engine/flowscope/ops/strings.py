@@ -15,6 +15,7 @@ from flowscope.graph.dtypes import DType
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast, text
+from flowscope.graph.string_values import boxed
 from flowscope.ops.build import apply
 from flowscope.ops.formatting import layout
 from flowscope.ops.string_hashes import farm, murmur, sip
@@ -49,15 +50,11 @@ def mapped(xp: ArrayModule, f: Callable[..., Any], dtype: Any, *xs: Array) -> Ar
         dtype: NumPy's dtype of the result, object for strings.
         xs: Arrays, or bytes objects and NumPy scalars.
     """
-    arrays = xp.broadcast_arrays(*[_array(xp, x) for x in xs])
+    arrays = xp.broadcast_arrays(*[xp.asarray(boxed(x)) for x in xs])
     values = [f(*v) for v in zip(*[a.reshape(-1).tolist() for a in arrays])]
     out = xp.empty(len(values), dtype)
     out[:] = values
     return out.reshape(arrays[0].shape)[()]
-
-
-def _array(xp: ArrayModule, x: Any) -> Array:
-    return xp.array(x, object) if isinstance(x, bytes) else xp.asarray(x)
 
 
 class StringOp(Op, abstract=True):
@@ -268,7 +265,7 @@ class AsString(StringOp):
 
     def one(self, value: Any) -> bytes:
         if isinstance(value, bytes):
-            return value
+            return self.form.encode() % value
         if isinstance(value, bool):
             return b"true" if value else b"false"
         if isinstance(value, complex):
@@ -463,7 +460,7 @@ def as_string(
         digits = f".{precision}" if precision > -1 else ""
         form += digits + ("e" if scientific else "g" if shortest else "f")
     else:
-        form += "d"
+        form += "s" if x.dtype.kind == "s" else "d"
     return apply(AsString(form), x, name=name)
 
 

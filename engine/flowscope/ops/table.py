@@ -18,6 +18,7 @@ from flowscope.graph.dtypes import DType
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast
+from flowscope.graph.string_values import boxed
 from flowscope.ops.broadcasting import unbroadcast
 from flowscope.ops.build import binary, unary
 
@@ -65,7 +66,7 @@ def folded(op: Op, spec: Spec, *inputs: Spec) -> Spec:
     """Returns `spec` with its value, where all inputs are small integer constants."""
     values = [s.constant for s in inputs]
     if any(
-        v is None or v.size > FOLD_SIZE or s.dtype.kind not in "iu" for v, s in zip(values, inputs)
+        v is None or s.dtype.kind not in "iu" or v.size > FOLD_SIZE for v, s in zip(values, inputs)
     ):
         return spec
     try:
@@ -240,7 +241,7 @@ def binary_op(
         "out": out,
         "folds": folds,
         "unit": unit,
-        "kernel": kernel or _compiled(template, "a, b"),
+        "kernel": kernel or _compiled(template, "a, b", takes_strings="s" in kinds),
     }
     if grad is not None:
 
@@ -266,8 +267,9 @@ def binary_op(
     return result
 
 
-def _compiled(template: str, parameters: str) -> Callable[..., Any]:
-    body = template.format(*parameters.split(", "))
+def _compiled(template: str, parameters: str, takes_strings: bool = False) -> Callable[..., Any]:
+    values = parameters.split(", ")
+    body = template.format(*[f"boxed({v})" if takes_strings else v for v in values])
     return eval(f"lambda self, xp, {parameters}: {body}")  # type: ignore[no-any-return]  # noqa: S307
 
 

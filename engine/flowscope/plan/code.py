@@ -372,7 +372,7 @@ class Writer:
     def _plain(self, node: Node, frame: Frame, arguments: tuple[str, ...]) -> str | None:
         if node in frame.reuse:
             return _in_place(frame.reuse[node], arguments)
-        template = scalar_template(node) or node.op.template
+        template = inlined_template(node)
         return None if template is None else template.format(*arguments)
 
     def _shared(
@@ -463,6 +463,17 @@ def _out(how: Reuse, arguments: tuple[str, ...]) -> str:
         tests = " == ".join(f"{arguments[j]}.shape" for j in (how.index, *how.same))
         out = f"{out} if {tests} else None"
     return out
+
+
+def inlined_template(node: Node) -> str | None:
+    """Returns the template that code inlines for a node; None where it calls the kernel.
+
+    An element-wise template is NumPy's arithmetic, which takes `bytes` for text of its own kind.
+    """
+    op = node.op
+    if op.memory_order == "K" and any(v.spec.dtype.kind == "s" for v in node.inputs):
+        return None
+    return scalar_template(node) or op.template
 
 
 def scalar_template(node: Node) -> str | None:

@@ -270,7 +270,7 @@ class _LoopWriter:
 
     def _inline_test(self) -> str | None:
         """Returns the condition as one expression, if it is one; its parameters are placed then."""
-        from flowscope.plan.code import scalar_template
+        from flowscope.plan.code import inlined_template
 
         writer, cond = self.writer, self.cond
         if cond is None:
@@ -279,7 +279,7 @@ class _LoopWriter:
         if len(made) != 1 or cond.fetches[0].node is not made[0] or made[0].blocks:
             return None
         node = made[0]
-        template = scalar_template(node) or node.op.template
+        template = inlined_template(node)
         is_raw = cond.fetches[0] in writer.raw.values
         if not is_raw and (template is None or node.op.is_random):
             return None

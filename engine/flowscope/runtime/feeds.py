@@ -230,7 +230,12 @@ def stats(
 ) -> tuple[FeedStats, ...]:
     """Returns how each feed came into a run: its bytes, and why it was copied."""
     rows = zip(tensors, given, used, strict=True)
-    return tuple(FeedStats(t.name, u.nbytes, _why_copied(g, u)) for t, g, u in rows)
+    return tuple(FeedStats(t.name, nbytes(u), _why_copied(g, u)) for t, g, u in rows)
+
+
+def nbytes(value: Any) -> int:
+    """Returns how many bytes a value takes; of strings in an array, its references."""
+    return len(value) if isinstance(value, bytes) else int(value.nbytes)
 
 
 def _why_copied(given: Any, used: Any) -> str:

@@ -26,7 +26,7 @@ from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
 from flowscope.runtime.devices import Device, local_devices
 from flowscope.runtime.failures import located_failure
-from flowscope.runtime.feeds import stats, taken_apart
+from flowscope.runtime.feeds import nbytes, stats, taken_apart
 from flowscope.runtime.fetches import structure_key
 from flowscope.runtime.frames import Frames, running
 from flowscope.runtime.gate import MAIN_THREAD, Gate
@@ -237,7 +237,7 @@ class Session:
                 step_ns=step_ns,
                 plan_was_cached=was_cached,
                 feeds=stats(call.plan.request.feeds, given, feeds),
-                fetched_bytes=sum(v.nbytes for v in values),
+                fetched_bytes=sum(nbytes(v) for v in values),
             )
         return values[0] if call.single else call.rebuild(values)
 

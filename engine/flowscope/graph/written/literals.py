@@ -22,6 +22,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Literal
 from flowscope.graph.dtypes import ALL, DType, of_numpy
 from flowscope.graph.op import Spec
+from flowscope.graph.string_values import boxed
 from flowscope.graph.written import values
 from flowscope.graph.written.definition import FunctionName
 
@@ -80,7 +81,7 @@ def quoted(text: str) -> str:
 
 
 def _array(array: Any, exact: bool) -> str:
-    array = np.asarray(array)
+    array = np.asarray(boxed(array))
     dtype = of_numpy(array.dtype)
     shape = f"shape=[{','.join(map(str, array.shape))}]"
     if array.size > INLINE_SIZE and not exact:

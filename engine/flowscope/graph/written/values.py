@@ -33,6 +33,7 @@ from flowscope.graph.constant import Literal
 from flowscope.graph.dtypes import ALL, DType, of_numpy, string
 from flowscope.graph.op import Spec
 from flowscope.graph.shapes import Dims
+from flowscope.graph.string_values import boxed
 from flowscope.graph.written.definition import FunctionName
 
 _DTYPES = {d.name: d for d in ALL}
@@ -160,7 +161,7 @@ def strings(items: list[bytes], shape: tuple[int, ...]) -> Any:
 
 
 def _write_array(array: Any) -> dict[str, Any]:
-    array = np.asarray(array)
+    array = np.asarray(boxed(array))
     dtype = of_numpy(array.dtype)
     head = {"dtype": dtype.name, "shape": list(array.shape)}
     if dtype.kind == "s":
