@@ -152,6 +152,10 @@ class GraphError(InvalidArgumentError, RuntimeError):
     """The graph cannot take this: finalized, another graph's tensor, no default session."""
 
 
+class NestingError(GraphError, AssertionError):
+    """Scopes of a `with` are left in another order than they were entered in."""
+
+
 class StaleError(GraphError):
     """What was used follows from operations that a re-run of a notebook cell has changed."""
 

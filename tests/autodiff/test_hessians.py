@@ -62,7 +62,7 @@ def test_names_and_options():
     made = [
         op for op in h.graph.get_operations() if op.name.startswith("curvature/gradients/y_grad/")
     ]
-    assert made and all(op.colocation_groups() == ["loc:@y"] for op in made)
+    assert made and all(op.colocation_groups() == [b"loc:@y"] for op in made)
 
 
 def test_an_unknown_size_says_so_at_the_users_line():

@@ -112,7 +112,7 @@ def test_tuple_keeps_them_sparse(sess):
 def test_control_dependencies_on_slices():
     s = some()
     with fs.control_dependencies([s]):
-        assert fs.no_op().control_inputs == (s.values.op,)
+        assert fs.no_op().control_inputs == [s.values.op]
 
 
 # -- gradients ------------------------------------------------------------------------------------

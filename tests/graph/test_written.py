@@ -27,7 +27,7 @@ def small() -> Any:
         x = fs.placeholder(fs.float32, [None, 2], name="x")
         w = fs.Variable([[1.0], [2.0]], name="w")
         y = fs.matmul(x, w, name="y")
-        with fs.device("/gpu:1"), fs.control_dependencies([y]), fs.colocate_with(w.op):
+        with fs.colocate_with(w.op), fs.control_dependencies([w.initializer]), fs.device("/gpu:1"):
             fs.split(y, [1, 1], name="parts")
         fs.identity(g.get_tensor_by_name("parts:1"), name="last")
         fs.constant("a b", name="word")
@@ -42,7 +42,7 @@ w = VarHandle(dtype=float32, shape=[2,1], container="", shared_name="w")   resou
 w/Assign = AssignVariable(w, w/initial_value)   float32[2,1]
 w/read = ReadVariable(w)   float32[2,1]
 y = MatMul(x, w/read)   float32[?,1]
-parts = Split(y, sizes=[1,1])   float32[1,1], float32[1,1] after y on /device:GPU:1 with w
+parts = Split(y, sizes=[1,1])   float32[1,1], float32[1,1] after w/Assign on /device:GPU:1 with w
 last = Identity(parts:1)   float32[1,1]
 word = Const(value=string(b'a b'))   string[]
 """
@@ -358,7 +358,7 @@ def test_a_graph_def_is_a_list_of_nodes() -> None:
     graph_def = g.as_graph_def()
     node = next(n for n in graph_def.node if n.name == "parts")
     assert (node.op, node.device) == ("Split", "/device:GPU:1")
-    assert node.input == ["y", "^y"]
+    assert node.input == ["y", "^w/Assign"]
     assert node.attr["axis"] == 0 and node.attr["sizes"] == (1, 1)
     assert next(n for n in graph_def.node if n.name == "last").input == ["parts:1"]
     assert repr(graph_def) == "<fs.GraphDef: 9 operations of 8 types>"

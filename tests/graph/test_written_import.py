@@ -46,8 +46,8 @@ def test_what_is_added_lies_in_a_scope_of_its_own(sess: Any) -> None:
 def test_elements_are_returned_by_their_names_in_the_graph_def() -> None:
     a, b, n = fs.import_graph_def(written(PLUS), return_elements=["a:0", "s/b", "n"])
     assert (a.name, b.name, n.name) == ("import/a:0", "import/s/b", "import/n")
-    assert b.inputs[0] is a and b.control_inputs == (n,)
-    assert b.colocation_groups() == ["loc:@import/a"]
+    assert b.inputs[0] is a and b.control_inputs == [n]
+    assert b.colocation_groups() == [b"loc:@import/a"]
     assert fs.import_graph_def(written(PLUS), return_elements=[]) == []
     for wrong, message in (
         (["z"], "no operation is named 'z'"),
@@ -62,10 +62,10 @@ def test_elements_are_returned_by_their_names_in_the_graph_def() -> None:
 def test_inputs_are_replaced(sess: Any) -> None:
     x = fs.constant([5.0, 6.0, 7.0][:2], name="x")
     (b,) = fs.import_graph_def(written(PLUS), {"a": x, "^n": x.op}, ["s/b"])
-    assert b.inputs[0] is x and b.control_inputs == (x.op,)
+    assert b.inputs[0] is x and b.control_inputs == [x.op]
     assert sess.run(b.outputs[0]).tolist() == [6, 8]
     (b,) = fs.import_graph_def(written(PLUS), {"a:0": [1.0, 1.0], "^n": x}, ["s/b"])
-    assert b.inputs[0].name == "import_1/_inputs/Const:0" and b.control_inputs == (x.op,)
+    assert b.inputs[0].name == "import_1/_inputs/Const:0" and b.control_inputs == [x.op]
     # What is not there can be replaced too: part of a graph can be imported.
     (y,) = fs.import_graph_def(written("y = Neg(z:1)   float32[2]"), {"z:1": x}, ["y:0"])
     assert sess.run(y).tolist() == [-5, -6]
@@ -121,8 +121,8 @@ def test_the_scopes_around_hold_for_what_is_added() -> None:
         a, b = fs.import_graph_def(written(PLUS), return_elements=["a", "s/b"])
     assert a.device == "/job:w/device:GPU:1"
     assert b.device == "/job:w/device:CPU:0"
-    assert a.control_inputs == (first,)
-    assert [c.name for c in b.control_inputs] == ["import/n", "first"]
+    assert a.control_inputs == [first]
+    assert [c.name for c in b.control_inputs] == ["import/n"]  # it takes a, which waits for first
     with fs.device(lambda op: "/gpu:3" if op.type == "Const" else ""):
         a, c = fs.import_graph_def(written(PLUS), return_elements=["a", "c"])
     assert (a.device, c.device) == ("", "/device:GPU:3")

@@ -35,7 +35,7 @@ def test_init_scope(graph):
     x = fs.constant(1.0, name="x")
     with fs.name_scope("outer"), fs.control_dependencies([x]), fs.init_scope():
         c = fs.constant(2.0, name="c")
-    assert c.op.control_inputs == ()
+    assert c.op.control_inputs == []
     assert c.op.name == "outer/c"
     made = []
 

@@ -138,7 +138,7 @@ def test_gates(sess):
         assert len(optimizer.compute_gradients(loss, gate_gradients=gate)) == 2
     (da, _), (db, _) = optimizer.compute_gradients(loss, gate_gradients=optimizer.GATE_GRAPH)
     assert isinstance(db, fs.IndexedSlices)
-    assert da.op.control_inputs == db.values.op.control_inputs != ()
+    assert da.op.control_inputs == db.values.op.control_inputs != []
     sess.run(fs.global_variables_initializer())
     assert sess.run([da, db.values]) == [3.0, [2.0]]
     with pytest.raises(ValueError, match="GATE_NONE, GATE_OP or GATE_GRAPH, got 7"):
@@ -225,7 +225,9 @@ def test_slots_follow_their_variables_device_and_shape(sess):
     train = optimizer.apply_gradients([([1.0, 1.0], w), ([1.0], v)])
     for x in (w, v):
         slot = optimizer.get_slot(x, "momentum")
-        assert slot.device == x.device and "loc:@" + x.op.name in slot.op.colocation_groups()
+        assert (
+            slot.device == x.device and f"loc:@{x.op.name}".encode() in slot.op.colocation_groups()
+        )
         assert slot.dtype is x.dtype
     assert optimizer.get_slot(w, "nothing") is None
     sess.run(fs.global_variables_initializer())

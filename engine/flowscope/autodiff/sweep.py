@@ -109,7 +109,7 @@ class Sweep:
             return _checked(op, _converted(op, function(op, *_filled(op, gs))))
         if not op.definition.passes_slices:
             gs = tuple([convert_to_tensor(g) if isinstance(g, IndexedSlices) else g for g in gs])
-        ends = (gs, op.outputs) if len(op.outputs) != 1 else (gs[0], op.outputs[0])
+        ends = (gs, tuple(op.outputs)) if len(op.outputs) != 1 else (gs[0], op.outputs[0])
         known = [t for t in op.inputs if t.spec.constant is not None and t in self._reached]
         if not known:
             return _checked(op, op.definition.grad(*ends, *op.inputs))

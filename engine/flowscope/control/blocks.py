@@ -190,7 +190,7 @@ class Function:
                 f'"{self.name}" takes {len(self.inputs)} tensors, got {len(args)}'
             )
         op = self.graph.add(Call(self), (*args, *self.captures), name or self.name)
-        return op.outputs[: len(self.results)]
+        return tuple(op.outputs[: len(self.results)])
 
     def gradient(self, wanted: tuple[int, ...]) -> CallGradient:
         """Returns the function that turns cotangents of the results `wanted` into the inputs'."""

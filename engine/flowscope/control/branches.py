@@ -183,7 +183,7 @@ def _joined(graph: Graph, pred: Tensor, branches: list[_Branch]) -> tuple[Tensor
     captured = [t for f in functions for t in f.captures]
     with graph.control_dependencies(waits_outside(graph, functions)):
         op = graph.add(Cond(*functions), (pred, *captured), "Cond")
-    return op.outputs[: len(functions[0].results)]
+    return tuple(op.outputs[: len(functions[0].results)])
 
 
 def case(

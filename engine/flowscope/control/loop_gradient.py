@@ -84,7 +84,7 @@ def loop_gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | Inde
     )
     count = op.outputs[loop.variables]
     inputs = (count, *starts, *zeros, *taken, *read, *captured)
-    made = op.graph.add(backward, inputs, "while_grad").outputs
+    made = tuple(op.graph.add(backward, inputs, "while_grad").outputs)
     for i, g in zip((*ways.variables, *summed), made, strict=False):
         out[outer(i)] = g
     lists = iter(made[backward.variables + 1 :])

@@ -113,7 +113,7 @@ def while_loop(
             op = graph.add(definition, (*count, *start, *last, *captured), "Loop")
     for made, output in zip(records, op.outputs[len(start) :], strict=False):
         made.last = output
-    found = from_tensors(built.structure, op.outputs[: len(start)])
+    found = from_tensors(built.structure, tuple(op.outputs[: len(start)]))
     # One variable comes alone; one structure of several does where TensorFlow lets it.
     is_alone = len(start) == 1 or (len(found) == 1 and bool(count))
     return found[0] if is_alone and not return_same_structure else found

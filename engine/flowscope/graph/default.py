@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from flowscope.errors import GraphError
+from flowscope.errors import NestingError
 from flowscope.graph.graph import Graph
 
 _graph: ContextVar[Graph | None] = ContextVar("flowscope_default_graph", default=None)
@@ -39,10 +39,10 @@ def reset_default_graph() -> None:
     """Puts a new, empty graph in the place of the process-wide default graph.
 
     Raises:
-        GraphError: inside `with graph.as_default():`.
+        NestingError: inside `with graph.as_default():`.
     """
     if _graph.get() is not None:
-        raise GraphError("reset_default_graph() cannot be used inside `with graph.as_default():`")
+        raise NestingError("reset_default_graph() cannot be used inside `with graph.as_default():`")
     _Base.graph = None
 
 
@@ -53,7 +53,10 @@ def use_graph(graph: Graph) -> Iterator[Graph]:
     try:
         yield graph
     finally:
+        is_nested = _graph.get() is graph
         _graph.reset(token)
+    if not is_nested:
+        raise NestingError("`with graph.as_default():` ends inside another one")
 
 
 def get_default_session() -> Any:

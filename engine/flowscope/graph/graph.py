@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from operator import attrgetter
 from typing import Any
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError, OpError
-from flowscope.graph.block import Block, misplaced, outermost
+from flowscope.graph.block import misplaced, outermost
+from flowscope.graph.building import Building
 from flowscope.graph.cells import Cells, notebook
-from flowscope.graph.cells.cell import PLACES
 from flowscope.graph.cells.parts import Edits
-from flowscope.graph.devices import DeviceSpec
-from flowscope.graph.op import Op
+from flowscope.graph.dtypes import as_dtype
+from flowscope.graph.op import Op, Spec, op_class
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.origin import Origin, capture
 from flowscope.graph.summary import summary
@@ -23,7 +23,7 @@ from flowscope.graph.written.forms import WrittenForms
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 
 
-class Graph(Edits, WrittenForms):
+class Graph(Building, Edits, WrittenForms):
     """A dataflow graph. Operations are added by the op functions while it is the default graph.
 
         with fs.Graph().as_default() as g:
@@ -38,7 +38,6 @@ class Graph(Edits, WrittenForms):
     def __init__(self) -> None:
         super().__init__()
         self.seed: int | None = None
-        self.root = Block()
         self._operations: list[Operation] = []
         self._next_id = 0
         self._next_order = 0
@@ -47,15 +46,8 @@ class Graph(Edits, WrittenForms):
         self._collections: dict[Any, list[Any]] = {}
         self._writes: dict[Tensor, int] = {}
         self._finalized = False
-        # The scopes that new operations are made in.
-        self._scope = ""
-        self._control: tuple[Operation, ...] = ()
-        self._device = ""
-        self._device_functions: tuple[Callable[[Operation], Any], ...] = ()
-        self._colocation: tuple[str, ...] = ()
-        self._block = self.root
-        self._forward: Operation | None = None
-        self._gradients: dict[str, str] = {}
+        self._unfeedable: set[Tensor] = set()
+        self._unfetchable: set[Operation] = set()
         #: State of builders above the graph (variable scopes, ...), by name.
         self.extras: dict[str, Any] = {}
         #: What looks at each operation that is added, and raises where it does not belong.
@@ -83,12 +75,18 @@ class Graph(Edits, WrittenForms):
             InvalidArgumentError: if the inputs do not fit the op; it points to the caller's line.
         """
         __tracebackhide__ = True
+        with self._lock:
+            return self._added(definition, inputs, name)
+
+    def _added(self, definition: Op, inputs: tuple[Tensor, ...], name: str | None) -> Operation:
+        __tracebackhide__ = True
         if self._finalized:
             raise self._refusal(name or definition.type, definition.type, capture())
         origin = capture()
-        given, block, run = inputs, self._block, self.run
+        here = self._here
+        given, block, run = inputs, here.block, self.run
         if run is not None and run.is_again:
-            run.uses(definition, (*[t.op for t in inputs], *self._control))
+            run.uses(definition, (*[t.op for t in inputs], *here.control))
         for t in inputs:
             if t.op.block is not block or t.op.stale is not None:
                 if t.op.graph is not self:
@@ -110,43 +108,31 @@ class Graph(Edits, WrittenForms):
             facts = {"op": self._full(name or definition.type), "op_type": definition.type}
             raise e.located(inputs=describe(inputs), **facts, **_place(origin)) from None
         full = name[:-1] if name and name[-1] == "/" else self.unique_name(name or definition.type)
-        op = Operation(
-            self,
-            self._next_id,
-            definition,
-            full,
-            inputs,
-            self._control,
-            specs,
-            self._device,
-            origin,
-            self._block,
-            self._colocation,
-        )
+        control = self._control_for(inputs) if here.controllers else ()
+        op = Operation(self, self._next_id, definition, full, inputs, control, specs, origin, block)
+        wishes = self._wished()
+        if wishes.devices or wishes.colocation:
+            wishes.apply(op)
         for check in self.checks:
             check(op)
         op.order = self._next_order
         self._next_id += 1
         self._next_order += 1
-        op.forward = self._forward
-        if self._gradients:
-            op.gradient = self._gradients.get(definition.type, "")
-        for fn in self._device_functions:
-            wish = fn(op)
-            if wish:
-                op.device = _merged(str(wish), op.device)
+        op.forward = here.forward
+        if here.gradients:
+            op.gradient = here.gradients.get(definition.type, "")
         if definition.writes_state:
             for t in given:
                 self._writes[t] = op.order
-        if run is not None:
-            earlier = run.made(op, self._full(name or definition.type))
-            if earlier is not None:
-                self.version += 1
-                return earlier
-        self._by_name[full] = op
-        self._block.operations.append(op)
-        self._operations.append(op)
         self.version += 1
+        earlier = None if run is None else run.made(op, self._full(name or definition.type))
+        for controller in here.controllers:
+            controller.made.add(earlier or op)
+        if earlier is not None:
+            return earlier
+        self._by_name[full] = op
+        block.operations.append(op)
+        self._operations.append(op)
         return op
 
     def _refusal(self, name: str, kind: str, origin: Origin) -> GraphError:
@@ -168,30 +154,58 @@ class Graph(Edits, WrittenForms):
         Raises:
             GraphError: if it stands in a block that does not enclose this one.
         """
-        block = self._block
+        block = self._here.block
         if tensor.op.block is block:
             return tensor
         if block.capture is None:
             raise misplaced(tensor)
         return block.capture(tensor)
 
-    @property
-    def block(self) -> Block:
-        """The block that operations are added to."""
-        return self._block
-
     def create_op(
         self,
         op_type: str,
         inputs: Any,
         dtypes: Any = None,
+        input_types: Any = None,
         name: str | None = None,
         attrs: Any = None,
+        op_def: Any = None,
+        compute_shapes: bool | None = None,
+        compute_device: bool = True,
     ) -> Operation:
-        """Adds an operation of the op type named `op_type` (TensorFlow 1's low-level call)."""
-        from flowscope.graph.op import op_class
+        """Adds an operation of the op type named `op_type` (TensorFlow 1's low-level call).
 
-        return self.add(op_class(op_type)(**(attrs or {})), tuple(inputs), name)
+        Args:
+            op_type: Name of the op type.
+            inputs: Tensors of this graph.
+            dtypes: Element types of the outputs, which follow from the op: checked if given.
+            input_types: Element types of the inputs: checked if given.
+            name: Wished name; the op type by default.
+            attrs: The op's attributes by name.
+            op_def: The op with its attributes, in place of `op_type` and `attrs`.
+            compute_shapes: Shapes are always inferred; False is refused.
+            compute_device: False passes over what `Graph.device` asks for.
+
+        Raises:
+            NotFoundError: if there is no such op type.
+            DTypeError: if element types are not the ones given.
+        """
+        if compute_shapes is False:
+            raise InvalidArgumentError(
+                "compute_shapes=False is not supported: shapes are always inferred; "
+                "fs.placeholder_with_default(x, None) forgets one"
+            )
+        tensors = tuple([self.as_graph_element(t, allow_operation=False) for t in inputs])
+        _check_dtypes(op_type, "inputs", input_types, [t.spec for t in tensors])
+        op = op_def if isinstance(op_def, Op) else op_class(op_type)(**dict(attrs or {}))
+        if dtypes is not None:
+            found = op.infer(*[t.spec for t in tensors])
+            specs = list(found) if type(found) is tuple else [found]
+            _check_dtypes(op_type, "outputs", dtypes, specs)
+        if compute_device:
+            return self.add(op, tensors, name)
+        with self.device(None):
+            return self.add(op, tensors, name)
 
     def add_control_input(self, op: Operation, before: Operation) -> None:
         """Makes `op` wait for `before`.
@@ -243,7 +257,11 @@ class Graph(Edits, WrittenForms):
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
         """Returns `name` in the current name scope, with "_1", "_2", ... where it is taken."""
-        full = self._full(name)
+        with self._lock:
+            return self._unique(name, mark_as_used)
+
+    def _unique(self, name: str, mark_as_used: bool) -> str:
+        full = self._full(name if isinstance(name, str) else name.decode())
         key = full.lower()
         count = self._names.get(key)
         if count is None:
@@ -265,145 +283,8 @@ class Graph(Edits, WrittenForms):
         return f"{full}_{count}"
 
     def _full(self, name: str) -> str:
-        return f"{self._scope}/{name}" if self._scope else name
-
-    def get_name_scope(self) -> str:
-        """Returns the current name scope, "" at the top."""
-        return self._scope
-
-    @contextmanager
-    def name_scope(self, name: str | None) -> Iterator[str]:
-        """Opens a name scope; yields its name with a "/" behind it.
-
-        A name that ends in "/" (what an earlier `with` yielded) re-opens that scope as it is; None
-        or "" goes back to the top.
-        """
-        before = self._scope
-        if not name:
-            self._scope = ""
-        elif name[-1] == "/":
-            self._scope = name[:-1]
-        else:
-            self._scope = self.unique_name(name)
-        try:
-            yield self._scope + "/" if self._scope else ""
-        finally:
-            self._scope = before
-
-    # -- scopes ---------------------------------------------------------------------------------
-
-    @contextmanager
-    def control_dependencies(self, control_inputs: Any) -> Iterator[None]:
-        """Makes operations of the block wait for `control_inputs`; None clears those outside.
-
-        In the body of a branch, a loop or a function, what stands there for a tensor outside is
-        waited for, in each iteration; so the body itself need not wait.
-        """
-        before = self._control
-        if control_inputs is None:
-            self._control = ()
-        else:
-            ops = [self._as_operation(c) for c in control_inputs]
-            for op in ops:
-                if not op.block.encloses(self._block):
-                    raise misplaced(op, "waited for").located(op=op.name, **_place(capture()))
-            ops = [self._block.awaited(op) for op in ops]
-            self._control = (*before, *[op for op in dict.fromkeys(ops) if op not in before])
-        try:
-            yield
-        finally:
-            self._control = before
-
-    def _as_operation(self, thing: Any) -> Operation:
-        found = self.as_graph_element(thing)
-        return found.op if isinstance(found, Tensor) else found
-
-    @contextmanager
-    def device(self, device_name_or_function: Any) -> Iterator[None]:
-        """Asks for a device for the operations of the block.
-
-        Args:
-            device_name_or_function: A (partial) device name or `DeviceSpec`, which overrides the
-                parts that it sets of those outside; a function of the operation that returns one;
-                or None, which clears those outside.
-        """
-        before = self._device, self._device_functions
-        if device_name_or_function is None:
-            self._device, self._device_functions = "", ()
-        elif callable(device_name_or_function):
-            self._device_functions = (device_name_or_function, *before[1])
-        else:
-            self._device = _merged(before[0], str(device_name_or_function))
-        try:
-            yield
-        finally:
-            self._device, self._device_functions = before
-
-    @contextmanager
-    def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
-        """Asks that the operations of the block share a device with `op`."""
-        before, device = self._colocation, self._device
-        target = self._as_operation(op)
-        self._colocation = (
-            (target.name,) if ignore_existing else tuple(dict.fromkeys((*before, target.name)))
-        )
-        self._device = target.device or device
-        try:
-            yield
-        finally:
-            self._colocation, self._device = before, device
-
-    @contextmanager
-    def enter_block(self, block: Block) -> Iterator[Block]:
-        """Adds operations to `block`; control dependencies from outside do not reach in."""
-        before = self._block, self._control
-        self._block, self._control = block, ()
-        try:
-            yield block
-        finally:
-            self._block, self._control = before
-
-    @contextmanager
-    def gradient_of(self, op: Operation, name: str = "") -> Iterator[None]:
-        """Notes of the operations of the block that they are made for the gradient of `op`.
-
-        Args:
-            op: The operation.
-            name: A name scope to open, or "".
-        """
-        before = self._forward, self._scope
-        self._forward = op
-        if name:
-            self._scope = self.unique_name(name)
-        try:
-            yield
-        finally:
-            self._forward, self._scope = before
-
-    @contextmanager
-    def gradient_override_map(self, op_type_map: dict[str, str]) -> Iterator[None]:
-        """Gives operations of the block other gradients than their op's own.
-
-        Args:
-            op_type_map: Name of a gradient (see `fs.RegisterGradient`) by op type.
-        """
-        if not isinstance(op_type_map, dict) or not all(
-            isinstance(name, str) for pair in op_type_map.items() for name in pair
-        ):
-            raise DTypeError(
-                f"expected names of gradients by op type, a dict of strings, got {op_type_map!r}"
-            )
-        before = self._gradients
-        self._gradients = before | op_type_map
-        try:
-            yield
-        finally:
-            self._gradients = before
-
-    def building_context(self) -> tuple[Any, ...]:
-        """Returns what tells two places of building apart: block, control inputs, device, cell."""
-        cell = self._next_order // PLACES
-        return self._block, self._control, self._device, self._colocation, cell
+        scope = self._here.scope
+        return f"{scope}/{name}" if scope else name
 
     # -- finding --------------------------------------------------------------------------------
 
@@ -439,6 +320,8 @@ class Graph(Edits, WrittenForms):
         """
         if isinstance(obj, str):
             return self._named(obj, allow_tensor, allow_operation)
+        if not (allow_tensor or allow_operation):
+            raise InvalidArgumentError("expected allow_tensor or allow_operation to be true")
         element = getattr(obj, "_as_graph_element", None)
         if element is not None:
             obj = element()
@@ -492,12 +375,22 @@ class Graph(Edits, WrittenForms):
         return f"; similar: {', '.join(close)}" if close else ""
 
     def is_feedable(self, tensor: Any) -> bool:
-        """Whether the tensor may be fed: all may but those inside a control-flow body."""
-        return bool(self.as_graph_element(tensor).op.block is self.root)
+        """Whether the tensor may be fed: not in a control-flow body, nor where it is forbidden."""
+        found = self.as_graph_element(tensor)
+        return found not in self._unfeedable and self._as_operation(found).block is self.root
 
-    def is_fetchable(self, thing: Any) -> bool:
-        """Whether it may be fetched: all may but what stands inside a control-flow body."""
-        return self._as_operation(thing).block is self.root
+    def is_fetchable(self, tensor_or_op: Any) -> bool:
+        """Whether it may be fetched: not in a control-flow body, nor where it is forbidden."""
+        op = self._as_operation(tensor_or_op)
+        return op not in self._unfetchable and op.block is self.root
+
+    def prevent_feeding(self, tensor: Any) -> None:
+        """Forbids to feed the tensor."""
+        self._unfeedable.add(self.as_graph_element(tensor, allow_operation=False))
+
+    def prevent_fetching(self, op: Any) -> None:
+        """Forbids to fetch the operation and its tensors."""
+        self._unfetchable.add(self.as_graph_element(op, allow_tensor=False))
 
     # -- collections ----------------------------------------------------------------------------
 
@@ -544,8 +437,15 @@ class Graph(Edits, WrittenForms):
         return f"<fs.Graph: {summary(self._operations, trained)}>"
 
 
-def _merged(outer: str, inner: str) -> str:
-    return DeviceSpec.from_string(outer).merged(DeviceSpec.from_string(inner)).to_string()
+def _check_dtypes(op_type: str, what: str, wanted: Any, specs: list[Spec]) -> None:
+    if wanted is None:
+        return
+    expected, got = [as_dtype(d) for d in wanted], [s.dtype for s in specs]
+    if expected != got:
+        raise DTypeError(
+            f"{op_type}: expected {what} of {[d.name for d in expected]}, "
+            f"got {[d.name for d in got]}"
+        )
 
 
 def _cannot_wait(op: Operation, before: Operation) -> GraphError:

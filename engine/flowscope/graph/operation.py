@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from flowscope.errors import InvalidArgumentError
@@ -166,7 +166,6 @@ class Operation:
         definition: The `Op` with its attributes.
         name: Unique in the graph.
         inputs: Tensors it takes.
-        control_inputs: Operations that must finish before it starts.
         outputs: Tensors it makes.
         device: The device that was asked for, "" for none.
         origin: The user's lines that made it.
@@ -178,9 +177,9 @@ class Operation:
 
     __slots__ = (
         "__weakref__",
+        "_control",
         "block",
         "colocation",
-        "control_inputs",
         "definition",
         "device",
         "forward",
@@ -204,10 +203,8 @@ class Operation:
         inputs: tuple[Tensor, ...],
         control_inputs: tuple[Operation, ...],
         specs: Any,
-        device: str,
         origin: Origin,
         block: Block,
-        colocation: tuple[str, ...],
     ) -> None:
         self.graph = graph
         self.id = id
@@ -215,18 +212,27 @@ class Operation:
         self.definition = definition
         self.name = name
         self.inputs = inputs
-        self.control_inputs = control_inputs
-        self.device = device
+        self._control = control_inputs
+        self.device = ""
         self.origin = origin
         self.block = block
-        self.colocation = colocation
+        self.colocation: tuple[str, ...] = ()
         self.forward: Operation | None = None
         self.gradient = ""
         self.stale: Stale | None = None
         if type(specs) is tuple:
-            self.outputs = tuple([Tensor(self, i, s) for i, s in enumerate(specs)])
+            self.outputs = [Tensor(self, i, s) for i, s in enumerate(specs)]
         else:
-            self.outputs = (Tensor(self, 0, specs),)
+            self.outputs = [Tensor(self, 0, specs)]
+
+    @property
+    def control_inputs(self) -> list[Operation]:
+        """Operations that must finish before it starts."""
+        return list(self._control)
+
+    @control_inputs.setter
+    def control_inputs(self, operations: Iterable[Operation]) -> None:
+        self._control = tuple(operations)
 
     @property
     def type(self) -> str:
@@ -255,27 +261,29 @@ class Operation:
 
     def add_output(self, spec: Spec) -> Tensor:
         """Adds an output behind the others and returns it."""
-        self.outputs = (*self.outputs, Tensor(self, len(self.outputs), spec))
+        self.outputs.append(Tensor(self, len(self.outputs), spec))
         self.graph.touch()
         return self.outputs[-1]
 
     def values(self) -> tuple[Tensor, ...]:
         """Returns the outputs."""
-        return self.outputs
+        return tuple(self.outputs)
 
     def get_attr(self, name: str) -> Any:
         """Returns an attribute; raises ValueError if there is none of this name."""
         attributes = self.definition.attributes()
         if name == "_gradient_op_type" and self.gradient:
             return self.gradient
+        if name == "_class" and self.colocation:
+            return self.colocation_groups()
         if name not in attributes:
             known = ", ".join(attributes) or "none"
             raise InvalidArgumentError(f"{self.type} has no attribute {name!r}; it has {known}")
         return attributes[name]
 
-    def colocation_groups(self) -> list[str]:
+    def colocation_groups(self) -> list[bytes]:
         """Returns the names of operations it must share a device with (at least its own)."""
-        return [f"loc:@{n}" for n in self.colocation or (self.name,)]
+        return [f"loc:@{n}".encode() for n in self.colocation or (self.name,)]
 
     def run(self, feed_dict: Any = None, session: Any = None) -> None:
         """Runs it in `session` (by default the default session)."""

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Convertible
 from flowscope.graph.default import get_default_graph
+from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
 
 __all__ = [
@@ -19,12 +20,10 @@ __all__ = [
     "device",
     "get_collection",
     "get_collection_ref",
-    "get_seed",
     "init_scope",
     "is_tensor",
     "name_scope",
     "op_scope",
-    "set_random_seed",
 ]
 
 
@@ -38,11 +37,46 @@ def name_scope(
         name: The scope's name, made unique; a name that ends in "/" opens that very scope again;
             None stands for `default_name`, or for the top where there is none.
         default_name: See `name`.
-        values: Not used.
+        values: Tensors, variables and what else the operations of the block are to take: the
+            block is built in the graph of these.
+
+    Raises:
+        InvalidArgumentError: if there are `values` and no name, or the values are of several
+            graphs.
     """
-    del values
-    with get_default_graph().name_scope(default_name if name is None else name) as scope:
-        yield scope
+    if default_name is not None and not isinstance(default_name, str):
+        raise DTypeError(
+            f"expected default_name as a string, got {default_name!r}: values come third"
+        )
+    if name is None and default_name is None and values is not None:
+        raise InvalidArgumentError("a name scope needs a name or a default_name")
+    with graph_of(values) as graph, graph.name_scope(default_name if name is None else name) as at:
+        yield at
+
+
+@contextmanager
+def graph_of(values: Any) -> Iterator[Graph]:
+    """Makes the graph of `values` the default one, if there are any that have one.
+
+    Raises:
+        InvalidArgumentError: if they are of several graphs.
+    """
+    graph = get_default_graph()
+    known = [v for v in values or () if isinstance(getattr(v, "graph", None), Graph)]
+    if not known:
+        yield graph
+        return
+    first = known[0]
+    for value in known:
+        if value.graph is not first.graph:
+            raise InvalidArgumentError(
+                f"expected values of one graph: {value} must be from the same graph as {first}"
+            )
+    if first.graph is graph:
+        yield graph
+        return
+    with first.graph.as_default():
+        yield first.graph
 
 
 @contextmanager
@@ -96,18 +130,6 @@ def get_collection(key: Any, scope: str | None = None) -> list[Any]:
 def get_collection_ref(key: Any) -> list[Any]:
     """Returns a collection itself: changes to the list change it."""
     return get_default_graph().get_collection_ref(key)
-
-
-def set_random_seed(seed: int) -> None:
-    """Sets the default graph's seed: every session then draws the same random numbers."""
-    if not isinstance(seed, int):
-        raise InvalidArgumentError(f"expected an integer seed, got {seed!r}")
-    get_default_graph().seed = seed
-
-
-def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
-    """Returns the default graph's seed and the op's."""
-    return get_default_graph().seed, op_seed
 
 
 def is_tensor(x: Any) -> bool:

@@ -21,7 +21,7 @@ def apply(op: Op, *inputs: Tensor, name: str | None = None) -> Tensor:
 def apply_many(op: Op, *inputs: Tensor, name: str | None = None) -> tuple[Tensor, ...]:
     """Adds `op` on tensors and returns all its outputs."""
     graph = inputs[0].op.graph if inputs else get_default_graph()
-    return graph.add(op, inputs, name).outputs
+    return tuple(graph.add(op, inputs, name).outputs)
 
 
 def apply_none(op: Op, *inputs: Tensor, name: str | None = None) -> Operation:

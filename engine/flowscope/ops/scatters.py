@@ -138,5 +138,5 @@ def part_of_variable(part: Tensor) -> Tensor:
     op = part.op
     if type(op.definition) is not StridedSlice or ("new",) in op.definition.key:
         return part
-    op.outputs = (VariablePart(op, 0, part.spec),)
+    op.outputs = [VariablePart(op, 0, part.spec)]
     return op.outputs[0]

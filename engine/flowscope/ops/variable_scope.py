@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import InvalidArgumentError, NestingError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import as_dtype, float32
 from flowscope.graph.graph import Graph
@@ -135,7 +135,7 @@ class VariableScope:
 
 
 def _scope(graph: Graph) -> VariableScope:
-    return graph.extras.setdefault("variable_scope", VariableScope())  # type: ignore[no-any-return]
+    return graph.thread_extras.setdefault("variable_scope", VariableScope())  # type: ignore[no-any-return]
 
 
 def get_variable_scope() -> VariableScope:
@@ -211,7 +211,7 @@ def variable_scope(
         use_resource=parent.use_resource if use_resource is None else use_resource,
         constraint=constraint or parent.constraint,
     )
-    graph.extras["variable_scope"] = scope
+    graph.thread_extras["variable_scope"] = scope
     try:
         if auxiliary_name_scope and short:
             with graph.name_scope(short) as name_scope:
@@ -222,17 +222,20 @@ def variable_scope(
         else:
             yield scope
     finally:
-        graph.extras["variable_scope"] = before
+        is_nested = _scope(graph) is scope
+        graph.thread_extras["variable_scope"] = before
         if parent is name_or_scope:
             opened.clear()
             opened.update(counts)
         else:
             opened.update({n: 0 for n in opened if n.startswith(f"{full}/")})
+    if not is_nested:
+        raise NestingError(f"variable scope {full!r} ends inside another one")
 
 
 def _opened(graph: Graph) -> dict[str, int]:
     """Returns how often each scope was opened since the one around it was: for default names."""
-    return graph.extras.setdefault("variable_scope_names", {})  # type: ignore[no-any-return]
+    return graph.thread_extras.setdefault("variable_scope_names", {})  # type: ignore[no-any-return]
 
 
 def _chained(inner: Any, outer: Any) -> Any:

@@ -251,7 +251,7 @@ def _numbers(dims: Dims) -> list[int]:
 
 
 def _default_dtype(graph: Graph) -> DType:
-    scope = graph.extras.get("variable_scope")
+    scope = graph.thread_extras.get("variable_scope")
     return float32 if scope is None else scope.dtype
 
 

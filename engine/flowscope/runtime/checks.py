@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError, OpError
+from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError, OpError
 from flowscope.graph.graph import Graph
 from flowscope.plan.plan import Mode
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions
@@ -22,7 +22,7 @@ def check_arguments(target: Any, graph: Any, config: Any) -> None:
         if value is not None and not isinstance(value, wanted):
             raise DTypeError(f"expected a {wanted.__name__} as {name}, got {value!r}")
     if target:
-        raise InvalidArgumentError(f'expected target "" (this process), got {target!r}')
+        raise NotFoundError(f'expected target "" (this process), got {target!r}')
     if config is not None and config.plan_cache_size < 2:
         raise InvalidArgumentError(
             f"expected a plan_cache_size of 2 or more, got {config.plan_cache_size}"

@@ -31,6 +31,10 @@ def is_bare_handle(tensor: Tensor) -> bool:
     return tensor.spec.dtype is resource and tensor.spec.variable is None
 
 
+def _decoded(fetch: Any) -> Any:
+    return fetch.decode() if isinstance(fetch, bytes) else fetch
+
+
 class Flattened:
     """Fetches as flat lists.
 
@@ -63,7 +67,7 @@ class Flattened:
                 "(fs.gradients gives None for an x that the ys do not depend on)"
             )
         try:
-            element = self._graph.as_graph_element(fetches)
+            element = self._graph.as_graph_element(_decoded(fetches))
         except NotFoundError as e:
             raise InvalidArgumentError(f"cannot fetch {fetches!r}: {e.message}") from None
         if isinstance(element, Tensor) and element.spec.dtype is variant:
@@ -76,7 +80,10 @@ class Flattened:
                 f'"{element.name}" is the handle of a queue or a lock, which has no value to fetch'
             )
         if not self._graph.is_fetchable(element):
-            raise misplaced(element, "fetched")
+            op = element.op if isinstance(element, Tensor) else element
+            if op.block is not self._graph.root:
+                raise misplaced(element, "fetched")
+            raise InvalidArgumentError(f'"{op.name}" may not be fetched: Graph.prevent_fetching')
         if isinstance(element, Operation):
             self._targets[element] = None
             return lambda values: None

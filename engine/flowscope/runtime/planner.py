@@ -135,7 +135,9 @@ class Planner:
         if tensor.spec.dtype is variant or is_bare_handle(tensor):
             raise InvalidArgumentError(f'"{tensor.name}" is no array and cannot be fed')
         if not self._graph.is_feedable(tensor):
-            raise misplaced(tensor, "fed")
+            if tensor.op.block is not self._graph.root:
+                raise misplaced(tensor, "fed")
+            raise InvalidArgumentError(f'"{tensor.name}" may not be fed: Graph.prevent_feeding')
         return tensor
 
     def converter(self, tensor: Tensor) -> Converter:

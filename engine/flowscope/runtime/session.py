@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.errors import DTypeError, GraphError, InvalidArgumentError
+from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NestingError
 from flowscope.graph import default
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, runner
@@ -506,6 +506,10 @@ class Session:
         return self._closed
 
     def __enter__(self) -> Session:
+        if self._contexts:
+            raise NestingError(
+                "`with session:` is open already: use `with session.as_default():` inside it"
+            )
         context = ExitStack()
         context.enter_context(self.graph.as_default())
         context.enter_context(self.as_default())

@@ -291,7 +291,7 @@ class Making:
         self._renew_function(old, new)
         if not same_definition(old.definition, new.definition):
             added = [Tensor(old, t.value_index, t.spec) for t in new.outputs[len(old.outputs) :]]
-            old.outputs = (*old.outputs[: len(new.outputs)], *added)
+            old.outputs = [*old.outputs[: len(new.outputs)], *added]
         for name in _TAKEN:
             setattr(old, name, getattr(new, name))
         for (t, before, _), made in zip(specs, new.outputs, strict=False):

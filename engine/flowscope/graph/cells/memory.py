@@ -19,6 +19,7 @@ MISSING = object()
 
 NAMES = "names"
 EXTRAS = "extras"
+THREAD_EXTRAS = "thread extras"
 FUNCTIONS = "functions"
 
 
@@ -42,6 +43,7 @@ class Memory:
     def restore(self, graph: Graph) -> None:
         """Puts everything back."""
         _set(graph.extras, self.tables[EXTRAS])
+        _set(graph.thread_extras, self.tables[THREAD_EXTRAS])
         for name, table in tables(graph).items():
             _set(table, self.tables.get(name, {}))
         for key, entries in graph._collections.items():
@@ -54,7 +56,8 @@ class Memory:
             known = self.tables.get(name, {} if _is_kept(graph, name) else table)
             for key in table.keys() | known.keys():
                 before, after = known.get(key, MISSING), table.get(key, MISSING)
-                if _differ(before, after) and not (name == EXTRAS and isinstance(after, dict)):
+                is_table = name in (EXTRAS, THREAD_EXTRAS) and isinstance(after, dict)
+                if _differ(before, after) and not is_table:
                     found.append(Change(name, key, before, after))
         return found
 
@@ -74,19 +77,22 @@ def tables(graph: Graph) -> dict[str, dict[Any, Any]]:
     found: dict[str, dict[Any, Any]] = {
         NAMES: graph._names,
         EXTRAS: graph.extras,
+        THREAD_EXTRAS: graph.thread_extras,
         FUNCTIONS: graph.functions,
     }
-    for name, extra in graph.extras.items():
-        if isinstance(extra, dict):
-            found[f"{EXTRAS}/{name}"] = extra
-        elif hasattr(extra, "__dict__"):
-            found[f"{EXTRAS}/{name}"] = vars(extra)
+    for kind in (EXTRAS, THREAD_EXTRAS):
+        for name, extra in found[kind].items():
+            if isinstance(extra, dict):
+                found[f"{kind}/{name}"] = extra
+            elif hasattr(extra, "__dict__"):
+                found[f"{kind}/{name}"] = vars(extra)
     return found
 
 
 def _is_kept(graph: Graph, table: str) -> bool:
     """Whether rewinding empties a new table; an object it takes away as a whole."""
-    return isinstance(graph.extras.get(table.removeprefix(f"{EXTRAS}/")), dict)
+    extras = graph.thread_extras if table.startswith(THREAD_EXTRAS) else graph.extras
+    return isinstance(extras.get(table.partition("/")[2]), dict)
 
 
 def _set(table: dict[Any, Any], contents: dict[Any, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.devices import DeviceSpec
+from flowscope.graph.devices import merged
 from flowscope.graph.graph import Graph
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
@@ -238,8 +238,7 @@ class _Builder:
         inputs = [s if isinstance(s, Tensor) else made[s[0]].outputs[s[1]] for s in at.inputs]
         op = self._graph.add(self._definition(at, full), tuple(inputs), full + "/")
         if node.device:
-            outer, inner = DeviceSpec.from_string(op.device), DeviceSpec.from_string(node.device)
-            op.device = outer.merged(inner).to_string()
+            op.device = merged(op.device, node.device)
         if node.colocation:
             own = [self._names.get(n, n) for n in node.colocation]
             op.colocation = tuple(dict.fromkeys((*own, *op.colocation)))
