@@ -107,13 +107,15 @@ def convert_variables_to_constants(
     handles = {
         n.name
         for n in part.node
-        if n.op == "VarHandle" and (allowed is None or n.name in allowed) and n.name not in refused
+        if n.op == "VarHandleOp"
+        and (allowed is None or n.name in allowed)
+        and n.name not in refused
     }
     values = _values(sess, part, handles)
     for node in part.node:
         if node.name in handles:
             _become_constant(node, values[node.name])
-        elif node.op == "ReadVariable" and node.data_inputs[0] in handles:
+        elif node.op == "ReadVariableOp" and node.data_inputs[0] in handles:
             node.op = "Identity"
     return part
 
@@ -122,7 +124,7 @@ def _values(sess: Any, graph_def: GraphDef, handles: set[str]) -> dict[str, Any]
     reads: dict[str, str] = {}
     for node in graph_def.node:
         for name in handles.intersection(node.data_inputs):
-            if node.op != "ReadVariable":
+            if node.op != "ReadVariableOp":
                 raise FailedPreconditionError(
                     f'"{node.name}" ({node.op}) does more to the variable "{name}" than to read '
                     "it, so it cannot become a constant"

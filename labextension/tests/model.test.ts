@@ -171,10 +171,10 @@ test("a function's body is a closed scope that its calls lead to, and that leads
 
 test("what stands in a body lies there, whatever its name", () => {
   const g = new GraphBuilder();
-  const w = g.op("VarHandle", "w");
-  const read = g.op("ReadVariable", "w/read", { inputs: [w] });
+  const w = g.op("VarHandleOp", "w");
+  const read = g.op("ReadVariableOp", "w/read", { inputs: [w] });
   const x = g.op("Parameter", "f/x", { body: "f" });
-  const inside = g.op("ReadVariable", "w/read_1", { inputs: [x], body: "f" });
+  const inside = g.op("ReadVariableOp", "w/read_1", { inputs: [x], body: "f" });
   const model = modelOf(g.nodes);
   assert.deepEqual([w, read, x, inside].map((id) => model.tree.homeOf(id).path), ["w", "w", "f", "f"]);
   assert.equal(see(model, "f").boxes.get(`o${inside}`)?.name, "w/read_1");

@@ -9,7 +9,7 @@ import pytest
 from stopping import StopAt
 
 import flowscope as fs
-from flowscope.ops.state import AssignAddVariable
+from flowscope.ops.state import AssignAddVariableOp
 from flowscope.runtime.gate import Gate
 
 pytestmark = pytest.mark.usefixtures("graph")
@@ -107,10 +107,10 @@ def test_effects_keep_their_order_though_an_update_needs_one_of_them(config):
         return found
 
     graph = fs.get_default_graph()
-    first = graph.add(AssignAddVariable("both"), (a.handle, fs.constant(1.0)), "first")
+    first = graph.add(AssignAddVariableOp("both"), (a.handle, fs.constant(1.0)), "first")
     told("one", fs.constant(5.0))
     last = told("two", c + 1.0)
-    second = graph.add(AssignAddVariable("both"), (b.handle, last), "second")
+    second = graph.add(AssignAddVariableOp("both"), (b.handle, last), "second")
     with fs.Session(config=config) as s:
         s.run(fs.global_variables_initializer())
         effects = [op for op in graph.get_operations() if op.type == "PyFunc"]
@@ -127,7 +127,7 @@ def test_two_updates_that_need_parts_of_each_other_are_one(config):
 
     def add(group, variable, value):
         op = graph.add(
-            AssignAddVariable(group), (variable.handle, value), variable.op.name + "_add"
+            AssignAddVariableOp(group), (variable.handle, value), variable.op.name + "_add"
         )
         return op.outputs[0]
 

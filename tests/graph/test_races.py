@@ -24,8 +24,8 @@ def test_a_read_and_a_write_without_a_path_race():
     text = str(variable_races([y, up]))
     assert re.match(
         r'"v" is accessed by two operations that no path orders:\n'
-        r'  reads  "v/read" \(ReadVariable\), made in test_races.py, line \d+\n'
-        r'  writes "up" \(AssignAddVariable\), made in test_races.py, line \d+\n'
+        r'  reads  "v/read" \(ReadVariableOp\), made in test_races.py, line \d+\n'
+        r'  writes "up" \(AssignAddVariableOp\), made in test_races.py, line \d+\n'
         r"they run in the order in which they were made; fs.control_dependencies",
         text,
     )

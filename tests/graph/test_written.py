@@ -38,9 +38,9 @@ TEXT = """\
 @seed 7
 x = Placeholder(dtype=float32, shape=[?,2])   float32[?,2]
 w/initial_value = Const(value=float32([[1.0], [2.0]]))   float32[2,1]
-w = VarHandle(dtype=float32, shape=[2,1], container="", shared_name="w")   resource[]
-w/Assign = AssignVariable(w, w/initial_value)   float32[2,1]
-w/read = ReadVariable(w)   float32[2,1]
+w = VarHandleOp(dtype=float32, shape=[2,1], container="", shared_name="w")   resource[]
+w/Assign = AssignVariableOp(w, w/initial_value)   float32[2,1]
+w/read = ReadVariableOp(w)   float32[2,1]
 y = MatMul(x, w/read)   float32[?,1]
 parts = Split(y, sizes=[1,1])   float32[1,1], float32[1,1] after w/Assign on /device:GPU:1 with w
 last = Identity(parts:1)   float32[1,1]

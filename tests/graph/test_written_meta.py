@@ -267,7 +267,7 @@ def test_variables_become_constants(sess: Any) -> None:
     only_v = util.convert_variables_to_constants(sess, graph_def, ["y"], ["v"])
     but_w = util.convert_variables_to_constants(sess, graph_def, ["y"], None, ["w"])
     assert only_v == but_w
-    assert {n.name: n.op for n in only_v.node}["w"] == "VarHandle"
+    assert {n.name: n.op for n in only_v.node}["w"] == "VarHandleOp"
     with pytest.raises(fs.errors.FailedPreconditionError, match="does more to the variable"):
         util.convert_variables_to_constants(sess, graph_def, [changed.op.name])
 

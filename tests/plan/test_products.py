@@ -169,7 +169,7 @@ def test_a_variable_is_read_once_and_not_kept(graph):
     g = fs.gradients(y, v)[0]
     with fs.Session() as s:
         s.run(v.initializer)
-        reads = [line for line in s.plan(g).text().splitlines() if "= ReadVariable(" in line]
+        reads = [line for line in s.plan(g).text().splitlines() if "= ReadVariableOp(" in line]
         assert reads
         assert not any(line.startswith(" ") for line in reads)
         assert s.run(g) == 4 * 27
@@ -188,7 +188,9 @@ def test_reads_stay_where_values_may_change(graph):
         s.run(v.initializer)
         assert s.run(y) == 2 + 3 + 4
         text = s.plan(waiting).text()
-        assert all(line.startswith(" ") for line in text.splitlines() if "= ReadVariable(" in line)
+        assert all(
+            line.startswith(" ") for line in text.splitlines() if "= ReadVariableOp(" in line
+        )
         assert s.run(waiting) == 4
 
 

@@ -529,3 +529,12 @@ def test_slice_info_as_text():
     for bad in ("", "4 3", "4 3 1,2", "4 x 1,2:3,4"):
         with pytest.raises(ValueError, match="expected text like"):
             fs.Variable.SaveSliceInfo.from_spec(bad)
+
+
+def test_op_types_are_tensorflows(graph):
+    v = fs.Variable(1.0, name="v")
+    assert (v.op.type, v.initializer.type) == ("VarHandleOp", "AssignVariableOp")
+    assert v.value().op.type == "ReadVariableOp"
+    assert v.assign_add(1.0).op.type == "AssignAddVariableOp"
+    assert v.assign_sub(1.0).op.type == "AssignSubVariableOp"
+    assert fs.is_variable_initialized(v).op.type == "VarIsInitializedOp"

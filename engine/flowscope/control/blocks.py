@@ -342,7 +342,7 @@ def flows(spec: Spec) -> bool:
 def zeros_of(tensor: Tensor) -> Tensor:
     """Returns a cotangent of zeros for a tensor, of its shape; of a handle: of its variable's."""
     from flowscope.control.lists import list_of_zeros
-    from flowscope.ops.state import ReadVariable
+    from flowscope.ops.state import ReadVariableOp
 
     spec = value_spec(tensor.spec)
     if spec.dtype.kind == "v":
@@ -350,7 +350,7 @@ def zeros_of(tensor: Tensor) -> Tensor:
     if spec.is_static:
         return zeros(spec.shape, spec.dtype)
     if tensor.spec.dtype is resource:
-        tensor = tensor.graph.add(ReadVariable(), (tensor,), "read").outputs[0]
+        tensor = tensor.graph.add(ReadVariableOp(), (tensor,), "read").outputs[0]
     return zeros(shape(tensor), spec.dtype)
 
 

@@ -35,7 +35,7 @@ from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims
 
 #: Op types that cost nothing, or not again, where a branch uses what they made outside of it.
-FREE = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "ReadVariable", "Parameter"})
+FREE = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "ReadVariableOp", "Parameter"})
 
 
 @frozen

@@ -88,13 +88,13 @@ def from_lists(values: Tensor, indices: Tensor, whole: Tensor) -> IndexedSlices:
 def value_shape(tensor: Tensor) -> Tensor:
     """Returns the shape of a tensor's value as a vector; of a handle: of its variable's value."""
     from flowscope.graph.constant import constant
-    from flowscope.ops.state import ReadVariable
+    from flowscope.ops.state import ReadVariableOp
 
     spec = value_spec(tensor.spec)
     if spec.is_static:
         return constant(list(spec.shape or ()), "int32")
     if tensor.spec.dtype is resource:
-        tensor = tensor.graph.add(ReadVariable(), (tensor,), "read").outputs[0]
+        tensor = tensor.graph.add(ReadVariableOp(), (tensor,), "read").outputs[0]
     return shape(tensor)
 
 

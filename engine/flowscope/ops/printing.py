@@ -15,7 +15,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.build import apply, apply_none
 from flowscope.ops.formatting import layout, summary
-from flowscope.ops.state import VarHandle
+from flowscope.ops.state import VarHandleOp
 
 __all__ = ["Print", "print"]
 
@@ -176,7 +176,7 @@ def Print(
     if first_n is None or first_n < 0:
         return apply(PrintIdentity(*shared), x, *tensors, name=name or "Print")
     full = x.graph.unique_name(f"{name or 'Print'}/count", mark_as_used=False)
-    handle = VarHandle(dtypes.int64, (), x.graph.extras.get("container", ""), full)
+    handle = VarHandleOp(dtypes.int64, (), x.graph.extras.get("container", ""), full)
     counter = apply(handle, name=f"{name or 'Print'}/count")
     return apply(PrintFirst(*shared, first_n), x, counter, *tensors, name=name or "Print")
 

@@ -41,7 +41,7 @@ def like_variable(handle: Spec, value: Spec, what: str) -> Spec:
 
 
 @frozen
-class VarHandle(Op):
+class VarHandleOp(Op):
     """The handle of a variable, whose value lives in a container under `shared_name`."""
 
     dtype: DType
@@ -61,7 +61,7 @@ class _Read(Op, abstract=True):
 
 
 @frozen
-class ReadVariable(_Read):
+class ReadVariableOp(_Read):
     """A variable's value as it is at this place in program order."""
 
     template: ClassVar[str | None] = "{0}.read()"
@@ -79,7 +79,7 @@ class ReadVariable(_Read):
 
 
 @frozen
-class IsVariableInitialized(_Read):
+class VarIsInitializedOp(_Read):
     """Whether a variable has a value."""
 
     accepts_empty: ClassVar[bool] = True
@@ -125,7 +125,7 @@ class Write(Op, abstract=True):
 
 
 @frozen
-class AssignVariable(Write):
+class AssignVariableOp(Write):
     """Sets a variable's value."""
 
     group: str = ""
@@ -148,7 +148,7 @@ class _Update(Write, abstract=True):
 
 
 @frozen
-class AssignAddVariable(_Update):
+class AssignAddVariableOp(_Update):
     """Adds to a variable's value, atomically."""
 
     group: str = ""
@@ -158,7 +158,7 @@ class AssignAddVariable(_Update):
 
 
 @frozen
-class AssignSubVariable(_Update):
+class AssignSubVariableOp(_Update):
     """Subtracts from a variable's value, atomically."""
 
     group: str = ""

@@ -117,11 +117,13 @@ class Variable(Convertible):
             dims = _variable_dims(
                 value, as_dims(shape if shape is not None else expected_shape), validate_shape
             )
-            definition = state.VarHandle(value.dtype, dims, graph.extras.get("container", ""), full)
+            definition = state.VarHandleOp(
+                value.dtype, dims, graph.extras.get("container", ""), full
+            )
             self.handle = graph.add(definition, (), full + "/").outputs[0]
             self.initial_value = value
             self._reads: dict[Any, Tensor] = {}
-            self.initializer = apply(state.AssignVariable(), self.handle, value, name="Assign").op
+            self.initializer = apply(state.AssignVariableOp(), self.handle, value, name="Assign").op
             self._snapshot = self.value()
         if collections is None:
             collections = [GraphKeys.GLOBAL_VARIABLES]
@@ -196,7 +198,7 @@ class Variable(Convertible):
     def read_value(self) -> Tensor:
         """Returns the value at this place in program order, by a read of its own."""
         with self.graph.name_scope(self.op.name + "/"):
-            return self.graph.add(state.ReadVariable(), (self.handle,), "read").outputs[0]
+            return self.graph.add(state.ReadVariableOp(), (self.handle,), "read").outputs[0]
 
     def initialized_value(self) -> Tensor:
         """Returns the value, or the initial value where it was not initialised yet."""
@@ -204,7 +206,7 @@ class Variable(Convertible):
 
     def is_initialized(self, name: str | None = None) -> Tensor:
         """Returns a bool scalar: whether it has a value."""
-        return apply(state.IsVariableInitialized(), self.handle, name=name)
+        return apply(state.VarIsInitializedOp(), self.handle, name=name)
 
     def eval(self, session: Any = None) -> Any:
         """Returns the value as an array."""
@@ -252,17 +254,17 @@ class Variable(Convertible):
             name: Name of the operation.
             read_value: False returns the operation instead.
         """
-        return self._write(state.AssignVariable(), value, name or "Assign", read_value)
+        return self._write(state.AssignVariableOp(), value, name or "Assign", read_value)
 
     def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None,
                    read_value: bool = True) -> Any:  # fmt: skip
         """Returns the new value; running it adds `delta` to the variable, atomically."""
-        return self._write(state.AssignAddVariable(), delta, name or "AssignAdd", read_value)
+        return self._write(state.AssignAddVariableOp(), delta, name or "AssignAdd", read_value)
 
     def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None,
                    read_value: bool = True) -> Any:  # fmt: skip
         """Returns the new value; running it subtracts `delta` from the variable, atomically."""
-        return self._write(state.AssignSubVariable(), delta, name or "AssignSub", read_value)
+        return self._write(state.AssignSubVariableOp(), delta, name or "AssignSub", read_value)
 
     def _write(self, op: Any, value: Any, name: str, read_value: bool) -> Any:
         out = apply(op, self.handle, convert_to_tensor(value, self.dtype), name=name)

@@ -195,7 +195,7 @@ class _Buffers:
 
 def _plan(node: Node, at: int, buffers: _Buffers) -> Reuse | None:
     op = node.op
-    if op.type == "AssignVariable":
+    if op.type == "AssignVariableOp":
         return Reuse("{0}.adopt({1})", 1) if buffers.is_free(node.inputs[1], at) else None
     if op.memory_order != "K" or op.template is None or len(node.outputs) != 1:
         return None

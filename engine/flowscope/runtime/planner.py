@@ -11,7 +11,7 @@ from flowscope.graph.block import misplaced
 from flowscope.graph.dtypes import variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops.state import ReadVariable
+from flowscope.ops.state import ReadVariableOp
 from flowscope.plan.execution import Execution
 from flowscope.plan.plan import Mode, Plan, Request, make_plan
 from flowscope.plan.program import Node
@@ -116,7 +116,7 @@ class Planner:
             mode=mode,
             devices=self._specs,
             soft_placement=self._config.allow_soft_placement,
-            read=ReadVariable,
+            read=ReadVariableOp,
             drive=_driver,
         )
         return request, flat.rebuild

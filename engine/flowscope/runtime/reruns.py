@@ -19,7 +19,7 @@ _closed: weakref.WeakKeyDictionary[Graph, int] = weakref.WeakKeyDictionary()
 
 
 def variable_state(graph: Graph, container: Container, handle: Any) -> VariableState:
-    """Returns where a container keeps the value of the variable with this `VarHandle`."""
+    """Returns where a container keeps the value of the variable with this `VarHandleOp`."""
     name = handle.shared_name
     if graph.cells.restarts.get(name) == handle:
         return container.restarted(name, handle.shape, handle.dtype.np_dtype)

@@ -236,7 +236,7 @@ class VariableState:
 
 
 def _in_c_order(value: Any) -> Any:
-    """Returns a value row by row in memory, as `ReadVariable` promises: a copy if need be."""
+    """Returns a value row by row in memory, as `ReadVariableOp` promises: a copy if need be."""
     flags = getattr(value, "flags", None)
     return value if flags is None or flags.c_contiguous else value.copy()
 

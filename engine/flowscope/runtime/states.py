@@ -8,7 +8,7 @@ from flowscope.errors import InternalError, InvalidArgumentError
 from flowscope.graph.graph import Graph
 from flowscope.ops.locks import MutexHandle
 from flowscope.ops.queue_ops import FIFOQueueHandle
-from flowscope.ops.state import VarHandle
+from flowscope.ops.state import VarHandleOp
 from flowscope.runtime.mutex_state import MutexState
 from flowscope.runtime.queue_state import QueueState, bounded, check_same
 from flowscope.runtime.reruns import variable_state
@@ -27,7 +27,7 @@ def state_of(graph: Graph, container: Container, handle: Any) -> Any:
         InvalidArgumentError: if the container has one of this name that differs.
     """
     match handle:
-        case VarHandle():
+        case VarHandleOp():
             return variable_state(graph, container, handle)
         case FIFOQueueHandle():
             return _queue(graph, container, handle)

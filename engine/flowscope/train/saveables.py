@@ -16,7 +16,7 @@ from flowscope.ops.flow import group
 from flowscope.ops.joining import concat
 from flowscope.ops.partitioned import PartitionedVariable
 from flowscope.ops.shaping import reshape
-from flowscope.ops.state import AssignVariable
+from flowscope.ops.state import AssignVariableOp
 from flowscope.ops.variables import Variable
 from flowscope.train.restore_report import Wish
 
@@ -66,7 +66,7 @@ class Saveable:
         """Returns the operation that sets the variables to values from a checkpoint."""
         fit = reshape and len(self.parts) == 1
         assigned = [
-            apply(AssignVariable(), v.handle, _fitted(x, v) if fit else x, name="Assign").op
+            apply(AssignVariableOp(), v.handle, _fitted(x, v) if fit else x, name="Assign").op
             for v, x in zip(self.parts, values, strict=True)
         ]
         return assigned[0] if len(assigned) == 1 else group(*assigned)

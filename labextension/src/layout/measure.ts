@@ -26,7 +26,7 @@ export function shapeOf(node: Pick<Node, "type" | "calls" | "runs">): OpShape {
   if (node.calls) return "call";
   const { type } = node;
   if (type === "Parameter" || type.startsWith("Placeholder")) return "slant";
-  if (/^(VarHandleOp|Variable(V2)?|VarHandle)$/.test(type)) return "cylinder";
+  if (/^(VarHandleOp|Variable(V2)?)$/.test(type)) return "cylinder";
   return type === "Const" || type === "Constant" ? "pill" : "box";
 }
 

@@ -55,9 +55,9 @@ class Maker:
 
     def variable(self, name: str, shape: tuple[int | None, ...]) -> str:
         self.op(f"{name}/initial_value", "Const", (), shape)
-        self.op(name, "VarHandle", (), shape)
+        self.op(name, "VarHandleOp", (), shape)
         self.op(f"{name}/Assign", "Assign", [name, f"{name}/initial_value"], outputs=0)
-        return self.op(f"{name}/read", "ReadVariable", [name], shape)
+        return self.op(f"{name}/read", "ReadVariableOp", [name], shape)
 
     def dense(self, scope: str, x: str, m: int, n: int, *, activate: bool = True) -> str:
         w = self.variable(f"{scope}/w", (m, n))

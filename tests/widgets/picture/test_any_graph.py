@@ -33,7 +33,7 @@ def graphs(draw: Any) -> tuple[list[Node], list[str]]:
             Node(
                 id=i,
                 name=f"{draw(st.sampled_from(SCOPES))}op{i}",
-                type=draw(st.sampled_from(["Add", "Const", "VarHandle", "Placeholder", "NoOp"])),
+                type=draw(st.sampled_from(["Add", "Const", "VarHandleOp", "Placeholder", "NoOp"])),
                 inputs=tuple((j, draw(st.integers(0, 1))) for j in draw(earlier)),
                 control=tuple(draw(earlier)),
                 outputs=(Output("float32", draw(st.sampled_from([None, (), (2, None)]))),),

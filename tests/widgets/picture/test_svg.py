@@ -78,7 +78,7 @@ def test_names_are_escaped(own_layout: None) -> None:
 
 def test_kinds_differ_by_shape(own_layout: None) -> None:
     m = graphs.Maker()
-    ops = [m.op("a", "Placeholder"), m.op("b", "VarHandle"), m.op("c", "Const"), m.op("d", "Neg")]
+    ops = [m.op("a", "Placeholder"), m.op("b", "VarHandleOp"), m.op("c", "Const"), m.op("d", "Neg")]
     m.op("sum", "AddN", ops)
     root = ET.fromstring(picture.svg(m.nodes))
     groups = {g.get("data-op"): g for g in root.iter(f"{SVG}g")}

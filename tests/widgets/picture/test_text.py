@@ -22,14 +22,14 @@ x  Placeholder  float64[?,4]
 layer/  10 ops
   w/  4 ops
     initial_value  Const  float64[4,2]
-    w  VarHandle  float64[4,2]
+    w  VarHandleOp  float64[4,2]
     Assign  Assign  <- w, initial_value
-    read  ReadVariable  float64[4,2]  <- w
+    read  ReadVariableOp  float64[4,2]  <- w
   b/  4 ops
     initial_value  Const  float64[2]
-    b  VarHandle  float64[2]
+    b  VarHandleOp  float64[2]
     Assign  Assign  <- b, initial_value
-    read  ReadVariable  float64[2]  <- b
+    read  ReadVariableOp  float64[2]  <- b
   matmul  MatMul  float64[?,2]  <- x, layer/w/read
   add  Add  float64[?,2]  <- matmul, layer/b/read
 top  TopK  float64[...], float64[...]  <- layer/add
@@ -45,9 +45,9 @@ graph: 15 operations
 x  Placeholder  float64[?,4]
 w/  4 ops
   initial_value  Const  float64[4,4]
-  w  VarHandle  float64[4,4]
+  w  VarHandleOp  float64[4,4]
   Assign  Assign  <- w, initial_value
-  read  ReadVariable  float64[4,4]  <- w
+  read  ReadVariableOp  float64[4,4]  <- w
 ƒ layer/  4 ops, 2 calls
   x  Parameter  float64[?,4]
   w  Parameter  float64[4,4]

@@ -37,8 +37,8 @@ def test_names_make_scopes() -> None:
 
 def test_what_stands_in_a_body_lies_there_whatever_its_name() -> None:
     m = graphs.Maker()
-    m.op("w/read", "ReadVariable", [m.op("w", "VarHandle")])
-    m.op("w/read_1", "ReadVariable", [m.op("f/x", "Parameter", body="f")], body="f")
+    m.op("w/read", "ReadVariableOp", [m.op("w", "VarHandleOp")])
+    m.op("w/read_1", "ReadVariableOp", [m.op("f/x", "Parameter", body="f")], body="f")
     view = view_of(m.nodes, ("f",))
     inside = _box(view, "op:3")
     assert (inside.name, inside.parent and inside.parent.id) == ("w/read_1", "scope:f")

@@ -15,7 +15,7 @@ SOME = 40
 MOST = 400
 
 #: Op types that make a variable.
-VARIABLES = frozenset({"VarHandle", "VarHandleOp", "Variable", "VariableV2"})
+VARIABLES = frozenset({"VarHandleOp", "Variable", "VariableV2"})
 
 
 def is_variable(scope: Scope) -> bool:

@@ -1,8 +1,8 @@
 """The text form of a graph: a line per operation, to be read by people and by `text_reader`.
 
     x = Placeholder(dtype=float32, shape=[?,2])   float32[?,2]
-    w = VarHandle(dtype=float32, shape=[2,1], container="", shared_name="w")   resource[]
-    w/read = ReadVariable(w)   float32[2,1]
+    w = VarHandleOp(dtype=float32, shape=[2,1], container="", shared_name="w")   resource[]
+    w/read = ReadVariableOp(w)   float32[2,1]
     y = MatMul(x, w/read, transpose_b=False)   float32[?,1] after init on /device:GPU:0 with w
 
 A line says name, op type, inputs ("a:1" is the second output of a), attributes that are not as the

@@ -48,7 +48,7 @@ def _hoisted(node: Node) -> list[Node]:
 
 
 def _is_read(node: Node) -> bool:
-    is_plain = node.op.type == "ReadVariable" and not node.control
+    is_plain = node.op.type == "ReadVariableOp" and not node.control
     return is_plain and not node.op.has_effect
 
 
