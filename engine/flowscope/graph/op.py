@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from flowscope.graph.dtypes import DType
 from flowscope.graph.late import Immutable, frozen as frozen
-from flowscope.graph.shapes import Dims, is_known, size_of, text
+from flowscope.graph.shapes import MAX_RANK, Dims, is_known, size_of, text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -106,13 +106,24 @@ class Spec:
         if self.dims is not None:
             return self.dims
         if self.shape is not None and len(self.shape) == 1 and self.shape[0] is not None:
-            return (None,) * self.shape[0]
+            # A longer vector is no shape, and may be long enough to fill the memory.
+            return (None,) * self.shape[0] if self.shape[0] <= MAX_RANK else None
         return None
 
     def __str__(self) -> str:
         return f"{self.dtype}{text(self.shape)}"
 
     __repr__ = __str__
+
+
+#: The most outputs that an operation can have.
+MAX_OUTPUTS = 1 << 16
+
+
+def check_outputs(count: int) -> None:
+    """Raises InvalidArgumentError for a number of outputs that no operation can have."""
+    if not 0 <= count <= MAX_OUTPUTS:
+        raise InvalidArgumentError(f"expected 0 to {MAX_OUTPUTS} outputs, got {count}")
 
 
 @dataclasses.dataclass(frozen=True)

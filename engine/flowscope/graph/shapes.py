@@ -14,6 +14,9 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 
 Dims = tuple[int | None, ...] | None
 
+#: The most dimensions that an array can have: NumPy's limit.
+MAX_RANK = 64
+
 
 class Dimension:
     """One dimension, known or unknown, with TensorFlow 1's arithmetic (unknown swallows)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -226,14 +227,34 @@ class Range(Op):
                 raise InvalidArgumentError(f"expected scalars, got {text(s.shape)}")
         if start.constant is None or limit.constant is None or delta.constant is None:
             return Spec(start.dtype, (None,))
-        value = self.kernel(np, start.constant, limit.constant, delta.constant)
-        small = value.size <= 16 and start.dtype.kind in "iu"
-        return Spec(start.dtype, value.shape, value if small else None)
+        size = _range_size(start.constant, limit.constant, delta.constant)
+        small = size <= 16 and start.dtype.kind in "iu"
+        # A long one is not made to learn its length.
+        value = self.kernel(np, start.constant, limit.constant, delta.constant) if small else None
+        return Spec(start.dtype, (size,), value)
 
     def kernel(self, xp: ArrayModule, start: Array, limit: Array, delta: Array) -> Array:
         if delta == 0:
             raise InvalidArgumentError("expected a delta that is not 0, got 0")
-        return xp.arange(start, limit, delta, dtype=start.dtype)
+        if start.dtype.kind == "f":
+            return xp.arange(start, limit, delta, dtype=start.dtype)
+        # Python's integers: differences of unsigned and of small ones wrap around.
+        return xp.arange(int(start), int(limit), int(delta), dtype=start.dtype)
+
+
+def _range_size(start: Any, limit: Any, delta: Any) -> int:
+    """Returns the length of a `Range` of these NumPy scalars; raises InvalidArgumentError."""
+    if delta == 0:
+        raise InvalidArgumentError("expected a delta that is not 0, got 0")
+    if start.dtype.kind != "f":
+        return max(0, -((int(start) - int(limit)) // int(delta)))
+    with np.errstate(all="ignore"):
+        steps = float((limit - start) / delta)
+    if not math.isfinite(steps):
+        raise InvalidArgumentError(
+            f"expected a finite number of steps from {start} to {limit} by {delta}"
+        )
+    return max(0, math.ceil(steps))
 
 
 @frozen

@@ -12,7 +12,15 @@ from flowscope.graph.constant import Convertible, add_constant, convert_to_tenso
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dimension, Dims, TensorShape, broadcast, compatible, text
+from flowscope.graph.shapes import (
+    MAX_RANK,
+    Dimension,
+    Dims,
+    TensorShape,
+    broadcast,
+    compatible,
+    text,
+)
 from flowscope.graph.string_values import boxed
 from flowscope.ops.build import apply
 
@@ -31,6 +39,10 @@ def check_shape_vector(shape: Spec) -> None:
         raise DTypeError(f"expected a shape of dtype int32 or int64, got {shape.dtype}")
     if shape.shape is not None and len(shape.shape) > 1:
         raise InvalidArgumentError(f"expected a vector for a shape, got {text(shape.shape)}")
+    if shape.shape and shape.shape[0] is not None and shape.shape[0] > MAX_RANK:
+        raise InvalidArgumentError(
+            f"expected a shape of at most {MAX_RANK} dimensions, got {shape.shape[0]}"
+        )
 
 
 def as_shape(shape: Any, owner: str | None, part: str = "shape") -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, check_outputs, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops import ctc_kernels
@@ -177,6 +177,7 @@ class CTCBeamSearchDecoder(Op):
             raise InvalidArgumentError(
                 f"expected top_paths in [1, {self.beam_width}], got {self.top_paths}"
             )
+        check_outputs(3 * self.top_paths + 1)
         parts = zip(*[_sparse_specs()] * self.top_paths, strict=True)
         log_probability = Spec(inputs.dtype, (dims[1], self.top_paths))
         return *[spec for part in parts for spec in part], log_probability

@@ -12,7 +12,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import constant as constants, dtypes
 from flowscope.graph.constant import convert_to_tensor, get_static_value, holds_tensor, to_array
 from flowscope.graph.dtypes import DType
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, check_outputs, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, merge_dims, text
 from flowscope.ops.axes import as_axes, positive_axis
@@ -170,6 +170,7 @@ class SplitEven(Op):
     def infer(self, x: Spec) -> Any:
         if self.num < 1:
             raise InvalidArgumentError(f"expected one part at least, got {self.num}")
+        check_outputs(self.num)
         if x.shape is None:
             return tuple([Spec(x.dtype, None)] * self.num)
         axis = positive_axis(self.axis, len(x.shape))
@@ -206,6 +207,7 @@ class SplitBy(Op):
     def infer(self, x: Spec, lengths: Spec) -> Any:
         if lengths.dtype.name not in ("int32", "int64"):
             raise DTypeError(f"expected lengths of dtype int32 or int64, got {lengths.dtype}")
+        check_outputs(self.num)
         if not compatible(lengths.shape, (self.num,)):
             raise InvalidArgumentError(f"expected {self.num} lengths, got {text(lengths.shape)}")
         if x.shape is None:
@@ -274,6 +276,7 @@ class Unpack(Op):
     memory_order: ClassVar[str | None] = "R"
 
     def infer(self, x: Spec) -> Any:
+        check_outputs(self.num)
         if x.shape is None:
             return tuple([Spec(x.dtype, None)] * self.num)
         axis = positive_axis(self.axis, len(x.shape))

@@ -9,7 +9,7 @@ import numpy as np
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import int32
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, check_outputs, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, merge_dims, text
 from flowscope.graph.string_values import boxed, zeros
@@ -36,7 +36,10 @@ class DynamicPartition(Op):
         if partitions.dtype is not int32:
             raise DTypeError(f"expected int32 partitions, got {partitions.dtype}")
         if self.num_partitions < 1:
-            raise InvalidArgumentError(f"expected one partition at least, got {partitions}")
+            raise InvalidArgumentError(
+                f"expected one partition at least, got {self.num_partitions}"
+            )
+        check_outputs(self.num_partitions)
         tail: Dims = None
         if x.shape is not None and partitions.shape is not None:
             k = len(partitions.shape)

@@ -84,7 +84,7 @@ def _found(facts: dict[str, Any], key: str, find: Callable[[str], Any], kind: ty
 
 def _member(members: Any, facts: dict[str, Any], key: str) -> Any:
     name = facts.get(key)
-    if name in members.__members__:
+    if isinstance(name, str) and name in members.__members__:
         return members[name]
     known = ", ".join(members.__members__)
     raise InvalidArgumentError(f"a variable's {key} is one of {known}, got {name!r}")

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import InvalidArgumentError, NotFoundError
 from flowscope.graph.constant import constant
-from flowscope.graph.dtypes import as_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.late import frozen
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.written.values import read_dims, read_dtype, read_sizes
 from flowscope.ops.checkpoint import Part, restore, save
 from flowscope.ops.flow import group, placeholder_with_default
 from flowscope.train.restore_report import Wish
@@ -54,9 +54,29 @@ class SaverDef:
     def from_facts(cls, facts: dict[str, Any]) -> SaverDef:
         """Returns what `facts` returned as an object; raises InvalidArgumentError if it cannot."""
         try:
-            return cls(**facts)
+            found = cls(**facts)
         except TypeError as e:
             raise InvalidArgumentError(f"expected what a saver wrote about itself: {e}") from None
+        for name, kinds in _KINDS.items():
+            value = getattr(found, name)
+            if type(value) not in kinds:
+                raise InvalidArgumentError(
+                    f"expected what a saver wrote about itself, got {value!r} as its {name}"
+                )
+        return found
+
+
+#: Types of what a saver writes about itself.
+_KINDS: dict[str, tuple[type, ...]] = {
+    "filename_tensor_name": (str,),
+    "save_tensor_name": (str,),
+    "restore_op_name": (str,),
+    "entries": (list, tuple),
+    "max_to_keep": (int, type(None)),
+    "sharded": (bool,),
+    "keep_checkpoint_every_n_hours": (int, float),
+    "version": (int,),
+}
 
 
 @frozen
@@ -83,13 +103,39 @@ class Entry:
     @classmethod
     def from_facts(cls, facts: dict[str, Any], find: Callable[[str], Any]) -> Entry:
         """Returns what `facts` returned as an object."""
-        shape = facts["shape"]
-        wish = Wish(
-            facts["name"], as_dtype(facts["dtype"]), None if shape is None else tuple(shape)
-        )
-        parts = [None if p is None else (tuple(p[0]), tuple(p[1])) for p in facts["parts"]]
-        values = tuple([find(n) for n in facts["values"]])
-        return cls(wish, find(facts["restore_op"]), values, tuple(parts))
+        match facts:
+            case {
+                "name": str(name), "dtype": str(dtype), "shape": shape, "restore_op": str(restore),
+                "values": [*values], "parts": [*parts],
+            } if len(values) == len(parts):  # fmt: skip
+                wish = Wish(name, read_dtype(dtype), read_dims(shape))
+                tensors = tuple([_named(find, v, Tensor) for v in values])
+                return cls(
+                    wish, _named(find, restore, Operation), tensors, tuple(map(_part, parts))
+                )
+        raise InvalidArgumentError(f"expected a tensor of a saver, got {facts!r}")
+
+
+def _part(written: Any) -> Part:
+    if written is None:
+        return None
+    match written:
+        case [offset, shape]:
+            return read_sizes(offset), read_sizes(shape)
+    raise InvalidArgumentError(f"expected the place of a part, got {written!r}")
+
+
+def _named(find: Callable[[str], Any], name: Any, kind: type) -> Any:
+    """Returns the operation or tensor that a saver wrote about."""
+    try:
+        found = find(name) if isinstance(name, str) else None
+    except NotFoundError as e:
+        raise InvalidArgumentError(f"what a saver wrote is of another graph: {e.message}") from e
+    if isinstance(found, kind):
+        return found
+    raise InvalidArgumentError(
+        f"expected the name of a {kind.__name__} of the saver's graph, got {name!r}"
+    )
 
 
 @frozen
@@ -141,17 +187,12 @@ class SaverOps:
         Raises:
             InvalidArgumentError: if what is written is damaged, or the graph lacks one of them.
         """
-        try:
-            return cls(
-                find(saver_def.filename_tensor_name),
-                find(saver_def.save_tensor_name),
-                find(saver_def.restore_op_name),
-                tuple([Entry.from_facts(e, find) for e in saver_def.entries]),
-            )
-        except (KeyError, TypeError, IndexError) as e:
-            raise InvalidArgumentError(
-                f"what a saver wrote about itself is damaged, or of another graph: {e}"
-            ) from e
+        return cls(
+            _named(find, saver_def.filename_tensor_name, Tensor),
+            _named(find, saver_def.save_tensor_name, Tensor),
+            _named(find, saver_def.restore_op_name, Operation),
+            tuple([Entry.from_facts(e, find) for e in saver_def.entries]),
+        )
 
 
 def build(

@@ -4,6 +4,11 @@ In: a `Graph`. Out: a `GraphDef`, plain data that knows no graph; its text and i
 each of them a graph again. What is read is parsed and checked, and never executed. Called by users
 and by what saves models.
 
+A file from anywhere gives a graph or an error of `flowscope.errors`, in time and memory that grow
+with the file's size. The limits: 64 dimensions of a shape, sizes below 2**63, 65536 outputs of an
+operation, calls 128 deep, 2**20 operations of a function with those that it calls, and as much
+nesting of lists as Python's parser takes (a few hundred).
+
     definition  GraphDef, NodeDef: what all forms share
     export      graph -> GraphDef
     values      attributes as JSON          literals    attributes as text

@@ -6,6 +6,7 @@ and dtypes and shapes come out as they are written: they are inferred again.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import heapq
@@ -28,7 +29,12 @@ from flowscope.graph.written.definition import (
     callees_first,
     split_input,
 )
-from flowscope.graph.written.values import dtype_of, field_types, fits
+from flowscope.graph.written.values import dtype_of, field_types, fits, read_dims
+
+#: How deep functions, branches and loops of a GraphDef may be nested.
+MAX_CALL_DEPTH = 128
+#: How many operations a function may have with those of the functions that it calls.
+MAX_INLINED = 1 << 20
 
 #: An output by node and index, or a tensor that takes its place.
 Source = tuple[int, int] | Tensor
@@ -115,22 +121,60 @@ def check(graph_def: GraphDef, mapped: Mapping[str, Tensor]) -> Sound:
         NotFoundError: if an op type, a function or an input does not exist.
         InvalidArgumentError: if anything else is wrong.
     """
-    everything = _index(graph_def.all_nodes())
+    _index(graph_def.all_nodes())
     signatures: dict[str, Signature] = {}
     bodies = []
-    names = [f.name for f in graph_def.functions]
-    twins = sorted({n for n in names if names.count(n) > 1})
-    if twins:
-        raise AlreadyExistsError(f"there are two functions named {twins[0]!r}")
-    for function in callees_first(graph_def.functions):
+    _refuse_twins(graph_def.functions)
+    ordered = callees_first(graph_def.functions)
+    _check_calls(ordered)
+    for function in ordered:
         body = Body(function, _check_nodes(function.node, {}, signatures))
         signatures[function.name] = _signature(body)
         bodies.append(body)
-        for name in function.captures:
+    nodes = _check_nodes(graph_def.node, mapped, signatures)
+    _check_captures(bodies, nodes, mapped)
+    return Sound(bodies, nodes)
+
+
+def _refuse_twins(functions: Sequence[FunctionDef]) -> None:
+    counts = collections.Counter(f.name for f in functions)
+    twins = sorted(n for n, count in counts.items() if count > 1)
+    if twins:
+        raise AlreadyExistsError(f"there are two functions named {twins[0]!r}")
+
+
+def _check_calls(ordered: Sequence[FunctionDef]) -> None:
+    """Raises InvalidArgumentError for calls that a plan could not put in place.
+
+    Args:
+        ordered: Functions, each behind those that it calls.
+    """
+    depths: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    for f in ordered:
+        depths[f.name] = 1 + max([depths.get(c, 0) for c in f.callees], default=0)
+        sizes[f.name] = len(f.node) + sum(sizes.get(c, 0) for c in f.callees)
+        if depths[f.name] > MAX_CALL_DEPTH or sizes[f.name] > MAX_INLINED:
+            raise InvalidArgumentError(
+                f"expected functions that call each other at most {MAX_CALL_DEPTH} deep and have "
+                f"at most {MAX_INLINED} operations with those that they call, got "
+                f"{depths[f.name]} and {sizes[f.name]} for {f.name!r}"
+            )
+
+
+def _check_captures(
+    bodies: Sequence[Body], nodes: Sequence[Checked], mapped: Mapping[str, Tensor]
+) -> None:
+    """Raises NotFoundError unless what functions capture exists."""
+    everything = [*nodes, *[at for body in bodies for at in body.nodes]]
+    counts = {at.node.name: len(at.specs) for at in everything}
+    for body in bodies:
+        for name in body.function.captures:
             op, output = split_input(name)
-            if op not in everything and f"{op}:{output}" not in mapped:
-                raise NotFoundError(f"{function.name!r} captures {name!r}, which does not exist")
-    return Sound(bodies, _check_nodes(graph_def.node, mapped, signatures))
+            if f"{op}:{output}" not in mapped and not 0 <= output < counts.get(op, 0):
+                raise NotFoundError(
+                    f"{body.function.name!r} captures {name!r}, which does not exist"
+                )
 
 
 def _signature(body: Body) -> Signature:
@@ -364,6 +408,7 @@ def _written(at: Checked, specs: tuple[Spec, ...], is_changed: bool) -> Iterator
             f"expected {len(specs)} outputs, got {len(written)} in what is written",
         )
     for i, spec in enumerate(specs):
+        _check_shape(at.node, spec)
         _check_constant(at.node, spec)
         if written is None:
             yield spec
@@ -380,10 +425,22 @@ def _written(at: Checked, specs: tuple[Spec, ...], is_changed: bool) -> Iterator
         yield Spec(dtype, shown, spec.constant, spec.dims, spec.variable)
 
 
+def _check_shape(node: NodeDef, spec: Spec) -> None:
+    """Raises for what no array can have: rules take sizes from attributes as they are."""
+    if spec.shape is None:
+        return
+    try:
+        read_dims(list(spec.shape))
+    except InvalidArgumentError as e:
+        raise _error(InvalidArgumentError, node, f"{e.message} as a shape") from None
+
+
 def _check_constant(node: NodeDef, spec: Spec) -> None:
     value = spec.constant
     if value is None:
         return
+    if not isinstance(value, np.ndarray | np.generic | bytes):
+        raise _error(InvalidArgumentError, node, f"expected a value of {spec}, got {value!r}")
     dtype = dtype_of(value)
     is_held = spec.dtype.is_quantized and spec.dtype.np_dtype == dtype.np_dtype
     if (dtype is not spec.dtype and not is_held) or not compatible(np.shape(value), spec.shape):

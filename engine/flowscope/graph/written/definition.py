@@ -297,7 +297,7 @@ def split_input(text: str) -> tuple[str, int]:
     if text.startswith("^"):
         return text[1:], -1
     name, colon, index = text.rpartition(":")
-    if colon and index.isdigit():
+    if colon and index.isdecimal() and len(index) < 10:
         return name, int(index)
     return text, 0
 

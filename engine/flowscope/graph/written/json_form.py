@@ -135,6 +135,8 @@ def read_json(text: str | bytes) -> GraphDef:
 
 def parse_json(text: str | bytes) -> dict[str, Any]:
     """Returns the top object of a JSON form whose format and version fit."""
+    if not isinstance(text, str | bytes):
+        raise DTypeError(f"expected a graph's JSON form as a string, got {type(text).__name__}")
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as e:

@@ -258,8 +258,16 @@ class Scanner:
         sizes = [d.strip() for d in inner.split(",")] if inner else []
         if inner != "..." and not all(d == "?" or d.isdigit() for d in sizes):
             raise self.wrong(f"expected a shape like [?,2], got [{inner}]")
-        dims = None if inner == "..." else tuple([None if d == "?" else int(d) for d in sizes])
-        return Spec(dtype, dims)
+        if inner == "...":
+            return Spec(dtype, None)
+        dims = [None if d == "?" else self.integer(d) for d in sizes]
+        return Spec(dtype, self._checked(values.read_dims, dims))
+
+    def integer(self, digits: str) -> int:
+        """Returns the integer that a text of digits says."""
+        if len(digits) > 20:
+            raise self.wrong(f"expected an integer of at most 64 bits, got {digits[:20]}...")
+        return int(digits)
 
     def _checked(self, read: Any, *arguments: Any) -> Any:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from flowscope.errors import DTypeError
 from flowscope.graph.constant import Literal
 from flowscope.graph.dtypes import ALL
 from flowscope.graph.written.definition import FunctionDef, GraphDef, NodeDef, Output, input_name
@@ -24,6 +25,8 @@ _DTYPES = {d.name: d for d in ALL}
 
 def read_text(text: str) -> GraphDef:
     """Returns what the text says; raises InvalidArgumentError with the line where it is wrong."""
+    if not isinstance(text, str):
+        raise DTypeError(f"expected a graph's text form as a string, got {type(text).__name__}")
     graph_def = GraphDef()
     inside: FunctionDef | None = None
     number = 0
@@ -70,7 +73,7 @@ def _seed(line: str, number: int) -> int:
     found = _SEED.fullmatch(line)
     if found is None:
         raise Scanner(line, number).fail("'@seed' and an integer")
-    return int(found.group(1))
+    return Scanner(line, number).integer(found.group(1))
 
 
 def _node(scan: Scanner) -> NodeDef:
@@ -112,7 +115,7 @@ def _arguments(scan: Scanner, node: NodeDef) -> None:
 def _input(scan: Scanner) -> str:
     name = scan.name("an input or an attribute")
     index = scan.find(_INDEX)
-    return input_name(name, int(index[1:]) if index else 0)
+    return input_name(name, scan.integer(index[1:]) if index else 0)
 
 
 def _outputs(scan: Scanner) -> list[Output] | None:

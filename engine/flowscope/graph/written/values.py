@@ -32,7 +32,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Literal
 from flowscope.graph.dtypes import ALL, DType, of_numpy, string
 from flowscope.graph.op import Spec
-from flowscope.graph.shapes import Dims
+from flowscope.graph.shapes import MAX_RANK, Dims
 from flowscope.graph.string_values import boxed
 from flowscope.graph.written.definition import FunctionName
 
@@ -88,7 +88,9 @@ def read_dtype(name: Any) -> DType:
 
 def read_sizes(value: Any) -> tuple[int, ...]:
     """Returns a list of sizes as a tuple; raises InvalidArgumentError if it is something else."""
-    if type(value) is list and all(type(d) is int and d >= 0 for d in value):
+    if type(value) is list and all(type(d) is int and 0 <= d < 1 << 63 for d in value):
+        if len(value) > MAX_RANK:
+            raise InvalidArgumentError(f"expected at most {MAX_RANK} sizes, got {len(value)}")
         return tuple(value)
     raise InvalidArgumentError(f"expected a list of sizes, got {_short(value)}")
 
@@ -98,8 +100,8 @@ def read_dims(value: Any) -> Dims:
     if value is None:
         return None
     sizes = value if type(value) is list else [value]
-    known = iter(read_sizes([d for d in sizes if d is not None]))
-    return tuple([None if d is None else next(known) for d in sizes])
+    read_sizes([0 if d is None else d for d in sizes])
+    return tuple(sizes)
 
 
 def dtype_of(array: Any) -> DType:
@@ -109,7 +111,10 @@ def dtype_of(array: Any) -> DType:
 
 def shaped(array: np.ndarray[Any, Any], shape: tuple[int, ...]) -> Any:
     """Returns a read-only array of this shape, a NumPy scalar for rank 0."""
-    out = array.reshape(shape)
+    try:
+        out = array.reshape(shape)
+    except ValueError as e:
+        raise InvalidArgumentError(f"no array can have the shape {list(shape)}: {e}") from None
     return out if out.ndim else out[()]
 
 
