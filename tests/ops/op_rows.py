@@ -309,6 +309,7 @@ _KEYS: dict[str, Any] = {
 }
 for _name, _key in _KEYS.items():
     row(f"getitem_{_name}", lambda x, k=_key: x[k], lambda x, k=_key: x[k], In((2, 3, 4)), dtypes=("float64", "int32"))
+row("getitem_ellipsis_of_rank_0", lambda x: x[0, ..., 1], lambda x: x[0, 1], In())
 row("getitem_tensor", lambda x, i: x[i, i - 1 :], lambda x, i: x[i, i - 1 :], In((2, 3)), In(value=1, dtype="int32"), dynamic=True)
 row("getitem_shape", lambda x: x[: fs.shape(x)[0] - 1], lambda x: x[:1], In(), rank=True)
 row("strided_slice", lambda x: fs.strided_slice(x, [0, 1], [1, 9], [1, 2], end_mask=2, shrink_axis_mask=1), lambda x: x[0, 1::2], In())

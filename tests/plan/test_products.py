@@ -240,3 +240,11 @@ def test_a_product_that_is_used_as_a_whole_stays(sess):
         after = fs.identity(a)
     assert "= Part(" not in sess.plan([after, left], [a]).text()
     assert "= Part(" not in sess.plan(fs.split(product, 3, axis=0)[0], [a]).text()
+
+
+def test_a_product_beside_the_split_of_a_vector_stays(sess):
+    v, m = fs.placeholder(fs.float32, [6]), fs.placeholder(fs.float32, [2, 2])
+    first = fs.split(v * 2.0, 2)[0]
+    got = sess.run([first, fs.matmul(m, m)], {v: np.arange(6), m: np.eye(2)})
+    np.testing.assert_array_equal(got[0], [0.0, 2.0, 4.0])
+    np.testing.assert_array_equal(got[1], np.eye(2))

@@ -212,3 +212,14 @@ def test_every_stage_has_a_text():
     assert "def region" in plan.text("code")
     with pytest.raises(ValueError, match="expected a stage among prune, inline"):
         plan.text("nothing")
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+def test_a_reshape_that_may_fail_is_not_passed_over(mode):
+    """The gradient's shape follows from the fed value, its static shape from the forward one."""
+    a = fs.placeholder(fs.float32, [None])
+    g = fs.gradients(fs.reduce_sum(fs.reshape(a * 2.0, [2])), a)[0]
+    with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
+        np.testing.assert_array_equal(sess.run(g, {a: [1.0, 2.0]}), [2.0, 2.0])
+        with pytest.raises(fs.errors.InvalidArgumentError, match=r"2 elements, got \[3\]"):
+            sess.run(g, {a: [1.0, 2.0, 3.0]})

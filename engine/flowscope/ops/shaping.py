@@ -78,6 +78,9 @@ class Reshape(Op):
         return Spec(x.dtype, dims, None, x.dims if is_list else None)
 
     def forwards(self, inputs: tuple[Spec, ...], output: Spec) -> int | None:
+        sizes = inputs[1].shape_value()
+        if inputs[1].constant is None and (sizes is None or None in sizes):
+            return None  # what comes may be another shape, and then it is an error
         return 0 if output.is_static and inputs[0].shape == output.shape else None
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, shape: Tensor) -> Any:

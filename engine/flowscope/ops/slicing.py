@@ -112,10 +112,12 @@ def part_of(x: Array, index: Any) -> Array:
     try:
         if isinstance(x, bytes):
             x, index = boxed(x), index if Ellipsis in index else (..., *index)
-            return x[index][()]
-        return x[index]
+        part = x[index]
     except IndexError:
         raise InvalidArgumentError(_complaint(np.shape(x), index)) from None
+    if type(part) is np.ndarray and not part.ndim:
+        return part[()]  # with an ellipsis, NumPy gives a view of rank 0
+    return part
 
 
 def _python(part: Part, given: Any) -> Any:

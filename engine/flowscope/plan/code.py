@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import itertools
 import linecache
+import weakref
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
@@ -227,11 +228,13 @@ class Writer:
         self.nodes(frame)
         self._return()
         number = next(_numbers)
-        filename = f"<flowscope plan {number}>"
+        filename = f"<flowscope plan {number}>.py"  # in brackets it would not be read at need
         source = "\n".join(self.text) + "\n"
         exec(compile(source, filename, "exec"), self.namespace)
-        linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-        return Code(self.namespace["region"], source, tuple(self.lines), filename)
+        function = self.namespace["region"]
+        linecache.cache[filename] = (lambda: source,)
+        weakref.finalize(function, linecache.cache.pop, filename, None).atexit = False
+        return Code(function, source, tuple(self.lines), filename)
 
     def nodes(self, frame: Frame) -> None:
         """Writes the nodes of a block."""

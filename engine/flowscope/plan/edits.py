@@ -41,6 +41,25 @@ def uses(program: Program) -> Counter[Value]:
     return Counter([*(v for n in program.nodes for v in n.inputs), *program.fetches])
 
 
+def count_versions(nodes: Iterable[Node]) -> None:
+    """Notes on every node that touches state which write of each variable it comes after.
+
+    Counted are the writes of the nodes' own block, so a pass that moves a node out of its block
+    counts anew.
+
+    Args:
+        nodes: The nodes of a block in order.
+    """
+    writes: dict[Node, int] = {}
+    for node in nodes:
+        handles = node.handles
+        if not handles:
+            continue
+        node.versions = tuple([writes.get(h, 0) for h in handles])
+        if node.writes_state:
+            writes.update((h, writes.get(h, 0) + 1) for h in handles)
+
+
 def renumbered(values: list[Value]) -> tuple[Value, ...]:
     """Returns a node's outputs, counted anew."""
     for i, v in enumerate(values):
@@ -84,6 +103,7 @@ def origins_of(nodes: Iterable[Node | None]) -> tuple[Operation, ...]:
 
 
 __all__ = [
+    "count_versions",
     "explicit_inputs",
     "in_order",
     "made_like",

@@ -12,6 +12,7 @@ the operation runs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -39,10 +40,7 @@ def is_shareable(node: Node) -> bool:
         return False
     if None not in out.shape and (out.nbytes or 0) < LARGE * out.dtype.size:
         return False
-    sliced = _sliced(node)
-    return bool(_full(node)) and all(
-        j in sliced or _is_whole(v.spec.shape, out.shape) for j, v in enumerate(node.inputs)
-    )
+    return bool(_full(node)) and all(v.spec.rank is not None for v in node.inputs)
 
 
 def first_full(node: Node) -> int:
@@ -61,26 +59,22 @@ def shared(node: Node, share: Share) -> Callable[..., Any]:
     head = f"lambda {', '.join(names)}, out: "
     plain = eval(head + text.format(*names), {"xp": np})
     part = eval(head + str(out_template(text)).format(*names, out="out"), {"xp": np})
-    full, sliced = _full(node), _sliced(node)
     dtype = node.outputs[0].spec.dtype.as_numpy_dtype
 
     def kernel(*inputs: Any) -> Any:
         *arrays, out = inputs
-        shape = arrays[full[0]].shape
-        size = arrays[full[0]].size
-        if (
-            size < LARGE
-            or any(arrays[j].shape != shape for j in full)
-            or any(arrays[j].shape[0] != shape[0] for j in sliced)
-            or not all(x.flags.c_contiguous for x in arrays)
-        ):
+        shape = _shape(arrays)
+        size = 0 if shape is None else math.prod(shape)
+        if size < LARGE or not all(x.flags.c_contiguous for x in arrays):
             return (plain if out is None else part)(*arrays, out)
+        assert shape is not None
         made = np.empty(shape, dtype) if out is None else out
         rows = -(-PART * shape[0] // size)
+        is_sliced = [x.ndim == len(shape) and x.shape[0] == shape[0] for x in arrays]
 
         def run(i: int) -> None:
             at = slice(i * rows, (i + 1) * rows)
-            taken = [x[at] if j in sliced else x for j, x in enumerate(arrays)]
+            taken = [x[at] if s else x for x, s in zip(arrays, is_sliced, strict=True)]
             part(*taken, made[at])
 
         share(-(-shape[0] // rows), run)
@@ -94,21 +88,15 @@ def _full(node: Node) -> list[int]:
     return [j for j, v in enumerate(node.inputs) if v.spec.shape == shape]
 
 
-def _sliced(node: Node) -> set[int]:
-    """Returns the inputs that have as many rows as the output."""
-    shape = node.outputs[0].spec.shape
-    assert shape
-    found = set()
-    for j, v in enumerate(node.inputs):
-        dims = v.spec.shape
-        if dims and len(dims) == len(shape) and dims[0] == shape[0]:
-            found.add(j)
-    return found
-
-
-def _is_whole(dims: Any, shape: Any) -> bool:
-    """Whether an input is the same for all rows of the output."""
-    return dims is not None and (len(dims) < len(shape) or dims[0] == 1)
+def _shape(arrays: list[Any]) -> tuple[int, ...] | None:
+    """Returns the shape that arrays are broadcast to; None where they do not fit."""
+    first = arrays[0].shape
+    if all(x.shape in (first, ()) for x in arrays[1:]):
+        return first  # type: ignore[no-any-return]
+    try:
+        return np.broadcast_shapes(*[x.shape for x in arrays])
+    except ValueError:
+        return None
 
 
 __all__ = ["LARGE", "Share", "first_full", "is_shareable", "shared"]

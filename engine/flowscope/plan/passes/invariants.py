@@ -5,6 +5,10 @@ Two rules:
 - a variable that a loop's body reads is read before the loop, if the loop does nothing but compute:
   no effect, nothing that waits. What stands in a condition stays: it may wait for another step;
 - what a forward loop would keep of such a value, a backward loop uses as it is, without a list.
+
+The first rule is right because every iteration reads the same value: the one that the variable has
+where the loop stands. So the read takes the loop's place in program order, after the writes that
+the loop comes after (its *version* is counted anew there), and waits for what the loop waits for.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from flowscope.plan.edits import explicit_inputs, replaced, with_blocks
+from flowscope.plan.edits import count_versions, explicit_inputs, replaced, with_blocks
 from flowscope.plan.program import Node, Program, Value
 
 
@@ -21,20 +25,34 @@ def invariants(program: Program) -> Program:
     if not any(n.blocks for n in program.nodes):
         return program
     nodes: list[Node] = []
+    late: set[Node] = set()
     for node in program.nodes:
+        if _is_late(node, late):
+            late.add(node)
         if node.blocks:
             explicit = explicit_inputs(node)
             with_blocks(node, tuple([invariants(b) for b in node.blocks]), explicit)
         if node.op.type == "Loop":
-            nodes += _hoisted(node)
+            nodes += _hoisted(node, late)
         nodes.append(node)
+    count_versions(nodes)
     for node in nodes:
         if node.op.type == "Loop":
             _unlist(node, nodes)
     return dataclasses.replace(program, nodes=tuple(nodes))
 
 
-def _hoisted(node: Node) -> list[Node]:
+def _is_late(node: Node, late: set[Node]) -> bool:
+    """Whether an effect comes before a node: then what is read before it may be another value."""
+    has_effect = node.has_effect and not node.op.is_handle
+    return has_effect or any(n in late for n in _before(node))
+
+
+def _before(node: Node) -> list[Node]:
+    return [*(v.node for v in node.inputs if v.node is not None), *node.control]
+
+
+def _hoisted(node: Node, late: set[Node]) -> list[Node]:
     """Takes reads of variables out of a loop's body; returns them."""
     if node.has_effect or any(n.op.is_blocking for b in node.blocks for n in b.walk()):
         return []
@@ -44,6 +62,9 @@ def _hoisted(node: Node) -> list[Node]:
     rest = tuple([n for n in body.nodes if n not in found])
     explicit = explicit_inputs(node)
     with_blocks(node, (*conditions, dataclasses.replace(body, nodes=rest)), explicit)
+    waits = [*node.control, *[v.node for v in explicit if v.node is not None]]
+    for read in found:
+        read.control = tuple(dict.fromkeys(n for n in waits if n in late))
     return found
 
 

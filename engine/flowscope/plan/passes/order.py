@@ -7,7 +7,7 @@ import dataclasses
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import where
-from flowscope.plan.edits import in_order
+from flowscope.plan.edits import count_versions, in_order
 from flowscope.plan.program import Node, Program, Value, is_back_edge
 
 
@@ -33,25 +33,19 @@ def order(program: Program) -> Program:
         nodes = _sorted(nodes, position)
     for node in nodes:
         node.blocks = tuple([order(b) for b in node.blocks])
-    _count_versions(nodes)
+    _check_handles(nodes)
+    count_versions(nodes)
     return dataclasses.replace(program, nodes=tuple(nodes))
 
 
-def _count_versions(nodes: list[Node]) -> None:
-    """Notes on every node that touches state which write of each variable it comes after."""
-    writes: dict[Node, int] = {}
+def _check_handles(nodes: list[Node]) -> None:
+    """Raises an error if the step writes a variable that is fed."""
     for node in nodes:
         if node.writes_state and any(_is_fed_handle(v) for v in node.inputs):
             facts = where(node.origins[0]) if node.origins else {}
             raise InvalidArgumentError(
                 "a variable that is fed cannot be written in the same step"
             ).located(op=node.name, op_type=node.op.type, **facts)
-        handles = node.handles
-        if not handles:
-            continue
-        node.versions = tuple([writes.get(h, 0) for h in handles])
-        if node.writes_state:
-            writes.update((h, writes.get(h, 0) + 1) for h in handles)
 
 
 def _is_fed_handle(value: Value) -> bool:

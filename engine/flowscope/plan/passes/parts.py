@@ -70,13 +70,17 @@ def _found(program: Program) -> Iterator[tuple[Node, Node, int]]:
             continue
         op: Any = split.op
         is_plain = product.op.type == "MatMul" and all(v.spec.rank == 2 for v in product.inputs)
-        lengths = [v.spec.shape[1] if v.spec.shape else None for v in split.outputs]
-        if is_plain and op.axis in (1, -1) and None not in lengths:
+        if is_plain and op.axis in (1, -1) and None not in _widths(split):
             yield product, split, living[0]
 
 
+def _widths(split: Node) -> list[Any]:
+    """Returns how many columns the parts of a matrix have, None where that is not known."""
+    return [v.spec.shape[1] if v.spec.shape is not None else None for v in split.outputs]
+
+
 def _part(product: Node, split: Node, i: int) -> Part:
-    lengths: list[Any] = [v.spec.shape[1] for v in split.outputs if v.spec.shape]
+    lengths = _widths(split)
     start = sum(lengths[:i])
     op: Any = product.op
     return Part(0 if op.transpose_b else 1, start, start + lengths[i])

@@ -1,0 +1,32 @@
+"""Generated code: what stays of it, and what it is told to be in tracebacks."""
+
+import gc
+import linecache
+import traceback
+
+import pytest
+
+import flowscope as fs
+
+
+def sources():
+    return [n for n in linecache.cache if n.startswith("<flowscope plan")]
+
+
+def test_source_goes_with_its_plan(graph):
+    gc.collect()
+    before = len(sources())
+    x = fs.placeholder(fs.float32, [])
+    with fs.Session() as s:
+        s.run(x + 1.0, {x: 1.0})
+        assert len(sources()) == before + 1
+    del s
+    gc.collect()
+    assert len(sources()) == before
+
+
+def test_a_traceback_shows_the_generated_line(graph):
+    a, b = fs.placeholder(fs.float32, [None]), fs.placeholder(fs.float32, [None])
+    with fs.Session() as s, pytest.raises(fs.errors.InvalidArgumentError) as info:
+        s.run(fs.exp(a) * b, {a: [1.0, 2.0], b: [1.0, 2.0, 3.0]})
+    assert " * f1" in "".join(traceback.format_exception(info.value.__cause__))
