@@ -235,3 +235,16 @@ def test_a_long_chain_needs_no_recursion():
     for _ in range(5000):
         y = y * 1.0
     assert run(fs.gradients(y, x), {x: 1.0}) == [1.0]
+
+
+def test_an_integer_depends_on_itself_alone(sess):
+    i = fs.constant(3)
+    assert sess.run(fs.gradients(i, [i], grad_ys=[fs.constant(5)])) == [5]
+    assert sess.run(fs.gradients(i, i)) == [1]
+    assert fs.gradients(i * 2, i) == [None]
+
+
+def test_the_number_next_to_another_has_a_gradient_of_zero_for_the_direction(sess):
+    x, y = fs.constant(1.0), fs.constant([2.0, 3.0])
+    gx, gy = sess.run(fs.gradients(fs.math.nextafter(x, y), [x, y]))
+    assert gx == 2 and gy.tolist() == [0, 0]

@@ -242,10 +242,44 @@ def test_switch_case(sess):
     x = fs.placeholder(fs.int32, [])
     y = fs.switch_case(x, [lambda: 10, lambda: 11, lambda: 12])
     assert [sess.run(y, {x: k}) for k in (0, 1, 2, 3, -1)] == [10, 11, 12, 12, 12]
-    z = fs.switch_case(x, {3: lambda: 30, 7: lambda: 70}, default=lambda: 0)
-    assert [sess.run(z, {x: k}) for k in (3, 7, 5)] == [30, 70, 0]
+    z = fs.switch_case(x, {1: lambda: 30, 0: lambda: 70}, default=lambda: 0)
+    assert [sess.run(z, {x: k}) for k in (1, 0, 5, -1)] == [30, 70, 0, 0]
+
+
+def test_switch_case_checks_its_arguments(graph):
+    x, fns = fs.placeholder(fs.int32, []), [lambda: 1, lambda: 2]
     with pytest.raises(ValueError, match="two functions have one number"):
-        fs.switch_case(x, [(1, lambda: 1), (1, lambda: 2)])
+        fs.switch_case(x, [(1, fns[0]), (1, fns[1])])
+    with pytest.raises(ValueError, match=r"the numbers 0 to 1 for 2 functions, got \[0, 2\]"):
+        fs.switch_case(x, {0: fns[0], 2: fns[1]}, default=fns[0])
+    with pytest.raises(TypeError, match="expected a tensor as branch_index, got 1"):
+        fs.switch_case(1, fns)
+    with pytest.raises(TypeError, match="expected a function as default, got 3"):
+        fs.switch_case(x, fns, default=3)
+    with pytest.raises(TypeError, match="expected a list or a dict as branch_fns, got 3"):
+        fs.switch_case(x, 3)
+
+
+def test_a_list_of_one_is_its_element_unless_lists_are_kept(sess):
+    p, one, many = fs.constant(True), lambda: fs.constant(1), lambda: [fs.constant(2)]
+    assert sess.run(fs.cond(p, one, many)) == 1
+    assert sess.run(fs.cond(p, lambda: [[1]], lambda: [[2]])) == 1
+    assert sess.run(fs.cond(p, lambda: [1], lambda: [2], strict=True)) == [1]
+    with pytest.raises(ValueError, match="different structures"):
+        fs.cond(p, one, many, strict=True)
+    assert sess.run(fs.case([(p, one)], default=many)) == 1
+    assert sess.run(fs.case([(p, lambda: [1])], default=many, strict=True)) == [1]
+    assert sess.run(fs.case([(p, many), (p, one)])) == 2
+
+
+def test_sparse_results_have_the_shape_that_both_branches_know(graph):
+    p = fs.placeholder(fs.bool, [])
+
+    def sparse(*shape):
+        return lambda: fs.SparseTensor([[0, 0], [1, 2]], [1, 2], shape)
+
+    assert fs.cond(p, sparse(3, 4), sparse(3, 4)).shape == [3, 4]
+    assert fs.cond(p, sparse(3, 4), sparse(3, 5)).shape.as_list() == [3, None]
 
 
 def test_a_cond_in_a_function(sess):

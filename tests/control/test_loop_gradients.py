@@ -154,6 +154,17 @@ def test_variables_that_do_not_matter_have_no_gradient(sess):
     assert sess.run(fs.gradients(b, y)[0], {x: 1.0, y: 1.0}) == 5
 
 
+def test_a_variable_that_another_one_depends_on_has_a_gradient_of_zeros(sess):
+    """As in TensorFlow, where the path leads through what has no derivative."""
+    x, y, w = (fs.constant(v) for v in (3.0, 2.0, 1.0))
+    r, _ = fs.while_loop(
+        lambda x, y: x < 100.0, lambda x, y: (x * x + fs.stop_gradient(y), y + w), [x, y]
+    )
+    assert sess.run(fs.gradients(r, [y, w])) == [0, 0]
+    s = fs.while_loop(lambda x: x < 100.0, lambda x: x * x + fs.stop_gradient(y), [x])
+    assert fs.gradients(s, y) == [None]
+
+
 def test_back_prop_false_stops_gradients(graph):
     w = fs.placeholder(fs.float32, [])
     y = fs.while_loop(lambda x: x < 10.0, lambda x: x * w, [w], back_prop=False)

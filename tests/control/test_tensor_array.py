@@ -19,7 +19,7 @@ def test_write_read_stack_size(sess):
 
 
 def test_old_versions_stay_what_they_were(sess):
-    a = fs.TensorArray(fs.int32, 2).write(0, 1)
+    a = fs.TensorArray(fs.int32, 2, clear_after_read=False).write(0, 1)
     b, c = a.write(1, 2), a.write(1, 3)
     assert [v.tolist() for v in sess.run([b.stack(), c.stack(), b.stack()])] == [
         [1, 2], [1, 3], [1, 2]
@@ -85,8 +85,12 @@ def test_arrays_in_loops_and_branches(sess):
 def test_gradients_of_every_method(sess):
     x = fs.placeholder(fs.float64, [3, 2])
     w = fs.constant(np.arange(1.0, 7).reshape(3, 2))
-    a = fs.TensorArray(fs.float64, 3).unstack(x)
-    b = fs.TensorArray(fs.float64, 3).write(0, a.read(1) * a.read(1)).write(2, a.read(0))
+    a = fs.TensorArray(fs.float64, 3, clear_after_read=False).unstack(x)
+    b = (
+        fs.TensorArray(fs.float64, 3, clear_after_read=False)
+        .write(0, a.read(1) * a.read(1))
+        .write(2, a.read(0))
+    )
     c = b.write(1, a.read(1))
     d = fs.TensorArray(fs.float64, 2, infer_shape=False).split(c.stack(), [1, 2])
     y = fs.reduce_sum(d.concat() * w) + fs.reduce_sum(c.gather([1, 1]))
@@ -114,14 +118,14 @@ def test_unwritten_values_are_zeros_where_their_shape_is_known(sess):
 
 
 def test_values_that_are_cleared_are_read_once(sess):
-    a = fs.TensorArray(fs.float32, 2, clear_after_read=True, name="acc").unstack([1.0, 2.0])
+    a = fs.TensorArray(fs.float32, 2, name="acc").unstack([1.0, 2.0])
     assert sess.run(a.read(0)) == 1
     assert sess.run([a.read(0), a.read(1)]) == [1, 2]
     rows = fs.TensorArray(fs.float32, 2, clear_after_read=True).unstack([[1.0], [2.0]])
     for other in (rows.read(0), rows.stack(), rows.concat(), rows.gather([0])):
-        with pytest.raises(ValueError, match="was read before, and its value is gone"):
+        with pytest.raises(ValueError, match="cannot read index . twice: it was cleared"):
             sess.run([rows.read(0), other])
-    message = 'array "acc" of size 2: index 0 was read before.*clear_after_read=False'
+    message = 'array "acc" of size 2: cannot read index 0 twice.*clear_after_read=False'
     with pytest.raises(ValueError, match=message):
         sess.run([a.read(0), a.read(0)])
     grows = fs.TensorArray(fs.int32, 0, dynamic_size=True, clear_after_read=True).write(0, 7)
@@ -247,3 +251,43 @@ def test_versions_of_a_persistent_array():
     for _ in range(2):
         assert [v.indices() for v in versions] == [[], [0], [0, 1], [0, 1, 2]]
         assert (branch.get(1), versions[2].get(1), versions[1].get(1)) == (99, 10, None)
+
+
+def test_a_handle_makes_an_array_of_another(sess):
+    a = fs.TensorArray(fs.float32, 2).write(0, 3.0)
+    assert sess.run(fs.TensorArray(fs.float32, handle=a.handle).read(0)) == 3
+    with pytest.raises(TypeError, match="expected the handle of an array, got 1"):
+        fs.TensorArray(fs.float32, handle=1)
+    for name, value in {"size": 2, "tensor_array_name": "x", "element_shape": [1]}.items():
+        with pytest.raises(ValueError, match=f"expected a handle or {name}, got both"):
+            fs.TensorArray(fs.float32, handle=a.handle, **{name: value})
+
+
+def test_what_reads_an_identity_waits_for_what_that_waits_for(sess):
+    v = fs.Variable(0.0)
+    a = fs.TensorArray(fs.float32, 2).unstack([1.0, 2.0])
+    with fs.control_dependencies([fs.assign_add(v, 1.0)]):
+        b = a.identity()
+    sess.run(v.initializer)
+    assert sess.run(b.stack()).tolist() == [1, 2]
+    assert sess.run(v) == 1
+
+
+def test_cotangents_written_by_hand_add_up(sess):
+    a = fs.TensorArray(fs.float32, 3, infer_shape=False).write(0, [1.0, 2.0])
+    g = a.grad("g").write(0, [1.0, 1.0]).write(0, [2.0, 2.0]).write(1, 5.0)
+    assert sess.run(g.read(0)).tolist() == [3, 3] and sess.run(g.read(1)) == 5
+    with sess.graph.as_default():
+        assert sess.run(a.grad("h").read(0)).tolist() == [0, 0]
+    with pytest.raises(ValueError, match="index 2 has not been written"):
+        sess.run(g.read(2))
+    x = fs.constant([1.0, 2.0])
+    b = fs.TensorArray(fs.float32, 2).unstack(x)
+    h = b.grad("h").write(0, x[0] * 3.0)
+    y = fs.reduce_sum(h.stack() * [2.0, 7.0])
+    assert sess.run([y, fs.gradients(y, x)[0]])[1].tolist() == [6, 0]
+
+
+def test_their_text_says_dtype_and_shape(graph):
+    a = fs.TensorArray(fs.float32, 2, element_shape=[None, 3])
+    assert repr(a) == '<fs.TensorArray float32[?,3], "TensorArray:0">'

@@ -58,7 +58,8 @@ def gradients(
         InvalidArgumentError: if a y and an x belong to different graphs, or an option is unknown.
         DTypeError: if a y is complex and has no cotangent.
 
-    A y or an x that is neither floating-point nor complex is a constant: it has no influence.
+    A y or an x that is neither floating-point nor complex is a constant: it has no influence but
+    on itself.
     """
     __tracebackhide__ = True
     y_tensors = [convert_to_tensor(y) for y in as_list(ys)]
@@ -72,7 +73,8 @@ def gradients(
     _check_graph(graph, (*y_tensors, *x_tensors))
     with graph.name_scope(name), graph.cells.derived_from(lambda: ancestors(y_tensors)):
         sweeps = Sweeps(x_tensors, stopped, colocate_gradients_with_ops, gate_gradients)
-        given = zip(y_tensors, _cotangents(y_tensors, grad_ys, sweeps), strict=True)
+        cotangents = _cotangents(y_tensors, grad_ys, sweeps, set(x_tensors))
+        given = zip(y_tensors, cotangents, strict=True)
         found = sweeps.run([(y, g) for y, g in given if g is not None])
         if unconnected is UnconnectedGradients.ZERO:
             found = [_zeros(x) if g is None else g for g, x in zip(found, x_tensors, strict=True)]
@@ -111,7 +113,9 @@ def _unconnected(value: Any) -> UnconnectedGradients:
         ) from None
 
 
-def _cotangents(ys: Sequence[Tensor], given: Any, sweep: Sweeps) -> list[Cotangent | None]:
+def _cotangents(
+    ys: Sequence[Tensor], given: Any, sweep: Sweeps, ends: set[Tensor]
+) -> list[Cotangent | None]:
     given = [None] * len(ys) if given is None else as_list(given)
     if len(given) != len(ys):
         raise InvalidArgumentError(f"expected {len(ys)} grad_ys, one per y, got {len(given)}")
@@ -119,7 +123,7 @@ def _cotangents(ys: Sequence[Tensor], given: Any, sweep: Sweeps) -> list[Cotange
     for i, (y, g) in enumerate(zip(ys, given, strict=True)):
         with sweep.beside(y.op):
             g = _ones(y, i) if g is None else _given(y, g, i)
-        out.append(g if y.spec.dtype.is_differentiable else None)
+        out.append(g if y.spec.dtype.is_differentiable or y in ends else None)
     return out
 
 
@@ -129,7 +133,8 @@ def _ones(y: Tensor, i: int) -> Cotangent | None:
             f'expected grad_ys for "{y.name}", which is complex: '
             "a cotangent of ones is meant for real ys only"
         )
-    return ones_like(y, name=f"grad_ys_{i}") if y.spec.dtype.is_differentiable else None
+    has_ones = y.spec.dtype.is_differentiable or y.spec.dtype.is_integer
+    return ones_like(y, name=f"grad_ys_{i}") if has_ones else None
 
 
 def _given(y: Tensor, value: Any, i: int) -> Cotangent:

@@ -177,6 +177,28 @@ class ReadOrZeros(Op):
 
 
 @frozen
+class ReadCotangent(Op):
+    """The value at an index of an array of cotangents, or zeros like the source's value there.
+
+    Raises: InvalidArgumentError if there is neither, and the shape is not known.
+    """
+
+    dtype: DType
+    views: ClassVar[Any] = (0,)
+
+    def infer(self, array: Spec, source: Spec, index: Spec) -> Spec:
+        _index(index)
+        return Spec(self.dtype, element_spec(source).shape)
+
+    def grad(self, g: Tensor, y: Tensor, array: Tensor, source: Tensor, index: Tensor) -> Any:
+        return apply(WriteArray(True), apply(EmptyArray(), array), index, g), None, None
+
+    def kernel(self, xp: ArrayModule, array: Items, source: Items, index: Array) -> Array:
+        found = array.get(int(index))
+        return source.zeros_at(xp, int(index)) if found is None else found
+
+
+@frozen
 class GatherArray(_Cleared):
     """The values at several indices, one behind the other along a new first axis.
 
@@ -225,6 +247,23 @@ def _known(array: Items, dims: Dims) -> Any:
             f"shape is {text(dims)}: say element_shape=... where it is made"
         )
     return dims
+
+
+@frozen
+class GatherCotangents(Op):
+    """What `ReadCotangent` gives for several indices, along a new first axis."""
+
+    dtype: DType
+
+    def infer(self, array: Spec, source: Spec, indices: Spec) -> Spec:
+        return GatherArray(None).infer(source, indices)
+
+    def grad(self, g: Tensor, y: Tensor, array: Tensor, source: Tensor, indices: Tensor) -> Any:
+        return apply(ScatterArray(True), apply(EmptyArray(), array), indices, g), None, None
+
+    def kernel(self, xp: ArrayModule, array: Items, source: Items, indices: Array) -> Array:
+        read = ReadCotangent(self.dtype)
+        return xp.stack([read.kernel(xp, array, source, i) for i in indices])
 
 
 @frozen

@@ -12,7 +12,7 @@ values come from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -165,17 +165,25 @@ class Function:
             if not isinstance(op.definition, Parameter)
         )
 
-    def reach(self, wanted: list[Tensor]) -> set[Tensor]:
-        """Returns the parameters whose cotangents follow from those of tensors of the block."""
-        found: dict[Tensor, frozenset[Tensor]] = {}
-        for t in self.parameters:
-            if flows(t.spec):
-                found[t] = frozenset([t])
-        for op in sorted(self.block.operations, key=lambda op: op.order):
-            if op.inputs and differentiable[0](op):
-                from_inputs = frozenset().union(*(found.get(t, ()) for t in op.inputs))
-                found.update((t, from_inputs) for t in op.outputs if flows(t.spec))
-        return set().union(*(found.get(t, ()) for t in wanted))
+    def reach(
+        self, wanted: Iterable[Tensor], enter: Callable[[Operation], bool] | None = None
+    ) -> set[Tensor]:
+        """Returns the parameters whose cotangents follow from those of tensors of the block.
+
+        Args:
+            wanted: The tensors of the block.
+            enter: Whether cotangents pass an operation; by default, where it is differentiable.
+        """
+        enter = enter or differentiable[0]
+        found = {t for t in wanted if flows(t.spec)}
+        stack = list(found)
+        while stack:
+            op = stack.pop().op
+            if op.inputs and enter(op):
+                new = {t for t in op.inputs if t not in found and flows(t.spec)}
+                found |= new
+                stack += new
+        return found.intersection(self.parameters)
 
     def __call__(self, *args: Tensor, name: str | None = None) -> tuple[Tensor, ...]:
         """Adds a call to the graph and returns the results.

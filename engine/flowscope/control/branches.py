@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -25,7 +26,7 @@ from flowscope.errors import (
     DTypeError,
     InvalidArgumentError,
 )
-from flowscope.graph.constant import constant, convert_to_tensor
+from flowscope.graph.constant import Convertible, constant, convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import bool_, int32
 from flowscope.graph.graph import Graph
@@ -60,7 +61,7 @@ def cond(
         pred: A bool scalar tensor.
         true_fn: Returns tensors (or what can be converted, or operations) in any nested structure.
         false_fn: Returns the same structure, with the same dtypes.
-        strict: Whether a list of one result stays a list.
+        strict: Whether a list of one result stays a list; if not, it is that result.
         name: Name scope of the operations.
         fn1, fn2: Old names of `true_fn` and `false_fn`.
 
@@ -76,8 +77,8 @@ def cond(
     pred = convert_to_tensor(pred)
     with graph.name_scope(name or "cond") as scope:
         branches = [
-            _Branch(graph, scope + "then", then, "true_fn", True),
-            _Branch(graph, scope + "else", orelse, "false_fn", False),
+            _Branch(graph, scope + "then", then, "true_fn", True, strict),
+            _Branch(graph, scope + "else", orelse, "false_fn", False, strict),
         ]
         try:
             tensors = _joined(graph, pred, branches)
@@ -85,10 +86,13 @@ def cond(
             for branch in branches:
                 graph.functions.pop(branch.function.name, None)
             raise
-    found = from_tensors(_common(branches), tensors)
-    if not strict and isinstance(found, list | tuple) and len(found) == 1:
-        return found[0]
-    return found
+    return _unpacked(from_tensors(_common(branches), tensors), strict)
+
+
+def _unpacked(value: Any, strict: bool) -> Any:
+    """Returns the one element of a list, if lists need not stay lists."""
+    is_one = not strict and isinstance(value, list | tuple) and len(value) == 1
+    return value[0] if is_one else value
 
 
 def _either(new: Any, old: Any, name: str) -> Any:
@@ -102,13 +106,15 @@ def _either(new: Any, old: Any, name: str) -> Any:
 class _Branch:
     """One branch: the block, and the structure of what its function returned."""
 
-    def __init__(self, graph: Graph, name: str, fn: Any, what: str, value: bool) -> None:
+    def __init__(
+        self, graph: Graph, name: str, fn: Any, what: str, value: bool, strict: bool
+    ) -> None:
         self.what = what
         self.value = value
         self._scope = free_name(graph, name)
         self.function = Function(graph, self._scope, graph.block, "a branch of a cond")
         with building(self.function, self._scope + "/"):
-            self.structure = call(fn, what)
+            self.structure = _unpacked(call(fn, what), strict)
 
     def finish(self, other: _Branch) -> None:
         """Turns what the function returned into tensors, alike in both branches."""
@@ -213,14 +219,24 @@ def case(
         with graph.control_dependencies(waits):
             if waits:
                 preds = [identity(p) for p in preds]
-            functions = [f for _, f in pairs]
+            functions = [_returning(f, "a function of case", strict) for _, f in pairs]
             if default is None:
                 default = _last_one(preds, functions[-1])
                 preds, functions = preds[:-1], functions[:-1]
-            return _chained(preds, functions, default, strict)
+            else:
+                default = _returning(default, "default", strict)
+            return _unpacked(_chained(preds, functions, default), strict)
+
+
+def _returning(function: Any, what: str, strict: bool) -> Callable[[], Any]:
+    if not callable(function):
+        raise DTypeError(f"expected a function as {what}, got {function!r}")
+    return lambda: _unpacked(function(), strict)
 
 
 def _pairs(given: Any) -> list[tuple[Any, Callable[[], Any]]]:
+    if not isinstance(given, Mapping | list | tuple):
+        raise DTypeError(f"expected a list of pairs, or a dict, as pred_fn_pairs, got {given!r}")
     pairs = list(given.items()) if isinstance(given, Mapping) else list(given)
     if not pairs:
         raise InvalidArgumentError("expected one pair of predicate and function at least, got none")
@@ -264,20 +280,12 @@ def _after(check: Operation) -> Callable[[Any], Any]:
 
 
 def _chained(
-    preds: Sequence[Tensor],
-    functions: Sequence[Callable[[], Any]],
-    default: Callable[[], Any],
-    strict: bool,
+    preds: Sequence[Tensor], functions: Sequence[Callable[[], Any]], default: Callable[[], Any]
 ) -> Any:
     if not preds:
-        found = call(default, "default")
-        one = not strict and isinstance(found, list | tuple) and len(found) == 1
-        return found[0] if one else found
-
-    def rest() -> Any:
-        return _chained(preds[1:], functions[1:], default, True)
-
-    return cond(preds[0], functions[0], rest, strict=strict, name="cond")
+        return default()
+    rest = functools.partial(_chained, preds[1:], functions[1:], default)
+    return cond(preds[0], functions[0], rest, strict=True, name="cond")
 
 
 def switch_case(
@@ -289,15 +297,22 @@ def switch_case(
     """Returns what the function with the number `branch_index` returns.
 
     Args:
-        branch_index: An int32 scalar.
+        branch_index: An int32 scalar tensor.
         branch_fns: A list of functions; a list of (number, function) pairs, or a dict of them.
         default: The function for all other numbers; by default the one with the largest number.
         name: Name scope of the operations.
 
     Raises:
-        DTypeError: if something is no function, or the index is no integer.
+        DTypeError: if something is no function, or the index is no int32 tensor.
+        InvalidArgumentError: if the numbers are not 0, 1, ... up to how many there are.
     """
+    if not isinstance(branch_index, Tensor | Convertible):
+        raise DTypeError(
+            f"expected a tensor as branch_index, got {branch_index!r}: use Python's own `if`"
+        )
     functions = _numbered(branch_fns)
+    if default is not None and not callable(default):
+        raise DTypeError(f"expected a function as default, got {default!r}")
     graph = get_default_graph()
     with graph.name_scope(name):
         index = convert_to_tensor(branch_index)
@@ -309,8 +324,9 @@ def switch_case(
 
 
 def _numbered(given: Any) -> dict[int, Callable[[], Any]]:
-    pairs = given.items() if isinstance(given, Mapping) else given
-    pairs = list(pairs)
+    if not isinstance(given, Mapping | list | tuple):
+        raise DTypeError(f"expected a list or a dict as branch_fns, got {given!r}")
+    pairs = list(given.items() if isinstance(given, Mapping) else given)
     if not pairs:
         raise InvalidArgumentError("expected one function at least as branch_fns, got none")
     if all(callable(f) for f in pairs):
@@ -322,6 +338,11 @@ def _numbered(given: Any) -> dict[int, Callable[[], Any]]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise InvalidArgumentError(f"two functions have one number: {[i for i, _ in pairs]}")
+    if sorted(found) != list(range(len(found))):
+        raise InvalidArgumentError(
+            f"expected the numbers 0 to {len(found) - 1} for {len(found)} functions, "
+            f"got {sorted(found)}"
+        )
     return found
 
 

@@ -109,7 +109,10 @@ def _merged(a: Spec, b: Spec) -> Spec:
     variable = a.variable
     if variable is not None and b.variable is not None and a.dtype.kind == "v":
         variable = _merged(variable, b.variable)
-    return Spec(a.dtype, widened(a.shape, b.shape), variable=variable)
+    dims: Dims = None
+    if a.dtype.is_integer and a.shape == b.shape and a.shape is not None and len(a.shape) == 1:
+        dims = widened(a.shape_value(), b.shape_value())
+    return Spec(a.dtype, widened(a.shape, b.shape), dims=dims, variable=variable)
 
 
 def widened(a: Dims, b: Dims) -> Dims:

@@ -37,12 +37,17 @@ class _Elements:
         self.count: Any = self.static if sizes else shape(tensors[0])[0]
         self.dtypes = [t.dtype for t in tensors]
         self._arrays = [
-            TensorArray(t.dtype, self.count, element_shape=_tail(t)).unstack(t) for t in tensors
+            _array(t.dtype, self.count, element_shape=_tail(t)).unstack(t) for t in tensors
         ]
 
     def at(self, i: Any) -> Any:
         """Returns the elements at an index, in the structure of what was given."""
         return nest.pack_sequence_as(self.structure, [a.read(i) for a in self._arrays])
+
+
+def _array(dtype: Any, count: Any, **options: Any) -> TensorArray:
+    # What is read once need not be cleared, and reads of arrays that are not can be merged.
+    return TensorArray(dtype, count, clear_after_read=False, **options)
 
 
 def _whole(value: Any) -> Tensor:
@@ -120,7 +125,7 @@ def map_fn(
         parts = _Elements(elems)
         like = elems if dtype is None else dtype
         dtypes = parts.dtypes if dtype is None else nest.flatten(dtype)
-        arrays = [TensorArray(d, parts.count, infer_shape=infer_shape) for d in dtypes]
+        arrays = [_array(d, parts.count, infer_shape=infer_shape) for d in dtypes]
 
         def body(i: Any, arrays: Any) -> Any:
             found = fn(parts.at(i))
@@ -251,7 +256,7 @@ def scan(
         parts = _Elements(elems)
         result, start, used = _first(parts, initializer, reverse)
         flat = [convert_to_tensor(v) for v in nest.flatten(result)]
-        arrays = [TensorArray(t.dtype, parts.count, infer_shape=infer_shape) for t in flat]
+        arrays = [_array(t.dtype, parts.count, infer_shape=infer_shape) for t in flat]
         if used:
             at = parts.count - 1 if reverse else 0
             arrays = [a.write(at, t) for a, t in zip(arrays, flat, strict=True)]

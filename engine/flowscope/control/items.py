@@ -90,8 +90,8 @@ class Items:
             return found
         if index in self.form.cleared:
             raise self._error(
-                f"index {index} was read before, and its value is gone: "
-                "clear_after_read=False would keep it"
+                f"cannot read index {index} twice: it was cleared after it was read; "
+                "clear_after_read=False keeps values"
             )
         if found is None:
             return self._unwritten(xp, index)
@@ -107,6 +107,17 @@ class Items:
         found = [values.get(i) for i in indices]
         return [self._unwritten(xp, i) if v is None else v
                 for i, v in zip(indices, found, strict=True)]  # fmt: skip
+
+    def zeros_at(self, xp: ArrayModule, index: int) -> Array:
+        """Returns zeros like the value at an index, whether or not it has been read.
+
+        Raises:
+            InvalidArgumentError: if there is no such index, or its shape is not known.
+        """
+        found = self._values().get(index)
+        if found is None or found is _CLEARED:
+            return self._unwritten(xp, index)
+        return zeros(xp, found.shape, self.form.dtype)
 
     def _unwritten(self, xp: ArrayModule, index: int) -> Array:
         if not 0 <= index < self.size:

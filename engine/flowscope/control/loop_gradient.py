@@ -15,9 +15,12 @@ other way round. So the backward loop is a loop like any other, and has a gradie
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flowscope.control.blocks import (
     GradientBody,
     Parameter,
+    flows,
     outside,
     settled,
     value_spec,
@@ -41,6 +44,8 @@ class _Ways:
     captures: list[int]
     #: Positions of kept tensors among the outputs of the body.
     kept: list[int]
+    #: Where zeros flow.
+    zeros: list[int]
 
 
 def loop_gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | IndexedSlices | None]:
@@ -92,25 +97,44 @@ def loop_gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | Inde
         out[outer(j)] = next(lists)
     for k in sliced:
         out[outer(k)] = from_lists(next(lists), next(lists), op.inputs[outer(k)])
+    for i in ways.zeros:
+        out[outer(i)] = zeros_of(op.inputs[outer(i)])
     return out
 
 
 def _ways(loop: Loop, given: dict[int, Tensor]) -> _Ways:
-    """Returns where cotangents flow, by fixpoint: one variable's may lead to another's."""
+    """Returns where cotangents flow."""
     body, n = loop.body, loop.variables
-    variables = {i for i in given if i < n}
     kept = [i - 1 for i in given if i > n]
-    while True:
-        wanted = [body.outputs[i] for i in (*sorted(variables), *kept)]
-        reached = body.reach(wanted)
-        found = {i for i in range(n) if body.parameters[i] in reached} - variables
-        if not found:
-            break
-        variables |= found
+    variables, reached = _closure(loop, {i for i in given if i < n}, kept)
     lists = [j for j in range(n, loop.carried) if body.parameters[j] in reached]
     places = range(loop.carried, len(body.parameters))
     captures = [k for k in places if body.parameters[k] in reached]
-    return _Ways(sorted(variables), lists, captures, kept)
+    # A variable that another one depends on, but not by way of derivatives, has a cotangent of
+    # zeros, as in TensorFlow; so has what its next value is computed from.
+    linked, _ = _closure(loop, variables, kept, lambda op: True)
+    more, from_them = _closure(loop, linked - variables, [])
+    zeros = [k for k, p in enumerate(body.parameters) if p in from_them and p not in reached]
+    zeros += [i for i in more - variables if flows(body.parameters[i].spec)]
+    return _Ways(sorted(variables), lists, captures, kept, sorted(set(zeros)))
+
+
+def _closure(
+    loop: Loop,
+    variables: set[int],
+    kept: list[int],
+    enter: Callable[[Operation], bool] | None = None,
+) -> tuple[set[int], set[Tensor]]:
+    """Returns variables and the parameters they lead to: one's cotangent may lead to another's."""
+    body = loop.body
+    wanted = {body.outputs[i] for i in (*variables, *kept)}
+    while True:
+        reached = body.reach(wanted, enter)
+        found = {i for i in range(loop.variables) if body.parameters[i] in reached} - variables
+        if not found:
+            return variables, reached
+        variables = variables | found
+        wanted |= {body.outputs[i] for i in found}
 
 
 def _body(loop: Loop, ways: _Ways) -> tuple[GradientBody, list[int]]:

@@ -12,12 +12,13 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype, int32, int64, variant
+from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, TensorShape, as_dims, merge_dims
 from flowscope.ops.arrays import range as range_of, shape
 from flowscope.ops.build import apply, apply_many
 from flowscope.ops.casting import cast
-from flowscope.ops.flow import no_op
+from flowscope.ops.flow import identity, no_op
 
 __all__ = ["TensorArray"]
 
@@ -34,9 +35,10 @@ class TensorArray(Composite):
         size: Number of indices.
         dynamic_size: Whether a write behind the last index makes it larger.
         clear_after_read: Whether a value is freed when it is read, so that reading it again is an
-            error. By default it is not: a value is freed with the last array that has it.
+            error: by default, as in TensorFlow. If not, it is freed with the last array that has
+            it.
         tensor_array_name: Name of the operation that makes it, if `name` is not given.
-        handle: Not used: an array has no handle, see `flow`.
+        handle: The `handle` of another array, to make one of it.
         flow: The tensor of another array, to make one of it.
         infer_shape: Whether all tensors have one shape: that of the first that is written, where
             `element_shape` does not say it.
@@ -48,7 +50,8 @@ class TensorArray(Composite):
         flow: The tensor that stands for it.
 
     Raises:
-        InvalidArgumentError: if there is neither a size nor a flow, or both.
+        InvalidArgumentError: if there is neither a size nor a flow, or both; or what a handle says
+            is said again.
         DTypeError: if the flow is not that of an array of this dtype.
     """
 
@@ -66,12 +69,17 @@ class TensorArray(Composite):
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ) -> None:
-        del colocate_with_first_write_call, handle
+        del colocate_with_first_write_call
+        if handle is not None:
+            said = {"size": size, "tensor_array_name": tensor_array_name}
+            said |= {"dynamic_size": dynamic_size, "clear_after_read": clear_after_read}
+            _check_handle(handle, {**said, "element_shape": element_shape})
+            flow = handle if flow is None else flow
         self._dtype: DType = as_dtype(dtype)
         self._dims: Dims = as_dims(element_shape)
         self._grows = bool(dynamic_size)
         self._infer = bool(infer_shape)
-        self._clears = bool(clear_after_read)
+        self._clears = clear_after_read is None or bool(clear_after_read)
         #: The number of indices, where it is known and stays.
         self._count: int | None = None
         #: For an array of cotangents: the array whose elements' cotangents it has.
@@ -89,9 +97,10 @@ class TensorArray(Composite):
         full = graph.unique_name(name, mark_as_used=False)
         op = ops.NewArray(self._dtype, self._dims, self._grows, self._infer, self._clears, full)
         size = convert_to_tensor(size)
+        flow = apply(op, size, name=name)
         known = get_static_value(size)
         self._count = None if known is None or self._grows else int(known)
-        return apply(op, size, name=name)
+        return flow
 
     def _check_flow(self) -> None:
         spec = self.flow.spec
@@ -157,8 +166,8 @@ class TensorArray(Composite):
         return made
 
     def identity(self) -> TensorArray:
-        """Returns the same array."""
-        return self.from_flow(self.flow)
+        """Returns the same array, as it is behind the control dependencies that are open."""
+        return self.from_flow(identity(self.flow))
 
     def mark_used(self) -> None:
         """Does nothing: here an array need not be used."""
@@ -196,8 +205,8 @@ class TensorArray(Composite):
         index = convert_to_tensor(index)
         name = name or "TensorArrayRead"
         if self._source is not None:
-            dims = shape(self._source.read(index))
-            found = apply(ops.ReadOrZeros(self._dtype), self.flow, index, dims, name=name)
+            op = ops.ReadCotangent(self._dtype)
+            found = apply(op, self.flow, self._source.flow, index, name=name)
         else:
             found = apply(ops.ReadArray(self._clears), self.flow, index, name=name)
         if self._dims is not None:
@@ -216,8 +225,9 @@ class TensorArray(Composite):
         if self._source is None:
             op = ops.GatherArray(self._dims, self._clears)
             return apply(op, self.flow, indices, name=name)
-        dims = shape(self._source.gather(indices))
-        return apply(ops.GatherOrZeros(self._dtype), self.flow, indices, dims, name=name)
+        return apply(
+            ops.GatherCotangents(self._dtype), self.flow, self._source.flow, indices, name=name
+        )
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
         """Returns the array with the parts of `value` along its first axis, from index 0 on."""
@@ -276,4 +286,12 @@ class TensorArray(Composite):
         return made
 
     def __repr__(self) -> str:
-        return f'<fs.TensorArray {self._dtype}{element_spec(self.flow.spec)}, "{self.flow.name}">'
+        return f'<fs.TensorArray {Spec(self._dtype, self._dims)}, "{self.flow.name}">'
+
+
+def _check_handle(handle: Any, said: dict[str, Any]) -> None:
+    if not isinstance(handle, Tensor):
+        raise DTypeError(f"expected the handle of an array, got {handle!r}")
+    for name, value in said.items():
+        if value is not None:
+            raise InvalidArgumentError(f"expected a handle or {name}, got both: it has its own")

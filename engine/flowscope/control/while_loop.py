@@ -114,8 +114,8 @@ def while_loop(
     for made, output in zip(records, op.outputs[len(start) :], strict=False):
         made.last = output
     found = from_tensors(built.structure, tuple(op.outputs[: len(start)]))
-    # One variable comes alone; one structure of several does where TensorFlow lets it.
-    is_alone = len(start) == 1 or (len(found) == 1 and bool(count))
+    # As in TensorFlow, one tensor comes alone; with a count one variable does.
+    is_alone = len(found) == 1 if count else len(start) == 1
     return found[0] if is_alone and not return_same_structure else found
 
 
@@ -184,6 +184,11 @@ def _leaf_shapes(leaf: Any, dims: Dims) -> list[Dims]:
     As in TensorFlow, `dims` is the shape of slices' values, and that of a sparse tensor's whole.
     """
     if isinstance(leaf, SparseTensor):
+        if not TensorShape(leaf.shape).is_subtype_of(TensorShape(dims)):
+            raise InvalidArgumentError(
+                f"a sparse tensor of shape {text(as_dims(leaf.shape))} is a loop variable, and its "
+                f"shape invariant is {text(dims)}"
+            )
         rank = None if dims is None else len(dims)
         return [(None,), (None, rank), (rank,)]
     if isinstance(leaf, IndexedSlices):

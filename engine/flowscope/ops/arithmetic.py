@@ -9,6 +9,7 @@ from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import as_dims, compatible
+from flowscope.ops.arrays import zeros_like
 from flowscope.ops.build import apply
 from flowscope.ops.casting import conj, imag, real
 from flowscope.ops.elementwise import (
@@ -79,7 +80,7 @@ multiply_no_nan: BinaryFunction = binary_op(
     kernel=_multiply_no_nan, name="multiply_no_nan")
 nextafter: BinaryFunction = binary_op(
     "nextafter", "NextAfter", "The number next to x1 in the direction of x2.",
-    "xp.nextafter({0}, {1})", "f", lambda g, y, a, b: (g, None),
+    "xp.nextafter({0}, {1})", "f", lambda g, y, a, b: (g, zeros_like(g)),
     parameters=("x1", "x2"))
 # fmt: on
 

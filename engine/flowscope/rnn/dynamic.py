@@ -137,7 +137,13 @@ class _Run:
         self._batch_size, self._steps, self._lengths = batch_size, steps, lengths
         self.sizes = nest.flatten(cell.output_size)
         self._inputs = [
-            TensorArray(t.dtype, steps, element_shape=t.shape[1:], name=f"input_{i}").unstack(t)
+            TensorArray(
+                t.dtype,
+                steps,
+                clear_after_read=False,
+                element_shape=t.shape[1:],
+                name=f"input_{i}",
+            ).unstack(t)
             for i, t in enumerate(flat)
         ]
         if lengths is not None:
@@ -152,6 +158,7 @@ class _Run:
             TensorArray(
                 self._dtype,
                 self._steps,
+                clear_after_read=False,
                 element_shape=[static, *(as_dims(size) or ())],
                 name=f"output_{i}",
             )
