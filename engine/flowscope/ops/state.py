@@ -116,12 +116,21 @@ class Write(Op, abstract=True):
     """Base of ops that write a variable; the output is the new value.
 
     Writes of one non-empty `group` (an optimizer's update) become visible together: a step that is
-    stopped has done all of them or none.
+    stopped, or that fails in one of them, has done all of them or none.
     """
 
     is_stateful: ClassVar[bool] = True
     writes_state: ClassVar[bool] = True
     is_differentiable: ClassVar[bool] = False
+    #: Whether `check` finds all that can make the kernel fail.
+    is_checkable: ClassVar[bool] = False
+
+    def check(self, state: Any, *inputs: Array) -> None:
+        """Raises what the kernel would raise for these inputs; changes nothing."""
+
+    def always_fits(self, handle: Spec, *inputs: Spec) -> bool:
+        """Whether the Specs say that the kernel does not fail where the variable has a value."""
+        return False
 
 
 @frozen
@@ -130,6 +139,7 @@ class AssignVariableOp(Write):
 
     group: str = ""
     template: ClassVar[str | None] = "{0}.assign({1})"
+    is_checkable: ClassVar[bool] = True
 
     def infer(self, handle: Spec, value: Spec) -> Spec:
         return like_variable(handle, value, "a value")
@@ -137,14 +147,43 @@ class AssignVariableOp(Write):
     def kernel(self, xp: ArrayModule, state: Any, value: Array) -> Array:
         return state.assign(value)
 
+    def check(self, state: Any, *inputs: Array) -> None:
+        state.check_assign(inputs[0])
+
+    def always_fits(self, handle: Spec, *inputs: Spec) -> bool:
+        return has_shape(handle, inputs[0])
+
+
+def has_shape(handle: Spec, value: Spec) -> bool:
+    """Whether a value is known to have the shape of the variable behind a handle."""
+    return value.is_static and value.shape == variable_spec(handle).shape
+
 
 class _Update(Write, abstract=True):
     """A variable's value changed by a value of its shape."""
 
     reads_state: ClassVar[bool] = True
+    is_checkable: ClassVar[bool] = True
 
     def infer(self, handle: Spec, value: Spec) -> Spec:
         return like_variable(handle, value, "a value")
+
+    def check(self, state: Any, *inputs: Array) -> None:
+        state.check_update()
+        _same_shape(inputs[0], state.current())
+
+    def always_fits(self, handle: Spec, *inputs: Spec) -> bool:
+        return has_shape(handle, inputs[0])
+
+
+def _same_shape(value: Array, old: Array) -> Array:
+    """Returns the value; raises InvalidArgumentError if it has another shape than the variable."""
+    shape = getattr(value, "shape", ())
+    if shape != getattr(old, "shape", ()):
+        raise InvalidArgumentError(
+            f"expected a value of shape {text(old.shape)}, the variable's, got {text(shape)}"
+        )
+    return value
 
 
 @frozen
@@ -154,7 +193,10 @@ class AssignAddVariableOp(_Update):
     group: str = ""
 
     def kernel(self, xp: ArrayModule, state: Any, value: Array) -> Array:
-        return state.update(lambda old: old + value, lambda old: xp.add(old, value, out=old))
+        return state.update(
+            lambda old: old + _same_shape(value, old),
+            lambda old: xp.add(old, _same_shape(value, old), out=old),
+        )
 
 
 @frozen
@@ -164,7 +206,10 @@ class AssignSubVariableOp(_Update):
     group: str = ""
 
     def kernel(self, xp: ArrayModule, state: Any, value: Array) -> Array:
-        return state.update(lambda old: old - value, lambda old: xp.subtract(old, value, out=old))
+        return state.update(
+            lambda old: old - _same_shape(value, old),
+            lambda old: xp.subtract(old, _same_shape(value, old), out=old),
+        )
 
 
 @frozen
@@ -176,6 +221,7 @@ class CountUpTo(Write):
 
     limit: int
     reads_state: ClassVar[bool] = True
+    is_checkable: ClassVar[bool] = True
 
     def infer(self, handle: Spec) -> Spec:
         variable = variable_spec(handle)
@@ -187,13 +233,19 @@ class CountUpTo(Write):
         before = []
 
         def counted(old: Array) -> Array:
-            if old >= self.limit:
-                raise OutOfRangeError(f"the count has reached its limit {self.limit}")
+            self._check_limit(old)
             before.append(old + 0)
             return old + type(old)(1)
 
         state.update(counted, lambda old: xp.copyto(old, counted(old)))
         return before[0]
+
+    def check(self, state: Any, *inputs: Array) -> None:
+        self._check_limit(state.current())
+
+    def _check_limit(self, old: Array) -> None:
+        if old >= self.limit:
+            raise OutOfRangeError(f"the count has reached its limit {self.limit}")
 
 
 #: What is done to the slices that a scatter names: NumPy's functions, for floats and for integers.
@@ -241,6 +293,7 @@ class ScatterVariable(Write):
     nd: bool = False
     group: str = ""
     reads_state: ClassVar[bool] = True
+    is_checkable: ClassVar[bool] = True
 
     def infer(self, handle: Spec, indices: Spec, updates: Spec) -> Spec:
         variable = variable_spec(handle)
@@ -253,7 +306,7 @@ class ScatterVariable(Write):
         expected = self._updates_shape(variable.shape, indices.shape)
         if updates.shape != () and not compatible(updates.shape, expected):
             raise InvalidArgumentError(
-                f"expected updates of shape {text(expected)}, got {text(updates.shape)}"
+                f"expected updates of shape {text(expected)}, got {text(np.shape(updates))}"
             )
         return variable.like()
 
@@ -271,12 +324,7 @@ class ScatterVariable(Write):
 
     def kernel(self, xp: ArrayModule, state: Any, indices: Array, updates: Array) -> Array:
         def in_place(old: Array) -> None:
-            self._check(old.shape, indices.shape, np.shape(updates))
-            if self.nd:
-                where: Any = positions(indices, old.shape)
-            else:
-                check_range(indices, old.shape[0])
-                where = indices
+            where = self._where(old, indices, updates)
             if self.how == "update":
                 old[where] = updates
             else:
@@ -285,12 +333,21 @@ class ScatterVariable(Write):
 
         return _changed(xp, state, in_place)
 
-    def _check(self, variable: Dims, indices: Dims, updates: Dims) -> None:
-        expected = self._updates_shape(variable, indices)
-        if updates not in ((), expected):
+    def check(self, state: Any, *inputs: Array) -> None:
+        state.check_update()
+        self._where(state.current(), *inputs)
+
+    def _where(self, old: Array, indices: Array, updates: Array) -> Any:
+        """Returns what selects the slices; raises InvalidArgumentError if it does not fit."""
+        expected = self._updates_shape(old.shape, indices.shape)
+        if np.shape(updates) not in ((), expected):
             raise InvalidArgumentError(
-                f"expected updates of shape {text(expected)}, got {text(updates)}"
+                f"expected updates of shape {text(expected)}, got {text(np.shape(updates))}"
             )
+        if self.nd:
+            return positions(indices, old.shape)
+        check_range(indices, old.shape[0])
+        return indices
 
 
 @frozen
@@ -304,6 +361,7 @@ class AssignStridedSlice(Write):
     key: tuple[Part, ...]
     group: str = ""
     reads_state: ClassVar[bool] = True
+    is_checkable: ClassVar[bool] = True
 
     def infer(self, handle: Spec, value: Spec, *given: Spec) -> Spec:
         variable = variable_spec(handle)
@@ -323,6 +381,12 @@ class AssignStridedSlice(Write):
             old[index] = value
 
         return _changed(xp, state, in_place)
+
+    def check(self, state: Any, *inputs: Array) -> None:
+        value, *given = inputs
+        state.check_update()
+        part = part_of(state.current(), StridedSlice(self.key).index(given))
+        _check_fills(np.shape(part), np.shape(value))
 
 
 def _check_fills(part: Dims, value: Dims) -> None:

@@ -7,13 +7,14 @@ pass to the next; or the rows that the gradient has, where indices say which the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.op import Array, ArrayModule, Cost, Spec, frozen
 from flowscope.graph.shapes import compatible, size_of, text
 from flowscope.ops.gathering import check_range
-from flowscope.ops.state import Write, like_variable, variable_spec
+from flowscope.ops.state import Write, has_shape, like_variable, variable_spec
 from flowscope.ops.stretches import scratch, stretches
 
 
@@ -34,6 +35,7 @@ class Apply(Write, abstract=True):
     """
 
     reads_state: ClassVar[bool] = True
+    is_checkable: ClassVar[bool] = True
     slots: ClassVar[tuple[str, ...]] = ()
     numbers: ClassVar[tuple[str, ...]] = ()
     temporaries: ClassVar[int] = 1
@@ -60,20 +62,28 @@ class Apply(Write, abstract=True):
         numbers = self.prepared(xp, *numbers)
 
         def dense(*arrays: Array) -> None:
-            if grad.shape != arrays[0].shape:
-                raise _unlike(arrays[0], grad)
+            _check_fits(arrays, grad, None)
             wide = [widened(xp, a) for a in arrays]
             for parts in stretches(xp, (*wide, grad), self.temporaries):
                 self.rule(xp, *parts, *numbers)
             put_back(arrays, wide)
 
         def sparse(*arrays: Array) -> None:
-            if grad.shape[1:] != arrays[0].shape[1:]:
-                raise _unlike(arrays[0], grad)
-            check_range(rows[0], arrays[0].shape[0])
+            _check_fits(arrays, grad, rows[0])
             self.sparse_rule(xp, arrays, *summed(xp, rows[0], grad), numbers)
 
         return var.change(slots, sparse if rows else dense)
+
+    def check(self, state: Any, *inputs: Array) -> None:
+        slots, _, (grad, *rows) = self._split(inputs)
+        for variable in (state, *slots):
+            variable.check_update()
+        arrays = [variable.current() for variable in (state, *slots)]
+        _check_fits(arrays, grad, rows[0] if rows else None)
+
+    def always_fits(self, handle: Spec, *inputs: Spec) -> bool:
+        slots, _, (grad, *rows) = self._split(inputs)
+        return not rows and all(has_shape(h, grad) for h in (handle, *slots))
 
     def prepared(self, xp: ArrayModule, *numbers: Array) -> tuple[Array, ...]:
         """Returns the numbers as the rule wants them."""
@@ -124,6 +134,21 @@ def _check_rows(variable: Spec, grad: Spec, rows: Spec) -> None:
             f"expected a gradient of shape {text(expected)}, as the rows named by {rows} and the "
             f"variable {variable} say, got {text(grad.shape)}"
         )
+
+
+def _check_fits(arrays: Sequence[Array], grad: Array, rows: Array | None) -> None:
+    """Raises InvalidArgumentError unless a gradient fits the variable and all of its slots."""
+    first = 0 if rows is None else 1
+    if rows is not None and rows.shape != grad.shape[:1]:
+        raise InvalidArgumentError(
+            f"expected one row of the gradient per row named, got a gradient of shape "
+            f"{text(grad.shape)} and rows of shape {text(rows.shape)}"
+        )
+    for array in arrays:
+        if grad.shape[first:] != array.shape[first:]:
+            raise _unlike(array, grad)
+        if rows is not None:
+            check_range(rows, array.shape[0])
 
 
 def _unlike(variable: Array, grad: Array) -> InvalidArgumentError:

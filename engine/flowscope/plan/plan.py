@@ -25,6 +25,7 @@ from flowscope.plan.passes.prune import prune
 from flowscope.plan.passes.regions import Region, regions
 from flowscope.plan.passes.simplify import simplify
 from flowscope.plan.passes.trim import trim
+from flowscope.plan.passes.updates import updates
 from flowscope.plan.program import Node, Program
 from flowscope.plan.shared import Share
 from flowscope.plan.stepping import Stepper
@@ -35,7 +36,16 @@ from flowscope.plan.trying import as_left
 Mode = Literal["compiled", "op", "tokens"]
 #: The passes by name, in their order, and the code.
 Stage = Literal[
-    "prune", "inline", "order", "products", "simplify", "place", "lower", "program", "code"
+    "prune",
+    "inline",
+    "order",
+    "products",
+    "simplify",
+    "place",
+    "updates",
+    "lower",
+    "program",
+    "code",
 ]
 
 
@@ -94,7 +104,10 @@ class Request:
         if self.mode == "compiled":
             program = trim(simplify(program))
             yield "simplify", program
-        yield "place", place(program, self.devices, self.soft_placement)
+        program = place(program, self.devices, self.soft_placement)
+        yield "place", program
+        runs_alone = self.mode == "op" and is_executed(program)
+        yield "updates", updates(program, by_tokens=self.mode == "tokens" or runs_alone)
 
 
 @frozen
@@ -141,9 +154,9 @@ class Plan:
         """Returns the program as text after a pass, or the generated code.
 
         Args:
-            stage: "prune", "inline", "order", "products", "simplify", "place": the program after
-                this pass, planned again from the graph as it is now; "program": the program that
-                is run; "lower": what the executor runs; "code": the generated code.
+            stage: "prune", "inline", "order", "products", "simplify", "place", "updates": the
+                program after this pass, planned again from the graph as it is now; "program": the
+                program that is run; "lower": what the executor runs; "code": the generated code.
 
         Raises:
             InvalidArgumentError: if there is no such stage.

@@ -55,6 +55,7 @@ class Node:
         device: The device that it was placed on, "" before `passes.place`.
         reason: Why it was placed there.
         origins: The operations it came from.
+        group: The update group that a plan has put it into, "" for none.
         path: The function calls and bodies that it stands in, from the outermost; empty for most.
         blocks: The programs that it runs: branches, or a loop's condition and body. They use values
             of the programs around them; these are among the node's inputs.
@@ -64,6 +65,7 @@ class Node:
         "blocks",
         "control",
         "device",
+        "group",
         "inputs",
         "name",
         "op",
@@ -99,6 +101,7 @@ class Node:
         self.reason = ""
         self.origins = origins
         self.path = path
+        self.group = ""
         self.blocks: tuple[Program, ...] = ()
 
     @property
@@ -124,7 +127,7 @@ class Node:
     @property
     def update_group(self) -> str:
         """Writes of one non-empty group become visible together: no safepoint lies between them."""
-        return getattr(self.op, "group", "")
+        return getattr(self.op, "group", "") or self.group
 
     @property
     def update_groups(self) -> set[str]:

@@ -1,19 +1,17 @@
-"""Updates: where operations run one by one, no write of an update group begins before all can.
+"""Update groups: which writes belong together, what they need, and an order in which they adjoin.
 
-What the writes of one group need, and what has to touch their variables before them, comes first;
-the group *begins* when all of that is there, and *ends* when the last write is done. In between
-nothing waits for others, and a step that is to be held goes on until it has ended. A branch or a
-loop that writes for the group is a member as a whole.
-
-Groups that need parts of each other are one.
+A group is an optimizer's update, by the attribute `group` of its writes, or what one `fs.group`
+waits for directly. A branch or a loop that writes for a group is a member as a whole. Groups that
+need parts of each other are one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flowscope.plan.edits import in_order
+from flowscope.plan.effects import leaves
 from flowscope.plan.lowering import Accesses, Key, is_ambient
 from flowscope.plan.program import Node, Value
 
@@ -24,19 +22,32 @@ class UpdateGroup:
 
     Attributes:
         members: In program order: writes, and nodes whose blocks write.
+        whole: The members, and what must run between them.
         values: What must be there before the first of them.
         control: What must be done before.
     """
 
     members: tuple[Node, ...]
+    whole: tuple[Node, ...]
     values: tuple[Value, ...]
     control: tuple[Node, ...]
+
+
+def join(nodes: Sequence[Node]) -> None:
+    """Makes groups of the writes that a NoOp waits for, such as that of `fs.group`."""
+    for node in nodes:
+        if node.op.type != "NoOp" or len(node.control) < 2:
+            continue
+        writes = [n for n in node.control if n.writes_state and n.op.type != "Loop"]
+        if len(writes) > 1 and not any(n.update_groups for n in writes):
+            for leaf in (leaf for n in writes for leaf in leaves(n)):
+                leaf.group = node.name
 
 
 def gathered(
     nodes: Sequence[Node], keys: Callable[[Node], Mapping[Key, bool]]
 ) -> tuple[Sequence[Node], list[UpdateGroup]]:
-    """Returns the nodes of a block, what its update groups need before them, and the groups.
+    """Returns the nodes of a block with each group's side by side behind what it needs.
 
     Args:
         nodes: The nodes in an order that respects all dependencies.
@@ -50,6 +61,8 @@ def gathered(
     if not several:
         return nodes, []
     before = _before(nodes, keys)
+    if _let_go(nodes, before, several):
+        before = _before(nodes, keys)
     groups = [_group(m, nodes, before) for m in several]
     ordered = _ordered(nodes, before, groups)
     if ordered is None:
@@ -77,6 +90,27 @@ def _before(
     return found
 
 
+def _let_go(
+    nodes: Sequence[Node], before: Mapping[Node, Iterable[Node]], several: Sequence[list[Node]]
+) -> bool:
+    """Has pure nodes no longer wait for members without taking their values; whether any did.
+
+    What such a node computes is the same before the group as after it.
+    """
+    after = {n for members in several for n in members}
+    changed = False
+    for node in nodes:
+        if node in after or not any(b in after for b in before[node]):
+            continue
+        needs_value = any(v.node in after for v in node.inputs)
+        if node.op.is_pure and node.op.type != "NoOp" and not node.blocks and not needs_value:
+            node.control = tuple([c for c in node.control if c not in after])
+            changed = True
+        else:
+            after.add(node)
+    return changed
+
+
 def _group(
     members: list[Node], nodes: Sequence[Node], before: Mapping[Node, Iterable[Node]]
 ) -> UpdateGroup:
@@ -93,6 +127,7 @@ def _group(
     given = {v.node for v in values}
     return UpdateGroup(
         tuple(members),
+        tuple(inside),
         tuple(dict.fromkeys(v for v in values if not is_ambient(v.node))),
         tuple(dict.fromkeys(b for b in control if b not in given)),
     )
@@ -103,15 +138,27 @@ def _ordered(
     before: Mapping[Node, Iterable[Node]],
     groups: Sequence[UpdateGroup],
 ) -> list[Node] | None:
-    """Returns the nodes, what groups need before their members; None where that is impossible."""
-    here = set(nodes)
-    missing = {n: set(before[n]) for n in nodes}
-    for group in groups:
-        needs = {v.node for v in group.values} | set(group.control)
-        for node in group.members:
-            missing[node] |= {n for n in needs if n in here}
-    found = in_order(nodes, missing)
-    return found if len(found) == len(nodes) else None
+    """Returns the nodes with those of a group side by side; None where that is impossible."""
+    first = {n: g.whole[0] for g in groups for n in g.whole}
+    if len(first) < sum(len(g.whole) for g in groups):
+        return None
+    whole = {g.whole[0]: g.whole for g in groups}
+    units = [n for n in nodes if first.get(n, n) is n]
+    missing: dict[Node, set[Node]] = {}
+    for unit in units:
+        parts = whole.get(unit, (unit,))
+        waits = {first.get(b, b) for n in parts for b in _needed(n, before)}
+        missing[unit] = waits - {unit}
+    found = in_order(units, missing)
+    if len(found) < len(units):
+        return None
+    return [n for unit in found for n in whole.get(unit, (unit,))]
 
 
-__all__ = ["UpdateGroup", "gathered"]
+def _needed(node: Node, before: Mapping[Node, Iterable[Node]]) -> Iterator[Node]:
+    """Yields what stands before a node: what it waits for, constants and handles too."""
+    yield from before[node]
+    yield from (v.node for v in node.inputs if v.node is not None and v.node in before)
+
+
+__all__ = ["UpdateGroup", "gathered", "join"]

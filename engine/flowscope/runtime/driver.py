@@ -48,7 +48,6 @@ class Driver:
     Attributes:
         graph: The executor's side of the plan.
         states: What handles stand for in this session, once a step has run.
-        updates: Units that begin an update group (1) or end one (-1).
         plain, special: What runs each unit, see `flowscope.executor.machine.Host`.
     """
 
@@ -61,7 +60,6 @@ class Driver:
         self.execution = execution
         self._bound: tuple[Any, ...] | None = None
         self.states: dict[Node | None, Any] = {}
-        self.updates = execution.lowered.updates
         self.special = [self._handler(u) for u in self.graph.units]
         #: What computes a unit with one output and nothing special about it: quicker.
         self.plain = [
@@ -139,7 +137,7 @@ class Driver:
             return _blocking(unit.node.op)
         if unit.part.code is not None:
             return _region
-        return _update if unit.node in self.updates else _kernel_handler(unit.node)
+        return _UPDATES.get(unit.node.op.type) or _kernel_handler(unit.node)
 
     def _handed_out(self, machine: Machine, results: list[Any]) -> tuple[Any, ...]:
         if machine.dead_fetches:
@@ -414,9 +412,20 @@ def _kernel_handler(node: Node) -> Handler:
     return _one_output if len(node.outputs) == 1 else _outputs
 
 
-def _update(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
-    step.updating += step.driver.updates[unit.node]
+def _begin_update(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
+    kept = _one_output(step, unit, it, inputs)
+    step.updating += 1
+    return kept
+
+
+def _end_update(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
+    _outputs(step, unit, it, inputs)
+    step.updating -= 1
     return ()
+
+
+#: What begins and ends update groups.
+_UPDATES: dict[str, Handler] = {"BeginUpdate": _begin_update, "EndUpdate": _end_update}
 
 
 # -- errors -------------------------------------------------------------------------------------

@@ -5,6 +5,9 @@ lease is out. A lease is a Python reference: the reader's local variable, a fetc
 view. So the count that CPython keeps anyway says whether one is out, at no cost to the reader, and
 none can be forgotten. While a writer works, the buffer is detached, so that no reader can take it
 up.
+
+A writer that has to be able to take its write back takes a lease itself (`keep`): then it writes to
+a new buffer, and the old one is what was before.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -22,6 +26,8 @@ from flowscope.graph.shapes import compatible, text
 
 #: So often a thread lets others go on before it waits for a lock.
 _TRIES = 50
+#: Whether there is space is looked at before a group of writes, for arrays of so many bytes.
+_LARGE_BYTES = 1 << 20
 
 
 def _enter(lock: threading.Lock) -> None:
@@ -49,7 +55,9 @@ class VariableState:
         writes: How many writes there were.
     """
 
-    __slots__ = ("_lock", "_lost", "_working", "dims", "name", "value", "writes")
+    __slots__ = (
+        "_keeper", "_kept", "_lock", "_lost", "_working", "dims", "name", "value", "writes",
+    )  # fmt: skip
 
     def __init__(self, name: str, dims: Any = None) -> None:
         self.name = name
@@ -59,6 +67,14 @@ class VariableState:
         self._lock = threading.Lock()
         self._working = False
         self._lost = False
+        #: The thread whose update group keeps the value, 0 for none; it holds the lock meanwhile.
+        self._keeper = 0
+        self._kept: Any = None
+
+    @property
+    def rank(self) -> int:
+        """The place in the order in which the locks of several variables are taken."""
+        return id(self)
 
     @property
     def is_lost(self) -> bool:
@@ -83,11 +99,62 @@ class VariableState:
         value = self.value
         if value is not None:
             return value
-        with self._lock:
-            value = self.value
+        if not self._is_mine():
+            with self._lock:
+                value = self.value
         if value is None:
             raise uninitialized([self.name])
         return value
+
+    def current(self) -> Any:
+        """Returns the value where it lies, for a look at it; raises as `read` does."""
+        return VariableState.read(self)
+
+    # -- what an update group does to be whole --------------------------------------------------
+
+    def keep(self) -> bool:
+        """Keeps the value for `undo`, and others from writing until `settle`.
+
+        Returns whether this thread did not do so already.
+        """
+        if self._is_mine():
+            return False
+        _enter(self._lock)
+        self._kept = self.value
+        self._keeper = get_ident()
+        return True
+
+    def settle(self) -> None:
+        """Lets go of what was kept."""
+        self._kept = None
+        self._keeper = 0
+        self._lock.release()
+
+    def undo(self) -> None:
+        """Puts the value back that this thread has kept, if it has."""
+        if self._is_mine():
+            self.value = self._kept
+            self.settle()
+
+    def _is_mine(self) -> bool:
+        return self._keeper == get_ident()
+
+    def check_assign(self, value: Any) -> None:
+        """Raises what `assign` would raise for a value; changes nothing."""
+        self._check(value)
+        buffer = self.value
+        nbytes = getattr(value, "nbytes", 0)
+        if nbytes >= _LARGE_BYTES and not _fits(buffer, value):
+            np.empty(nbytes, np.uint8)
+
+    def check_update(self) -> None:
+        """Raises if there is no value, or a large one is read and there is no space for another."""
+        buffer = VariableState.read(self)
+        # References here: the variable's, `buffer` and getrefcount's argument.
+        if getattr(buffer, "nbytes", 0) >= _LARGE_BYTES and sys.getrefcount(buffer) > _SOLE + 1:
+            np.empty(buffer.nbytes, np.uint8)
+
+    # -- writing --------------------------------------------------------------------------------
 
     def assign(self, value: Any) -> Any:
         """Sets the value, copying it; returns the new one.
@@ -96,19 +163,15 @@ class VariableState:
             InvalidArgumentError: if the value does not have the variable's shape.
         """
         self._check(value)
-        _enter(self._lock)
+        is_mine = self._keeper != 0 and self._is_mine()
+        if not is_mine:
+            _enter(self._lock)
         try:
             buffer, self.value = self.value, None
             self._working = buffer is not None
             try:
                 # References here: `buffer` and getrefcount's argument.
-                if (
-                    isinstance(buffer, np.ndarray)
-                    and isinstance(value, np.ndarray)
-                    and sys.getrefcount(buffer) <= _SOLE
-                    and buffer.shape == value.shape
-                    and buffer.dtype == value.dtype
-                ):
+                if sys.getrefcount(buffer) <= _SOLE and _fits(buffer, value):
                     np.copyto(buffer, value)
                 else:
                     buffer = value.copy() if hasattr(value, "copy") else value
@@ -117,7 +180,8 @@ class VariableState:
                 self._working = False
             self.writes += 1
         finally:
-            self._lock.release()
+            if not is_mine:
+                self._lock.release()
         return buffer
 
     def adopt(self, value: Any) -> Any:
@@ -132,6 +196,10 @@ class VariableState:
         if not _is_whole(value):
             return self.assign(value)
         self._check(value)
+        if self._keeper and self._is_mine():
+            self.value = value
+            self.writes += 1
+            return value
         with self._lock:
             self.value = value
             self.writes += 1
@@ -139,6 +207,9 @@ class VariableState:
 
     def relocate(self, put: Callable[[Any], Any]) -> None:
         """Takes the value to another device: `put` returns it there, or as it is."""
+        if self._is_mine():
+            self.value = None if self.value is None else put(self.value)
+            return
         with self._lock:
             if self.value is not None:
                 self.value = put(self.value)
@@ -161,7 +232,9 @@ class VariableState:
         Raises:
             FailedPreconditionError: if the variable has no value yet.
         """
-        _enter(self._lock)
+        is_mine = self._keeper != 0 and self._is_mine()
+        if not is_mine:
+            _enter(self._lock)
         try:
             buffer, self.value = self.value, None
             if buffer is None:
@@ -177,7 +250,8 @@ class VariableState:
                 self._working = False
             self.writes += 1
         finally:
-            self._lock.release()
+            if not is_mine:
+                self._lock.release()
         return buffer
 
     def change(self, others: Sequence[VariableState], in_place: Callable[..., None]) -> Any:
@@ -195,7 +269,7 @@ class VariableState:
             FailedPreconditionError: if variables have no value yet; it names them all.
         """
         states = (self, *others)
-        locks = [s._lock for s in sorted(states, key=id)]
+        locks = [s._lock for s in sorted(states, key=id) if not (s._keeper and s._is_mine())]
         for lock in locks:
             lock.acquire()
         taken: list[tuple[Any, Any]] = []
@@ -233,6 +307,16 @@ class VariableState:
         self.value = array[()] if isinstance(before, np.generic) else array
         self._working = False
         self.writes += 1
+
+
+def _fits(buffer: Any, value: Any) -> bool:
+    """Whether a value can be copied into a buffer."""
+    return (
+        isinstance(buffer, np.ndarray)
+        and isinstance(value, np.ndarray)
+        and buffer.shape == value.shape
+        and buffer.dtype == value.dtype
+    )
 
 
 def _in_c_order(value: Any) -> Any:

@@ -31,6 +31,7 @@ from flowscope.runtime.fetches import structure_key
 from flowscope.runtime.frames import Frames, running
 from flowscope.runtime.gate import MAIN_THREAD, Gate
 from flowscope.runtime.partial import PartialRun, Pattern
+from flowscope.runtime.placed import PlacedVariable
 from flowscope.runtime.planner import Planner
 from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.recent import Recent
@@ -175,8 +176,13 @@ class Session:
                 )
             if gate.raised:
                 gate.hold(-2)
-        except Exception as e:
+        except BaseException as e:
+            for state in call.resources:
+                if isinstance(state, VariableState | PlacedVariable):
+                    state.undo()
             self._failed += 1
+            if not isinstance(e, Exception):
+                raise
             error, cause = located_failure(e, call.plan)
             raise error from cause
         finally:

@@ -9,8 +9,6 @@
 - Accesses to a variable that the step writes keep program order. Where they lie in branches and
   loops, the order comes in and goes out as one more value. Effects on the outside world (printing,
   Python functions, files) are ordered the same way. What blocks is exempt.
-- Where operations run one by one, an update group begins when all is there that it needs, and ends
-  when its last write is done: see `plan.updates`.
 """
 
 from __future__ import annotations
@@ -36,7 +34,8 @@ from flowscope.control.primitives import (
 from flowscope.graph.dtypes import bool_, int32, int64
 from flowscope.graph.late import frozen
 from flowscope.graph.op import Spec, op_class
-from flowscope.ops.flow import Identity, NoOp
+from flowscope.ops.flow import Identity
+from flowscope.plan.effects import WORLD, is_worldly, leaves
 from flowscope.plan.lowering import (
     Body,
     Branch,
@@ -48,10 +47,7 @@ from flowscope.plan.lowering import (
     is_ambient,
 )
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.updates import UpdateGroup, gathered
 
-#: Stands for the world outside, among what accesses are ordered by.
-_WORLD = "world"
 #: A loop's condition of these ops alone can be computed though the count says that the loop ends.
 _HARMLESS = frozenset(
     [
@@ -119,7 +115,6 @@ class Lowered:
         loops: The loop that each frame was made of, by the frame's name.
         kept: What each node is that was no part of lowering: a node of the program as it was.
         doors: By branch or loop as it was. Without those of a condition that is guarded by a count.
-        updates: Where an update group begins (1) and where it ends (-1): see `plan.updates`.
     """
 
     program: Program
@@ -127,7 +122,6 @@ class Lowered:
     loops: Mapping[str, LoweredLoop]
     kept: Mapping[Node, Node]
     doors: Mapping[Node, Doors]
-    updates: Mapping[Node, int]
 
 
 def lower(program: Program, chosen: Callable[[Node], bool] | None = None) -> Lowered:
@@ -136,7 +130,7 @@ def lower(program: Program, chosen: Callable[[Node], bool] | None = None) -> Low
     Args:
         program: The program, its nodes in order.
         chosen: Which nodes with blocks become primitives; what lies in others must not either.
-            None if all do, and operations run one by one: then update groups begin and end.
+            None if all do.
     """
     return _Lowering(program, chosen).run(program)
 
@@ -147,11 +141,6 @@ class _Lowering:
     def __init__(self, program: Program, chosen: Callable[[Node], bool] | None) -> None:
         walked = list(program.walk())
         self._chosen = chosen or (lambda node: True)
-        #: Not where primitives are made by hand: it is not known what of these is dead.
-        self._gathers = chosen is None and not any(isinstance(n.op, Primitive) for n in walked)
-        #: Where the update groups of a node that is still to come have begun.
-        self._begun: dict[Node, list[Node]] = {}
-        self._updates: dict[Node, int] = {}
         self._names = Names(n.name for n in walked)
         self._written: set[Key] = {
             h for n in walked if not n.blocks and n.writes_state for h in n.handles
@@ -179,20 +168,10 @@ class _Lowering:
         targets = tuple(m for n in program.targets for m in self._instead.get(n, (n,)))
         nodes = tuple(self._names.nodes)
         lowered = dataclasses.replace(program, nodes=nodes, fetches=fetches, targets=targets)
-        return Lowered(
-            lowered, self._names.places, self._loops, self._kept, self._doors, self._updates
-        )
+        return Lowered(lowered, self._names.places, self._loops, self._kept, self._doors)
 
     def _block(self, place: Place, program: Program) -> None:
-        nodes: Sequence[Node] = program.nodes
-        groups: list[UpdateGroup] = []
-        if self._gathers:
-            nodes, groups = gathered(nodes, self._keys)
-            self._awaited.update(n for g in groups for n in g.members if n.blocks)
-        for node in nodes:
-            for group in groups:
-                if node is group.members[0]:
-                    self._begin(place, group)
+        for node in program.nodes:
             if not (node.blocks and self._chosen(node)):
                 self._keep(place, node)
                 continue
@@ -201,37 +180,10 @@ class _Lowering:
             self._lower(place, node)
             if node in self._awaited:
                 self._open.remove(node)
-        for group in groups:
-            self._end(place, group)
-
-    def _begin(self, place: Place, group: UpdateGroup) -> None:
-        """Makes what waits for all that the writes of an update group wait for."""
-        first = group.members[0]
-        before = [
-            n
-            for member in group.members
-            for key, writes in self._keys(member).items()
-            for n in self._before(place, key, writes)
-        ]
-        here = [v for v in map(place.get, group.values) if v.node and not is_ambient(v.node)]
-        arrived = [place.arrival(v, first) for v in here]
-        control = (*arrived, *self._standing(group.control), *before)
-        begin = place.make(NoOp(), "update_begins", (), (), first, control)
-        self._updates[begin] = 1
-        for member in group.members:
-            self._begun.setdefault(member, []).append(begin)
-
-    def _end(self, place: Place, group: UpdateGroup) -> None:
-        control = self._standing(group.members)
-        end = place.make(NoOp(), "update_ends", (), (), group.members[-1], control)
-        self._updates[end] = -1
 
     def _controls(self, node: Node) -> tuple[Node, ...]:
         """Returns what a node waits for without a value."""
-        return (*self._standing(node.control), *self._begun.get(node, ()))
-
-    def _standing(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
-        found = dict.fromkeys(m for n in nodes for m in self._instead.get(n, (n,)))
+        found = dict.fromkeys(m for n in node.control for m in self._instead.get(n, (n,)))
         return tuple([n for n in found if not is_ambient(n)])
 
     def _lower(self, place: Place, node: Node) -> None:
@@ -274,12 +226,12 @@ class _Lowering:
     def _keys(self, node: Node) -> dict[Key, bool]:
         """Returns the state that a node touches, by whether it writes it."""
         keys: dict[Key, bool] = {}
-        for inner in _leaves(node):
+        for inner in leaves(node):
             for handle in inner.handles:
                 if handle in self._written:
                     keys[handle] = keys.get(handle, False) or inner.writes_state
-            if _is_worldly(inner):
-                keys[_WORLD] = True
+            if is_worldly(inner):
+                keys[WORLD] = True
         if node.has_effect or node.blocks:
             keys |= {owner: False for owner in self._open if owner is not node}
         if node in self._awaited:
@@ -504,13 +456,6 @@ def _outside(spec: Spec) -> Spec:
     return Spec(spec.dtype, spec.shape, variable=spec.variable)
 
 
-def _leaves(node: Node) -> list[Node]:
-    """Returns the nodes without blocks that a node runs: itself, or those in its blocks."""
-    if not node.blocks:
-        return [node]
-    return [n for block in node.blocks for n in block.walk() if not n.blocks]
-
-
 def _programs(program: Program) -> list[Program]:
     return [program, *[b for n in program.walk() for b in n.blocks]]
 
@@ -519,14 +464,6 @@ def _awaited(program: Program) -> set[Node]:
     """Returns the nodes with blocks that others wait for without a value, or nobody reads."""
     nodes = list(program.walk())
     return {c for n in nodes for c in n.control if c.blocks}
-
-
-def _is_worldly(node: Node) -> bool:
-    """Whether a node acts on the world outside: neither on a variable nor on a queue."""
-    op = node.op
-    if isinstance(op, Primitive) or op.is_handle or op.type == "NoOp":
-        return False
-    return op.has_effect and not op.is_blocking and not node.handles
 
 
 def _is_harmless(node: Node) -> bool:

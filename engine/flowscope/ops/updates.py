@@ -1,0 +1,72 @@
+"""Ops that a plan puts around the writes of an update group, so that it is done as a whole or not.
+
+Users do not build with them: see `flowscope.plan.updates`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from flowscope.graph.dtypes import variant
+from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
+
+
+class _Around(Op, abstract=True):
+    # It orders like a read of the variables, and reads none: they need not have a value.
+    is_stateful: ClassVar[bool] = True
+    reads_state: ClassVar[bool] = True
+    accepts_empty: ClassVar[bool] = True
+    is_differentiable: ClassVar[bool] = False
+
+    def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
+        return Cost(0.0, 0.0)
+
+
+@frozen
+class CheckUpdate(_Around):
+    """Raises what a write would raise, before its group changes anything.
+
+    Attributes:
+        write: The write's op; the inputs are the write's.
+    """
+
+    write: Op
+
+    def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
+        return ()
+
+    def kernel(self, xp: ArrayModule, *inputs: Array) -> None:
+        self.write.check(*inputs)  # type: ignore[attr-defined]
+
+
+@frozen
+class BeginUpdate(_Around):
+    """Keeps the values of variables until the group has ended, and other steps from writing them.
+
+    If the step fails in between, the values are put back: see `VariableState.keep`.
+
+    Attributes:
+        variables: How many inputs are handles; the others are waited for only.
+    """
+
+    variables: int
+
+    def infer(self, *inputs: Spec) -> Spec:
+        return Spec(variant, ())
+
+    def kernel(self, xp: ArrayModule, *inputs: Array) -> list[Any]:
+        # All steps take them in one order, so none waits for a variable while it keeps a later one.
+        states = sorted(inputs[: self.variables], key=lambda state: state.rank)
+        return [state for state in states if state.keep()]
+
+
+@frozen
+class EndUpdate(_Around):
+    """Lets go of what a BeginUpdate has kept."""
+
+    def infer(self, kept: Spec) -> tuple[Spec, ...]:
+        return ()
+
+    def kernel(self, xp: ArrayModule, kept: list[Any]) -> None:
+        for state in kept:
+            state.settle()
