@@ -306,7 +306,7 @@ class ScatterVariable(Write):
         expected = self._updates_shape(variable.shape, indices.shape)
         if updates.shape != () and not compatible(updates.shape, expected):
             raise InvalidArgumentError(
-                f"expected updates of shape {text(expected)}, got {text(np.shape(updates))}"
+                f"expected updates of shape {text(expected)}, got {text(updates.shape)}"
             )
         return variable.like()
 

@@ -30,6 +30,7 @@ from flowscope.plan.program import Node, Program
 from flowscope.plan.shared import Share
 from flowscope.plan.stepping import Stepper
 from flowscope.plan.trying import as_left
+from flowscope.plan.updates import join
 
 #: "compiled": generated code; "op": one operation at a time, nothing simplified; "tokens": as
 #: tokens arrive, in frames and iterations, nothing simplified.
@@ -95,7 +96,7 @@ class Request:
         """
         program = prune(self.fetches, self.targets, self.feeds, self.read)
         yield "prune", program
-        program = inline(program, self.read)
+        program = join(inline(program, self.read))
         yield "inline", program
         program = trim(order(program))
         yield "order", program

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from flowscope.plan.edits import in_order
 from flowscope.plan.effects import leaves
 from flowscope.plan.lowering import Accesses, Key, is_ambient
-from flowscope.plan.program import Node, Value
+from flowscope.plan.program import Node, Program, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +33,20 @@ class UpdateGroup:
     control: tuple[Node, ...]
 
 
-def join(nodes: Sequence[Node]) -> None:
-    """Makes groups of the writes that a NoOp waits for, such as that of `fs.group`."""
-    for node in nodes:
-        if node.op.type != "NoOp" or len(node.control) < 2:
-            continue
-        writes = [n for n in node.control if n.writes_state and n.op.type != "Loop"]
-        if len(writes) > 1 and not any(n.update_groups for n in writes):
-            for leaf in (leaf for n in writes for leaf in leaves(n)):
-                leaf.group = node.name
+def join(program: Program) -> Program:
+    """Returns the program, in which what a NoOp such as `fs.group`'s waits for is a group."""
+    for nodes in (program.nodes, *[b.nodes for n in program.walk() for b in n.blocks]):
+        for node in nodes:
+            if node.op.type == "NoOp" and len(node.control) > 1:
+                _join(node)
+    return program
+
+
+def _join(group: Node) -> None:
+    writes = [n for n in group.control if n.writes_state and n.op.type != "Loop"]
+    if len(writes) > 1 and not any(n.update_groups for n in writes):
+        for leaf in (leaf for n in writes for leaf in leaves(n)):
+            leaf.group = group.name
 
 
 def gathered(

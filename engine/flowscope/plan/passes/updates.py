@@ -24,7 +24,7 @@ from flowscope.plan.edits import explicit_inputs, origins_of, with_blocks
 from flowscope.plan.effects import leaves, touched
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.updates import UpdateGroup, gathered, join
+from flowscope.plan.updates import UpdateGroup, gathered
 
 
 def updates(program: Program, by_tokens: bool = False) -> Program:
@@ -55,7 +55,6 @@ class _Updates:
 
     def block(self, program: Program, is_inner: bool) -> Program:
         """Returns a block whose update groups are whole, and those of its blocks."""
-        join(program.nodes)
         for node in program.nodes:
             if node.blocks and len([n for n in leaves(node) if n.writes_state]) > 1:
                 explicit = explicit_inputs(node)
