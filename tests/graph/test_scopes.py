@@ -97,6 +97,18 @@ def test_what_is_left_out_is_waited_for_all_the_same() -> None:
         assert sess.run(seen) == 2.0
 
 
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+def test_constants_that_wait_are_not_folded_away(mode: Any) -> None:
+    v = fs.Variable(0.0)
+    with fs.control_dependencies([v.assign_add(1.0)]):
+        c, d = fs.constant(1.0), fs.constant(2.0)
+    sums, parts = c + d, fs.stack([c, d])
+    with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
+        sess.run(v.initializer)
+        assert sess.run(sums) == 3.0 and sess.run(parts).tolist() == [1.0, 2.0]
+        assert sess.run(v) == 2.0
+
+
 def test_control_inputs_may_be_slices_and_variables() -> None:
     slices = fs.IndexedSlices(fs.constant([1.0]), fs.constant([0]))
     v = fs.Variable(1.0)

@@ -135,6 +135,14 @@ def outermost(tensor: Tensor) -> Tensor:
     return tensor
 
 
+def variable_of(tensor: Tensor) -> Operation | None:
+    """Returns the operation of a variable's handle that a tensor is or stands for, or None."""
+    if tensor.spec.variable is None or tensor.spec.dtype is not resource:
+        return None
+    op = outermost(tensor).op
+    return op if op.definition.is_handle else None
+
+
 def discard(graph: Graph, block: Block, names: dict[str, int]) -> None:
     """Takes back the operations of a block that nothing uses, with those of blocks inside.
 

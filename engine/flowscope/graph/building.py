@@ -15,6 +15,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError, NestingError
 from flowscope.graph.block import Block, misplaced
 from flowscope.graph.cells.cell import PLACES
 from flowscope.graph.devices import DeviceSpec, merged
+from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.origin import capture
 
@@ -239,12 +240,12 @@ class Building:
                 raise misplaced(op, "waited for").located(op=op.name, **facts)
         return tuple(dict.fromkeys(block.awaited(op) for op in ops))
 
-    def _control_for(self, inputs: tuple[Tensor, ...]) -> tuple[Operation, ...]:
+    def _control_for(self, definition: Op, inputs: tuple[Tensor, ...]) -> tuple[Operation, ...]:
         """Returns the control inputs of a new operation: those that its inputs do not wait for."""
         here = self._here
-        if not here.controllers:
-            return ()
-        makers = {t.op for t in inputs}
+        # What needs an input's shape alone runs without the input where the shape is known.
+        read = () if definition.needs_shape_only else inputs[: definition.kernel_inputs]
+        makers = {t.op for t in read}
         waits = [
             op
             for c in here.controllers

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError, OpError
-from flowscope.graph.block import misplaced, outermost
+from flowscope.graph.block import misplaced, outermost, variable_of
 from flowscope.graph.building import Building
 from flowscope.graph.cells import Cells, notebook
 from flowscope.graph.cells.parts import Edits
@@ -108,11 +108,13 @@ class Graph(Building, Edits, WrittenForms):
             facts = {"op": self._full(name or definition.type), "op_type": definition.type}
             raise e.located(inputs=describe(inputs), **facts, **_place(origin)) from None
         full = name[:-1] if name and name[-1] == "/" else self.unique_name(name or definition.type)
-        control = self._control_for(inputs) if here.controllers else ()
+        control = self._control_for(definition, inputs) if here.controllers else ()
         op = Operation(self, self._next_id, definition, full, inputs, control, specs, origin, block)
         wishes = self._wished()
         if wishes.devices or wishes.colocation:
             wishes.apply(op)
+        if definition.is_stateful and inputs and (handle := variable_of(inputs[0])) is not None:
+            op.device = handle.device  # what touches a variable stands where the variable stands
         for check in self.checks:
             check(op)
         op.order = self._next_order

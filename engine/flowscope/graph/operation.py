@@ -37,6 +37,28 @@ def _run(fetch: Any, feed_dict: Any, session: Any) -> Any:
     return runner[0](fetch, feed_dict, session)
 
 
+class Reference:
+    """What `x.ref()` returns: hashable, equal for the same tensor or variable only."""
+
+    __slots__ = ("_target",)
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def deref(self) -> Any:
+        """Returns the tensor or variable."""
+        return self._target
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reference) and self._target is other._target
+
+    def __hash__(self) -> int:
+        return id(self._target)
+
+    def __repr__(self) -> str:
+        return f"<Reference wrapping {self._target!r}>"
+
+
 class Tensor(Overloads):
     """A value that flows along an edge: output `value_index` of operation `op`.
 
@@ -99,9 +121,9 @@ class Tensor(Overloads):
         """Runs it in `session` (by default the default session) and returns its value."""
         return _run(self, feed_dict, session)
 
-    def ref(self) -> Tensor:
-        """Returns something hashable that stands for it: itself."""
-        return self
+    def ref(self) -> Reference:
+        """Returns something hashable that stands for it; `ref().deref()` is the tensor."""
+        return Reference(self)
 
     def __repr__(self) -> str:
         place = self.op.origin.place
@@ -283,7 +305,13 @@ class Operation:
 
     def colocation_groups(self) -> list[bytes]:
         """Returns the names of operations it must share a device with (at least its own)."""
-        return [f"loc:@{n}".encode() for n in self.colocation or (self.name,)]
+        from flowscope.graph.block import variable_of
+
+        names = self.colocation
+        if not names and self.definition.is_stateful and self.inputs:
+            variable = variable_of(self.inputs[0])
+            names = () if variable is None else (variable.name,)
+        return [f"loc:@{n}".encode() for n in names or (self.name,)]
 
     def run(self, feed_dict: Any = None, session: Any = None) -> None:
         """Runs it in `session` (by default the default session)."""

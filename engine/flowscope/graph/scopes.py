@@ -72,11 +72,18 @@ def graph_of(values: Any) -> Iterator[Graph]:
             raise InvalidArgumentError(
                 f"expected values of one graph: {value} must be from the same graph as {first}"
             )
-    if first.graph is graph:
+    with own_graph(first.graph):
+        yield first.graph
+
+
+@contextmanager
+def own_graph(graph: Graph) -> Iterator[Graph]:
+    """Makes a graph the default one, if it is not already."""
+    if graph is get_default_graph():
         yield graph
         return
-    with first.graph.as_default():
-        yield first.graph
+    with graph.as_default():
+        yield graph
 
 
 @contextmanager

@@ -99,10 +99,13 @@ class Constant(Initializer):
 
 
 class Zeros(Constant):
-    """Zeros."""
+    """Zeros: False for bools, "" for strings."""
 
     def __init__(self, dtype: Any = float32) -> None:
         super().__init__(0, dtype)
+
+    def _make(self, shape: list[Any], dtype: Any) -> Tensor:
+        return constant({"b": False, "s": ""}.get(dtype.kind, 0), dtype, shape)
 
 
 class Ones(Constant):
@@ -110,6 +113,9 @@ class Ones(Constant):
 
     def __init__(self, dtype: Any = float32) -> None:
         super().__init__(1, dtype)
+
+    def _make(self, shape: list[Any], dtype: Any) -> Tensor:
+        return constant(True if dtype.kind == "b" else 1, dtype, shape)
 
 
 class RandomUniform(Initializer):

@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError, NestingError
+from flowscope.errors import DTypeError, InvalidArgumentError, NestingError
+from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import as_dtype, float32
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
+from flowscope.graph.scopes import graph_of
 from flowscope.ops.variable_store import get
 from flowscope.ops.variables import (
     GraphKeys,
@@ -100,7 +102,7 @@ class VariableScope:
         self.dtype = as_dtype(dtype)
 
     def set_use_resource(self, use_resource: bool) -> None:
-        """Kept for programs that call it; there is one kind of variable."""
+        """Sets what `use_resource` says; each variable has a handle, see `fs.Variable`."""
         self.use_resource = use_resource
 
     def set_custom_getter(self, custom_getter: Any) -> None:
@@ -108,7 +110,7 @@ class VariableScope:
         self.custom_getter = custom_getter
 
     def set_caching_device(self, caching_device: Any) -> None:
-        """Kept for programs that call it; reads are never cached on another device."""
+        """Sets the default caching device, see `fs.Variable`."""
         self.caching_device = caching_device
 
     def get_collection(self, name: Any) -> list[Any]:
@@ -165,10 +167,11 @@ def variable_scope(
         name_or_scope: A name inside the current scope, a scope to open again, or None for
             `default_name`, made unique.
         default_name: See above.
-        values: Not used.
+        values: Tensors and what else the operations of the block are to take: it is built in the
+            graph of these.
         initializer: Default initializer.
         regularizer: Default regularizer: a function of the variable that returns a loss.
-        caching_device: Not used.
+        caching_device: Default device on which values are copied once, see `fs.Variable`.
         partitioner: Default partitioner: a function of shape and dtype that says how many parts a
             variable has along each axis, such as `fs.fixed_size_partitioner(2)`.
         custom_getter: Function called in place of `get_variable`, with the function that makes the
@@ -176,61 +179,87 @@ def variable_scope(
             outer scopes stand behind it.
         reuse: True: variables must exist; `AUTO_REUSE`: made where missing; None: inherited.
         dtype: Default element type.
-        use_resource: Not used: there is one kind of variable.
+        use_resource: True or False, see `fs.Variable`.
         constraint: Default constraint.
         auxiliary_name_scope: Whether the name scope is opened too.
 
     Raises:
         InvalidArgumentError: if there is no name, or `reuse` is set without one.
     """
-    del values
-    if name_or_scope is None and reuse:
-        raise InvalidArgumentError("reuse needs the name of a scope, got only default_name")
-    graph = get_default_graph()
-    before = _scope(graph)
-    if isinstance(name_or_scope, VariableScope):
-        parent, full = name_or_scope, name_or_scope.name
-        short = full.rpartition("/")[2]
-    else:
-        short = (
-            name_or_scope if name_or_scope is not None else _fresh_name(graph, before, default_name)
+    _check_scope(name_or_scope, default_name, reuse, auxiliary_name_scope)
+    with graph_of(values) as graph:
+        before = _scope(graph)
+        if isinstance(name_or_scope, VariableScope):
+            parent, full = name_or_scope, name_or_scope.name
+            short = full.rpartition("/")[2]
+        else:
+            parent = before
+            if name_or_scope is None:
+                short = _fresh_name(graph, before, str(default_name))
+            else:
+                short = name_or_scope
+            full = f"{before.name}/{short}" if before.name else short
+        scope = VariableScope(
+            reuse or parent.reuse,
+            full,
+            parent.initializer if initializer is None else initializer,
+            regularizer or parent.regularizer,
+            caching_device or parent.caching_device,
+            partitioner or parent.partitioner,
+            _chained(custom_getter, parent.custom_getter),
+            dtype=dtype or parent.dtype,
+            use_resource=parent.use_resource if use_resource is None else use_resource,
+            constraint=constraint or parent.constraint,
         )
-        parent, full = before, f"{before.name}/{short}" if before.name else short
-    opened = _opened(graph)
-    opened[full] = opened.get(full, 0) + 1
+        is_again = parent is name_or_scope
+        with _current(graph, scope, is_again):
+            outer = graph.get_name_scope()
+            if auxiliary_name_scope and short:
+                names: AbstractContextManager[str] = graph.name_scope(short)
+            else:
+                names = nullcontext(outer and f"{outer}/")
+            with names as name_scope:
+                scope.original_name_scope = parent.original_name_scope if is_again else name_scope
+                yield scope
+
+
+@contextmanager
+def _current(graph: Graph, scope: VariableScope, is_again: bool) -> Iterator[None]:
+    """Makes a scope the current one; `is_again` says that it was open before."""
+    before, opened = _scope(graph), _opened(graph)
+    opened[scope.name] = opened.get(scope.name, 0) + 1
     counts = dict(opened)
-    scope = VariableScope(
-        reuse or parent.reuse,
-        full,
-        parent.initializer if initializer is None else initializer,
-        regularizer or parent.regularizer,
-        caching_device or parent.caching_device,
-        partitioner or parent.partitioner,
-        _chained(custom_getter, parent.custom_getter),
-        dtype=dtype or parent.dtype,
-        use_resource=parent.use_resource if use_resource is None else use_resource,
-        constraint=constraint or parent.constraint,
-    )
     graph.thread_extras["variable_scope"] = scope
     try:
-        if auxiliary_name_scope and short:
-            with graph.name_scope(short) as name_scope:
-                scope.original_name_scope = (
-                    parent.original_name_scope if parent is name_or_scope else name_scope
-                )
-                yield scope
-        else:
-            yield scope
+        yield
     finally:
         is_nested = _scope(graph) is scope
         graph.thread_extras["variable_scope"] = before
-        if parent is name_or_scope:
+        if is_again:
             opened.clear()
             opened.update(counts)
         else:
-            opened.update({n: 0 for n in opened if n.startswith(f"{full}/")})
+            opened.update({n: 0 for n in opened if n.startswith(f"{scope.name}/")})
     if not is_nested:
-        raise NestingError(f"variable scope {full!r} ends inside another one")
+        raise NestingError(f"variable scope {scope.name!r} ends inside another one")
+
+
+def _check_scope(name_or_scope: Any, default_name: Any, reuse: Any, auxiliary: Any) -> None:
+    """Raises InvalidArgumentError unless these are arguments of a variable scope."""
+    if name_or_scope is None and default_name is None:
+        raise DTypeError("a variable scope needs a name or a default_name")
+    if name_or_scope is None and reuse:
+        raise InvalidArgumentError("reuse needs the name of a scope, got only default_name")
+    if not isinstance(name_or_scope, str | VariableScope | None):
+        raise DTypeError(f"expected a string or a fs.VariableScope, got {name_or_scope!r}")
+    if not isinstance(default_name, str | None):
+        raise DTypeError(f"expected default_name as a string, got {default_name!r}")
+    if reuse not in (True, False, None, AUTO_REUSE):
+        raise InvalidArgumentError(
+            f"expected reuse to be True, False, None or fs.AUTO_REUSE, got {reuse!r}"
+        )
+    if not isinstance(auxiliary, bool):
+        raise DTypeError(f"expected auxiliary_name_scope to be True or False, got {auxiliary!r}")
 
 
 def _opened(graph: Graph) -> dict[str, int]:
@@ -249,9 +278,7 @@ def _chained(inner: Any, outer: Any) -> Any:
     return chained
 
 
-def _fresh_name(graph: Graph, scope: VariableScope, default_name: str | None) -> str:
-    if default_name is None:
-        raise InvalidArgumentError("a variable scope needs a name or a default_name")
+def _fresh_name(graph: Graph, scope: VariableScope, default_name: str) -> str:
     opened = _opened(graph)
     prefix = f"{scope.name}/" if scope.name else ""
     name, count = default_name, 0
@@ -300,10 +327,10 @@ def get_variable(
         regularizer: Function of the variable that returns a loss for the regularization losses.
         trainable: Whether it is trained (by default yes).
         collections: Collections to list it in; the global variables by default.
-        caching_device: Not used.
+        caching_device: Device on which values are copied once, see `fs.Variable`.
         partitioner: See `fs.variable_scope`; scalars are never cut.
         validate_shape: Whether the shape is fixed.
-        use_resource: Not used: there is one kind of variable.
+        use_resource: True or False, see `fs.Variable`.
         custom_getter: See `fs.variable_scope`.
         constraint: Function of the updated value that optimizers apply.
         synchronization: For replicas.
@@ -313,9 +340,16 @@ def get_variable(
         InvalidArgumentError: if it exists and may not be shared, does not exist and must, or exists
             with another shape or dtype.
     """
+    if not isinstance(name, str | bytes):
+        raise DTypeError(f"expected a variable's name as a string, got {name!r}")
+    if custom_getter is not None and not callable(custom_getter):
+        raise InvalidArgumentError(
+            f"expected custom_getter to be a function (getter, name, ...), got {custom_getter!r}"
+        )
     scope = get_variable_scope()
+    short = name if isinstance(name, str) else name.decode()
     arguments: dict[str, Any] = {
-        "name": f"{scope.name}/{name}" if scope.name else name,
+        "name": f"{scope.name}/{short}" if scope.name else short,
         "shape": shape,
         "dtype": None if dtype is None else as_dtype(dtype),
         "initializer": scope.initializer if initializer is None else initializer,
@@ -323,7 +357,7 @@ def get_variable(
         "reuse": scope.reuse,
         "trainable": trainable,
         "collections": collections,
-        "caching_device": caching_device,
+        "caching_device": scope.caching_device if caching_device is None else caching_device,
         "partitioner": partitioner or scope.partitioner,
         "validate_shape": validate_shape,
         "use_resource": scope.use_resource if use_resource is None else use_resource,
@@ -332,14 +366,50 @@ def get_variable(
         "aggregation": aggregation,
     }
     getter = _chained(custom_getter, scope.custom_getter)
-    return get(**arguments) if getter is None else getter(get, **arguments)
+    with get_default_graph().name_scope(None):
+        return get(**arguments) if getter is None else getter(get, **arguments)
 
 
-def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
-    """Returns a local variable, which is neither trained nor saved, see `get_variable`."""
-    others = kwargs.pop("collections", None) or []
-    kwargs["collections"] = [*others, GraphKeys.LOCAL_VARIABLES]
-    return get_variable(name, *args, **{**kwargs, "trainable": False})
+def get_local_variable(
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Callable[[Tensor], Tensor | None] | None = None,
+    trainable: bool | None = False,
+    collections: Sequence[str] | None = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    validate_shape: bool = True,
+    use_resource: bool | None = None,
+    custom_getter: Any = None,
+    constraint: Callable[[Tensor], Tensor] | None = None,
+    synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+    aggregation: VariableAggregation = VariableAggregation.NONE,
+) -> Any:
+    """Returns a local variable, which is neither trained nor saved.
+
+    Arguments are those of `get_variable`; True as `trainable` is refused.
+    """
+    if trainable:
+        raise InvalidArgumentError("a local variable is not trained: use fs.get_variable")
+    return get_variable(
+        name,
+        shape,
+        dtype,
+        initializer,
+        regularizer,
+        False,
+        [*(collections or ()), GraphKeys.LOCAL_VARIABLES],
+        caching_device,
+        partitioner,
+        validate_shape,
+        use_resource,
+        custom_getter,
+        constraint,
+        synchronization,
+        aggregation,
+    )
 
 
 def create_partitioned_variables(
@@ -358,7 +428,7 @@ def create_partitioned_variables(
         shape: Shape of the whole.
         slicing: How many parts along each axis; one axis may have several.
         initializer: As for `get_variable`.
-        dtype: Element type.
+        dtype: Element type; that of `initializer` where this is a tensor or an array.
         trainable: Whether the parts are trained.
         collections: Collections to list them in.
         name: Name of the scope; "PartitionedVariable" by default.
@@ -367,6 +437,8 @@ def create_partitioned_variables(
     Raises:
         InvalidArgumentError: if `slicing` does not fit the shape.
     """
+    if not callable(initializer) and initializer is not None:
+        dtype = convert_to_tensor(initializer).dtype
     with variable_scope(name, "PartitionedVariable", reuse=reuse) as scope:
         whole = get(
             scope.name,

@@ -40,12 +40,13 @@ def get(
     reuse: Any = None,
     trainable: bool | None = None,
     collections: Sequence[str] | None = None,
+    caching_device: Any = None,
     partitioner: Any = None,
     validate_shape: bool = True,
+    use_resource: bool | None = None,
     constraint: Any = None,
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
-    **_: Any,
 ) -> Any:
     """Returns the variable of the full name, made or shared: what a custom getter gets.
 
@@ -58,6 +59,8 @@ def get(
     more = {
         "trainable": trainable,
         "collections": collections,
+        "caching_device": caching_device,
+        "use_resource": use_resource,
         "validate_shape": validate_shape,
         "constraint": constraint,
         "synchronization": synchronization,
@@ -201,13 +204,18 @@ def _initial(
     """Returns (initial value or function that makes it, dtype)."""
     dtype = wished or _default_dtype(get_default_graph())
     if initializer is None:
-        initializer = GlorotUniform() if dtype.is_floating else Zeros()
+        initializer = _default_initializer(dtype)
     if isinstance(initializer, type):
         initializer = initializer()
     if not callable(initializer):
         return _value(initializer, dims, wished, part), wished
     if not is_known(dims):
-        raise InvalidArgumentError(f"a new variable needs a fully known shape, got {text(dims)}")
+        if _takes_nothing(initializer):
+            return initializer, wished
+        raise InvalidArgumentError(
+            "a new variable needs a fully known shape, or an initializer without arguments, got "
+            f"{text(dims)}"
+        )
     make = _of_part(initializer, part)
     return (lambda: make(list(dims or ()), dtype=dtype)), dtype
 
@@ -225,10 +233,27 @@ def _value(value: Any, dims: Dims, wished: DType | None, part: SaveSliceInfo | N
 
 def _of_part(initializer: Callable[..., Any], part: SaveSliceInfo | None) -> Callable[..., Any]:
     """Returns the initializer, told which part it makes if it wants to know."""
-    if part is None or not _knows_parts(initializer):
+    if not _knows_parts(initializer):
         return initializer
-    info = PartitionInfo(list(part.full_shape), list(part.var_offset))
+    info = part and PartitionInfo(list(part.full_shape), list(part.var_offset))
     return lambda shape, dtype: initializer(shape, dtype=dtype, partition_info=info)
+
+
+def _default_initializer(dtype: DType) -> Callable[..., Any]:
+    if dtype.is_floating:
+        return GlorotUniform()
+    if dtype.is_complex:
+        raise InvalidArgumentError(f"a new variable of {dtype} needs an initializer")
+    return Zeros()
+
+
+def _takes_nothing(initializer: Callable[..., Any]) -> bool:
+    """Whether the function can be called without arguments."""
+    try:
+        inspect.signature(initializer).bind()
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _knows_parts(initializer: Callable[..., Any]) -> bool:

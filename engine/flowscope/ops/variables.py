@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError, UnimplementedError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph, get_default_session
 from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from flowscope.graph.op import Spec
-from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.operation import Operation, Reference, Tensor, where
+from flowscope.graph.scopes import own_graph
 from flowscope.graph.shapes import Dims, TensorShape, as_dims, compatible, is_known, text
+from flowscope.graph.unsupported import refuse
 from flowscope.ops import scatters, state
 from flowscope.ops.build import apply
-from flowscope.ops.flow import group
+from flowscope.ops.flow import group, identity
 from flowscope.ops.gathering import gather, gather_nd
 from flowscope.ops.variable_facts import (
     GraphKeys,
@@ -65,11 +68,24 @@ class Variable(Convertible):
         trainable: Whether it is listed in the trainable variables (by default yes).
         collections: Collections to list it in; the global variables by default.
         validate_shape: Whether its shape is fixed to the initial value's, which must be known.
+        caching_device: Device (or function of the operation that returns one) on which values are
+            copied once for all who read them there; None for none.
         name: Name, made unique.
+        variable_def: Refused: a variable is made of its initial value.
         dtype: Element type; the initial value's by default.
         expected_shape: Shape, if it is not the initial value's.
+        import_scope: Refused, it belongs to `variable_def`.
         constraint: Function of the updated value that optimizers apply after an update.
-        shape: As `expected_shape`.
+        use_resource: True or False: each variable has a handle, and a read sees the writes before
+            it in program order.
+        synchronization: For replicas: when copies are brought together. A variable that is brought
+            together `ON_READ` is not trained.
+        aggregation: For replicas: how copies are brought together.
+        shape: The variable's static shape, if it is not the initial value's; None inside leaves a
+            dimension open, `fs.TensorShape(None)` all of it.
+
+    Raises:
+        InvalidArgumentError: if there is no initial value, or an argument does not fit.
 
     Attributes:
         handle: The handle tensor, of dtype resource.
@@ -80,6 +96,8 @@ class Variable(Convertible):
     SaveSliceInfo = SaveSliceInfo
     #: Which part of a larger tensor it is, for savers; None: a whole one.
     _save_slice_info: _SliceInfo | None = None
+    #: Where values are copied once for all who read them there; None for none.
+    _caching_device: Any = None
 
     def __init__(
         self,
@@ -99,24 +117,31 @@ class Variable(Convertible):
         aggregation: VariableAggregation = VariableAggregation.NONE,
         shape: Any = None,
     ) -> None:
-        del caching_device, variable_def, import_scope, use_resource
+        # There is one kind of variable: with a handle, as `use_resource` asks for.
+        del use_resource
+        refuse("Variable", variable_def=variable_def, import_scope=import_scope)
         if initial_value is None:
             raise InvalidArgumentError("a variable needs an initial_value")
-        self.trainable = trainable is not False
+        _check(collections, constraint, synchronization, aggregation)
+        self.trainable = is_trained(trainable, synchronization)
         self.constraint = constraint
+        if caching_device is not None:
+            self._caching_device = caching_device
         self.synchronization = synchronization
         self.aggregation = aggregation
         graph = get_default_graph()
         full = graph.unique_name(name or "Variable")
         with graph.name_scope(full + "/"), graph.enter_block(graph.root):
             if callable(initial_value):
-                initial_value = initial_value()
+                with graph.name_scope(full + "/Initializer/"):
+                    initial_value = initial_value()
             value = convert_to_tensor(
                 initial_value, dtype and as_dtype(dtype), name="initial_value"
             )
-            dims = _variable_dims(
-                value, as_dims(shape if shape is not None else expected_shape), validate_shape
-            )
+            if shape is not None:
+                dims = _fitting(value, as_dims(shape))
+            else:
+                dims = _variable_dims(value, as_dims(expected_shape), validate_shape)
             definition = state.VarHandleOp(
                 value.dtype, dims, graph.extras.get("container", ""), full
             )
@@ -192,8 +217,15 @@ class Variable(Convertible):
         if found is None or not graph.cells.is_current(found.op, self.handle):
             if graph.cells.has_rerun:  # bodies that a re-run has dropped are let go
                 self._reads = {k: t for k, t in self._reads.items() if t.op.stale is None}
-            found = self._reads[key] = self.read_value()
+            found = self._reads[key] = self._cached(self.read_value())
         return found
+
+    def _cached(self, read: Tensor) -> Tensor:
+        """Returns the value on the caching device, or itself where there is none."""
+        if self._caching_device is None:
+            return read
+        with self.graph.name_scope(self.op.name + "/"), self.graph.device(self._caching_device):
+            return identity(read, "cached")
 
     def read_value(self) -> Tensor:
         """Returns the value at this place in program order, by a read of its own."""
@@ -219,9 +251,15 @@ class Variable(Convertible):
     def __hash__(self) -> int:
         return hash(self.handle)
 
-    def ref(self) -> Variable:
-        """Returns something hashable that stands for it: itself."""
-        return self
+    def ref(self) -> Reference:
+        """Returns something hashable that stands for it; `ref().deref()` is the variable."""
+        return Reference(self)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise UnimplementedError(
+            "a variable belongs to its graph and cannot be copied: make another fs.Variable with "
+            "variable.initialized_value()"
+        )
 
     def _as_tensor(self) -> Tensor:
         return self.value()
@@ -267,8 +305,9 @@ class Variable(Convertible):
         return self._write(state.AssignSubVariableOp(), delta, name or "AssignSub", read_value)
 
     def _write(self, op: Any, value: Any, name: str, read_value: bool) -> Any:
-        out = apply(op, self.handle, convert_to_tensor(value, self.dtype), name=name)
-        return out if read_value else out.op
+        with own_graph(self.graph):
+            out = apply(op, self.handle, convert_to_tensor(value, self.dtype), name=name)
+        return assigned(out, self) if read_value else out.op
 
     def count_up_to(self, limit: int) -> Tensor:
         """Returns the value, and adds one; OutOfRangeError once it has reached `limit`."""
@@ -368,13 +407,99 @@ class Variable(Convertible):
         self.handle.spec = Spec(self.handle.spec.dtype, (), variable=known)
 
     def __iter__(self) -> Any:
-        return iter(self.value())
+        raise DTypeError(
+            "a variable cannot be iterated over: fs.unstack(variable) gives its parts"
+        ).located(op=self.op.name, **where(self.op))
 
     def __bool__(self) -> bool:
         return bool(self.value())
 
     def __len__(self) -> int:
         return len(self.value())
+
+
+class Assigned(Tensor):
+    """A variable's new value, which is read and written as the variable is, after the write."""
+
+    __slots__ = ("_variable",)
+
+    _variable: Variable
+
+    def read_value(self) -> Tensor:
+        """Returns the variable's value after this write."""
+        return self._after(self._variable.read_value)  # type: ignore[no-any-return]
+
+    def value(self) -> Tensor:
+        """Returns the variable's value after this write."""
+        return self.read_value()
+
+    @property
+    def initializer(self) -> Operation:
+        """The operation that sets the variable's initial value."""
+        return self._variable.initializer
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _AFTER:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return functools.partial(self._after, getattr(self._variable, name))
+
+    def _after(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        with self.graph.control_dependencies([self.op]):
+            return method(*args, **kwargs)
+
+
+#: What an assigned variable does as the variable does it, after the write.
+_AFTER = frozenset(
+    name
+    for name in vars(Variable)
+    if name.startswith(("assign", "scatter_", "batch_scatter_", "count_up_to", "sparse_read"))
+    or name in ("gather_nd", "is_initialized")
+)
+
+
+def assigned(new: Tensor, variable: Variable) -> Tensor:
+    """Returns a write's output as one that can be read and written as the variable."""
+    op = new.op
+    if type(new) is not Assigned:
+        found = Assigned(op, new.value_index, new.spec)
+        found._variable = variable
+        op.outputs = [found]
+    return op.outputs[0]
+
+
+def is_trained(trainable: bool | None, synchronization: VariableSynchronization) -> bool:
+    """Whether a variable is trained: by default yes, unless replicas sum it up when it is read."""
+    if trainable is None:
+        return synchronization is not VariableSynchronization.ON_READ
+    return bool(trainable)
+
+
+def _check(collections: Any, constraint: Any, synchronization: Any, aggregation: Any) -> None:
+    """Raises InvalidArgumentError unless these are arguments of a variable."""
+    if collections is not None and not isinstance(collections, list | tuple | set | frozenset):
+        raise InvalidArgumentError(
+            f"expected collections to be a list, tuple or set of names, got {collections!r}"
+        )
+    if constraint is not None and not callable(constraint):
+        raise InvalidArgumentError(
+            f"expected constraint to be a function of the new value, got {constraint!r}"
+        )
+    if not isinstance(synchronization, VariableSynchronization):
+        raise InvalidArgumentError(
+            f"expected a fs.VariableSynchronization as synchronization, got {synchronization!r}"
+        )
+    if not isinstance(aggregation, VariableAggregation):
+        raise InvalidArgumentError(
+            f"expected a fs.VariableAggregation as aggregation, got {aggregation!r}"
+        )
+
+
+def _fitting(value: Tensor, wished: Dims) -> Dims:
+    if not compatible(value.spec.shape, wished):
+        raise InvalidArgumentError(
+            f"expected an initial value of shape {text(wished)}, got {text(value.spec.shape)}"
+        )
+    return wished
 
 
 def _variable_dims(value: Tensor, wished: Dims, validate: bool) -> Dims:
@@ -396,7 +521,22 @@ def _variable_dims(value: Tensor, wished: Dims, validate: bool) -> Dims:
 
 def assign(ref: Variable, value: Any, validate_shape: bool | None = None, use_locking: bool = True,
            name: str | None = None) -> Tensor:  # fmt: skip
-    """Returns the new value of `ref`; running it sets the variable to `value`."""
+    """Returns the new value of `ref`; running it sets the variable to `value`.
+
+    Args:
+        ref: The variable.
+        value: The new value.
+        validate_shape: Whether the value must have the variable's shape, as it always must. A
+            variable of an open shape (`fs.Variable(..., validate_shape=False)`) takes any; for
+            others False is refused.
+        use_locking: True or False: writes are always atomic.
+        name: Name of the operation.
+
+    Raises:
+        UnimplementedError: if `validate_shape` is False and the variable has a known shape.
+    """
+    if validate_shape is False and is_known(ref.shape._dims):
+        refuse("assign", validate_shape=validate_shape)
     return ref.assign(value, name=name)  # type: ignore[no-any-return]
 
 
@@ -465,8 +605,11 @@ def is_variable_initialized(variable: Variable) -> Tensor:
 
 def assert_variables_initialized(
     var_list: Sequence[Variable] | None = None,
-) -> Operation | None:
-    """Returns an operation that fails unless all variables (by default: all) have values.
+) -> Tensor | None:
+    """Returns a tensor whose step fails unless all variables (by default: all) have values.
+
+    Returns:
+        The variables' ranks (of one variable: a scalar); None if there are no variables.
 
     Raises:
         FailedPreconditionError: when it runs, naming all variables without a value.
@@ -474,7 +617,12 @@ def assert_variables_initialized(
     wanted = [*global_variables(), *local_variables()] if var_list is None else list(var_list)
     if not wanted:
         return None
-    return group(*[v.read_value() for v in wanted], name="assert_variables_initialized")
+    from flowscope.ops.arrays import rank, stack
+
+    reads = [v.read_value() for v in wanted]
+    with get_default_graph().control_dependencies(reads):
+        ranks = [identity(rank(r)) for r in reads]
+        return ranks[0] if len(ranks) == 1 else stack(ranks)
 
 
 def report_uninitialized_variables(

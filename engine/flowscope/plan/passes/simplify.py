@@ -62,6 +62,8 @@ class _Simplifier:
         self._awaited = {c for n in program.nodes for c in n.control}
         #: What stands in the program itself, not in one around it.
         self._own: set[Node | None] = set()
+        #: Nodes that wait, or whose known inputs do: a constant in their place would not.
+        self._waiting: set[Node | None] = around._waiting if around else set()
         #: Nodes around it that nodes of it wait for.
         self._beyond: list[Node] = []
 
@@ -88,6 +90,10 @@ class _Simplifier:
             node.inputs = tuple([self._same.get(v, v) for v in node.inputs])
         if self._instead and node.control:
             node.control = self._standing(node.control)
+        if node.control or any(
+            v.spec.constant is not None and v.node in self._waiting for v in node.inputs
+        ):
+            self._waiting.add(node)
         if node.blocks:
             inside = outer_values(node.blocks)
             explicit = node.inputs[: len(node.inputs) - len(inside)]
@@ -151,9 +157,10 @@ class _Simplifier:
 
     def _folded(self, node: Node) -> Node:
         if isinstance(node.op, Const):
-            self._known[node.outputs[0]] = node.op.value.array
+            if not node.control:
+                self._known[node.outputs[0]] = node.op.value.array
             return node
-        if len(node.outputs) != 1 or node.control or self._is_waited_for(node):
+        if len(node.outputs) != 1 or node in self._waiting or self._is_waited_for(node):
             return node
         value = self._value(node)
         if value is None:
