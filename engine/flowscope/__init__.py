@@ -205,6 +205,7 @@ from flowscope.ops.tensor_scatters import *
 from flowscope.ops.timing import *
 from flowscope.ops.type_checks import *
 from flowscope.ops.uniques import *
+from flowscope.ops.variable_lists import *
 from flowscope.ops.variable_scope import *
 from flowscope.ops.variables import *
 from flowscope.runtime.config import *

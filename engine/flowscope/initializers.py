@@ -20,7 +20,7 @@ from flowscope.ops.matrix_initializers import (
     lecun_normal as lecun_normal,
     lecun_uniform as lecun_uniform,
 )
-from flowscope.ops.variables import (
+from flowscope.ops.variable_lists import (
     global_variables_initializer as global_variables,
     local_variables_initializer as local_variables,
     variables_initializer as variables,

@@ -33,24 +33,10 @@ __all__ = [
     "Variable",
     "VariableAggregation",
     "VariableSynchronization",
-    "all_variables",
-    "assert_variables_initialized",
     "assign",
     "assign_add",
     "assign_sub",
     "count_up_to",
-    "global_variables",
-    "global_variables_initializer",
-    "initialize_all_variables",
-    "initialize_local_variables",
-    "initialize_variables",
-    "is_variable_initialized",
-    "local_variables",
-    "local_variables_initializer",
-    "model_variables",
-    "report_uninitialized_variables",
-    "trainable_variables",
-    "variables_initializer",
 ]
 
 
@@ -557,91 +543,3 @@ def assign_sub(
 def count_up_to(ref: Variable, limit: int, name: str | None = None) -> Tensor:
     """Returns the value of `ref`, and adds one; OutOfRangeError once it has reached `limit`."""
     return apply(state.CountUpTo(limit), ref.handle, name=name)
-
-
-def _collected(key: str, scope: str | None) -> list[Any]:
-    return get_default_graph().get_collection(key, scope)
-
-
-def global_variables(scope: str | None = None) -> list[Variable]:
-    """Returns the default graph's variables but local ones; with `scope`, those that match."""
-    return _collected(GraphKeys.GLOBAL_VARIABLES, scope)
-
-
-def local_variables(scope: str | None = None) -> list[Variable]:
-    """Returns the default graph's local variables."""
-    return _collected(GraphKeys.LOCAL_VARIABLES, scope)
-
-
-def model_variables(scope: str | None = None) -> list[Variable]:
-    """Returns the variables in the collection of model variables."""
-    return _collected(GraphKeys.MODEL_VARIABLES, scope)
-
-
-def trainable_variables(scope: str | None = None) -> list[Variable]:
-    """Returns the variables that optimizers train."""
-    return _collected(GraphKeys.TRAINABLE_VARIABLES, scope)
-
-
-def variables_initializer(var_list: Sequence[Variable], name: str = "init") -> Operation:
-    """Returns an operation that sets the initial values of `var_list`."""
-    return group(*[v.initializer for v in var_list], name=name)
-
-
-def global_variables_initializer() -> Operation:
-    """Returns an operation that sets the initial values of all global variables made so far."""
-    return variables_initializer(global_variables())
-
-
-def local_variables_initializer() -> Operation:
-    """Returns an operation that sets the initial values of all local variables made so far."""
-    return variables_initializer(local_variables(), "init_1")
-
-
-def is_variable_initialized(variable: Variable) -> Tensor:
-    """Returns a bool scalar: whether the variable has a value."""
-    return variable.is_initialized()
-
-
-def assert_variables_initialized(
-    var_list: Sequence[Variable] | None = None,
-) -> Tensor | None:
-    """Returns a tensor whose step fails unless all variables (by default: all) have values.
-
-    Returns:
-        The variables' ranks (of one variable: a scalar); None if there are no variables.
-
-    Raises:
-        FailedPreconditionError: when it runs, naming all variables without a value.
-    """
-    wanted = [*global_variables(), *local_variables()] if var_list is None else list(var_list)
-    if not wanted:
-        return None
-    from flowscope.ops.arrays import rank, stack
-
-    reads = [v.read_value() for v in wanted]
-    with get_default_graph().control_dependencies(reads):
-        ranks = [identity(rank(r)) for r in reads]
-        return ranks[0] if len(ranks) == 1 else stack(ranks)
-
-
-def report_uninitialized_variables(
-    var_list: Sequence[Variable] | None = None, name: str = "report_uninitialized_variables"
-) -> Tensor:
-    """Returns a string vector: names of the variables (all by default) that have no value."""
-    from flowscope.graph.constant import constant
-    from flowscope.ops.arrays import boolean_mask, stack
-    from flowscope.ops.elementwise import logical_not
-
-    wanted = [*global_variables(), *local_variables()] if var_list is None else list(var_list)
-    with get_default_graph().name_scope(name):
-        if not wanted:
-            return constant([], "string")
-        missing = logical_not(stack([v.is_initialized() for v in wanted]))
-        return boolean_mask(constant([v.op.name for v in wanted]), missing)
-
-
-all_variables = global_variables
-initialize_all_variables = global_variables_initializer
-initialize_local_variables = local_variables_initializer
-initialize_variables = variables_initializer

@@ -13,11 +13,10 @@ from flowscope.ops.arrays import zeros
 from flowscope.ops.casting import cast
 from flowscope.ops.elementwise import minimum, pow as power
 from flowscope.ops.flow import group
+from flowscope.ops.variable_lists import global_variables, trainable_variables
 from flowscope.ops.variables import (
     GraphKeys,
     Variable,
-    global_variables,
-    trainable_variables,
 )
 from flowscope.train.groups import join_group
 from flowscope.train.slots import make_slot

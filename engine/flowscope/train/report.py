@@ -10,7 +10,8 @@ import numpy as np
 from flowscope.graph.dtypes import DType
 from flowscope.graph.late import frozen
 from flowscope.graph.shapes import Dims, as_dims, size_of, text
-from flowscope.ops.variables import Variable, global_variables, trainable_variables
+from flowscope.ops.variable_lists import global_variables, trainable_variables
+from flowscope.ops.variables import Variable
 
 
 @frozen
