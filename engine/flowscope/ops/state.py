@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError, OutOfRangeError
+from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError, OutOfRangeError
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
@@ -157,6 +157,25 @@ class AssignVariableOp(Write):
 def has_shape(handle: Spec, value: Spec) -> bool:
     """Whether a value is known to have the shape of the variable behind a handle."""
     return value.is_static and value.shape == variable_spec(handle).shape
+
+
+@frozen
+class DestroyResourceOp(Write):
+    """Drops a variable's value.
+
+    Raises: NotFoundError if there is none, unless that is to be ignored.
+    """
+
+    ignore_lookup_error: bool = True
+    accepts_empty: ClassVar[bool] = True
+
+    def infer(self, handle: Spec) -> tuple[Spec, ...]:
+        variable_spec(handle)
+        return ()
+
+    def kernel(self, xp: ArrayModule, state: Any) -> None:
+        if not state.drop() and not self.ignore_lookup_error:
+            raise NotFoundError(f'"{state.name}" has no value to destroy')
 
 
 class _Update(Write, abstract=True):
@@ -406,7 +425,7 @@ def _changed(xp: ArrayModule, state: Any, in_place: Callable[[Array], None]) -> 
     """Changes a variable's buffer, or a copy of it where somebody reads the buffer."""
 
     def fresh(old: Array) -> Array:
-        new = xp.array(old)
+        new = xp.array(boxed(old))
         in_place(new)
         return new if new.ndim else new[()]
 

@@ -205,6 +205,14 @@ class VariableState:
             self.writes += 1
         return value
 
+    def drop(self) -> bool:
+        """Takes the value away; returns whether there was one."""
+        with self._lock:
+            had = self.value is not None
+            self.value = None
+            self.writes += had
+        return had
+
     def relocate(self, put: Callable[[Any], Any]) -> None:
         """Takes the value to another device: `put` returns it there, or as it is."""
         if self._is_mine():
