@@ -307,7 +307,8 @@ def test_restored_values_are_not_tied_to_the_file(path, initialized):
     v = fs.Variable(np.ones(1000, np.float32), name="v")
     saver = fs.train.Saver()
     with initialized() as sess:
-        saver.save(sess, path)
+        arrays = {"v": np.ones(1000, np.float32)}
+        safetensors.numpy.save_file(arrays, path + ".safetensors")  # without a checksum
         saver.restore(sess, path)
         with Path(path + ".safetensors").open("r+b") as file:
             file.seek(-100, 2)

@@ -69,7 +69,7 @@ class GraphView(anywidget.AnyWidget):
         *,
         feed: Feed | None = None,
     ) -> None:
-        self._feed = feed or Feed(graph or get_default_graph(), session)
+        self._feed = feed or Feed(get_default_graph() if graph is None else graph, session)
         self._end: Any = None
         #: The views that are open in browsers: without any nothing is looked at or sent.
         self._audience = Audience()

@@ -107,7 +107,7 @@ def get_function(name: str, graph: Graph | None = None) -> Function:
     Raises:
         InvalidArgumentError: if there is none of this name.
     """
-    graph = graph or get_default_graph()
+    graph = get_default_graph() if graph is None else graph
     if name not in graph.functions:
         known = ", ".join(graph.functions) or "none"
         raise InvalidArgumentError(f"no function is named {name!r}; the graph has {known}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.build import apply, apply_many
-from flowscope.ops.checkpoint_file import CheckpointReader, write_checkpoint
+from flowscope.ops.checkpoint_file import CheckpointReader, check_names, write_checkpoint
 
 #: First position and shape of a part of a tensor, per axis; None: the whole.
 Part = tuple[tuple[int, ...], tuple[int, ...]] | None
@@ -42,6 +43,7 @@ class SaveV2(Op):
             raise InvalidArgumentError(
                 f"expected {len(tensors)} different names, one per tensor, got {list(self.names)}"
             )
+        check_names(self.names)
         if any(t.dtype is resource for t in tensors):
             raise DTypeError("expected tensors to save, got the handle of a variable")
         return Spec(string, ())
@@ -81,8 +83,8 @@ class RestoreV2(Op):
 
 
 def _path(prefix: Array) -> str:
-    value = np.asarray(prefix).item()
-    return value.decode() if isinstance(value, bytes) else str(value)
+    value = prefix if isinstance(prefix, bytes) else np.asarray(prefix).item()
+    return os.fsdecode(value)
 
 
 def _read(reader: CheckpointReader, name: str, dtype: DType, shape: Dims, part: Part) -> Array:

@@ -2,7 +2,8 @@
 
 A checkpoint is named by a prefix such as "model-1000"; its file is the prefix and ".safetensors".
 What the format cannot hold is encoded, and the file's metadata says how ("flowscope": "1" is the
-version of this encoding, "encoded" is JSON: per name the dtype and shape before it):
+version of this encoding, "encoded" is JSON: per name the dtype and shape before it; "crc32" is
+JSON: per name the CRC-32 of its bytes in the file, which is compared when they are read):
 
 - complex numbers: pairs of floats along a new last axis;
 - strings: bytes: the n + 1 offsets of n strings as little-endian uint64, then the strings.
@@ -14,28 +15,30 @@ Source: the safetensors format, https://github.com/huggingface/safetensors
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
 from flowscope.errors import (
     DataLossError,
+    DTypeError,
+    InvalidArgumentError,
     NotFoundError,
     OpError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
     UnimplementedError,
-    UnknownError,
 )
 from flowscope.graph.dtypes import DType, as_dtype, string
 from flowscope.graph.op import Array
 from flowscope.graph.string_values import boxed
+from flowscope.graph.written.values import read_dtype, read_sizes
+from flowscope.graph.written.whole_files import clear_leftovers, os_error, replaced
 
 SUFFIX = ".safetensors"
 _VERSION = 1
@@ -56,11 +59,35 @@ _DTYPES = {
     "I64": "int64",
     "F64": "float64",
 }
+_NAMES = {ours: theirs for theirs, ours in _DTYPES.items()}
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raises InvalidArgumentError for names that no array of a checkpoint can have."""
+    for name in names:
+        if name == "__metadata__" or not _is_utf8(name):
+            raise InvalidArgumentError(f"no tensor of a checkpoint can be named {name!r}")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def file_of(prefix: str) -> str:
     """Returns the path of the file of the checkpoint `prefix`."""
     return prefix if prefix.endswith(SUFFIX) else prefix + SUFFIX
+
+
+def is_written_here(prefix: str) -> bool:
+    """Whether there is a checkpoint of this prefix, and flowscope wrote it."""
+    try:
+        return CheckpointReader(prefix).is_written_here
+    except OpError:
+        return False
 
 
 # -- writing ----------------------------------------------------------------------------------
@@ -69,76 +96,53 @@ def file_of(prefix: str) -> str:
 def write_checkpoint(prefix: str, arrays: Mapping[str, Array]) -> str:
     """Writes arrays to the checkpoint `prefix`, and its folder if it is missing; returns the path.
 
-    An older file of this name is there, whole, until the new one is.
+    An older file of this name is there, whole, until the new one is. What processes that were
+    killed while they wrote have left in the folder is deleted.
 
     Raises:
         ResourceExhaustedError: if the disk is full.
         PermissionDeniedError: if the folder may not be written to.
+        InvalidArgumentError: if no file can have this path.
     """
     path = file_of(prefix)
+    clear_leftovers(os.path.dirname(path))
     encoded: dict[str, Any] = {}
     plain = {name: _encoded(name, a, encoded) for name, a in arrays.items()}
-    metadata = {"flowscope": str(_VERSION), "encoded": json.dumps(encoded)}
-    with replaced(path) as temporary:
-        _save(plain, temporary, metadata)
+    # Large elements first: then each array lies at a multiple of its element's size.
+    plain = dict(sorted(plain.items(), key=lambda item: (-item[1].itemsize, item[0])))
+    head = _head(plain, encoded)
+    with replaced(path) as file:
+        file.write(len(head).to_bytes(8, "little") + head)
+        for array in plain.values():
+            file.write(_bytes_of(array))
     return path
 
 
-def _save(arrays: dict[str, Any], path: str, metadata: dict[str, str]) -> None:
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
-
-    try:
-        save_file(arrays, path, metadata)
-    except SafetensorError as e:
-        raise UnknownError(f'cannot write "{path}": {e}') from e
-
-
-@contextmanager
-def replaced(path: str) -> Iterator[str]:
-    """Yields the path of a temporary file that takes the place of `path` once it is on disk."""
-    folder = os.path.dirname(path) or "."
-    with _os_errors(path):
-        os.makedirs(folder, exist_ok=True)
-        unique = f".{os.path.basename(path)}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
-        temporary = os.path.join(folder, unique)
-        try:
-            yield temporary
-            _sync(temporary, os.O_RDWR)
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
-        if hasattr(os, "O_DIRECTORY"):
-            _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+def _head(plain: Mapping[str, Any], encoded: Mapping[str, Any]) -> bytes:
+    """Returns the file's header: JSON, filled up with blanks to a multiple of 8 bytes."""
+    sums = {name: f"{crc32(_bytes_of(array)):08x}" for name, array in plain.items()}
+    facts: dict[str, Any] = {
+        "__metadata__": {
+            "flowscope": str(_VERSION),
+            "encoded": json.dumps(encoded),
+            "crc32": json.dumps(sums),
+        }
+    }
+    at = 0
+    for name, array in plain.items():
+        end = at + array.nbytes
+        kind = _NAMES[str(as_dtype(array.dtype))]
+        facts[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [at, end]}
+        at = end
+    text = json.dumps(facts, separators=(",", ":")).encode()
+    return text + b" " * (-len(text) % 8)
 
 
-def _sync(path: str, flags: int) -> None:
-    handle = os.open(path, flags)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def _os_errors(path: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as e:
-        raise _os_error(e, path) from e
-
-
-def _os_error(error: OSError, path: str) -> OpError:
-    text = f'"{path}": {error.strerror or error}'
-    if isinstance(error, FileNotFoundError):
-        return NotFoundError(f"{text}: there is no such checkpoint")
-    if isinstance(error, PermissionError):
-        return PermissionDeniedError(text)
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return ResourceExhaustedError(text)
-    return UnknownError(text)
+def _bytes_of(array: Any) -> Any:
+    """Returns an array's bytes, row by row, without a copy."""
+    if sys.byteorder == "big":
+        array = array.byteswap()
+    return array.reshape(-1).view(np.uint8).data if array.size else b""
 
 
 def _encoded(name: str, value: Array, encoded: dict[str, Any]) -> Any:
@@ -169,11 +173,16 @@ class CheckpointReader:
         DataLossError: if the file is damaged or no safetensors file.
     """
 
-    def __init__(self, prefix: str) -> None:
-        self.path = file_of(os.fspath(prefix))
+    def __init__(self, prefix: Any) -> None:
+        if not isinstance(prefix, str | bytes | os.PathLike):
+            raise DTypeError(f"expected a checkpoint's prefix, got {prefix!r}")
+        self.path = file_of(os.fsdecode(prefix))
         self._file = _opened(self.path)
         self._names = set(self._file.keys())
-        self._encoded = _encodings(self.path, self._file.metadata() or {}, self._names)
+        metadata = self._file.metadata() or {}
+        #: Whether flowscope wrote it.
+        self.is_written_here = "flowscope" in metadata
+        self._encoded, self._sums = _metadata(self.path, metadata, self._names)
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
         """Returns the shapes by name."""
@@ -203,17 +212,22 @@ class CheckpointReader:
         if offset is None or shape is None:
             return self._whole(name)[()]
         block = tuple([slice(o, o + n) for o, n in zip(offset, shape, strict=True)])
-        if name in self._encoded or 0 in shape or not block:
-            return self._whole(name)[block]
+        # A checksum is of the whole, and compared once.
+        if name in self._encoded or name in self._sums or 0 in shape or not block:
+            return np.array(self._whole(name)[block])
         with self._damage(name):
             return np.array(self._file.get_slice(name)[block])
 
     def _whole(self, name: str) -> Any:
+        self.dtype(name)  # says which types are not known here
         with self._damage(name):
             # A copy: what the library returns may lie in the file.
-            array = np.array(self._file.get_tensor(name))
-            known = self._encoded.get(name)
-            return array if known is None else _decoded(array, *known)
+            array = np.array(self._file.get_tensor(name), order="C")
+            known = self._sums.pop(name, None)
+            if known is not None and crc32(_bytes_of(array)) != known:
+                raise ValueError("its bytes are not those that were written")
+            encoding = self._encoded.get(name)
+            return array if encoding is None else _decoded(array, *encoding)
 
     @contextmanager
     def _damage(self, name: str) -> Iterator[None]:
@@ -254,36 +268,50 @@ def _opened(path: str) -> Any:
 
     try:
         return safe_open(path, framework="np")
+    except FileNotFoundError:
+        raise NotFoundError(f'there is no checkpoint "{path}"') from None
     except OSError as e:
-        raise _os_error(e, path) from None
+        raise os_error(e, path) from None
     except SafetensorError as e:
         raise DataLossError(f'"{path}" is damaged, or no checkpoint: {e}') from e
 
 
-def _encodings(
+#: What arrays of a checkpoint were before they were encoded, by name.
+Encodings = dict[str, tuple[DType, tuple[int, ...]]]
+
+
+def _metadata(
     path: str, metadata: Mapping[str, str], names: set[str]
-) -> dict[str, tuple[DType, tuple[int, ...]]]:
+) -> tuple[Encodings, dict[str, int]]:
+    """Returns how arrays are encoded, and their checksums, from a file's metadata."""
     if "flowscope" not in metadata:
-        return {}
+        return {}, {}
     if metadata["flowscope"] != str(_VERSION):
         raise UnimplementedError(
             f'"{path}" has version {metadata["flowscope"]} of the encoding, expected {_VERSION}: '
             "a newer flowscope wrote it"
         )
     try:
-        found = json.loads(metadata["encoded"])
-        return {
-            name: (as_dtype(facts["dtype"]), tuple([int(d) for d in facts["shape"]]))
-            for name, facts in found.items()
-            if name in names
-        }
-    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        encoded = json.loads(metadata["encoded"])
+        encodings = {n: _encoding(facts) for n, facts in encoded.items() if n in names}
+        sums = json.loads(metadata.get("crc32", "{}"))
+        return encodings, {n: int(text, 16) for n, text in sums.items() if n in names}
+    except (KeyError, TypeError, ValueError, AttributeError, OpError, RecursionError) as e:
         raise DataLossError(f'"{path}" has damaged metadata: {e!r}') from e
+
+
+def _encoding(facts: Any) -> tuple[DType, tuple[int, ...]]:
+    dtype = read_dtype(facts["dtype"])
+    if dtype.kind not in "cs":
+        raise ValueError(f"{dtype} is not encoded")
+    return dtype, read_sizes(facts["shape"])
 
 
 def _decoded(array: Any, dtype: DType, shape: tuple[int, ...]) -> Any:
     """Returns what `_encoded` was given; raises ValueError if that cannot be."""
     if dtype is not string:
+        if array.dtype.kind != "f" or array.shape != (*shape, 2):
+            raise ValueError(f"expected pairs of floats for {dtype}{list(shape)}")
         return array.view(dtype.np_dtype).reshape(shape)
     count = math.prod(shape)
     head = 8 * (count + 1)

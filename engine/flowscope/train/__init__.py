@@ -57,6 +57,7 @@ from flowscope.train.schedules import (
     polynomial_decay,
 )
 from flowscope.train.steps import (
+    assert_global_step,
     create_global_step,
     get_global_step,
     get_or_create_global_step,
@@ -84,6 +85,7 @@ __all__ = [
     "RestoreReport",
     "Saver",
     "SaverDef",
+    "assert_global_step",
     "checkpoint_exists",
     "cosine_decay",
     "cosine_decay_restarts",

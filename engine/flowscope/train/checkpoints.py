@@ -9,9 +9,11 @@ from contextlib import suppress
 from dataclasses import field
 from typing import Any
 
-from flowscope.errors import DataLossError, InvalidArgumentError, NotFoundError
+from flowscope.errors import DataLossError, DTypeError, InvalidArgumentError, NotFoundError
 from flowscope.graph.late import frozen
-from flowscope.ops.checkpoint_file import CheckpointReader, file_of, replaced
+from flowscope.graph.written.files import read_file
+from flowscope.graph.written.whole_files import replaced
+from flowscope.ops.checkpoint_file import CheckpointReader, file_of
 
 _FORMAT, _VERSION = "flowscope-checkpoints", 1
 _LATEST = "checkpoint"
@@ -78,8 +80,8 @@ def update_checkpoint_state(
         "last_preserved_timestamp": last_preserved_timestamp,
     }
     path = os.path.join(save_dir, latest_filename or _LATEST)
-    with replaced(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-        json.dump(facts, file, indent=1)
+    with replaced(path) as file:
+        file.write(json.dumps(facts, indent=1).encode())
 
 
 def get_checkpoint_state(
@@ -94,32 +96,40 @@ def get_checkpoint_state(
     Raises:
         DataLossError: if the file cannot be understood.
     """
-    path = os.path.join(checkpoint_dir, latest_filename or _LATEST)
-    try:
-        with open(path, encoding="utf-8") as file:
-            facts = json.load(file)
-    except (FileNotFoundError, NotADirectoryError):
+    folder = os.fsdecode(checkpoint_dir)
+    path = os.path.join(folder, latest_filename or _LATEST)
+    if not os.path.exists(path):
         return None
-    except ValueError as e:
+    try:
+        facts = json.loads(read_file(path))
+    except (ValueError, RecursionError, NotFoundError) as e:
         raise DataLossError(f'"{path}" is damaged: {e}') from e
-    return _state(facts, path, checkpoint_dir)
+    return _state(facts, path, folder)
 
 
 def _state(facts: Any, path: str, folder: str) -> CheckpointState:
-    try:
-        if (facts["format"], facts["version"]) != (_FORMAT, _VERSION):
-            raise ValueError(f"version {facts['version']} of {facts['format']}")
-        last = facts["last_preserved_timestamp"]
-        return CheckpointState(
-            os.path.join(folder, facts["model_checkpoint_path"]),
-            [os.path.join(folder, p) for p in facts["all_model_checkpoint_paths"]],
-            [float(t) for t in facts["all_model_checkpoint_timestamps"]],
-            None if last is None else float(last),
-        )
-    except (KeyError, TypeError, ValueError) as e:
-        raise DataLossError(
-            f'"{path}" does not say what flowscope {_VERSION} writes there: {e!r}'
-        ) from e
+    match facts:
+        case {
+            "format": str(kind), "version": int(version), "model_checkpoint_path": latest,
+            "all_model_checkpoint_paths": [*paths], "all_model_checkpoint_timestamps": [*times],
+            "last_preserved_timestamp": last,
+        } if (
+            (kind, version) == (_FORMAT, _VERSION)
+            and all(type(p) is str and "\0" not in p for p in (latest, *paths))
+            and all(map(_is_time, (*times, *([] if last is None else [last]))))
+            and len(times) in (0, len(paths))
+        ):  # fmt: skip
+            return CheckpointState(
+                os.path.join(folder, latest),
+                [os.path.join(folder, p) for p in paths],
+                [float(t) for t in times],
+                None if last is None else float(last),
+            )
+    raise DataLossError(f'"{path}" does not say what flowscope {_VERSION} writes there')
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < 1e15
 
 
 def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -> str | None:
@@ -152,8 +162,11 @@ def load_checkpoint(ckpt_dir_or_file: str) -> CheckpointReader:
 
     Raises:
         NotFoundError: if there is none.
+        DataLossError: if it is damaged.
     """
-    path = os.fspath(ckpt_dir_or_file)
+    if not isinstance(ckpt_dir_or_file, str | bytes | os.PathLike):
+        raise DTypeError(f"expected a folder or a checkpoint's prefix, got {ckpt_dir_or_file!r}")
+    path = os.fsdecode(ckpt_dir_or_file)
     if not os.path.isdir(path):
         return CheckpointReader(path)
     latest = latest_checkpoint(path)

@@ -63,7 +63,7 @@ def export_meta_graph(
         save_debug_info,
         kwargs,
     )
-    graph = graph or get_default_graph()
+    graph = get_default_graph() if graph is None else graph
     meta = meta_graph_of(graph, graph_def, collection_list, export_scope)
     meta.saver = saver_def
     if clear_devices:

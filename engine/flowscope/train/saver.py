@@ -7,13 +7,22 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError
+import numpy as np
+
+from flowscope.errors import (
+    DTypeError,
+    GraphError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnimplementedError,
+)
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
+from flowscope.graph.operation import Tensor
 from flowscope.graph.written.files import write_file
 from flowscope.graph.written.meta import MetaGraphDef, meta_graph_of
-from flowscope.ops.checkpoint_file import CheckpointReader
-from flowscope.ops.variables import GraphKeys
+from flowscope.ops.checkpoint_file import CheckpointReader, is_written_here
+from flowscope.ops.variables import GraphKeys, Variable
 from flowscope.train.checkpoints import (
     get_checkpoint_mtimes,
     load_checkpoint,
@@ -39,7 +48,8 @@ class Saver:
         var_list: Variables to save, or a dict of them by their names in the checkpoint (which may
             be other names than in the graph); all global variables and saveable objects by default.
         reshape: Whether a value of another shape but the same size is restored.
-        sharded: Not used: a process writes one file.
+        sharded: Whether devices may write apart. The devices of a process write one file in any
+            case, under the same prefix.
         max_to_keep: How many checkpoints are kept; older ones are deleted. None or 0 keeps all.
         keep_checkpoint_every_n_hours: Of those that would be deleted one is kept every so many
             hours, counted from the first one.
@@ -48,16 +58,18 @@ class Saver:
             memory and takes longer.
         saver_def: What `as_saver_def` of a saver on the same graph returned: its operations are
             used, and none are added.
-        builder: Not used.
+        builder: None: others than flowscope's own are refused.
         defer_build: Whether operations are added only by `build()`.
         allow_empty: Whether there may be no variables; `save` and `restore` then do nothing.
-        write_version: Not used: there is one format.
+        write_version: `SaverDef.V2`: older formats of TensorFlow are refused.
         pad_step_number: Whether step numbers are filled up with zeros to eight digits.
         save_relative_paths: See `fs.train.update_checkpoint_state`.
         filename: Default prefix of the operations, for those who run them by themselves.
 
     Raises:
         InvalidArgumentError: if there are no variables, or two would have one name.
+        DTypeError: if something is no variable, or `saver_def` is no SaverDef.
+        UnimplementedError: for a `builder` and old versions.
     """
 
     def __init__(
@@ -78,7 +90,7 @@ class Saver:
         save_relative_paths: bool = False,
         filename: str | None = None,
     ) -> None:
-        del builder, write_version
+        _check_arguments(builder, write_version, saver_def)
         if defer_build and var_list is not None:
             raise InvalidArgumentError("with defer_build, var_list is all variables: pass none")
         self._var_list, self._saver_def = var_list, saver_def
@@ -87,13 +99,18 @@ class Saver:
         self._name, self._filename = name, filename
         self._pads, self._relative = pad_step_number, save_relative_paths
         if saver_def is not None:
+            if name:  # the scope into which its graph was imported
+                scope = name
+                self._saver_def = saver_def = saver_def.moved(lambda n: f"{scope}/{n}")
             max_to_keep = saver_def.max_to_keep
             keep_checkpoint_every_n_hours = saver_def.keep_checkpoint_every_n_hours
         self._kept = Retention(max_to_keep, keep_checkpoint_every_n_hours)
+        #: Prefixes of the checkpoints that this saver wrote.
+        self._own: set[str] = set()
         self._ops: SaverOps | None = None
         self._is_built = False
         #: The graph's written form, None if there is none, and its version when it was written.
-        self._written: tuple[int, str | None] = (-1, None)
+        self._written: tuple[tuple[int, bool], str | None] = ((-1, False), None)
         if not defer_build:
             self.build()
 
@@ -136,64 +153,71 @@ class Saver:
         Args:
             sess: The session that holds the values.
             save_path: Prefix of the checkpoint; missing folders are made.
-            global_step: A number, or a variable or tensor with it: "model" becomes "model-1000".
+            global_step: An integer, or a variable or tensor of one: "model" becomes "model-1000".
             latest_filename: Name of the file that says which checkpoint is the latest;
                 "checkpoint" by default.
             meta_graph_suffix: Suffix of the graph's file.
             write_meta_graph: Whether the graph is written beside the values, where it can be.
             write_state: Whether the checkpoint is noted and old ones are deleted.
-            strip_default_attrs, save_debug_info: Not used.
+            strip_default_attrs: Whether the graph's file leaves out attributes that are as the op
+                type has them by default.
+            save_debug_info: Whether the users' lines are written: the graph's file has them in any
+                case.
 
         Returns:
             The checkpoint's prefix, for `restore`; None if there is nothing to save.
 
         Raises:
             FailedPreconditionError: if variables have no value yet; it names them all.
-            InvalidArgumentError: if `save_path` and `latest_filename` clash.
+            InvalidArgumentError: if `save_path` and `latest_filename` clash, or no file can have
+                such a path.
+            GraphError: before `build()`.
+            ResourceExhaustedError: if the disk is full. Earlier checkpoints stay as they are.
+            DTypeError: if `sess` is no session, or `global_step` no integer.
         """
-        del strip_default_attrs, save_debug_info
-        save_path = os.fspath(save_path)
-        _check_paths(save_path, latest_filename)
+        del save_debug_info
+        _check_session(sess)
+        prefix = _prefix(sess, save_path, global_step, self._pads)
+        _check_paths(prefix, latest_filename)
         ops = self._built_ops()
+        if ops is not None:
+            sess.run(ops.save_tensor, {ops.filename: prefix})
+        if write_meta_graph:
+            graph = sess.graph if ops is None else ops.graph
+            self._write_graph(graph, f"{prefix}.{meta_graph_suffix}", strip_default_attrs)
         if ops is None:
             return None
-        prefix = save_path + self._suffix(sess, global_step)
-        sess.run(ops.save_tensor, {ops.filename: prefix})
-        if write_meta_graph:
-            self._write_graph(ops.graph, f"{prefix}.{meta_graph_suffix}")
         if write_state:
             self._note(prefix, latest_filename, meta_graph_suffix)
         return prefix
 
-    def _suffix(self, sess: Any, global_step: Any) -> str:
-        if global_step is None:
-            return ""
-        step = global_step if isinstance(global_step, int) else value_of_step(sess, global_step)
-        return f"-{step:08d}" if self._pads else f"-{step}"
-
     def _note(self, prefix: str, latest_filename: str | None, meta_suffix: str) -> None:
-        gone = self._kept.add(prefix, get_checkpoint_mtimes([prefix])[0])
+        kept, gone = self._kept.with_new(prefix, get_checkpoint_mtimes([prefix])[0])
         update_checkpoint_state(
             os.path.dirname(prefix) or ".",
             prefix,
-            self.last_checkpoints,
+            [p for p, _ in kept.kept],
             latest_filename,
-            [time for _, time in self._kept.kept],
-            self._kept.preserved,
+            [time for _, time in kept.kept],
+            kept.preserved,
             self._relative,
         )
+        self._kept = kept
+        self._own.add(prefix)
         for old in gone:
-            remove_checkpoint(old, meta_suffix)
+            if old in self._own or _is_checkpoint_beside(old, prefix):
+                self._own.discard(old)
+                remove_checkpoint(old, meta_suffix)
 
-    def _write_graph(self, graph: Graph, path: str) -> None:
-        version, text = self._written
-        if version != graph.version:
-            text = self._text_of(graph)
-            self._written = (graph.version, text)
+    def _write_graph(self, graph: Graph, path: str, strip_default_attrs: bool) -> None:
+        key = (graph.version, strip_default_attrs)
+        if self._written[0] != key:
+            self._written = (key, self._text_of(graph, strip_default_attrs))
+        text = self._written[1]
         if text is not None:
             write_file(path, text)
 
-    def _text_of(self, graph: Graph) -> str | None:
+    def _text_of(self, graph: Graph, strip_default_attrs: bool) -> str | None:
         try:
             meta = meta_graph_of(graph)
         except (DTypeError, InvalidArgumentError) as e:
@@ -203,7 +227,9 @@ class Saver:
                 stacklevel=4,
             )
             return None
-        meta.saver = self.as_saver_def().facts()
+        if strip_default_attrs:
+            meta.graph_def.strip_default_attrs()
+        meta.saver = None if self._ops is None else self.as_saver_def().facts()
         return meta.to_json()
 
     # -- restoring ------------------------------------------------------------------------------
@@ -230,13 +256,14 @@ class Saver:
                 lists all.
             DataLossError: if the file is damaged.
         """
+        _check_session(sess)
         ops = self._built_ops()
         if ops is None:
             return None
         reader = _reader(save_path)
         report = compare(reader, ops.wishes, self._reshape)
         if report.is_complete:
-            sess.run(ops.restore_op, {ops.filename: os.fspath(save_path)})
+            sess.run(ops.restore_op, {ops.filename: os.fsdecode(save_path)})
         elif partial:
             self._restore_some(sess, ops, reader, report)
         else:
@@ -268,7 +295,7 @@ class Saver:
 
     def _built_ops(self) -> SaverOps | None:
         if not self._is_built:
-            raise InvalidArgumentError("the saver has no operations yet: call build() first")
+            raise GraphError("the saver has no operations yet: call build() first")
         return self._ops
 
     # -- which checkpoints ----------------------------------------------------------------------
@@ -286,7 +313,7 @@ class Saver:
         self, last_checkpoints_with_time: Sequence[tuple[str, float]]
     ) -> None:
         """Likewise, with the times when they were written, in seconds since 1970."""
-        self._kept.kept = [(str(p), float(t)) for p, t in last_checkpoints_with_time]
+        self._kept.kept = [(os.fsdecode(p), float(t)) for p, t in last_checkpoints_with_time]
 
     def recover_last_checkpoints(self, checkpoint_paths: Sequence[str]) -> None:
         """Takes up the checkpoints of an earlier process: those of the prefixes that exist."""
@@ -302,7 +329,34 @@ class Saver:
             raise InvalidArgumentError("a saver without variables has no operations")
         return ops.definition(self._kept.max_to_keep, self._kept.hours, self._sharded)
 
-    to_proto = as_saver_def
+    @property
+    def saver_def(self) -> SaverDef | None:
+        """What `as_saver_def` returns; None for a saver without variables or operations."""
+        return None if self._ops is None else self.as_saver_def()
+
+    def to_proto(self, export_scope: str | None = None) -> SaverDef | None:
+        """Returns what another saver on the same graph needs to use the same operations.
+
+        Args:
+            export_scope: A name scope, which is taken off the names. None is returned where the
+                saver's operations lie outside.
+        """
+        found = self.as_saver_def()
+        scope = export_scope.rstrip("/") + "/" if export_scope else ""
+        names = (found.filename_tensor_name, found.save_tensor_name, found.restore_op_name)
+        if not all(n.startswith(scope) for n in names):
+            return None
+        return found.moved(lambda n: n.removeprefix(scope))
+
+    @staticmethod
+    def from_proto(saver_def: SaverDef, import_scope: str | None = None) -> Saver:
+        """Returns a saver that uses the operations of another.
+
+        Args:
+            saver_def: What `to_proto` returned.
+            import_scope: The name scope into which the graph was imported since.
+        """
+        return Saver(saver_def=saver_def, name=import_scope)
 
     def export_meta_graph(self, filename: Any = None, collection_list: Any = None,
                           as_text: bool = False, export_scope: str | None = None,
@@ -313,7 +367,6 @@ class Saver:
 
         Args: see `fs.train.export_meta_graph`.
         """
-        del clear_extraneous_savers, strip_default_attrs, save_debug_info
         ops = self._built_ops()
         return export_meta_graph(
             filename,
@@ -323,6 +376,9 @@ class Saver:
             graph=ops.graph if ops else None,
             export_scope=export_scope,
             clear_devices=clear_devices,
+            clear_extraneous_savers=clear_extraneous_savers,
+            strip_default_attrs=strip_default_attrs,
+            save_debug_info=save_debug_info,
         )
 
     def __repr__(self) -> str:
@@ -336,22 +392,66 @@ def _all_saveable() -> list[Any]:
     return found + graph.get_collection("saveable_objects")
 
 
-def _check_paths(save_path: str, latest_filename: str | None) -> None:
+def _check_arguments(builder: Any, write_version: Any, saver_def: Any) -> None:
+    if builder is not None:
+        raise UnimplementedError(f"a saver builds its operations itself, got builder={builder!r}")
+    if write_version not in (None, SaverDef.V2):
+        raise UnimplementedError(
+            f"expected write_version=SaverDef.V2, got {write_version!r}: there is one format"
+        )
+    if saver_def is not None and not isinstance(saver_def, SaverDef):
+        raise DTypeError(f"expected a SaverDef as saver_def, got {saver_def!r}")
+
+
+def _check_session(sess: Any) -> None:
+    if not callable(getattr(sess, "run", None)):
+        raise DTypeError(f"expected a session, got {sess!r}")
+
+
+def _prefix(sess: Any, save_path: Any, global_step: Any, pads: bool) -> str:
+    """Returns "model-1000" of "model" and a step."""
+    if not isinstance(save_path, str | bytes | os.PathLike):
+        raise DTypeError(f"expected a checkpoint's prefix as save_path, got {save_path!r}")
+    path = os.fsdecode(save_path)
+    if global_step is None:
+        return path
+    step = _step(sess, global_step)
+    return f"{path}-{step:08d}" if pads else f"{path}-{step}"
+
+
+def _step(sess: Any, global_step: Any) -> int:
+    """Returns the value of an integer, an array of rank 0, a tensor, a variable, or its name."""
+    if isinstance(global_step, Tensor | Variable | str):
+        return value_of_step(sess, global_step)
+    if isinstance(global_step, np.ndarray) and global_step.ndim == 0:
+        global_step = global_step[()]
+    if isinstance(global_step, int | np.integer):
+        return int(global_step)
+    raise DTypeError(f"expected an integer, a tensor or a variable of one, got {global_step!r}")
+
+
+def _check_paths(prefix: str, latest_filename: str | None) -> None:
     latest = latest_filename or "checkpoint"
     if os.path.basename(latest) != latest:
         raise InvalidArgumentError(f"expected latest_filename without a folder, got {latest!r}")
-    if os.path.basename(save_path) in ("", latest):
+    if os.path.basename(prefix) in ("", latest):
         raise InvalidArgumentError(
             f'expected the path of a checkpoint such as "model", other than {latest!r}, '
-            f"got {save_path!r}"
+            f"got {prefix!r}"
         )
+
+
+def _is_checkpoint_beside(old: str, prefix: str) -> bool:
+    """Whether `old`, which an earlier saver wrote, is a checkpoint in the folder of `prefix`."""
+    folders = {os.path.realpath(os.path.dirname(p) or ".") for p in (old, prefix)}
+    return len(folders) == 1 and is_written_here(old)
 
 
 def _reader(save_path: Any) -> CheckpointReader:
     if save_path is None:
         raise InvalidArgumentError("expected a checkpoint's prefix as save_path, got None")
     try:
-        return CheckpointReader(os.fspath(save_path))
+        return CheckpointReader(save_path)
     except NotFoundError as e:
         raise InvalidArgumentError(e.message) from e
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from typing import Any
+from typing import Any, ClassVar
 
-from flowscope.errors import InvalidArgumentError, NotFoundError
+from flowscope.errors import DataLossError, InvalidArgumentError, NotFoundError
 from flowscope.graph.constant import constant
 from flowscope.graph.graph import Graph
-from flowscope.graph.late import frozen
+from flowscope.graph.late import frozen, mutable
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.written.values import read_dims, read_dtype, read_sizes
 from flowscope.ops.checkpoint import Part, restore, save
@@ -18,9 +18,12 @@ from flowscope.train.restore_report import Wish
 from flowscope.train.saveables import Saveable, graph_of
 
 
-@frozen
+@mutable
 class SaverDef:
     """What a saver is besides its operations, by names: as data that JSON can hold.
+
+    TensorFlow's message of this name has no `entries`. A saver of a definition without them
+    restores all or fails, and cannot say beforehand what a checkpoint lacks.
 
     Attributes:
         filename_tensor_name: The prefix, to be fed.
@@ -32,9 +35,9 @@ class SaverDef:
         version: Version of this form.
     """
 
-    filename_tensor_name: str
-    save_tensor_name: str
-    restore_op_name: str
+    filename_tensor_name: str = ""
+    save_tensor_name: str = ""
+    restore_op_name: str = ""
     entries: Sequence[dict[str, Any]] = ()
     max_to_keep: int | None = 5
     sharded: bool = False
@@ -42,13 +45,46 @@ class SaverDef:
     version: int = 2
 
     #: TensorFlow's numbers of versions.
-    LEGACY = 0
-    V1 = 1
-    V2 = 2
+    LEGACY: ClassVar[int] = 0
+    V1: ClassVar[int] = 1
+    V2: ClassVar[int] = 2
 
     def facts(self) -> dict[str, Any]:
         """Returns it as a dict of what JSON can hold."""
-        return {**asdict(self), "entries": list(self.entries)}
+        return {**vars(self), "entries": list(self.entries)}
+
+    def CopyFrom(self, other: SaverDef) -> None:
+        """Takes all facts from `other`."""
+        vars(self).update(other.facts())
+
+    def SerializeToString(self) -> bytes:
+        """Returns all facts as JSON."""
+        return json.dumps(self.facts()).encode()
+
+    @classmethod
+    def FromString(cls, serialized: bytes) -> SaverDef:
+        """Returns what `SerializeToString` returned as an object.
+
+        Raises:
+            DataLossError: if it is no JSON.
+            InvalidArgumentError: if it does not say what a saver writes about itself.
+        """
+        try:
+            facts = json.loads(serialized)
+        except (ValueError, RecursionError) as e:
+            raise DataLossError(f"expected a SaverDef's JSON form: {e}") from None
+        return cls.from_facts(facts if isinstance(facts, dict) else {"": facts})
+
+    def moved(self, change: Callable[[str], str]) -> SaverDef:
+        """Returns it with all names of operations and tensors changed."""
+        facts = self.facts()
+        for key in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
+            facts[key] = change(facts[key])
+        facts["entries"] = [
+            {**e, "restore_op": change(e["restore_op"]), "values": [change(v) for v in e["values"]]}
+            for e in self.entries
+        ]
+        return SaverDef(**facts)
 
     @classmethod
     def from_facts(cls, facts: dict[str, Any]) -> SaverDef:

@@ -4,27 +4,71 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.errors import GraphError
+from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import int64
 from flowscope.graph.graph import Graph
+from flowscope.graph.operation import Tensor
 from flowscope.ops.arrays import zeros
 from flowscope.ops.variables import GraphKeys, Variable
 
 
-def get_global_step(graph: Graph | None = None) -> Variable | None:
-    """Returns the graph's global step, None if it has none."""
-    found = (graph or get_default_graph()).get_collection(GraphKeys.GLOBAL_STEP)
-    return found[0] if found else None
+def get_global_step(graph: Graph | None = None) -> Variable | Tensor | None:
+    """Returns the graph's global step, None if it has none.
+
+    It is the one in the collection "global_step", or else the variable or tensor of that name.
+
+    Args:
+        graph: The graph; the default graph by default.
+
+    Raises:
+        InvalidArgumentError: if the collection has several.
+        DTypeError: if it is no integer scalar.
+    """
+    graph = get_default_graph() if graph is None else graph
+    found = graph.get_collection(GraphKeys.GLOBAL_STEP)
+    if len(found) > 1:
+        raise InvalidArgumentError(
+            f'expected one global step in the collection "{GraphKeys.GLOBAL_STEP}", '
+            f"got {len(found)}"
+        )
+    step = found[0] if found else _of_that_name(graph)
+    if step is not None:
+        assert_global_step(step)
+    return step
+
+
+def _of_that_name(graph: Graph) -> Variable | Tensor | None:
+    for v in graph.get_collection(GraphKeys.GLOBAL_VARIABLES):
+        if v.name == "global_step:0":
+            return v  # type: ignore[no-any-return]
+    try:
+        return graph.get_tensor_by_name("global_step:0")
+    except NotFoundError:
+        return None
+
+
+def assert_global_step(global_step_tensor: Any) -> None:
+    """Raises DTypeError unless it is a variable or a tensor, of integers and of rank 0."""
+    step = global_step_tensor
+    if not isinstance(step, Variable | Tensor):
+        raise DTypeError(f"expected a variable or a tensor as global step, got {step!r}")
+    if not step.dtype.is_integer:
+        raise DTypeError(f'expected a global step of integers, "{step.name}" is of {step.dtype}')
+    if step.shape.ndims not in (0, None):
+        raise DTypeError(f'expected a scalar as global step, "{step.name}" has shape {step.shape}')
 
 
 def create_global_step(graph: Graph | None = None) -> Variable:
     """Makes the graph's global step, an int64 scalar that starts at 0.
 
+    Args:
+        graph: The graph; the default graph by default.
+
     Raises:
         GraphError: if the graph has one.
     """
-    graph = graph or get_default_graph()
+    graph = get_default_graph() if graph is None else graph
     if get_global_step(graph) is not None:
         raise GraphError("the graph has a global step already")
     with graph.as_default(), graph.name_scope(None):
@@ -36,12 +80,12 @@ def create_global_step(graph: Graph | None = None) -> Variable:
         )
 
 
-def get_or_create_global_step(graph: Graph | None = None) -> Variable:
+def get_or_create_global_step(graph: Graph | None = None) -> Variable | Tensor:
     """Returns the graph's global step, made on first use."""
     found = get_global_step(graph)
     return create_global_step(graph) if found is None else found
 
 
-def global_step(sess: Any, global_step_tensor: Variable) -> int:
-    """Returns the value of the global step in a session."""
+def global_step(sess: Any, global_step_tensor: Any) -> int:
+    """Returns the value of the global step, a variable or a tensor, in a session."""
     return int(sess.run(global_step_tensor))

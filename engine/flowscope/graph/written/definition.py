@@ -206,6 +206,16 @@ class GraphDef:
         """Returns the operations, those of functions too."""
         return [*[n for f in self.functions for n in f.node], *self.node]
 
+    def strip_default_attrs(self) -> None:
+        """Takes out the attributes that are as the op types have them by default."""
+        from flowscope.graph.written.text_form import default_values
+
+        for node in self.all_nodes():
+            usual = default_values(node.op)
+            node.attr = {
+                k: v for k, v in node.attr.items() if k not in usual or not same_value(v, usual[k])
+            }
+
     def text(self, exact: bool = True) -> str:
         """Returns the text form, see `Graph.text`."""
         from flowscope.graph.written.text_form import text_of

@@ -9,6 +9,7 @@ from flowscope.errors import DTypeError, NotFoundError
 from flowscope.graph.graph import Graph
 from flowscope.graph.written.build import read_graph_def
 from flowscope.graph.written.definition import GraphDef, as_graph_def
+from flowscope.graph.written.whole_files import os_errors, replaced
 
 __all__ = ["read_graph", "write_graph"]
 
@@ -45,22 +46,27 @@ def read_graph(path: Any) -> GraphDef:
 
 
 def write_file(path: Any, text: str) -> None:
-    """Writes a file whole or not at all; makes its folder."""
-    from pathlib import Path  # a thirtieth of the import time of flowscope
+    """Writes a file whole or not at all; makes its folder.
 
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = target.with_name(f"{target.name}.{os.getpid()}.part")
-    fresh.write_text(text, "utf-8", newline="\n")
-    fresh.replace(target)
+    Raises:
+        ResourceExhaustedError: if the disk is full.
+        PermissionDeniedError: if the file may not be written.
+    """
+    with replaced(os.fsdecode(path)) as file:
+        file.write(text.encode())
 
 
 def read_file(path: Any) -> bytes:
-    """Returns a file's bytes; raises NotFoundError if there is none."""
-    if not isinstance(path, str | os.PathLike):
+    """Returns a file's bytes.
+
+    Raises:
+        NotFoundError: if there is none.
+        PermissionDeniedError: if it may not be read.
+    """
+    if not isinstance(path, str | bytes | os.PathLike):
         raise DTypeError(f"expected a file's path, got {path!r}")
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except (FileNotFoundError, IsADirectoryError):
-        raise NotFoundError(f"there is no file {os.fspath(path)!r}") from None
+    path = os.fsdecode(path)
+    if os.path.isdir(path):
+        raise NotFoundError(f"there is no file {path!r}: it is a folder")
+    with os_errors(path), open(path, "rb") as file:
+        return file.read()
