@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import Any
 
 from flowscope.errors import OpError
 from flowscope.graph import cells, origin
+from flowscope.graph.cells.interrupts import deferred
 from flowscope.live.bus import notebook
 from flowscope.runtime.session import open_sessions
 from flowscope_kernel.tracebacks import users_lines
@@ -28,8 +30,8 @@ class Extension:
         origin.cell_of = self._cell_of
         # The cell that loads the extension is running.
         notebook.cell_running = True
-        self._shell.events.register("pre_run_cell", self._before_cell)
-        self._shell.events.register("post_run_cell", self._after_cell)
+        for name, callback in self._callbacks():
+            self._shell.events.register(name, callback)
         self._shell.set_custom_exc((OpError,), self._show_error)
         parent: dict[str, Any] = getattr(self._shell, "get_parent", dict)() or {}
         self._begin(parent.get("metadata", {}).get("cellId"), _LOADING)
@@ -39,37 +41,76 @@ class Extension:
         origin.cell_of = lambda filename: None
         notebook.cell_running = None
         cells.notebook.end()
-        self._shell.events.unregister("pre_run_cell", self._before_cell)
-        self._shell.events.unregister("post_run_cell", self._after_cell)
+        for name, callback in self._callbacks():
+            self._shell.events.unregister(name, callback)
         self._shell.set_custom_exc((), None)
+
+    def _callbacks(self) -> list[tuple[str, Any]]:
+        return [
+            ("pre_run_cell", self._before_cell),
+            ("pre_run_cell", self._before_cell_again),
+            ("post_run_cell", self._after_cell),
+        ]
 
     def _cell_of(self, filename: str) -> int | None:
         number = getattr(self._shell.compile, "_filename_map", {}).get(filename)
         return number if isinstance(number, int) else None
 
     def _before_cell(self, info: Any) -> None:
-        notebook.cell_running = True
-        self._begin(getattr(info, "cell_id", None), info)
+        with deferred():
+            # Code that a cell runs as a cell belongs to that cell.
+            if self._building is info or self._cells_on_stack() > 1:
+                return
+            if self._building is not None:  # an interrupt has kept us from hearing of its end
+                self._end(self._shell.last_execution_result)
+            notebook.cell_running = True
+            self._begin(getattr(info, "cell_id", None), info)
+
+    def _before_cell_again(self, info: Any) -> None:
+        """Does it where an interrupt has come first: IPython shows that and runs the cell."""
+        self._before_cell(info)
 
     def _begin(self, identity: str | None, info: Any) -> None:
-        # Code that a cell runs as a cell has no identity: it belongs to the cell that runs it.
         if identity is not None:
             self._building = info
             cells.notebook.begin(identity, lambda: self._shell.user_ns)
 
     def _after_cell(self, result: Any) -> None:
-        if self._building is _LOADING or self._building is getattr(result, "info", None):
-            self._end(result)
-        notebook.cell_running = False
-        for session in list(open_sessions):
-            session.gate.clear_stop()
+        with deferred():
+            if self._cells_on_stack() > 0:
+                return
+            if self._building is not None:
+                self._end(result)
+            notebook.cell_running = False
+            for session in list(open_sessions):
+                session.gate.clear_stop()
+
+    def _cells_on_stack(self) -> int:
+        """Returns how many cells are being run: one that runs code as a cell is not the only one.
+
+        They are not counted as they come and go: an interrupt can come between the two.
+        """
+        code = type(self._shell).run_cell_async.__code__
+        frame: FrameType | None = sys._getframe(1)
+        count = 0
+        while frame is not None:
+            count += frame.f_code is code
+            frame = frame.f_back
+        return count
 
     def _end(self, result: Any) -> None:
-        if self._building is None:
-            return
-        self._building = None
-        error = result.error_before_exec or result.error_in_exec
-        number = None if result.execution_count is None else str(result.execution_count)
+        """Ends the cell that is being built.
+
+        Args:
+            result: What IPython says of it. Where it says nothing, or speaks of another cell, an
+                interrupt came so late that nothing is known.
+        """
+        building, self._building = self._building, None
+        error: BaseException | None = KeyboardInterrupt()
+        number = None
+        if result is not None and _is_of(result, building):
+            error = result.error_before_exec or result.error_in_exec
+            number = None if result.execution_count is None else str(result.execution_count)
         for report in cells.notebook.end(error, number):
             sys.stdout.write(f"{report}\n")
 
@@ -88,6 +129,14 @@ class Extension:
         finally:
             error.__cause__, error.__suppress_context__ = cause, suppress
         return shown
+
+
+def _is_of(result: Any, building: Any) -> bool:
+    """Whether a result is that of a cell; after an interrupt IPython may make new facts of it."""
+    info = result.info
+    if building is _LOADING or info is building:
+        return True
+    return info is not None and info.cell_id == building.cell_id
 
 
 _loaded: dict[int, Extension] = {}

@@ -80,3 +80,22 @@ def install(graph: Graph | None, session: Any) -> tuple[Graph | None, Any]:
     before = _Base.graph, _Base.session
     _Base.graph, _Base.session = graph, session
     return before
+
+
+class Stacks:
+    """The default graph and session, as they are now."""
+
+    def __init__(self) -> None:
+        self._top = _graph.get(), _session.get()
+        self._base = _Base.graph, _Base.session
+
+    def restore(self, with_base: bool) -> None:
+        """Makes them the default ones again, after an interrupt has left a `with` block open.
+
+        Args:
+            with_base: Whether what lies below every thread's stack, too, is as it was.
+        """
+        _graph.set(self._top[0])
+        _session.set(self._top[1])
+        if with_base:
+            install(*self._base)

@@ -3,6 +3,8 @@
 A handler is put in front of the one that is there (Python's, or the notebook kernel's, which sets
 its own anew for each cell). It raises the gates of the steps in flight; without one it passes the
 signal on.
+
+Where a cell of a notebook begins and ends, an interrupt waits: `Deferred`.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from flowscope.graph.cells.interrupts import deferrers
 from flowscope.runtime.gate import MAIN_THREAD, Gate
 
 _previous: Callable[[int, Any], Any] | None = None
@@ -45,3 +48,35 @@ def enter(gate: Gate) -> bool:
 def leave() -> None:
     """Notes that the step on the main thread has ended."""
     _gates.pop()
+
+
+class Deferred:
+    """A `with` block in which SIGINT waits: its handler is called when the block has ended.
+
+    Only the main thread gets signals, so on others nothing has to wait.
+    """
+
+    __slots__ = ("_came", "_handler")
+
+    def __init__(self) -> None:
+        self._handler: Any = None
+        self._came: list[tuple[int, Any]] = []
+
+    def __enter__(self) -> None:
+        handler = signal.getsignal(signal.SIGINT)
+        if threading.get_ident() == MAIN_THREAD and callable(handler):
+            self._handler = handler
+            signal.signal(signal.SIGINT, self._note)
+
+    def _note(self, signum: int, frame: Any) -> None:
+        self._came.append((signum, frame))
+
+    def __exit__(self, *_: object) -> None:
+        if self._handler is None:
+            return
+        signal.signal(signal.SIGINT, self._handler)
+        if self._came:
+            self._handler(*self._came[0])
+
+
+deferrers.append(Deferred)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from flowscope.errors import GraphError, StaleError
 from flowscope.graph.cells.cell import PLACES, Cell, CellReport
+from flowscope.graph.cells.interrupts import close_contexts, deferred, is_interrupt
 from flowscope.graph.cells.run import Run
+from flowscope.graph.cells.savepoint import Operations
 from flowscope.graph.cells.stale import Derivation, refusal
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.operation import Operation, Tensor
@@ -40,6 +42,8 @@ class Cells:
         self.restarts: dict[str, Op] = {}
         self.marked: frozenset[int] = frozenset()
         self.has_rerun = False
+        #: What the operations were when the latest run began.
+        self.known: Operations | None = None
 
     def __iter__(self) -> Iterator[Cell]:
         return iter(list(self._cells.values()))
@@ -53,9 +57,17 @@ class Cells:
         names: Callable[[], Mapping[str, Any]] = dict,
     ) -> Run:
         """Starts a run of a cell; without a label it keeps the one that it has."""
+        if self._graph.run is not None:
+            raise GraphError(
+                f"{self._graph.run.cell} is being built: a cell cannot stand in another"
+            )
+        with deferred():
+            return self._begin(identity, label, names)
+
+    def _begin(
+        self, identity: Hashable, label: str | None, names: Callable[[], Mapping[str, Any]]
+    ) -> Run:
         graph = self._graph
-        if graph.run is not None:
-            raise GraphError(f"{graph.run.cell} is being built: a cell cannot stand in another")
         cell = self._cells.get(identity)
         if cell is None:
             cell = Cell(identity, str(identity), self._new_position())
@@ -66,16 +78,29 @@ class Cells:
         graph.run = Run(graph, cell, names)
         return graph.run
 
-    def end(self, run: Run, how: Literal["whole", "broken off", "undone"]) -> CellReport:
+    def end(
+        self,
+        run: Run,
+        how: Literal["whole", "broken off", "undone"],
+        error: BaseException | None = None,
+    ) -> CellReport:
         """Ends a run; returns what it did.
 
         Args:
             how: "whole": the cell is now what it built. "broken off": so it is, and what it had
-                built before and not yet made anew stays. "undone": it is what it was before.
+                built before and not yet made anew stays. "undone": it is what it was before; a
+                first run only where it was interrupted, else the user has what it built.
+            error: What the cell has raised.
         """
+        with deferred():
+            if is_interrupt(error):
+                close_contexts(error)
+            return self._end(run, how == "undone" and (run.is_again or is_interrupt(error)), how)
+
+    def _end(self, run: Run, is_undone: bool, how: str) -> CellReport:
         graph, cell = self._graph, run.cell
         graph.run = None
-        if how == "undone" and run.is_again:
+        if is_undone:
             report = run.undo()
         else:
             self.has_rerun |= run.is_again
@@ -85,7 +110,8 @@ class Cells:
                 self.marked = run.marked
         graph._next_order = self._new_position() * PLACES
         graph._writes = {}
-        graph.touch()
+        if run.is_again or run.has_built:
+            graph.touch()
         return report
 
     def _keep(self, cell: Cell) -> None:

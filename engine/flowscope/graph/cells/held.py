@@ -51,18 +51,21 @@ class Held:
             return None
         return Comparison(mine, other, self._is_live and earlier._is_live, stands_for)
 
-    def take(self, later: Held) -> Callable[[], None]:
-        """Calls the later function, which does the same, from now on; returns what undoes it.
+    def take(self, later: Held) -> None:
+        """Calls the later function, which does the same, from now on.
 
         The user's other code has the later one, and what it encloses.
         """
+        self.function, self._behaviour = later.function, later._behaviour
+
+    def giving_back(self) -> Callable[[], None]:
+        """Returns what makes it call again what it calls now."""
         before = self.function, self._behaviour
 
-        def undo() -> None:
+        def give_back() -> None:
             self.function, self._behaviour = before
 
-        self.function, self._behaviour = later.function, later._behaviour
-        return undo
+        return give_back
 
 
 def held_by(definition: Op) -> Held | None:

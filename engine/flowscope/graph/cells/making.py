@@ -25,7 +25,7 @@ from flowscope.graph.cells.bodies import (
     same_definition,
 )
 from flowscope.graph.cells.cell import Cell, CellReport
-from flowscope.graph.cells.held import held_by
+from flowscope.graph.cells.held import Held, held_by
 from flowscope.graph.cells.known import same_spec
 from flowscope.graph.cells.memory import (
     FUNCTIONS,
@@ -36,6 +36,7 @@ from flowscope.graph.cells.memory import (
     tables,
     take_out,
 )
+from flowscope.graph.cells.savepoint import Savepoint
 from flowscope.graph.cells.stale import Stale
 from flowscope.graph.dtypes import resource
 from flowscope.graph.op import Op, Spec
@@ -84,7 +85,8 @@ class Making:
         self._graph = graph
         self.cell = cell
         self.report: CellReport | None = None
-        self._before = Memory(graph)
+        self._before = Savepoint(graph, graph.cells.known)
+        graph.cells.known = self._before.operations
         self._places = take_out(graph, cell.entries)
         rewind(graph, cell.changes)
         self._start = Memory(graph)
@@ -99,18 +101,16 @@ class Making:
         #: What stands for things of functions that were dropped for them.
         self._likenesses: list[Likeness] = []
         self._made: list[Operation] = []
-        self._lists = [
-            (listed, list(listed)) for listed in (graph._operations, graph.root.operations)
-        ]
         self._hide(cell.operations)
         self._fresh: dict[str, Operation] = {}
         self._replaced: dict[str, Operation] = {}
-        #: By what they were replaced: earlier operations' states, and the edits that say so.
-        self._ended: dict[Operation, tuple[Stale | None, int]] = {}
+        #: By what they were replaced: earlier operations' states.
+        self._ended: dict[Operation, Stale | None] = {}
         self._changed: set[Operation] = set()
         #: What the operations that were taken over had been.
         self._taken: dict[Operation, dict[str, Any]] = {}
         self._first_edit = graph.edits
+        self._edits_before = graph.edit_marks()
         self._specs: dict[Tensor, Spec] = {}
         self._just_kept: set[Operation] = set()
         self._kept: dict[Operation, int] = {}
@@ -125,7 +125,8 @@ class Making:
 
     def _hide(self, operations: Sequence[Operation]) -> None:
         hidden = set(operations)
-        for listed, _ in self._lists if hidden else ():
+        lists = (self._graph._operations, self._graph.root.operations)
+        for listed in lists if hidden else ():
             listed[:] = [op for op in listed if op not in hidden]
 
     @property
@@ -198,9 +199,7 @@ class Making:
     def _stay(self, op: Operation) -> None:
         graph = self._graph
         graph._names.setdefault(op.name.lower(), 1)
-        order = op.order
-        self._undo.append(lambda: setattr(op, "order", order))
-        op.order = graph._next_order
+        order, op.order = op.order, graph._next_order
         graph._next_order += 1
         if op.definition.writes_state:
             graph._writes.update(dict.fromkeys(op.inputs, op.order))
@@ -268,15 +267,13 @@ class Making:
 
     def _replace(self, old: Operation, new: Operation) -> None:
         self._replaced[old.name] = old
-        stale = old.stale
-        self._undo.append(lambda: setattr(old, "stale", stale))
+        self._ended[new] = old.stale
         was = ", ".join(str(t.spec.variable or t.spec) for t in old.outputs)
         now = ", ".join(str(t.spec.variable or t.spec) for t in new.outputs)
         cause = f"{self.cell} now makes as {now}, not {was}"
         if was == now:
             cause = f"{self.cell} has made anew"
         old.stale = Stale("gone", cause)
-        self._ended[new] = stale, self._graph.edits
         self._graph.edited(old)
         if is_variable(old) or is_variable(new):
             self._graph.cells.restarts[old.name] = new.definition
@@ -286,30 +283,34 @@ class Making:
         fields = {name: getattr(old, name) for name in (*_TAKEN, "outputs")}
         self._taken[old] = fields
         graph.edited(old)
-        specs = [(t, t.spec, graph.cells.reshaped.pop(t, None)) for t in old.outputs]
-        self._undo.append(lambda: _reset(graph, old, fields, specs))
+        specs = [(t, t.spec) for t in old.outputs]
+        for t in old.outputs:
+            graph.cells.reshaped.pop(t, None)
         self._renew_function(old, new)
         if not same_definition(old.definition, new.definition):
             added = [Tensor(old, t.value_index, t.spec) for t in new.outputs[len(old.outputs) :]]
             old.outputs = [*old.outputs[: len(new.outputs)], *added]
         for name in _TAKEN:
             setattr(old, name, getattr(new, name))
-        for (t, before, _), made in zip(specs, new.outputs, strict=False):
-            t.spec = made.spec
+        for (t, before), made in zip(specs, new.outputs, strict=False):
             self._specs[t] = before
+            t.spec = made.spec
 
     def _renew_function(self, old: Operation, new: Operation) -> None:
         """Lets an op whose function of the user's does the same be the earlier one, and call it."""
         mine, earlier = held_by(new.definition), held_by(old.definition)
         found = compared(new.definition, old.definition)
         if mine and earlier and found is not None and found.is_same:
-            self._undo.append(earlier.take(mine))
+            self._take(earlier, mine)
             new.definition = old.definition
+
+    def _take(self, earlier: Held, later: Held) -> None:
+        self._undo.append(earlier.giving_back())
+        earlier.take(later)
 
     def take_back(self, operations: Iterable[Operation]) -> None:
         """Drops operations of bodies that it has made, as if it had not."""
-        graph, gone = self._graph, set(operations)
-        ended: dict[Operation, int] = {}
+        graph, gone, ended = self._graph, set(operations), []
         for op in gone:
             old = self._replaced.pop(op.name, None)
             del self._fresh[op.name]
@@ -317,9 +318,10 @@ class Making:
             if old is None:
                 graph._by_name.pop(op.name, None)
                 continue
-            old.stale, ended[old] = self._ended.pop(op)
+            old.stale = self._ended.pop(op)
+            ended.append(old)
             graph._by_name[old.name] = self._unmade[old.name] = old
-        graph.forget_edits(min(ended.values(), default=graph.edits), set(ended))
+        graph.forget_edits(ended, self._edits_before)
         first = min((op.order for op in gone), default=0)
         for listed in (self._made, graph._operations):
             start = _first_from(listed, first)
@@ -362,12 +364,12 @@ class Making:
         for listed, start, before in late:
             listed[start:] = [pairs.get(op, op) for op in before]
         for new, old in pairs.items():
-            self._undo.append(_putter(old, order=old.order, origin=old.origin, stale=old.stale))
             old.order, old.origin, old.stale = new.order, new.origin, None
             del self._unmade[old.name]
             for t in new.outputs:
                 graph.cells.reshaped.pop(t, None)
-        self._undo += [old.take(new) for new, old in likeness.held]
+        for later, earlier in likeness.held:
+            self._take(earlier, later)
         for old in likeness.functions.values():
             self._settled.add(old.block)
             graph.functions[old.name] = old
@@ -419,14 +421,6 @@ def _first_from(operations: Sequence[Operation], order: int) -> int:
     return at
 
 
-def _putter(op: Operation, **fields: Any) -> Callable[[], None]:
-    def put() -> None:
-        for name, value in fields.items():
-            setattr(op, name, value)
-
-    return put
-
-
 def _rebinds(old: Spec, new: Spec) -> bool:
     """Whether a tensor can become another: same dtype, compatible shape; variables exactly."""
     if old.dtype is not new.dtype or (old.variable is None) != (new.variable is None):
@@ -444,22 +438,6 @@ def is_variable(op: Operation) -> bool:
 
 def _are_same(a: Sequence[Any], b: Sequence[Any]) -> bool:
     return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
-
-
-def _reset(
-    graph: Graph,
-    op: Operation,
-    fields: dict[str, Any],
-    specs: Sequence[tuple[Tensor, Spec, Spec | None]],
-) -> None:
-    for name, value in fields.items():
-        setattr(op, name, value)
-    for t, spec, base in specs:
-        t.spec = spec
-        graph.cells.reshaped.pop(t, None)
-        if base is not None:
-            graph.cells.reshaped[t] = base
-    graph.edited(op)
 
 
 __all__ = ["Making", "is_variable"]

@@ -40,20 +40,13 @@ class Memory:
         self.tables = {name: dict(table) for name, table in tables(graph).items()}
         self.collections = {key: list(entries) for key, entries in graph._collections.items()}
 
-    def restore(self, graph: Graph) -> None:
-        """Puts everything back."""
-        _set(graph.extras, self.tables[EXTRAS])
-        _set(graph.thread_extras, self.tables[THREAD_EXTRAS])
-        for name, table in tables(graph).items():
-            _set(table, self.tables.get(name, {}))
-        for key, entries in graph._collections.items():
-            entries[:] = self.collections.get(key, [])
-
     def changes(self, graph: Graph) -> list[Change]:
         """Returns what is different now."""
         found = []
         for name, table in tables(graph).items():
             known = self.tables.get(name, {} if _is_kept(graph, name) else table)
+            if name == NAMES and table == known:  # the longest, and mostly the same
+                continue
             for key in table.keys() | known.keys():
                 before, after = known.get(key, MISSING), table.get(key, MISSING)
                 is_table = name in (EXTRAS, THREAD_EXTRAS) and isinstance(after, dict)
@@ -93,11 +86,6 @@ def _is_kept(graph: Graph, table: str) -> bool:
     """Whether rewinding empties a new table; an object it takes away as a whole."""
     extras = graph.thread_extras if table.startswith(THREAD_EXTRAS) else graph.extras
     return isinstance(extras.get(table.partition("/")[2]), dict)
-
-
-def _set(table: dict[Any, Any], contents: dict[Any, Any]) -> None:
-    table.clear()
-    table.update(contents)
 
 
 def rewind(graph: Graph, changes: list[Change]) -> None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from flowscope.graph.cells.cell import CellReport
+from flowscope.graph.cells.interrupts import close_contexts, deferred, is_interrupt
 from flowscope.graph.cells.run import Run
 
 if TYPE_CHECKING:
+    from flowscope.graph.default import Stacks
     from flowscope.graph.graph import Graph
 
 #: Returns something that is another value once a step has run on a graph; the runtime fills it.
@@ -29,6 +31,8 @@ class Notebook:
         self._names: Callable[[], Mapping[str, Any]] = dict
         self._has_new_graph = False
         self._forgotten: list[Hashable] = []
+        #: The default graph and session before the running cell.
+        self._defaults: Stacks | None = None
 
     def join(self, graph: Graph) -> None:
         """Lets a new graph take part, in the running cell too."""
@@ -44,12 +48,16 @@ class Notebook:
             identity: Tells the cell apart, and stays when it is edited and run again.
             names: Returns the user's variables by name.
         """
-        if self._running is not None:
-            self.end()
-        self._running, self._names = identity, names
-        self._has_new_graph = False
-        for graph in list(self._graphs):
-            self._start(graph)
+        from flowscope.graph.default import Stacks  # it stands above graphs, these above cells
+
+        with deferred():
+            if self._running is not None:
+                self.end()
+            self._running, self._names = identity, names
+            self._has_new_graph = False
+            self._defaults = Stacks()
+            for graph in list(self._graphs):
+                self._start(graph)
 
     def _start(self, graph: Graph) -> None:
         assert self._running is not None
@@ -73,7 +81,13 @@ class Notebook:
             error: What it raised, None if nothing.
             label: What people call it from now on: the number that it has got.
         """
+        with deferred():
+            return self._finish(error, label)
+
+    def _finish(self, error: BaseException | None, label: str | None) -> list[CellReport]:
         runs, self._runs, self._running, self._names = self._runs, [], None, dict
+        if is_interrupt(error):
+            self._restore_defaults(error, has_run=any(_has_run(g, steps) for _, g, steps in runs))
         for run, *_ in runs if label is not None else ():
             run.cell.label = str(label)
         # What is built in another graph now is not missing in this one.
@@ -97,8 +111,14 @@ class Notebook:
             return graph.cells.end(run, "undone")
         if error is None:
             return graph.cells.end(run, "whole")
-        has_run = steps != [f(graph) for f in steps_of]
-        return graph.cells.end(run, "broken off" if has_run else "undone")
+        how: Literal["broken off", "undone"] = "broken off" if _has_run(graph, steps) else "undone"
+        return graph.cells.end(run, how, error)
+
+    def _restore_defaults(self, error: BaseException | None, has_run: bool) -> None:
+        """Makes the default graph and session those of before the cell, which was interrupted."""
+        close_contexts(error)
+        if self._defaults is not None:
+            self._defaults.restore(with_base=not has_run)
 
     def forget(self, cell: Hashable) -> list[CellReport]:
         """Takes away what a cell has built, in all graphs, as if it were run again without code.
@@ -118,6 +138,11 @@ class Notebook:
                 run = graph.cells.begin(found.identity)
                 reports.append(graph.cells.end(run, "whole"))
         return reports
+
+
+def _has_run(graph: Graph, steps: list[object]) -> bool:
+    """Whether a step has run on a graph since `steps` was asked for."""
+    return steps != [f(graph) for f in steps_of]
 
 
 def _is_told(run: Run) -> bool:

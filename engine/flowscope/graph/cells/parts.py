@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,8 @@ class Edits:
     def __init__(self) -> None:
         self.version = 0
         self.edits = 0
-        self._edited: list[weakref.ref[Operation] | None] = []
+        #: By the number of an operation: that of its latest edit, in this order, and itself.
+        self._edited: dict[int, tuple[int, weakref.ref[Operation]]] = {}
 
     def touch(self) -> None:
         """Notes that something changed."""
@@ -40,22 +41,37 @@ class Edits:
         Call it after a change of its definition, inputs, control inputs, device or presence. Plans
         that do not use it stay, and adding operations makes no plan stale.
         """
-        self._edited.append(weakref.ref(op))
-        self.edits = len(self._edited)
+        self.edits += 1
+        self._edited.pop(op.id, None)  # what is put in anew stands last
+        self._edited[op.id] = self.edits, weakref.ref(op)
         self.touch()
 
     def edited_since(self, count: int) -> list[Operation]:
         """Returns the operations that were edited after the first `count` edits."""
-        refs = [ref for ref in self._edited[count:] if ref is not None]
-        found = [op for ref in refs if (op := ref()) is not None]
+        marks = list(self._edited.values())  # at once: views ask on a thread of their own
+        first = len(marks)
+        while first and marks[first - 1][0] > count:
+            first -= 1
+        found = [op for _, ref in marks[first:] if (op := ref()) is not None]
         return found if self.run is None else [op for op in found if self.run.is_edited(op)]
 
-    def forget_edits(self, first: int, operations: set[Operation]) -> None:
-        """Takes back the edits of these operations, from the edit with the number `first` on."""
-        for i in range(first, self.edits):
-            ref = self._edited[i]
-            if ref is not None and ref() in operations:
-                self._edited[i] = None
+    def forget_edits(self, operations: Iterable[Operation], known: Mapping[int, Any]) -> None:
+        """Takes back the latest edits of these operations.
+
+        Args:
+            operations: The operations.
+            known: The edits that stand, as `edit_marks` has returned them.
+        """
+        marks, forgotten = dict(self._edited), [op.id for op in operations]
+        for i in forgotten:
+            marks.pop(i, None)
+        marks |= {i: known[i] for i in forgotten if i in known}
+        in_order = sorted(marks.items(), key=_number)
+        self._edited = {i: mark for i, mark in in_order if mark[1]() is not None}
+
+    def edit_marks(self) -> Mapping[int, Any]:
+        """Returns which edits are noted now, one per operation, for `forget_edits`."""
+        return dict(self._edited)
 
     @contextmanager
     def cell(
@@ -79,10 +95,14 @@ class Edits:
         run = self.cells.begin(identity, label, names)
         try:
             yield run
-        except BaseException:
-            self.cells.end(run, "undone")
+        except BaseException as e:
+            self.cells.end(run, "undone", e)
             raise
         self.cells.end(run, "whole")
+
+
+def _number(entry: tuple[int, tuple[int, Any]]) -> int:
+    return entry[1][0]
 
 
 __all__ = ["Edits"]

@@ -33,6 +33,8 @@ class Run(Making):
             is_whole: False if the run was broken off: then what has no successor stays.
         """
         graph, cell = self._graph, self.cell
+        if not is_whole:
+            self._mend()
         self._keep(self._unmade.values() if not is_whole else self._read_by_others())
         left = sorted(self._unmade.values(), key=lambda o: o.order)
         gone = [*self._replaced.values(), *left]
@@ -46,7 +48,7 @@ class Run(Making):
         made = {*self._made, *self._kept}
         self._changed = {op for op in self._taken if self.has_changed(op)}
         unedited = {op for op in self._taken if not self.is_edited(op)}
-        graph.forget_edits(self._first_edit, unedited)
+        graph.forget_edits(unedited, self._edits_before)
         specs = {t: s for t, s in self._specs.items() if not same_spec(s, t.spec)}
         self._forget_derivations()
         self._point_to_what_stays()
@@ -61,6 +63,25 @@ class Run(Making):
         self._count_on()
         self.report = self._reported(left, spread.turned)
         return self.report
+
+    def _mend(self) -> None:
+        """Takes back the operation that was just being made when an interrupt came."""
+        listed = set(self._graph._operations)
+        for op in [op for op in self._fresh.values() if op not in listed]:
+            self._made = [o for o in self._made if o is not op]
+            op.block.operations[:] = [o for o in op.block.operations if o is not op]
+            self._ended.setdefault(op, None)
+            self.take_back([op])
+        made = set(self._made)
+        for old in [op for op in self._taken if op not in made]:
+            for name, value in self._taken.pop(old).items():
+                setattr(old, name, value)
+            for t in old.outputs:
+                t.spec = self._specs.pop(t, t.spec)
+        for op in [op for op in self._made if op not in listed]:
+            self._show(op)
+        found = {*made, *self._kept, *self._replaced.values()}
+        self._unmade |= {op.name: op for op in self.cell.operations if op not in found}
 
     def _point_to_what_stays(self) -> None:
         """Lets collections, builders' state and gradients' notes have nothing that was dropped."""
@@ -122,8 +143,8 @@ class Run(Making):
 
     def _count_on(self) -> None:
         """Lets names go on where they were: those of new cells do not depend on re-runs."""
-        names = self._graph._names
-        for name, count in self._before.tables[NAMES].items():
+        names, before = self._graph._names, self._before.names
+        for name, count in before.items() if names != before else ():
             if names.get(name, count) < count:
                 names[name] = count
 
@@ -152,23 +173,19 @@ class Run(Making):
         return frozenset(op.id for op in (*self._changed, *self._fresh.values()))
 
     def undo(self) -> CellReport:
-        """Ends a run that failed: the graph is as it was before."""
-        graph = self._graph
-        for op in self._fresh.values():
-            op.stale = Stale("gone", f"a run of {self.cell} made that failed")
-            graph.edited(op)
-        for op in self._fresh.values():
-            graph._by_name.pop(op.name, None)
-        for listed, before in self._lists:
-            listed[:] = before
+        """Ends a run that failed: the graph is as it was before, wherever in it the run ended."""
+        graph, restarts = self._graph, self._graph.cells.restarts
+        edited = graph.edited_since(self._first_edit)
+        gone = {*self._before.made_since(), *self._fresh.values()}
+        anew = [op for op in self._replaced.values() if op.name in restarts]
+        self._before.restore()
         for undo in reversed(self._undo):
             undo()
-        for op in self._replaced.values():
-            graph._by_name[op.name] = op
-            if op.name in graph.cells.restarts:
-                graph.cells.restarts[op.name] = op.definition
-        self._before.restore(graph)
-        del graph.cells.derivations[self._derived :]
+        for op in gone:
+            op.stale = Stale("gone", f"a run of {self.cell} made that failed")
+        for op in {*edited, *self._taken, *gone}:
+            graph.edited(op)
+        restarts.update((op.name, op.definition) for op in anew)
         self.report = CellReport(self.cell.label, failed=self.has_built)
         return self.report
 
