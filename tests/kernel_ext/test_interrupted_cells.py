@@ -12,6 +12,9 @@ import pytest
 import flowscope as fs
 from flowscope.graph import cells
 
+#: An interrupt that comes in a destructor is printed and goes no further.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 BUILD = """
 with fs.name_scope("m"), fs.control_dependencies([fs.constant(1.0)]), fs.device("/cpu:0"):
     x = fs.placeholder(fs.float32, [None, 2], name="x")
