@@ -24,6 +24,12 @@ class Refused(NamedTuple):
     taken: tuple[Any, ...] = (None, False, 0, "", b"", (), [])
 
 
+_BOUNDED = "fs.ConfigProto.intra_op_parallelism_threads bounds the threads of the process"
+_CUDA = "CuPy takes memory as it is needed; set CUPY_GPU_MEMORY_LIMIT before the program starts"
+_WORKS_ALONE = "a session has the devices of its own process"
+_NO_REWRITER = "TensorFlow's graph rewriter is not here: leave it, or set OFF"
+_OFF = (0, 2)
+
 #: By function or class, as users call it, and by argument or field.
 REFUSED: Mapping[str, Mapping[str, Refused]] = {
     "Variable": {
@@ -31,6 +37,65 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
             "make the variable with an initial_value, or read graphs by fs.train.import_meta_graph"
         ),
         "import_scope": Refused("it belongs to variable_def: make the variable in a name scope"),
+    },
+    "ConfigProto": {
+        "use_per_session_threads": Refused(_BOUNDED),
+        "session_inter_op_thread_pool": Refused(_BOUNDED),
+        "placement_period": Refused("operations are placed when a plan is made"),
+        "device_filters": Refused(_WORKS_ALONE),
+        "share_cluster_devices_in_session": Refused(_WORKS_ALONE),
+    },
+    "GraphOptions": {
+        "enable_recv_scheduling": Refused("receives run where their values are needed"),
+        "build_cost_model": Refused("fs.RunMetadata tells about single runs"),
+        "build_cost_model_after": Refused("fs.RunMetadata tells about single runs"),
+        "place_pruned_graph": Refused("leave it: what a step needs is what is placed"),
+        "enable_bfloat16_sendrecv": Refused("cast to fs.bfloat16 and back around the transfer"),
+        "timeline_step": Refused("fs.RunMetadata tells about single runs"),
+    },
+    "OptimizerOptions": {
+        "max_folded_constant_in_bytes": Refused("opt_level=L0 folds no constants at all"),
+        "global_jit_level": Refused("there is no XLA: compiled code is fused anyway", (0, -1)),
+        "cpu_global_jit": Refused("there is no XLA: compiled code is fused anyway"),
+    },
+    "RewriterConfig": {
+        **{
+            name: Refused(_NO_REWRITER, _OFF)
+            for name in (
+                "layout_optimizer",
+                "constant_folding",
+                "shape_optimization",
+                "remapping",
+                "common_subgraph_elimination",
+                "arithmetic_optimization",
+                "dependency_optimization",
+                "loop_optimization",
+                "function_optimization",
+                "debug_stripper",
+                "scoped_allocator_optimization",
+                "pin_to_host_optimization",
+                "implementation_selector",
+                "auto_mixed_precision",
+            )
+        },
+        "meta_optimizer_iterations": Refused(_NO_REWRITER),
+        "min_graph_nodes": Refused(_NO_REWRITER, (0, -1)),
+        "memory_optimization": Refused(_NO_REWRITER, (0, 1)),
+    },
+    "GPUOptions": {
+        "per_process_gpu_memory_fraction": Refused(_CUDA, (0.0, 0, 1.0, 1)),
+        "allocator_type": Refused(_CUDA),
+        "deferred_deletion_bytes": Refused(_CUDA),
+        "visible_device_list": Refused("set CUDA_VISIBLE_DEVICES before the program starts"),
+        "polling_active_delay_usecs": Refused("nothing is polled"),
+        "polling_inactive_delay_msecs": Refused("nothing is polled"),
+        "force_gpu_compatible": Refused("feed arrays of cupyx.empty_pinned"),
+    },
+    "RunOptions": {
+        "inter_op_thread_pool": Refused("the caller's thread runs the step", (0, -1)),
+        "report_tensor_allocations_upon_oom": Refused(
+            "Plan.kept tells what loops keep, before any run"
+        ),
     },
     "assign": {
         "validate_shape": Refused(

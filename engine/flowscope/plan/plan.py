@@ -78,6 +78,8 @@ class Request:
         soft_placement: Whether impossible device wishes are passed over.
         read: The op that reads a variable.
         drive: Returns what runs an `Execution` with an array module, as a plan's function.
+        merges: Whether equal operations are merged, in compiled mode.
+        folds: Whether constants are folded, in compiled mode.
     """
 
     fetches: Sequence[Tensor]
@@ -88,6 +90,8 @@ class Request:
     soft_placement: bool
     read: type
     drive: Callable[[Execution, Any], Callable[..., tuple[Any, ...]]]
+    merges: bool = True
+    folds: bool = True
 
     def stages(self) -> Iterator[tuple[Stage, Program]]:
         """Yields the program after each pass, by the pass's name.
@@ -102,8 +106,8 @@ class Request:
         yield "order", program
         program = trim(products(parts(invariants(program))))
         yield "products", program
-        if self.mode == "compiled":
-            program = trim(simplify(program))
+        if self.mode == "compiled" and (self.merges or self.folds):
+            program = trim(simplify(program, self.merges, self.folds))
             yield "simplify", program
         program = place(program, self.devices, self.soft_placement)
         yield "place", program

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Any, ClassVar, Literal
 
-from flowscope.graph.late import frozen, mutable
+from flowscope.graph.late import frozen
+from flowscope.graph.message import Message
 
 __all__ = [
     "ConfigProto",
+    "DeviceStepStats",
     "FeedStats",
     "GPUOptions",
     "GraphOptions",
+    "NodeExecStats",
     "OptimizerOptions",
     "RewriterConfig",
     "RunMetadata",
@@ -20,42 +22,125 @@ __all__ = [
 ]
 
 
-@mutable
-class OptimizerOptions:
-    """How graphs are simplified before they run."""
+class OptimizerOptions(Message):
+    """How graphs are simplified before they run, in compiled mode.
+
+    Attributes:
+        opt_level: `L1`: equal operations are merged and constants folded; `L0`: as the next two
+            fields say.
+        do_common_subexpression_elimination: Whether equal operations are merged at `L0`.
+        do_constant_folding: Whether constants are folded at `L0`.
+        do_function_inlining: True or False: functions' bodies always take the place of their calls.
+        max_folded_constant_in_bytes: Refused, if not 0.
+        global_jit_level: `OFF` or `DEFAULT`: there is no XLA.
+        cpu_global_jit: Refused.
+    """
 
     L0: ClassVar[int] = -1
     L1: ClassVar[int] = 0
+    DEFAULT: ClassVar[int] = 0
+    OFF: ClassVar[int] = -1
+    ON_1: ClassVar[int] = 1
+    ON_2: ClassVar[int] = 2
+    do_common_subexpression_elimination: bool = False
+    do_constant_folding: bool = False
+    max_folded_constant_in_bytes: int = 0
+    do_function_inlining: bool = False
     opt_level: int = 0
+    global_jit_level: int = 0
+    cpu_global_jit: bool = False
+
+    @property
+    def merges(self) -> bool:
+        """Whether equal operations are merged."""
+        return self.opt_level >= self.L1 or self.do_common_subexpression_elimination
+
+    @property
+    def folds(self) -> bool:
+        """Whether constants are folded."""
+        return self.opt_level >= self.L1 or self.do_constant_folding
 
 
-@mutable
-class RewriterConfig:
-    """Switches of graph rewriting; kept so that programs which set them run."""
+class RewriterConfig(Message):
+    """Switches of TensorFlow's graph rewriter, which is not here: off is all that they can be.
 
+    `OptimizerOptions` say what is simplified.
+    """
+
+    DEFAULT: ClassVar[int] = 0
+    ON: ClassVar[int] = 1
+    OFF: ClassVar[int] = 2
+    AGGRESSIVE: ClassVar[int] = 3
+    DEFAULT_NUM_ITERS: ClassVar[int] = 0
+    ONE: ClassVar[int] = 1
+    TWO: ClassVar[int] = 2
+    DEFAULT_MEM_OPT: ClassVar[int] = 0
+    NO_MEM_OPT: ClassVar[int] = 1
+    layout_optimizer: int = 0
+    constant_folding: int = 0
+    shape_optimization: int = 0
+    remapping: int = 0
+    common_subgraph_elimination: int = 0
+    arithmetic_optimization: int = 0
+    dependency_optimization: int = 0
+    loop_optimization: int = 0
+    function_optimization: int = 0
+    debug_stripper: int = 0
+    scoped_allocator_optimization: int = 0
+    pin_to_host_optimization: int = 0
+    implementation_selector: int = 0
+    auto_mixed_precision: int = 0
     disable_meta_optimizer: bool = False
     disable_model_pruning: bool = False
+    disable_tfg_optimizer: bool = False
+    meta_optimizer_iterations: int = 0
+    min_graph_nodes: int = 0
+    memory_optimization: int = 0
 
 
-@mutable
-class GraphOptions:
-    """Options of planning."""
+class GraphOptions(Message):
+    """Options of planning.
 
-    optimizer_options: OptimizerOptions = field(default_factory=OptimizerOptions)
-    rewrite_options: RewriterConfig = field(default_factory=RewriterConfig)
+    Attributes:
+        optimizer_options: How graphs are simplified.
+        rewrite_options: Switches of TensorFlow's graph rewriter, which is not here.
+        infer_shapes: True or False: shapes are always inferred.
+        enable_recv_scheduling, enable_bfloat16_sendrecv, place_pruned_graph, build_cost_model,
+            build_cost_model_after, timeline_step: Refused.
+    """
+
+    enable_recv_scheduling: bool = False
+    optimizer_options: OptimizerOptions = OptimizerOptions()
+    build_cost_model: int = 0
+    build_cost_model_after: int = 0
+    infer_shapes: bool = False
+    place_pruned_graph: bool = False
+    enable_bfloat16_sendrecv: bool = False
+    timeline_step: int = 0
+    rewrite_options: RewriterConfig = RewriterConfig()
 
 
-@mutable
-class GPUOptions:
-    """Options of GPU devices."""
+class GPUOptions(Message):
+    """Options of GPU devices, whose memory CuPy takes as it is needed.
 
-    allow_growth: bool = True
+    Attributes:
+        allow_growth: True or False: memory is taken as it is needed.
+        per_process_gpu_memory_fraction, visible_device_list, allocator_type,
+            deferred_deletion_bytes, polling_active_delay_usecs, polling_inactive_delay_msecs,
+            force_gpu_compatible: Refused.
+    """
+
     per_process_gpu_memory_fraction: float = 0.0
+    allow_growth: bool = False
+    allocator_type: str = ""
+    deferred_deletion_bytes: int = 0
     visible_device_list: str = ""
+    polling_active_delay_usecs: int = 0
+    polling_inactive_delay_msecs: int = 0
+    force_gpu_compatible: bool = False
 
 
-@mutable
-class ConfigProto:
+class ConfigProto(Message):
     """Options of a session.
 
     Attributes:
@@ -67,36 +152,52 @@ class ConfigProto:
         intra_op_parallelism_threads: Threads of large matrix products and of large element-wise
             operations, for the whole process; 0 leaves it to the BLAS library, and takes up to four
             for the others. On a machine whose few cores are busy 1 is best.
+        inter_op_parallelism_threads: A bound for the threads that run operations of a step: one
+            does, the caller's own, so each number is kept.
         operation_timeout_in_ms: Timeout of each run that has none of its own; 0 for none.
+        graph_options: How plans are made.
+        gpu_options: About GPUs.
+        isolate_session_state: True or False: a session has variables of its own, those in an
+            `fs.container` apart.
         mode: "compiled" runs generated code, "op" one operation at a time, "tokens" one operation
             at a time as its inputs arrive, with several iterations of a loop on their way.
         plan_cache_size: So many plans are kept, and fewer where they are large; those that were not
             used for longest go first.
+        use_per_session_threads, session_inter_op_thread_pool, placement_period, device_filters,
+            share_cluster_devices_in_session: Refused.
     """
 
-    device_count: dict[str, int] = field(default_factory=dict)
-    fake_devices: dict[str, int] = field(default_factory=dict)
-    allow_soft_placement: bool = False
-    log_device_placement: bool = False
+    device_count: dict[str, int] = {}  # noqa: RUF012
     intra_op_parallelism_threads: int = 0
     inter_op_parallelism_threads: int = 0
+    use_per_session_threads: bool = False
+    session_inter_op_thread_pool: list[Any] = []  # noqa: RUF012
+    placement_period: int = 0
+    device_filters: list[str] = []  # noqa: RUF012
+    gpu_options: GPUOptions = GPUOptions()
+    allow_soft_placement: bool = False
+    log_device_placement: bool = False
+    graph_options: GraphOptions = GraphOptions()
     operation_timeout_in_ms: int = 0
-    graph_options: GraphOptions = field(default_factory=GraphOptions)
-    gpu_options: GPUOptions = field(default_factory=GPUOptions)
+    isolate_session_state: bool = False
+    share_cluster_devices_in_session: bool = False
+    fake_devices: dict[str, int] = {}  # noqa: RUF012
     mode: Literal["compiled", "op", "tokens"] = "compiled"
     plan_cache_size: int = 4096
 
 
-@mutable
-class RunOptions:
+class RunOptions(Message):
     """Options of one run.
 
     Attributes:
-        trace_level: One of the constants.
+        trace_level: One of the constants. Above `NO_TRACE`, `RunMetadata.step_stats.dev_stats` says
+            which operations ran on which device; operations are not timed one by one.
         timeout_in_ms: The run ends with DeadlineExceededError at its first safepoint after so many
             milliseconds, also while it is paused; 0 for none.
+        inter_op_thread_pool: 0 or -1: the caller's thread runs the step.
         output_partition_graphs: Whether `RunMetadata.partition_graphs` is filled.
         mode: Overrides the session's mode for this run.
+        report_tensor_allocations_upon_oom: Refused.
     """
 
     NO_TRACE: ClassVar[int] = 0
@@ -107,7 +208,34 @@ class RunOptions:
     timeout_in_ms: int = 0
     inter_op_thread_pool: int = 0
     output_partition_graphs: bool = False
+    report_tensor_allocations_upon_oom: bool = False
     mode: Literal["compiled", "op", "tokens"] | None = None
+
+
+@frozen
+class NodeExecStats:
+    """One operation of a traced run.
+
+    Attributes:
+        node_name: Its name.
+        timeline_label: Its name and op type.
+    """
+
+    node_name: str
+    timeline_label: str
+
+
+@frozen
+class DeviceStepStats:
+    """What ran on a device in a traced run.
+
+    Attributes:
+        device: The device's name.
+        node_stats: The operations, in the order of the plan.
+    """
+
+    device: str
+    node_stats: tuple[NodeExecStats, ...]
 
 
 @frozen
@@ -135,6 +263,7 @@ class StepStats:
         plan_was_cached: Whether the plan was there.
         feeds: One per feed, in their order.
         fetched_bytes: Bytes of all fetched values.
+        dev_stats: Of a traced run: what ran where, per device.
     """
 
     total_ns: int
@@ -142,6 +271,7 @@ class StepStats:
     plan_was_cached: bool
     feeds: tuple[FeedStats, ...]
     fetched_bytes: int
+    dev_stats: tuple[DeviceStepStats, ...] = ()
 
     @property
     def fed_bytes(self) -> int:
@@ -149,8 +279,7 @@ class StepStats:
         return sum(f.nbytes for f in self.feeds)
 
 
-@mutable
-class RunMetadata:
+class RunMetadata(Message):
     """What a run can tell about itself.
 
     Attributes:
@@ -160,5 +289,14 @@ class RunMetadata:
     """
 
     plan: Any = None
-    partition_graphs: list[str] = field(default_factory=list)
+    partition_graphs: list[str] = []  # noqa: RUF012
     step_stats: StepStats | None = None
+
+    def HasField(self, field_name: str) -> bool:
+        """Whether the field is filled; `step_stats` of a traced run."""
+        if field_name == "step_stats":
+            return self.step_stats is not None and bool(self.step_stats.dev_stats)
+        return super().HasField(field_name)
+
+    def __repr__(self) -> str:
+        return "" if self.plan is None else f"{self.step_stats}\n{self.plan.text()}\n"

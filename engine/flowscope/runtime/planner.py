@@ -118,6 +118,8 @@ class Planner:
             soft_placement=self._config.allow_soft_placement,
             read=ReadVariableOp,
             drive=_driver,
+            merges=self._config.graph_options.optimizer_options.merges,
+            folds=self._config.graph_options.optimizer_options.folds,
         )
         return request, flat.rebuild
 

@@ -26,7 +26,7 @@ from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
 from flowscope.runtime.devices import Device, local_devices
 from flowscope.runtime.failures import located_failure
-from flowscope.runtime.feeds import nbytes, stats, taken_apart
+from flowscope.runtime.feeds import nbytes, stats, taken_apart, traced
 from flowscope.runtime.fetches import structure_key
 from flowscope.runtime.frames import Frames, running
 from flowscope.runtime.gate import MAIN_THREAD, Gate
@@ -244,6 +244,7 @@ class Session:
                 plan_was_cached=was_cached,
                 feeds=stats(call.plan.request.feeds, given, feeds),
                 fetched_bytes=sum(nbytes(v) for v in values),
+                dev_stats=traced(call.plan) if options and options.trace_level else (),
             )
         return values[0] if call.single else call.rebuild(values)
 

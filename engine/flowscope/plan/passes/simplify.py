@@ -32,22 +32,35 @@ from flowscope.plan.program import Node, Program, Value, needed, outer_values
 FOLD_BYTES = 1 << 16
 
 
-def simplify(program: Program) -> Program:
+def simplify(program: Program, merges: bool = True, folds: bool = True) -> Program:
     """Returns the ordered program with fewer nodes, to the same results.
+
+    Args:
+        program: The program.
+        merges: Whether equal nodes are merged.
+        folds: Whether constants are folded.
 
     One with primitives of control flow made by hand stays as it is: a constant in the place of what
     follows from dead or from iterated values would be alive, and there once.
     """
     if any(isinstance(n.op, Primitive) for n in program.nodes):
         return program
-    return _Simplifier(program).run()
+    return _Simplifier(program, None, merges, folds).run()
 
 
 class _Simplifier:
     """One walk through the nodes in order; `same` maps what was replaced to what stands for it."""
 
-    def __init__(self, program: Program, around: _Simplifier | None = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        around: _Simplifier | None = None,
+        merges: bool = True,
+        folds: bool = True,
+    ) -> None:
         self._program = program
+        self._merges: bool = around._merges if around else merges
+        self._folds: bool = around._folds if around else folds
         self._same: dict[Value, Value] = around._same if around else {}
         #: None where a feed took a node's place.
         self._instead: dict[Node, Node | None] = {}
@@ -111,7 +124,7 @@ class _Simplifier:
         return self._standing_for(node, self._folded(node))
 
     def _standing_for(self, node: Node, candidate: Node) -> Node:
-        key = _key(candidate)
+        key = _key(candidate) if self._merges else None
         stands = candidate if key is None else self._seen.setdefault(key, candidate)
         if stands is not node:
             self._replace(node, stands, stands.outputs)
@@ -156,6 +169,8 @@ class _Simplifier:
             by.origins = tuple(dict.fromkeys((*by.origins, *node.origins)))
 
     def _folded(self, node: Node) -> Node:
+        if not self._folds:
+            return node
         if isinstance(node.op, Const):
             if not node.control:
                 self._known[node.outputs[0]] = node.op.value.array
