@@ -130,23 +130,6 @@ def test_a_stop_that_meets_no_step_can_be_forgotten(sess):
     assert sess.run(fs.constant(1.0)) == 1.0
 
 
-def test_sigint_during_a_step_ends_it_at_a_safepoint(sess, meeting):
-    seen = []
-    before = signal.signal(signal.SIGINT, lambda *_: seen.append("outer"))
-    try:
-        y = big_work(
-            through(lambda x: (os.kill(os.getpid(), signal.SIGINT), x)[1], fs.ones([200, 200]))
-        )
-        with pytest.raises(KeyboardInterrupt):
-            sess.run(y)
-        assert seen == []
-        os.kill(os.getpid(), signal.SIGINT)
-        assert seen == ["outer"], "outside of a step the handler before ours gets the signal"
-        sess.run(fs.constant(1.0))
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.parametrize(
     "optimizer", [fs.train.GradientDescentOptimizer(0.1), fs.train.AdamOptimizer(0.1)]
 )
@@ -206,7 +189,7 @@ def test_the_gates_table_is_complete():
     from flowscope.runtime.gate import _TRANSITIONS
 
     requests = {
-        "pause", "resume", "stop", "interrupt", "close", "step_op", "step_iteration", "arrive"
+        "pause", "resume", "stop", "close", "step_op", "step_iteration", "arrive"
     }  # fmt: skip
     assert all(set(row) == requests for row in _TRANSITIONS.values())
     assert {s for row in _TRANSITIONS.values() for s in row.values()} == set(_TRANSITIONS)

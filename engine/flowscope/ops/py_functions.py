@@ -6,6 +6,7 @@ import itertools
 import traceback
 import weakref
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,6 +45,10 @@ class _Held(Held):
 _functions: weakref.WeakValueDictionary[str, _Held] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
 
+#: How the functions of a step are called, by the step's thread; others are called as they are. The
+#: runtime fills it in.
+callers: dict[int | None, Callable[[Callable[[], Any]], Any]] = {}
+
 #: TensorFlow's errors for Python's.
 _ERRORS: tuple[tuple[Any, type[OpError]], ...] = (
     (StopIteration, OutOfRangeError),
@@ -77,10 +82,16 @@ class _Calls(Op, abstract=True):
                 f"the Python function {self.token!r} is not there: it lives in the process, and as "
                 "long as the graph, that built the operation"
             )
-        try:
-            returned = held.function(*[_given(v, held.eager) for v in inputs])
-        except Exception as e:
-            raise _failure(held, e) from e
+        given = [_given(v, held.eager) for v in inputs]
+
+        def call() -> Any:
+            try:
+                return held.function(*given)
+            except Exception as e:
+                raise _failure(held, e) from e
+
+        caller = callers.get(get_ident())
+        returned = call() if caller is None else caller(call)
         values = _results(held, returned, self.dtypes)
         return values[0] if len(values) == 1 else tuple(values)
 
@@ -218,6 +229,10 @@ def py_func(
     Raises:
         InvalidArgumentError: when it runs, if the results have other dtypes; errors of the function
             become errors of the step, with the function's line in their text.
+
+    Ctrl-C raises KeyboardInterrupt in the function of a step that the main thread runs. Where a
+    step has a deadline its functions run on threads of their own: at the deadline, or when it is
+    stopped, the step ends, and the function is left alone. It ends at its next line of Python.
     """
     kind = PyFunc if stateful else PyFuncStateless
     return _call(kind, func, inp, Tout, name or "PyFunc")

@@ -1,4 +1,4 @@
-"""The gate: how running steps are paused, stepped, slowed, stopped, interrupted and looked at.
+"""The gate: how running steps are paused, stepped, slowed, stopped and looked at.
 
 Each session has one. Steps test `raised` at their safepoints, and the session before they start and
 after they ended; nothing else of it is touched while nobody wants anything. Requests may come from
@@ -12,6 +12,9 @@ the clock at each of its safepoints: a step without one pays nothing.
 Stepping is a pause that is lifted for one move: until the next operation, or until the next back
 edge of a loop. Slow motion is a wait before each operation. For both, steps run one operation at a
 time: `hold` says so. A look raises the flag once: each step notes where it is, and goes on.
+
+Signals that come while a step runs on the main thread are handled here too, outside of the lock:
+see `flowscope.runtime.interrupt`.
 """
 
 from __future__ import annotations
@@ -25,21 +28,20 @@ from typing import Literal
 from flowscope.errors import CancelledError, DeadlineExceededError
 from flowscope.plan.code import loop_name
 from flowscope.plan.stops import Here, Moved, Where
+from flowscope.runtime import interrupt
+from flowscope.runtime.interrupt import MAIN_THREAD
 
 #: "arrive" comes from a step that has done its move.
-Request = Literal[
-    "pause", "resume", "stop", "interrupt", "close", "step_op", "step_iteration", "arrive"
-]
+Request = Literal["pause", "resume", "stop", "close", "step_op", "step_iteration", "arrive"]
 State = Literal["open", "pausing", "stepping", "stopping", "closed"]
 
 #: state -> request -> new state ("paused" is "pausing" with a step held). A stop also ends a
-#: pause; an interrupt is a stop that is raised as KeyboardInterrupt, on the main thread.
+#: pause.
 _TRANSITIONS: dict[State, dict[Request, State]] = {
     "open": {
         "pause": "pausing",
         "resume": "open",
         "stop": "stopping",
-        "interrupt": "stopping",
         "close": "closed",
         "step_op": "stepping",
         "step_iteration": "stepping",
@@ -49,7 +51,6 @@ _TRANSITIONS: dict[State, dict[Request, State]] = {
         "pause": "pausing",
         "resume": "open",
         "stop": "stopping",
-        "interrupt": "stopping",
         "close": "closed",
         "step_op": "stepping",
         "step_iteration": "stepping",
@@ -59,7 +60,6 @@ _TRANSITIONS: dict[State, dict[Request, State]] = {
         "pause": "pausing",
         "resume": "open",
         "stop": "stopping",
-        "interrupt": "stopping",
         "close": "closed",
         "step_op": "stepping",
         "step_iteration": "stepping",
@@ -69,7 +69,6 @@ _TRANSITIONS: dict[State, dict[Request, State]] = {
         "pause": "stopping",
         "resume": "stopping",
         "stop": "stopping",
-        "interrupt": "stopping",
         "close": "closed",
         "step_op": "stopping",
         "step_iteration": "stopping",
@@ -79,7 +78,6 @@ _TRANSITIONS: dict[State, dict[Request, State]] = {
         "pause": "closed",
         "resume": "closed",
         "stop": "closed",
-        "interrupt": "closed",
         "close": "closed",
         "step_op": "closed",
         "step_iteration": "closed",
@@ -92,9 +90,6 @@ MOVES = 1000
 
 #: A held step looks again so often, for a signal that comes just before a wait does not end it.
 _LOOK_S = 0.25
-
-#: The thread that gets signals.
-MAIN_THREAD = threading.main_thread().ident
 
 
 class Moves:
@@ -133,9 +128,10 @@ class Gate:
         "_deadlines",
         "_doomed",
         "_is_met",
+        "_is_signalled",
+        "_lock",
         "_lookers",
         "_pace_s",
-        "_pending",
         "_requests",
         "_state",
         "_steps",
@@ -159,7 +155,10 @@ class Gate:
         self.moves = Moves()
         self.held_ns = 0
         self.waits: dict[int, int] = {}
-        self._changed = threading.Condition(threading.RLock())
+        #: Entered by itself, not through the condition: that takes several instructions, between
+        #: which the handler of a signal could raise and leave it held.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._requests: deque[Request] = deque()
         self._state: State = "open"
         self._waiting = 0
@@ -168,11 +167,11 @@ class Gate:
         self._pace_s = 0.0
         #: Threads that are to note where they are.
         self._lookers: set[int] = set()
-        #: Threads whose steps are to end, and whether by a stop or an interrupt.
-        self._doomed: dict[int, Request] = {}
-        #: Why the next step is to end if none of the doomed meets the stop.
-        self._pending: Request = "stop"
+        #: Threads whose steps are to end by a stop.
+        self._doomed: set[int] = set()
         self._is_met = False
+        #: Whether signals wait for a step on the main thread.
+        self._is_signalled = False
         #: (when, timeout in milliseconds) by thread.
         self._deadlines: dict[int, tuple[int, int]] = {}
 
@@ -185,7 +184,7 @@ class Gate:
 
     def request(self, request: Request) -> None:
         """Asks for something; from any thread, a signal handler too. Returns at once."""
-        with self._changed:
+        with self._lock:
             self._requests.append(request)
             self._drain()
             self._changed.notify_all()
@@ -197,7 +196,7 @@ class Gate:
 
     def set_pace(self, seconds: float) -> None:
         """Sets the seconds between two operations; 0 for full speed. A wait that runs ends."""
-        with self._changed:
+        with self._lock:
             self._pace_s = seconds
             self._set(self._state)
             self._changed.notify_all()
@@ -208,7 +207,7 @@ class Gate:
         Args:
             wait_s: How long to wait until they have.
         """
-        with self._changed:
+        with self._lock:
             inside = set(self.inside)
             self.seen = {t: w for t, w in list(self.seen.items()) if t in inside}
             self._lookers = inside - self.held
@@ -219,23 +218,35 @@ class Gate:
 
     def report(self) -> tuple[dict[int, Where], set[int]]:
         """Returns where steps were seen, and which of them stand still."""
-        with self._changed:
+        with self._lock:
             return dict(self.seen), set(self.held)
 
     def clear_stop(self) -> None:
         """Forgets a stop that no step has met: what it was meant for has ended by itself."""
-        with self._changed:
+        with self._lock:
             if self._state == "stopping":
                 self._set("open")
 
-    def limit(self, timeout_ms: int | None) -> None:
-        """Gives this thread's step so many milliseconds from now on; None takes the limit away."""
+    def limit(self, timeout_ms: int) -> tuple[int, int] | None:
+        """Gives this thread's step so many milliseconds from now on.
+
+        Returns the limit that there was, of a step around this one: see `unlimit`.
+        """
         me = threading.get_ident()
-        with self._changed:
-            if timeout_ms is None:
+        with self._lock:
+            before = self._deadlines.get(me)
+            self._deadlines[me] = (time.monotonic_ns() + timeout_ms * 1_000_000, timeout_ms)
+            self._set(self._state)
+            return before
+
+    def unlimit(self, before: tuple[int, int] | None) -> None:
+        """Takes this thread's limit away, and puts back the one that there was before."""
+        me = threading.get_ident()
+        with self._lock:
+            if before is None:
                 self._deadlines.pop(me, None)
             else:
-                self._deadlines[me] = (time.monotonic_ns() + timeout_ms * 1_000_000, timeout_ms)
+                self._deadlines[me] = before
             self._set(self._state)
 
     def hold(self, point: int, here: Here | None = None) -> bool:
@@ -247,29 +258,52 @@ class Gate:
 
         Raises:
             CancelledError: if the step is to stop, or the session was closed.
-            KeyboardInterrupt: if it is to stop because of an interrupt.
             DeadlineExceededError: if its time is over.
+            BaseException: what the handler of a signal raises, such as KeyboardInterrupt; other
+                exceptions of handlers as HandlerError.
         """
         me = threading.get_ident()
         try:
-            with self._changed:
-                self._check(me)
-                self._note(me, here)
-                if self._state == "stepping" and self._is_goal(point, here):
-                    self._steps.popleft()
-                    arrived = _TRANSITIONS[self._state]["arrive"]
-                    self._set(self._state if self._steps else arrived)
-                if self._pace_s and self._state == "open" and here is not None and here.is_op:
-                    self._slow(me)
-                while self._state == "pausing":
+            self._heed_signals(me)
+            with self._lock:
+                self._arrive(me, point, here)
+            while True:
+                self._heed_signals(me)
+                with self._lock:
+                    if self._state != "pausing":
+                        return self.is_by_op
                     self._wait(me)
                     self._check(me)
-                return self.is_by_op
         except (CancelledError, DeadlineExceededError) as e:
             if here is None:
                 raise
             loops = [(loop_name(loop.node), loop.iteration) for loop in here.where().loops]
             raise e.located(iterations=loops) from None
+
+    def signalled(self) -> None:
+        """Has the step on the main thread handle the signals that wait."""
+        with self._lock:
+            self._is_signalled = True
+            self._set(self._state)
+            self._changed.notify_all()
+
+    def _heed_signals(self, me: int) -> None:
+        """Handles the signals that wait; not with the lock held, for handlers may do anything."""
+        while self._is_signalled and me == MAIN_THREAD:
+            with self._lock:
+                self._is_signalled = False
+                self._set(self._state)
+            interrupt.heed()
+
+    def _arrive(self, me: int, point: int, here: Here | None) -> None:
+        self._check(me)
+        self._note(me, here)
+        if self._state == "stepping" and self._is_goal(point, here):
+            self._steps.popleft()
+            arrived = _TRANSITIONS[self._state]["arrive"]
+            self._set(self._state if self._steps else arrived)
+        if self._pace_s and self._state == "open" and here is not None and here.is_op:
+            self._slow(me)
 
     def _is_goal(self, point: int, here: Here | None) -> bool:
         """Whether a step that is here has done the move that it was asked for."""
@@ -295,7 +329,7 @@ class Gate:
         self.held.add(me)
         self._changed.notify_all()
         try:
-            while self._state == "open" and self._pace_s:
+            while self._state == "open" and self._pace_s and not self._is_signalled:
                 left_s = start + self._pace_s - time.monotonic()
                 if left_s <= 0:
                     break
@@ -311,11 +345,14 @@ class Gate:
             is_done: Whether it has been done.
             here: What tells those who look where the step is.
 
-        Raises: what `hold` does: a stop, an interrupt and a deadline end the wait.
+        Raises: what `hold` does: a stop, a signal and a deadline end the wait.
         """
         me = threading.get_ident()
-        with self._changed:
-            while not is_done():
+        while True:
+            self._heed_signals(me)
+            with self._lock:
+                if is_done():
+                    return
                 self._check(me)
                 if here is not None and me in self._lookers:
                     self._note(me, here)
@@ -326,12 +363,12 @@ class Gate:
 
     def wake(self) -> None:
         """Makes those who `wait` look again; from any thread."""
-        with self._changed:
+        with self._lock:
             self._changed.notify_all()
 
     def wait_until_held(self, timeout_s: float, count: int = 1) -> bool:
         """Waits until `count` steps are held here; returns whether they are."""
-        with self._changed:
+        with self._lock:
             return self._changed.wait_for(lambda: self._waiting >= count, timeout_s)
 
     def _wait(self, me: int) -> None:
@@ -371,21 +408,16 @@ class Gate:
             )
 
     def _meet_stop(self, me: int) -> None:
-        self._doomed = {t: r for t, r in list(self._doomed.items()) if t in self.inside}
-        reason = self._doomed.pop(me, None)
-        if reason is None:
+        self._doomed.intersection_update(list(self.inside))
+        if me not in self._doomed:
             if self._doomed:
                 return None  # it is meant for others
             if self._is_met:
                 return self._set("open")
-            reason = self._pending
-            if reason == "interrupt" and me != MAIN_THREAD:
-                return None
+        self._doomed.discard(me)
         self._is_met = True
         if not self._doomed:
             self._set("open")
-        if reason == "interrupt":
-            raise KeyboardInterrupt
         raise CancelledError(
             "the step was stopped; variables are as the last whole update left them"
         )
@@ -393,8 +425,9 @@ class Gate:
     def _drain(self) -> None:
         while self._requests:
             request = self._requests.popleft()
-            if request in ("stop", "interrupt"):
-                self._doom(request)
+            if request == "stop":
+                self._doomed = set(self.inside)
+                self._is_met = False
             state = _TRANSITIONS[self._state][request]
             if state == "stepping":
                 self._steps.append(request)
@@ -402,17 +435,11 @@ class Gate:
                 self._steps.clear()
             self._set(state)
 
-    def _doom(self, request: Request) -> None:
-        for thread in list(self.inside):
-            if request == "stop" or thread == MAIN_THREAD:
-                self._doomed[thread] = request
-        self._pending = request
-        self._is_met = False
-
     def _set(self, state: State) -> None:
         self._state = state
         is_slow = bool(self._pace_s)
-        self.raised = state != "open" or is_slow or bool(self._deadlines) or bool(self._lookers)
+        is_wanted = self._deadlines or self._lookers or self._is_signalled
+        self.raised = state != "open" or is_slow or bool(is_wanted)
         if state == "stepping":
             self.is_by_op = self._steps[0] == "step_op"
         else:

@@ -1,82 +1,191 @@
-"""SIGINT while a step runs on the main thread: the step ends at its next safepoint.
+"""Signals while a step runs on the main thread: their handlers run where the step can end.
 
-A handler is put in front of the one that is there (Python's, or the notebook kernel's, which sets
-its own anew for each cell). It raises the gates of the steps in flight; without one it passes the
-signal on.
+Python runs a signal's handler between any two instructions of the main thread. One that raises -
+KeyboardInterrupt, or a timeout by `signal.alarm` - would end a step in the middle of an update, or
+with a lock held. So each handler of the program's gets one in front of it, which puts the signal
+off to the step's next safepoint or its end, and raises the gate for that. There the handler runs
+outside of all locks, and may raise. Between steps, and while a function of the user's runs for a
+step, it runs at once.
 
-Where a cell of a notebook begins and ends, an interrupt waits: `Deferred`.
+Where a cell of a notebook begins and ends, signals wait too: `Deferred`.
+
+A handler that is set anew - the notebook kernel does so for each cell - is found as the next step
+starts.
 """
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from flowscope.graph.cells.interrupts import deferrers
-from flowscope.runtime.gate import MAIN_THREAD, Gate
 
-_previous: Callable[[int, Any], Any] | None = None
-#: Gates of the steps that run on the main thread, innermost last.
-_gates: list[Gate] = []
+#: The thread that gets signals.
+MAIN_THREAD = threading.main_thread().ident
+
+#: Those that programs handle; `signal.getsignal` would take ten times as long.
+_SIGNALS = tuple(
+    int(getattr(signal, name))
+    for name in (
+        "SIGINT", "SIGTERM", "SIGALRM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGPROF",
+        "SIGBREAK",
+    )
+    if hasattr(signal, name)
+)  # fmt: skip
+
+_handler_of: Callable[[int], Any] = _signal.getsignal
 
 
-def _on_sigint(signum: int, frame: Any) -> None:
-    if _gates:
-        for gate in _gates:
-            gate.request("interrupt")
-    elif _previous is not None:
-        _previous(signum, frame)
+class Step(Protocol):
+    """What is told that a signal waits for it."""
+
+    def signalled(self) -> None:
+        """Has the step call `handle` at its next safepoint."""
 
 
-def enter(gate: Gate) -> bool:
-    """Notes that a step starts on this thread; returns whether `leave` must be called."""
-    global _previous
-    if threading.get_ident() != MAIN_THREAD:
-        return False
-    handler = signal.getsignal(signal.SIGINT)
-    if handler is not _on_sigint:
-        if not callable(handler):
-            return False
-        _previous = handler
-        signal.signal(signal.SIGINT, _on_sigint)
-    _gates.append(gate)
-    return True
+#: What the main thread is in, from the outermost: steps, and None for a function of the user's.
+_around: list[Step | None] = []
+#: Signals that wait: (handler, signal, frame).
+_waiting: deque[tuple[Callable[[int, Any], Any], int, Any]] = deque()
+#: What a handler has raised in the function of the user's that runs.
+_raised: Exception | None = None
+#: The handlers that there were when the last step started.
+_known: tuple[Any, ...] = ()
+
+
+class HandlerError(BaseException):
+    """Carries what a handler has raised through a step, which would take it for a kernel's.
+
+    Attributes:
+        error: What it has raised.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class _PutOff:
+    """Stands before a handler."""
+
+    __slots__ = ("_handler",)
+
+    def __init__(self, handler: Callable[[int, Any], Any]) -> None:
+        self._handler = handler
+
+    def __call__(self, signum: int, frame: Any) -> None:
+        step = _around[-1] if _around else None
+        if step is None and _around:
+            _run_inside(self._handler, signum, frame)
+        elif step is None:
+            self._handler(signum, frame)
+        else:
+            _waiting.append((self._handler, signum, frame))
+            step.signalled()
+
+
+def enter(step: Step) -> None:
+    """Notes that a step starts; to be called on the main thread."""
+    if tuple(map(_handler_of, _SIGNALS)) != _known:
+        _stand_before()
+    _around.append(step)
 
 
 def leave() -> None:
-    """Notes that the step on the main thread has ended."""
-    _gates.pop()
+    """Notes that the step has ended; handles the signals that have waited for that."""
+    _around.pop()
+    handle()
+
+
+def handle() -> None:
+    """Runs the handlers of the signals that wait; raises what they raise."""
+    while _waiting:
+        handler, signum, frame = _waiting.popleft()
+        handler(signum, frame)
+
+
+def heed() -> None:
+    """Runs the handlers of the signals that wait for a step.
+
+    Raises:
+        HandlerError: if a handler raises an exception that is no KeyboardInterrupt or the like.
+    """
+    try:
+        handle()
+    except Exception as e:
+        raise HandlerError(e) from None
+
+
+def call(function: Callable[[], Any]) -> Any:
+    """Returns what a function of the user's returns, during which signals are handled at once.
+
+    Args:
+        function: What it raises is turned into another error, whose cause is the first.
+
+    Raises:
+        HandlerError: if a handler has raised what has ended the function.
+    """
+    global _raised
+    depth = len(_around)
+    try:
+        _around.append(None)
+        heed()
+        return function()
+    except Exception as e:
+        if e.__cause__ is not None and e.__cause__ is _raised:
+            raise HandlerError(_raised) from None
+        raise
+    finally:
+        _raised = None
+        del _around[depth:]
+
+
+def _run_inside(handler: Callable[[int, Any], Any], signum: int, frame: Any) -> None:
+    """Runs a handler in a function of the user's, and notes what it raises."""
+    global _raised
+    try:
+        handler(signum, frame)
+    except Exception as e:
+        _raised = e
+        raise
 
 
 class Deferred:
-    """A `with` block in which SIGINT waits: its handler is called when the block has ended.
+    """A `with` block in which signals wait: their handlers run when the block has ended.
 
     Only the main thread gets signals, so on others nothing has to wait.
     """
 
-    __slots__ = ("_came", "_handler")
+    __slots__ = ("_is_main",)
 
     def __init__(self) -> None:
-        self._handler: Any = None
-        self._came: list[tuple[int, Any]] = []
+        self._is_main = threading.get_ident() == MAIN_THREAD
 
     def __enter__(self) -> None:
-        handler = signal.getsignal(signal.SIGINT)
-        if threading.get_ident() == MAIN_THREAD and callable(handler):
-            self._handler = handler
-            signal.signal(signal.SIGINT, self._note)
-
-    def _note(self, signum: int, frame: Any) -> None:
-        self._came.append((signum, frame))
+        if self._is_main:
+            enter(self)
 
     def __exit__(self, *_: object) -> None:
-        if self._handler is None:
-            return
-        signal.signal(signal.SIGINT, self._handler)
-        if self._came:
-            self._handler(*self._came[0])
+        if self._is_main:
+            leave()
+
+    def signalled(self) -> None:
+        """Does nothing: they are handled at the end."""
+
+
+def _stand_before() -> None:
+    global _known
+    for signum in _SIGNALS:
+        handler = _handler_of(signum)
+        if callable(handler) and not isinstance(handler, _PutOff):
+            signal.signal(signum, _PutOff(handler))
+    _known = tuple(map(_handler_of, _SIGNALS))
 
 
 deferrers.append(Deferred)
+
+__all__ = ["MAIN_THREAD", "Deferred", "HandlerError", "Step", "call", "enter", "handle", "heed", "leave"]

@@ -9,6 +9,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from threading import get_ident
 from typing import Any
 
@@ -20,8 +21,18 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, runner
 from flowscope.graph.summary import counted
 from flowscope.graph.written.definition import GraphDef
+from flowscope.ops.py_functions import callers
 from flowscope.plan.plan import Mode, Plan
-from flowscope.runtime import checks, clock as clock, containers, crew, interrupt, reruns, states
+from flowscope.runtime import (
+    checks,
+    clock as clock,
+    containers,
+    crew,
+    host_calls,
+    interrupt,
+    reruns,
+    states,
+)
 from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
 from flowscope.runtime.devices import Device, local_devices
@@ -29,7 +40,8 @@ from flowscope.runtime.failures import located_failure
 from flowscope.runtime.feeds import nbytes, stats, taken_apart, traced
 from flowscope.runtime.fetches import structure_key
 from flowscope.runtime.frames import Frames, running
-from flowscope.runtime.gate import MAIN_THREAD, Gate
+from flowscope.runtime.gate import Gate
+from flowscope.runtime.interrupt import MAIN_THREAD
 from flowscope.runtime.partial import PartialRun, Pattern
 from flowscope.runtime.placed import PlacedVariable
 from flowscope.runtime.planner import Planner
@@ -148,18 +160,21 @@ class Session:
         return values[0] if call.single else call.rebuild(values)
 
     def _step(
-        self, call: Call, feeds: tuple[Any, ...], number: int | None = None
+        self, call: Call, feeds: tuple[Any, ...], number: int | None = None, timeout_ms: int = 0
     ) -> tuple[Any, ...]:
         """Runs one step: the hot path. Nothing here that could be done once."""
         __tracebackhide__ = True
         gate = self.gate
         inside = gate.inside
         me = get_ident()
-        on_main = me == MAIN_THREAD and interrupt.enter(gate)
+        on_main = me == MAIN_THREAD
+        if on_main:
+            interrupt.enter(gate)
         is_nested = me in inside
         inside[me] = True
         self._latest = call
         start = time.perf_counter_ns()
+        limited = self._limit(timeout_ms) if timeout_ms else None
         try:
             function = call.function
             if gate.raised:
@@ -176,11 +191,14 @@ class Session:
                 )
             if gate.raised:
                 gate.hold(-2)
+            self.steps += 1
         except BaseException as e:
+            self._failed += 1
             for state in call.resources:
                 if isinstance(state, VariableState | PlacedVariable):
                     state.undo()
-            self._failed += 1
+            if isinstance(e, interrupt.HandlerError):
+                raise e.error from None
             if not isinstance(e, Exception):
                 raise
             error, cause = located_failure(e, call.plan)
@@ -193,12 +211,28 @@ class Session:
             if gate.waits:
                 spent_ns -= gate.waits.pop(me, 0)
             self.busy_ns += spent_ns
+            if limited is not None:
+                limited()
             if not is_nested:
                 del inside[me]
             if on_main:
                 interrupt.leave()
-        self.steps += 1
         return values
+
+    def _limit(self, timeout_ms: int) -> Callable[[], None]:
+        """Gives this thread's step a deadline; returns what takes it away."""
+        gate, me = self.gate, get_ident()
+        before, caller = gate.limit(timeout_ms), callers.get(me)
+        callers[me] = partial(host_calls.call_and_wait, gate)
+
+        def unlimit() -> None:
+            gate.unlimit(before)
+            if caller is None:
+                del callers[me]
+            else:
+                callers[me] = caller
+
+        return unlimit
 
     def _run_observed(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
         """Runs with a timeout, or tells about the run."""
@@ -224,16 +258,9 @@ class Session:
     ) -> Any:
         __tracebackhide__ = True
         feeds = tuple([c(v) for c, v in zip(call.converters, given, strict=True)])
-        timeout_ms = self._timeout_ms(options)
-        if timeout_ms:
-            self.gate.limit(timeout_ms)
         step_start = time.perf_counter_ns()
-        try:
-            values = self._step(call, feeds)
-        finally:
-            step_ns = time.perf_counter_ns() - step_start
-            if timeout_ms:
-                self.gate.limit(None)
+        values = self._step(call, feeds, timeout_ms=self._timeout_ms(options))
+        step_ns = time.perf_counter_ns() - step_start
         if run_metadata is not None:
             run_metadata.plan = call.plan
             wants_graphs = options is not None and options.output_partition_graphs
@@ -378,14 +405,7 @@ class Session:
 
     def _stage(self, call: Call, feeds: tuple[Any, ...], number: int) -> tuple[Any, ...]:
         __tracebackhide__ = True
-        timeout_ms = self.config.operation_timeout_in_ms
-        if not timeout_ms:
-            return self._step(call, feeds, number)
-        self.gate.limit(timeout_ms)
-        try:
-            return self._step(call, feeds, number)
-        finally:
-            self.gate.limit(None)
+        return self._step(call, feeds, number, self.config.operation_timeout_in_ms)
 
     def plan(self, fetches: Any, feeds: Any = ()) -> Plan:
         """Returns the plan of `run(fetches, ...)` with these feeds, without running it."""

@@ -1,0 +1,135 @@
+"""Host calls: how a step calls the functions of the user's that it runs (`py_func`).
+
+Mostly on the step's own thread, as any function. On the main thread signals are handled at once
+meanwhile, so Ctrl-C raises KeyboardInterrupt in the function.
+
+No function can be ended from outside. So where a step has a deadline its functions run on threads
+of their own, for which the step waits at its gate: a deadline, a stop and a signal end the wait,
+and the function is left alone. What it returns then is dropped, and an exception is raised in it at
+its next line of Python: an endless loop ends, one that waits in C does not before that returns.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+from flowscope.ops.py_functions import callers
+from flowscope.runtime import interrupt
+from flowscope.runtime.gate import Gate
+
+#: So many threads are kept for later calls.
+_KEPT = 8
+
+
+class _LeftAloneError(BaseException):
+    """Raised in a function for which nobody waits any more."""
+
+
+class HostCall:
+    """A function that runs on a thread of its own.
+
+    Args:
+        function: The function.
+        wake: Called once it has returned, or failed.
+
+    Attributes:
+        is_done: Whether it has.
+    """
+
+    def __init__(self, function: Callable[[], Any], wake: Callable[[], None]) -> None:
+        self.is_done = False
+        self._function = function
+        self._wake = wake
+        self._context = contextvars.copy_context()
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._guard = threading.Lock()
+        self._thread: int | None = None
+        _worker().take(self)
+
+    def result(self) -> Any:
+        """Returns what the function has returned, or raises what it has raised."""
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def leave_alone(self) -> None:
+        """Gives it up: nobody waits for it any more."""
+        # The thread takes the guard too before it is done with the function, and so gets the
+        # exception there at the latest.
+        with self._guard:
+            if self._thread is not None:
+                _raise_in(self._thread)
+
+    def run(self) -> None:
+        """Runs the function, on the thread that calls this."""
+        try:
+            try:
+                with self._guard:
+                    self._thread = threading.get_ident()
+                self._result = self._context.run(self._function)
+            finally:
+                with self._guard:
+                    self._thread = None
+        except BaseException as e:
+            self._error = e
+        self.is_done = True
+        self._wake()
+
+
+class _Worker:
+    """A thread that runs one call after the other."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[HostCall] = SimpleQueue()
+        threading.Thread(target=self._work, name="flowscope host call", daemon=True).start()
+
+    def take(self, call: HostCall) -> None:
+        """Has the thread run a call."""
+        self._calls.put(call)
+
+    def _work(self) -> None:
+        while True:
+            self._calls.get().run()
+            if len(_idle) >= _KEPT:
+                return
+            _idle.append(self)
+
+
+#: Threads that wait for a call; those of all sessions, for a thread serves anyone.
+_idle: list[_Worker] = []
+
+
+def _worker() -> _Worker:
+    try:
+        return _idle.pop()
+    except IndexError:
+        return _Worker()
+
+
+def _raise_in(thread: int) -> None:
+    import ctypes  # at need
+
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread), ctypes.py_object(_LeftAloneError)
+    )
+
+
+def call_and_wait(gate: Gate, function: Callable[[], Any]) -> Any:
+    """Returns what a function returns that runs on another thread; the wait can be ended."""
+    call = HostCall(function, gate.wake)
+    try:
+        gate.wait(lambda: call.is_done)
+    except BaseException:
+        call.leave_alone()
+        raise
+    return call.result()
+
+
+callers[interrupt.MAIN_THREAD] = interrupt.call
+
+__all__ = ["HostCall", "call_and_wait"]
