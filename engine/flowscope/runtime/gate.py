@@ -293,7 +293,18 @@ class Gate:
             with self._lock:
                 self._is_signalled = False
                 self._set(self._state)
-            interrupt.heed()
+            try:
+                interrupt.heed()
+            except BaseException:
+                self._end_pause()
+                raise
+
+    def _end_pause(self) -> None:
+        """Ends a pause with the step that was held: the next one shall not wait for nobody."""
+        with self._lock:
+            if self._state in ("pausing", "stepping"):
+                self._set("open")
+                self._changed.notify_all()
 
     def _arrive(self, me: int, point: int, here: Here | None) -> None:
         self._check(me)
