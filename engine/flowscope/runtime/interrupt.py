@@ -98,7 +98,13 @@ def enter(step: Step) -> None:
 def leave() -> None:
     """Notes that the step has ended; handles the signals that have waited for that."""
     _around.pop()
-    handle()
+    if not _waiting:
+        return
+    step = _around[-1] if _around else None
+    if step is None:
+        handle()
+    else:
+        step.signalled()
 
 
 def handle() -> None:
@@ -188,4 +194,14 @@ def _stand_before() -> None:
 
 deferrers.append(Deferred)
 
-__all__ = ["MAIN_THREAD", "Deferred", "HandlerError", "Step", "call", "enter", "handle", "heed", "leave"]
+__all__ = [
+    "MAIN_THREAD",
+    "Deferred",
+    "HandlerError",
+    "Step",
+    "call",
+    "enter",
+    "handle",
+    "heed",
+    "leave",
+]
