@@ -183,3 +183,16 @@ def test_what_shapes_have_in_common():
     a = fs.TensorShape([2, 3])
     assert a.most_specific_common_supertype([[2, 4], [2, 5]]) == fs.TensorShape([2, None])
     assert a.most_specific_common_supertype([[2]]).ndims is None
+
+
+def test_integers_beyond_64_bits(graph):
+    x = fs.placeholder(fs.int64, [])
+    for value in (2**70, [-(2**70)], [2**70, 1.5]):
+        with pytest.raises(DTypeError, match="expected numbers that fit an integer dtype, got"):
+            fs.constant(value)
+    with pytest.raises(DTypeError, match="expected numbers that fit float32, got 1000"):
+        fs.constant(10**400, fs.float32)
+    with fs.Session() as sess:
+        assert sess.run(fs.constant([2**70, 1.5], fs.float64)).tolist() == [2.0**70, 1.5]
+        with pytest.raises(DTypeError, match="cannot feed .*expected numbers that fit int64"):
+            sess.run(x, {x: 2**70})

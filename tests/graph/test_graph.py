@@ -268,3 +268,13 @@ def test_a_number_beside_a_tensor_is_a_constant_of_its_graph(graph):
     assert "# the line" in str(e.value)
     with fs.Session(graph=graph) as sess, pytest.raises(ValueError, match=r"graph=x\.graph"):
         sess.run(a)
+
+
+def test_names_as_bytes(graph):
+    x = fs.placeholder(fs.float32, [], name=b"x")
+    assert fs.constant(44.0, name=b"e").name == "e:0"
+    assert fs.add(1.0, x, name=b"sum").name == "sum:0"
+    with fs.name_scope(b"s"):
+        assert fs.identity(1.0, name=b"y").name == "s/y:0"
+    with fs.Session() as sess:
+        assert sess.run(b"sum:0", {b"x:0": 2.0}) == 3.0

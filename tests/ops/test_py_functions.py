@@ -79,7 +79,6 @@ def test_plain_numbers_take_the_dtype(sess, value, dtype):
         (np.float64(1), "expected float32 as result 0 of <lambda>, got float64: return np.asarray"),
         (None, "got None"),
         ([np.float32(1), np.float32(2)], "expected 1 results of <lambda>, got 2"),
-        ({"a": 1}, "expected float32 as result 0"),
     ],
 )
 def test_results_must_have_the_dtype(sess, value, says):
@@ -171,3 +170,19 @@ def test_the_function_lives_as_long_as_the_graph():
 def test_the_function_must_be_one(graph):
     with pytest.raises(errors.InvalidArgumentError, match="expected a function"):
         fs.py_func(3, [], fs.float32)
+
+
+@pytest.mark.parametrize("value", [object(), {}, {1}, np.datetime64("2020"), [object()]])
+def test_what_is_no_array_is_an_internal_error(sess, value):
+    x = fs.py_func(lambda: [value], [], [fs.int64])
+    with pytest.raises(errors.InternalError, match="as result 0 of <lambda>, got"):
+        sess.run(x)
+
+
+def test_functions_without_results(sess):
+    assert fs.py_func(lambda: None, [], [], stateful=False) == []
+    done = fs.py_func(list, [], [])
+    assert isinstance(done, fs.Operation)
+    assert sess.run(done) is None
+    with pytest.raises(errors.InvalidArgumentError, match="expected 0 results of"):
+        sess.run(fs.py_func(lambda: 5, [], []))

@@ -182,7 +182,7 @@ class Building:
         return self._here.scope
 
     @contextmanager
-    def name_scope(self, name: str | None) -> Iterator[str]:
+    def name_scope(self, name: str | bytes | None) -> Iterator[str]:
         """Opens a name scope; yields its name with a "/" behind it.
 
         A name that ends in "/" (what an earlier `with` yielded) re-opens that scope as it is; None
@@ -190,6 +190,7 @@ class Building:
         """
         here = self._here
         before = here.scope
+        name = name.decode() if isinstance(name, bytes) else name
         if not name:
             here.scope = ""
         elif not isinstance(name, str):

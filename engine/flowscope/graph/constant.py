@@ -145,10 +145,7 @@ def to_array(value: Any, dtype: DType | None) -> Any:
     if found.dtype.kind == "O" and _all_text(found):
         return _strings(found, value, dtype)
     if found.dtype.kind == "O":
-        numbers = _numbers(value)
-        if numbers is not None:
-            return to_array(numbers, dtype)
-        raise DTypeError(f"expected {_wanted(dtype)}, got {_short(value)}")
+        found, is_array = _plain_numbers(value, dtype), False
     if dtype is None:
         dtype = _default_dtype(found, is_array)
     elif not _fits(found, dtype, is_array):
@@ -175,6 +172,26 @@ def _found(value: Any, dtype: DType | None) -> Any:
             f"expected {_wanted(dtype)} in a regular shape, got {_short(value)}: {e}"
         ) from None
     return np.asarray(value, object) if found.dtype.kind in "SUT" else found
+
+
+def _plain_numbers(value: Any, dtype: DType | None) -> Any:
+    """Returns what NumPy takes for objects as an array of numbers.
+
+    Raises:
+        DTypeError: if it is none, or an integer is larger than the largest of 64 bits.
+    """
+    numbers = _numbers(value)
+    if numbers is None:
+        raise DTypeError(f"expected {_wanted(dtype)}, got {_short(value)}")
+    is_real = dtype is not None and (dtype.is_floating or dtype.is_complex)
+    try:
+        found = np.asarray(numbers, np.float64 if is_real else None)
+    except OverflowError:
+        found = np.empty((), object)
+    if found.dtype.kind == "O":
+        kind = dtype or "an integer dtype"
+        raise DTypeError(f"expected numbers that fit {kind}, got {_short(value)}")
+    return found
 
 
 def _wanted(dtype: DType | None) -> str:

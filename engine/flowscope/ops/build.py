@@ -57,7 +57,7 @@ def binary(op: Op, x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 def _argument(
-    value: Any, letter: str, op_name: str, dtype: DType | None, graph: Graph | None = None
+    value: Any, letter: str, op_name: str | bytes, dtype: DType | None, graph: Graph | None = None
 ) -> Tensor:
     if isinstance(value, Tensor | Convertible):
         return convert_to_tensor(value)
@@ -66,6 +66,7 @@ def _argument(
         with graph.as_default():
             return _argument(value, letter, op_name, dtype)
     graph = default
+    op_name = op_name.decode() if isinstance(op_name, bytes) else op_name
     owner = (
         op_name.rstrip("/")
         if op_name.endswith("/")

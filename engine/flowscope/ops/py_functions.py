@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from flowscope.errors import (
+    DTypeError,
+    InternalError,
     InvalidArgumentError,
     NotFoundError,
     OpError,
@@ -152,7 +154,7 @@ def _failure(held: _Held, error: Exception) -> OpError:
 
 
 def _results(held: _Held, returned: Any, wanted: tuple[DType, ...]) -> list[Any]:
-    if not wanted:
+    if not wanted and (returned is None or (isinstance(returned, list) and not returned)):
         return []
     several = list(returned) if isinstance(returned, list | tuple) else [returned]
     if len(several) != len(wanted):
@@ -164,23 +166,48 @@ def _results(held: _Held, returned: Any, wanted: tuple[DType, ...]) -> list[Any]
 
 def _converted(held: _Held, index: int, value: Any, dtype: DType) -> Any:
     """Returns a result as an array of its own; a plain Python number takes the dtype that fits."""
+    what = f"expected {dtype} as result {index} of {held.name()}"
+    if value is None:
+        raise InvalidArgumentError(f"{what}, got None")
     try:
-        if value is None:
-            raise InvalidArgumentError("got None")
         if dtype.kind == "s" or type(value) in (bool, int, float, complex, str, bytes):
             return to_array(value, dtype)
-        array = np.array(value, order="C").view(np.ndarray)
-        found = of_numpy(array.dtype)
+        array, found = _as_array(value)
         if found is dtype:
             return array[()]
+    except _Alien as e:
+        raise InternalError(f"{what}, got {e}: return an array") from None
     except OpError as e:
-        raise InvalidArgumentError(
-            f"expected {dtype} as result {index} of {held.name()}, {e.message}"
-        ) from None
+        raise InvalidArgumentError(f"{what}, {e.message}") from None
     raise InvalidArgumentError(
-        f"expected {dtype} as result {index} of {held.name()}, got {found}: return "
-        f"np.asarray(..., np.{dtype.np_dtype.name})"
+        f"{what}, got {found}: return np.asarray(..., np.{dtype.np_dtype.name})"
     )
+
+
+class _Alien(Exception):
+    """What no array can be made of."""
+
+
+def _as_array(value: Any) -> tuple[Any, DType]:
+    """Returns a result as an array, and its dtype.
+
+    Raises:
+        InvalidArgumentError: if it is a ragged list.
+        _Alien: if it holds something else than numbers and strings.
+    """
+    try:
+        array = np.array(value, order="C").view(np.ndarray)
+    except UnicodeDecodeError:  # bytes beside a str
+        array = np.array(value, object)
+    except (ValueError, TypeError) as e:
+        raise InvalidArgumentError(f"got no regular array: {e}") from None
+    known = array.dtype.kind != "O" or all(isinstance(v, str | bytes) for v in array.reshape(-1))
+    try:
+        if known:
+            return array, of_numpy(array.dtype)
+    except DTypeError:
+        pass
+    raise _Alien(f"{type(value).__name__} of {array.dtype}" if array.ndim else type(value).__name__)
 
 
 def _call(
@@ -201,7 +228,7 @@ def _call(
     _functions[token] = held
     op = graph.add(definition, tensors, name)
     if not dtypes:
-        return op
+        return op if kind.is_stateful else []
     return list(op.outputs) if is_list else op.outputs[0]
 
 
@@ -222,13 +249,15 @@ def py_func(
         name: Name of the operation.
 
     Returns:
-        A tensor, or a list of them where `Tout` is one; the operation where there is no result.
+        A tensor, or a list of them where `Tout` is one; where there is no result the operation, or
+        an empty list if it is not stateful.
         Their shapes are unknown: see `Tensor.set_shape` and `fs.ensure_shape`. No gradient flows
         through: see `fs.custom_gradient`.
 
     Raises:
         InvalidArgumentError: when it runs, if the results have other dtypes; errors of the function
             become errors of the step, with the function's line in their text.
+        InternalError: when it runs, if a result is no array, number or string.
 
     Ctrl-C raises KeyboardInterrupt in the function of a step that the main thread runs. Where a
     step has a deadline its functions run on threads of their own: at the deadline, or when it is

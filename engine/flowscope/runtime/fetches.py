@@ -31,7 +31,8 @@ def is_bare_handle(tensor: Tensor) -> bool:
     return tensor.spec.dtype is resource and tensor.spec.variable is None
 
 
-def _decoded(fetch: Any) -> Any:
+def decoded(fetch: Any) -> Any:
+    """Returns a name that is given as bytes as a string, and all else as it is."""
     return fetch.decode() if isinstance(fetch, bytes) else fetch
 
 
@@ -67,7 +68,7 @@ class Flattened:
                 "(fs.gradients gives None for an x that the ys do not depend on)"
             )
         try:
-            element = self._graph.as_graph_element(_decoded(fetches))
+            element = self._graph.as_graph_element(decoded(fetches))
         except NotFoundError as e:
             raise InvalidArgumentError(f"cannot fetch {fetches!r}: {e.message}") from None
         if isinstance(element, Tensor) and element.spec.dtype is variant:

@@ -20,7 +20,7 @@ from flowscope.runtime.calls import Call
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.devices import Device
 from flowscope.runtime.feeds import Converter, converter
-from flowscope.runtime.fetches import Flattened, Rebuild, is_bare_handle
+from flowscope.runtime.fetches import Flattened, Rebuild, decoded, is_bare_handle
 from flowscope.runtime.generators import generator
 from flowscope.runtime.growth import growth_of
 from flowscope.runtime.placed import PlacedVariable, on_device, within
@@ -128,7 +128,7 @@ class Planner:
         handle = getattr(key, "handle", None)
         try:
             tensor: Tensor = self._graph.as_graph_element(
-                handle if isinstance(handle, Tensor) else key, allow_operation=False
+                handle if isinstance(handle, Tensor) else decoded(key), allow_operation=False
             )
         except StaleError:
             raise
