@@ -51,7 +51,7 @@ def test_pythons_functions_are_called_in_each_iteration(any_sess):
         return i + 1, total + fs.py_func(see, [i, "used"], fs.float32)
 
     y = fs.while_loop(lambda i, _: i < 3, body, [0, 0.0])
-    assert any_sess.run(y) == [3, 6]
+    assert any_sess.run(y) == (3, 6)
     assert seen == [(what, i) for i in range(3) for what in ("unused", "used")]
 
 

@@ -17,9 +17,26 @@ def test_nested_structures_of_variables(sess):
 
     start = [1, {"k": 1.0, "p": Pair(3, 4)}]
     found = fs.while_loop(lambda i, _: i < 3, body, (0, start))
-    assert sess.run(found) == [3, [4, {"k": 8, "p": Pair(4, 3)}]]
+    assert sess.run(found) == (3, [4, {"k": 8, "p": Pair(4, 3)}])
     top = fs.while_loop(lambda x, y: x < 3, lambda x, y: Pair(x + 1, y * 2.0), Pair(0, 1.0))
     assert sess.run(top) == Pair(3, 8)
+
+
+def test_what_comes_out_has_the_form_that_the_body_returns(graph):
+    def form(start, after):
+        return type(fs.while_loop(lambda i, j: i < 3, lambda i, j: after(i + 1, j), start))
+
+    pair, many = (lambda i, j: (i, j)), lambda i, j: [i, j]
+    assert [form(s, a) for s in ([0, 1], (0, 1)) for a in (pair, many)] == [tuple, list] * 2
+    assert form(Pair(0, 1), Pair) is Pair and form(Pair(0, 1), pair) is tuple
+
+
+def test_an_empty_structure_beside_a_variable(sess):
+    def loop(**options):
+        return fs.while_loop(lambda i, _: i < 9, lambda i, _: [i + 1, []], [0, []], **options)
+
+    assert sess.run(loop(maximum_iterations=50)) == [9, []]
+    assert sess.run(loop()) == 9
 
 
 def test_one_structure_comes_as_in_tensorflow(graph):

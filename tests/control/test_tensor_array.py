@@ -131,7 +131,7 @@ def test_values_that_are_cleared_are_read_once(sess):
     grows = fs.TensorArray(fs.int32, 0, dynamic_size=True, clear_after_read=True).write(0, 7)
     with pytest.raises(ValueError, match="cannot read"):  # whichever version it was read from
         sess.run([grows.read(0), grows.write(1, 8).read(0)])
-    kept = fs.TensorArray(fs.float32, 2).unstack([1.0, 2.0])
+    kept = fs.TensorArray(fs.float32, 2, clear_after_read=False).unstack([1.0, 2.0])
     assert sess.run([kept.read(0), kept.read(0), kept.stack()])[1] == 1
 
 

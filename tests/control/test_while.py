@@ -97,6 +97,27 @@ def test_shapes_that_change_are_found_out(sess):
     assert len(sess.graph.functions) == 2, "the first, narrow try is gone"
 
 
+def test_no_invariant_is_the_shape_at_the_start(graph):
+    x = fs.ones([2, 2])
+
+    def loop(body):
+        return fs.while_loop(
+            lambda i, _: i < 2, lambda i, x: (i + 1, body(x)), [0, x], shape_invariants=[[], None]
+        )[1]
+
+    assert loop(lambda x: x * 2.0).shape == [2, 2]
+    with pytest.raises(ValueError, match=r"shape invariant \[2,2\]"):
+        loop(lambda x: fs.concat([x, x], 0))
+
+
+def test_a_sparse_tensor_fits_its_invariant(graph):
+    x = fs.SparseTensor([[0], [3]], [2.0, 4.0], [10])
+    with pytest.raises(ValueError, match=r"shape \[10\] .* shape invariant is \[5\]"):
+        fs.while_loop(
+            lambda i, _: i < 9, lambda i, x: (i + 1, x), [0, x], [[], fs.TensorShape([5])]
+        )
+
+
 def test_shape_invariants(graph):
     x = fs.zeros([2, 3])
     y = fs.while_loop(
@@ -134,7 +155,7 @@ def test_what_does_not_fit_is_refused(graph, cond, body, variables, error, match
 
 @pytest.mark.parametrize("k", [0, -1])
 def test_parallel_iterations_below_one_are_refused(graph, k):
-    with pytest.raises(ValueError, match="parallel_iterations of 1 at least"):
+    with pytest.raises(TypeError, match="integer of 1 at least as parallel_iterations"):
         fs.while_loop(lambda i: i < 3, lambda i: i + 1, [0], parallel_iterations=k)
 
 

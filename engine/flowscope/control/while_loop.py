@@ -49,7 +49,7 @@ def while_loop(
     return_same_structure: bool = False,
     recompute: bool = False,
 ) -> Any:
-    """Runs `body` as long as `cond` is true; returns the loop variables at the end.
+    """Runs `body` as long as `cond` is true; returns the loop variables at the end, in its form.
 
     Both functions are called while the graph is built, once: a second time only where a variable's
     shape changes from one iteration to the next and no invariant says so. What they use from
@@ -62,8 +62,8 @@ def while_loop(
         loop_vars: A list or tuple of the values at the start: tensors, numbers, arrays, nested
             structures of them.
         shape_invariants: A shape per variable that holds in all iterations, in the structure of
-            `loop_vars`. Without, it is what the values at the start and after an iteration have in
-            common.
+            `loop_vars`; None for the shape at the start. Without, it is what the values at the
+            start and after an iteration have in common.
         parallel_iterations: How many iterations may overlap where operations wait.
         back_prop: Whether gradients flow through the loop; if not, they are None.
         swap_memory: Whether kept values may move to the host's memory; where the loop runs on the
@@ -127,11 +127,9 @@ def _check(cond: Any, body: Any, loop_vars: Any, parallel_iterations: Any) -> No
     if not loop_vars:
         raise InvalidArgumentError("expected one loop variable at least, got none")
     is_integer = isinstance(parallel_iterations, int) and not isinstance(parallel_iterations, bool)
-    if not is_integer:
-        raise DTypeError(f"expected an integer as parallel_iterations, got {parallel_iterations!r}")
-    if parallel_iterations <= 0:
-        raise InvalidArgumentError(
-            f"expected parallel_iterations of 1 at least, got {parallel_iterations}"
+    if not is_integer or parallel_iterations <= 0:
+        raise DTypeError(
+            f"expected an integer of 1 at least as parallel_iterations, got {parallel_iterations!r}"
         )
 
 
@@ -165,6 +163,8 @@ def _invariants(loop_vars: Any, given: Any, start: list[Tensor], names: list[str
 
 def _flat_shapes(structure: Any, given: Any) -> list[Dims]:
     """Returns the shapes of `given`, a structure of them like `structure`, one after the other."""
+    if not nest.is_nested(structure) and given is None:
+        return [t.spec.shape for t in parts(structure)]
     if not nest.is_nested(structure):
         return _leaf_shapes(structure, as_dims(getattr(given, "shape", given)))
     is_shape = isinstance(given, TensorShape) or not nest.is_nested(given)
@@ -220,12 +220,11 @@ class _Built:
             self.cond.results = [self.cond.own(_pred(found))]
         with building(self.body, self.body.name + "/"):
             found = call(body, "body", *_arguments(loop_vars, self.body.inputs))
-            found = list(found) if isinstance(found, list | tuple) else [found]
-            _check_structure(loop_vars, found)
-            found = _alike(found, list(loop_vars))
-            flat = [t for v in nest.flatten(found) for t in results(v, "body", None)]
+            found = found if isinstance(found, list | tuple) else [found]
+            _check_structure(loop_vars, list(found))
+            self.structure = _alike(found, list(loop_vars))
+            flat = [t for v in nest.flatten(self.structure) for t in results(v, "body", None)]
             self.body.results = [self.body.own(t) for t in flat]
-            self.structure = type(loop_vars)(*found) if hasattr(loop_vars, "_fields") else found
 
     def drop(self) -> None:
         """Takes the functions back."""
