@@ -175,19 +175,13 @@ def test_values_of_an_iteration() -> None:
     refused(inside, x, 'a value of an iteration of the loop "loop"')
 
 
-def test_one_side_of_a_switch() -> None:
-    x = fs.constant(2.0)
-    _, true = raw_ops.Switch(data=x, pred=fs.constant(True))
-    refused(true, x, "without a Merge behind it")
-    refused(true * 2.0, x, "without a Merge behind it")
-
-
 def test_sides_of_two_predicates() -> None:
     x = fs.constant(2.0)
     _, a = raw_ops.Switch(data=x, pred=fs.constant(True))
     _, b = raw_ops.Switch(data=x, pred=fs.constant(False))
-    merged = raw_ops.Merge(inputs=[a, b]).output
-    refused(merged, x, "do not come from the two sides|without a Merge")
+    merged = raw_ops.Merge(inputs=[a * 3.0, b * 5.0]).output
+    with fs.Session() as sess:
+        assert sess.run([merged, *fs.gradients(merged, x)]) == [6, 3]
 
 
 def test_loops_that_do_more_than_compute() -> None:
@@ -222,3 +216,28 @@ def test_what_goes_another_way_is_differentiated() -> None:
     (g,) = fs.gradients(fs.square(x), x)
     power(x, 2)
     assert g is not None
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_one_side_of_a_switch_has_a_gradient(graph, taken):
+    x, p = fs.constant(2.0), fs.placeholder(fs.bool, [])
+    no, yes = fs.raw_ops.Switch(data=x, pred=p)
+    gs = [fs.gradients(y, x)[0] for y in (no * 5.0, yes * 3.0, [no, yes * yes])]
+    with fs.Session() as sess:
+        want = [0, 3, 4] if taken else [5, 0, 1]
+        assert sess.run(gs, {p: taken}) == want
+
+
+def test_a_switch_within_one_side_has_a_gradient(graph):
+    x, p, q = fs.constant(2.0), fs.placeholder(fs.bool, []), fs.placeholder(fs.bool, [])
+    _, yes = fs.raw_ops.Switch(data=x, pred=p)
+    no, both = fs.raw_ops.Switch(data=yes, pred=q)
+    inner, _ = fs.raw_ops.Merge(inputs=[no * 5.0, both * both])
+    (g,) = fs.gradients(inner * 10.0, x)
+    with fs.Session() as sess:
+        assert [sess.run(g, {p: a, q: b}) for a in (False, True) for b in (False, True)] == [
+            0,
+            0,
+            50,
+            40,
+        ]

@@ -174,3 +174,19 @@ def test_slices_stay_slices(sess):
         (g,) = fs.gradients(f(fs.constant(3.0, "float64")), v)
         sess.run(fs.global_variables_initializer())
     np.testing.assert_array_equal(sess.run(fs.convert_to_tensor(g)), [[0, 6], [0, 0], [24, 30]])
+
+
+def test_it_wraps_the_function_and_methods(sess):
+    def cube(x):
+        return x * x * x
+
+    class Layer:
+        power = 2.0
+
+        @fs.recompute_grad
+        def scaled(self, x):
+            return x * x * self.power
+
+    assert fs.recompute_grad(cube).__wrapped__ is cube
+    x = fs.constant(3.0)
+    assert sess.run(fs.gradients(Layer().scaled(x), x)) == [12]

@@ -292,3 +292,11 @@ def test_a_cond_in_a_function(sess):
     (g,) = fs.gradients(y, x)
     assert sess.run([y, g], {x: 3.0}) == [45, 30]
     assert sess.run([y, g], {x: -3.0}) == [9, -3]
+
+
+def test_a_predicate_that_is_fed_is_a_scalar(sess):
+    p = fs.placeholder(fs.bool)
+    y = fs.cond(p, lambda: fs.constant(1), lambda: fs.constant(2))
+    assert sess.run(y, {p: False}) == 2
+    with pytest.raises(ValueError, match=r"expected shape \[\], got \[1\]"):
+        sess.run(y, {p: [True]})

@@ -142,10 +142,36 @@ def test_results_that_do_not_fit_are_refused(graph):
             f(3, x)
 
 
-def test_sparse_elems_are_refused(graph):
-    sparse = fs.SparseTensor([[0, 1]], [2.0], [2, 2])
-    for f in (fs.map_fn, fs.foldl, fs.foldr, fs.scan):
-        with pytest.raises(TypeError, match=r"expected tensors as elems, got <fs.SparseTensor"):
-            f(lambda *v: v[-1], sparse)
+def test_a_map_goes_through_the_rows_of_a_sparse_tensor(sess):
+    x = fs.SparseTensor([[0, 0], [1, 1], [1, 2]], [5, 6, 7], [3, 4])
+    same = fs.map_fn(lambda row: row, x)
+    assert isinstance(same, fs.SparseTensor)
+    got = sess.run(same)
+    assert got.indices.tolist() == [[0, 0], [1, 1], [1, 2]] and got.values.tolist() == [5, 6, 7]
+    assert got.dense_shape.tolist() == [3, 4]
+    rows = fs.map_fn(lambda row: fs.sparse.reduce_sum(row), x, dtype=fs.int32)
+    assert sess.run(rows).tolist() == [5, 13, 0]
+
+
+def test_a_map_may_return_sparse_tensors(sess):
+    ids = fs.constant([1, 3], fs.int64)
+    spec = fs.SparseTensorSpec([None], fs.int64)
+    y = fs.map_fn(lambda i: fs.SparseTensor([[i]], [i], [i + 1]), ids, fn_output_signature=spec)
+    assert sess.run(fs.sparse.to_dense(y)).tolist() == [[0, 1, 0, 0], [0, 0, 0, 3]]
+    with pytest.raises(TypeError, match="result 0, expected a sparse tensor"):
+        fs.map_fn(lambda i: i, ids, dtype=spec)
+    with pytest.raises(TypeError, match="result 0, expected a tensor"):
+        fs.map_fn(lambda i: fs.SparseTensor([[i]], [i], [5]), ids)
+
+
+def test_a_map_gives_what_its_signature_says(sess):
+    x = fs.constant([1.0, 2.0])
+    y = fs.map_fn(lambda v: fs.cast(v, "int32"), x, fn_output_signature=fs.TensorSpec([], "int32"))
+    assert y.shape == [2] and sess.run(y).tolist() == [1, 2]
+    with pytest.raises(TypeError, match="dtype was given twice"):
+        fs.map_fn(lambda v: v, x, dtype="float32", fn_output_signature="float32")
+
+
+def test_a_map_of_an_array_is_refused(graph):
     with pytest.raises(TypeError, match=r"use its stack\(\)"):
         fs.map_fn(lambda v: v, fs.TensorArray(fs.float32, 2))

@@ -259,7 +259,7 @@ def test_other_work_goes_on_while_an_operation_waits(mode):
         for k in range(20):
             s.run(enqueue, {x: k})
         thread.join()
-        assert results == [[20, sum(range(20))]]
+        assert results == [(20, sum(range(20)))]
 
 
 def test_a_deadline_tells_what_the_step_waits_for():

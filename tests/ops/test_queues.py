@@ -195,7 +195,7 @@ def test_queues_in_loops_and_branches(mode: Any) -> None:
     with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
         assert sess.run([i, total]) == [10, 45]
         assert sess.run(queue.size()) == 5
-        assert sess.run(taken) == [5, 20]
+        assert sess.run(taken) == (5, 20)
 
 
 def test_loops_of_one_step_hand_each_other_elements(sess: fs.Session) -> None:
@@ -209,7 +209,7 @@ def test_loops_of_one_step_hand_each_other_elements(sess: fs.Session) -> None:
     taken = fs.while_loop(lambda n, s: n < 50, lambda n, s: (n + 1, s + queue.dequeue()), [0, 0])
     made = fs.while_loop(lambda i: i < 50, produce, [0])
     sess.run(variable.initializer)
-    assert sess.run([taken, made]) == [[50, 1225], 50]
+    assert sess.run([taken, made]) == [(50, 1225), 50]
 
 
 # -- waiting --------------------------------------------------------------------------------------
@@ -497,7 +497,7 @@ def test_iterations_overlap_where_they_wait(sess: fs.Session, k: int, most: int)
         for i in batch:
             server.run(puts[i], {x: 2.0 * i})
         answered += len(batch)
-    assert step.result() == [n, 2.0 * sum(range(n))]
+    assert step.result() == (n, 2.0 * sum(range(n)))
     assert max(seen) == most
 
 

@@ -92,10 +92,10 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
             return fs.log(1 + e), lambda dy: dy * (1 - 1 / (1 + e))
 
     Args:
-        f: Function of tensors that returns its results (a tensor or a nested structure) and
-            `grad_fn`. `grad_fn(*dys)` takes a cotangent per result and returns one (or None) per
-            argument. Where the results depend on variables, it must take `variables=` too, a list,
-            and return two things: the arguments' cotangents, and a list of the variables'.
+        f: Function or method of tensors that returns its results (a tensor or a nested structure)
+            and `grad_fn`. `grad_fn(*dys)` takes a cotangent per result and returns one (or None)
+            per argument. Where the results depend on variables, it must take `variables=` too, a
+            list, and return two things: the arguments' cotangents, and a list of the variables'.
 
     Returns:
         A function of tensors; keyword arguments, which are no tensors, are handed on to `f`. It
@@ -104,16 +104,42 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
     if f is None:
         return custom_gradient
 
-    @functools.wraps(f)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    return WithOwnGradient(f, f, custom_gradient)
+
+
+class WithOwnGradient:
+    """A function with a gradient of its own; in a class, a method.
+
+    Args:
+        function: Takes tensors, returns results and a gradient function.
+        wrapped: What users have written.
+        decorator: What has made a function with a gradient of that.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        wrapped: Callable[..., Any],
+        decorator: Callable[[Callable[..., Any]], Any],
+    ) -> None:
+        functools.update_wrapper(self, wrapped)
+        self._function, self._wrapped, self._decorator = function, wrapped, decorator
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Returns the method of an instance."""
+        if instance is None:
+            return self
+        return self._decorator(self._wrapped.__get__(instance, owner))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns the function's results, with its gradient."""
         __tracebackhide__ = True
+        f = self._function
         _check_keywords(f, kwargs)
         inputs = [identity(convert_to_tensor(a)) for a in nest.flatten(list(args))]
         results, grad_fn = _results(f, f(*nest.pack_sequence_as(list(args), inputs), **kwargs))
         ys = [convert_to_tensor(y) for y in nest.flatten(results)]
         return nest.pack_sequence_as(results, attach(f, ys, inputs, grad_fn))
-
-    return wrapped
 
 
 def grad_pass_through(f: Callable[..., Any]) -> Any:

@@ -8,7 +8,8 @@ again from copies of their operations, in the structured form, and gradients go 
 the program itself runs stays as it was made by hand.
 
 Only what computes without effects and without chance can be run twice; the rest is refused, as is
-what does not have one of these forms.
+what does not have one of these forms. One side of a Switch, without a Merge behind it, is not
+lifted: Switch and Merge have gradients of their own, for that.
 
 Source: the forms are those of Yu et al. 2018, "Dynamic control flow in large-scale machine
 learning", section 4.
@@ -124,6 +125,9 @@ class _Lifter:
                 f'"{tensor.name}" is a value of an iteration of the loop "{inside.path}", which '
                 "was made by hand: take it out with fs.raw_ops.Exit to differentiate it"
             ).located(op=op.name, op_type=op.type, **where(op))
+        is_branch = isinstance(op.definition, Switch | Merge)
+        if is_branch and (isinstance(op.definition, Switch) or self._sides_of(tensor)):
+            return tensor  # one side of a branch: its own gradient leads through it
         if self._sides_of(tensor):
             raise _refused(op, "it follows from one side of a Switch without a Merge behind it")
         if tensor not in self._done:

@@ -20,7 +20,7 @@ from flowscope.autodiff.aggregation import Cotangent, summed
 from flowscope.autodiff.custom_gradient import (
     GradientHub,
     HubGradient,
-    custom_gradient,
+    WithOwnGradient,
     handles_behind,
     hold,
 )
@@ -49,7 +49,6 @@ def recompute_grad(f: Callable[..., Any]) -> Any:
     Results and gradients are those of `f`, to any order; a step takes more time and less memory.
     """
 
-    @custom_gradient
     @functools.wraps(f)
     def recomputed(*args: Any, **kwargs: Any) -> Any:
         graph = get_default_graph()
@@ -60,7 +59,7 @@ def recompute_grad(f: Callable[..., Any]) -> Any:
         xs = tuple(nest.flatten(list(args)))
         return results, _Recompute(made, xs, ys)
 
-    return recomputed
+    return WithOwnGradient(recomputed, f, recompute_grad)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from flowscope.control.tracing import (
     matched,
     parts,
     results,
+    scalar,
     waits_outside,
 )
 from flowscope.errors import (
@@ -74,8 +75,8 @@ def cond(
     if isinstance(pred, bool):
         raise DTypeError("expected a bool tensor as pred, got a Python bool: use `if`")
     graph = get_default_graph()
-    pred = convert_to_tensor(pred)
     with graph.name_scope(name or "cond") as scope:
+        pred = scalar(convert_to_tensor(pred))
         branches = [
             _Branch(graph, scope + "then", then, "true_fn", True, strict),
             _Branch(graph, scope + "else", orelse, "false_fn", False, strict),

@@ -18,7 +18,11 @@ from flowscope.control.lists import element_spec, list_spec
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.dtypes import bool_, int32
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
+from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims
+from flowscope.ops.arrays import zeros_like
+from flowscope.ops.build import apply_many
+from flowscope.ops.elementwise import equal
 
 
 @frozen
@@ -46,11 +50,18 @@ class Switch(Primitive):
     Raises: DTypeError or InvalidArgumentError if `pred` is no bool scalar.
     """
 
+    is_differentiable: ClassVar[bool] = True
     views: ClassVar[Any] = (0,)
 
     def infer(self, data: Spec, pred: Spec) -> Any:
         _check_pred(pred)
         return outside(data), outside(data)
+
+    def grad(self, g: Any, y: Any, data: Tensor, pred: Tensor) -> Any:
+        # A cotangent may be alive where its side is not: it is a constant, say.
+        zeros = zeros_like(data)
+        sides = [apply_many(Switch(), zeros if c is None else c, pred)[i] for i, c in enumerate(g)]
+        return apply_many(Merge(), *sides)[0], None
 
 
 @frozen
@@ -61,6 +72,7 @@ class Merge(Primitive):
     Raises: DTypeError if the inputs' dtypes differ, InvalidArgumentError if there is none.
     """
 
+    is_differentiable: ClassVar[bool] = True
     views: ClassVar[Any] = (0,)
 
     def infer(self, *inputs: Spec) -> Any:
@@ -74,6 +86,9 @@ class Merge(Primitive):
         for spec in inputs[1:]:
             shape = _common(shape, spec.shape)
         return Spec(first.dtype, shape, variable=first.variable), Spec(int32, ())
+
+    def grad(self, g: Any, y: Any, *inputs: Tensor) -> Any:
+        return tuple([apply_many(Switch(), g[0], equal(y[1], i))[1] for i in range(len(inputs))])
 
 
 @frozen

@@ -13,6 +13,7 @@ from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.ops.checks import ensure_shape
 from flowscope.ops.flow import identity
 from flowscope.ops.sparse_tensor import SparseTensor
 
@@ -135,6 +136,11 @@ def results(value: Any, what: str, ran: Any) -> list[Tensor]:
         raise DTypeError(f"{what} returned {value!r}: {e.message}") from None
 
 
+def scalar(pred: Tensor) -> Tensor:
+    """Returns a predicate that a step checks to be a scalar, where that is not known before."""
+    return ensure_shape(pred, ()) if pred.spec.shape is None else pred
+
+
 def call(function: Callable[..., Any], what: str, *args: Any) -> Any:
     """Returns what a user's function returns.
 
@@ -168,5 +174,6 @@ __all__ = [
     "matched",
     "parts",
     "results",
+    "scalar",
     "waits_outside",
 ]

@@ -19,6 +19,7 @@ from flowscope.control.tracing import (
     matched,
     parts,
     results,
+    scalar,
     waits_outside,
 )
 from flowscope.errors import DTypeError, InvalidArgumentError
@@ -265,7 +266,7 @@ def _pred(value: Any) -> Tensor:
     (pred, *_) = results(value, "cond", None)
     if pred.spec.dtype is not bool_ or pred.spec.shape not in (None, ()):
         raise DTypeError(f'cond must return a bool scalar, got {pred.spec} ("{pred.name}")')
-    return pred
+    return scalar(pred)
 
 
 def _settled(
