@@ -43,7 +43,7 @@ class TensorArray(Composite):
         infer_shape: Whether all tensors have one shape: that of the first that is written, where
             `element_shape` does not say it.
         element_shape: Shape of the tensors, as far as it is known.
-        colocate_with_first_write_call: Not used: an array is a value, and lies where it is used.
+        colocate_with_first_write_call: True or False: an array lies where it is used.
         name: Name of the operation that makes it.
 
     Attributes:

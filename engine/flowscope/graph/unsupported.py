@@ -29,6 +29,7 @@ _CUDA = "CuPy takes memory as it is needed; set CUPY_GPU_MEMORY_LIMIT before the
 _WORKS_ALONE = "a session has the devices of its own process"
 _NO_REWRITER = "TensorFlow's graph rewriter is not here: leave it, or set OFF"
 _OFF = (0, 2)
+_ONE_GENERATOR = Refused("there is one generator of numbers", ("auto_select", None))
 
 #: By function or class, as users call it, and by argument or field.
 REFUSED: Mapping[str, Mapping[str, Refused]] = {
@@ -97,6 +98,24 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
             "Plan.kept tells what loops keep, before any run"
         ),
     },
+    "Graph.as_graph_def": {
+        "from_version": Refused("take the nodes that you want out of GraphDef.node"),
+    },
+    "import_graph_def": {
+        "op_dict": Refused("op types are registered by fs.Op"),
+        "producer_op_list": Refused("op types are registered by fs.Op"),
+    },
+    "layers.Layer.add_loss": {"inputs": Refused("all of a layer's losses are listed together")},
+    "layers.Layer.add_update": {"inputs": Refused("all of a layer's updates are listed together")},
+    "random.stateless_uniform": {"alg": _ONE_GENERATOR},
+    "random.stateless_normal": {"alg": _ONE_GENERATOR},
+    "random.stateless_truncated_normal": {"alg": _ONE_GENERATOR},
+    "strided_slice": {"var": Refused("variable[...] can be assigned to")},
+    "train.export_meta_graph": {
+        "meta_info_def": Refused("write what belongs to the file beside it"),
+        "clear_extraneous_savers": Refused("fs.Graph.clear_collection(fs.GraphKeys.SAVERS)"),
+        "strip_default_attrs": Refused("attributes are always written: leave it"),
+    },
     "assign": {
         "validate_shape": Refused(
             "make the variable with validate_shape=False: it then takes values of any shape",
@@ -104,6 +123,68 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
         ),
     },
 }
+
+
+#: Arguments whose promise is kept whatever they say, by argument: why, for each function.
+KEPT: Mapping[str, Mapping[str, str]] = {
+    "use_locking": {"*": "writes of a variable are always atomic"},
+    "use_resource": {"Variable": "each variable has a handle"},
+    "validate_indices": {"*": "indices are always checked"},
+    "validate_args": {"*": "arguments are always checked"},
+    "validate_shape": {"raw_ops.AssignVariableOp": "shapes are always checked"},
+    "a_is_sparse": {"*": "a hint: a zero costs as much as any number"},
+    "b_is_sparse": {"*": "a hint: a zero costs as much as any number"},
+    "use_cudnn_on_gpu": {"*": "a hint for speed"},
+    "optimize": {"einsum": "a hint: the pair with the smallest product comes first"},
+    "unique": {"nn.ctc_loss_v2": "a hint for speed"},
+    "shift": {"nn.moments": "a hint for precision: the mean is taken off first"},
+    "sparse_gradient": {"*": "slices become dense where it matters"},
+    "stable": {"argsort": "equal elements always stay in their order"},
+    "sorted": {"math.top_k": "the largest always come first"},
+    "seed": {"nn.compute_accidental_hits": "nothing is drawn there"},
+    "swap_memory": {"*": "a permission, of which no use is made"},
+    "colocate_with_first_write_call": {"TensorArray": "an array lies where it is used"},
+    "debug_name": {"raw_ops.VarHandleOp": "operations have names and lines"},
+    "name": {"assert_scalar": "the check is made while the graph is built: nothing is named"},
+    "renorm_momentum": {"layers.BatchNormalization": "it belongs to renorm, which is refused"},
+    "input_shape": {"layers.Layer.build": "for layers of one's own, which replace the method"},
+    "as_text": {"train.export_meta_graph": "the file is text"},
+    "save_debug_info": {"*": "operations keep the lines that made them"},
+    "add_shapes": {"*": "shapes are always there"},
+}
+
+
+def kept(owner: str, name: str) -> str | None:
+    """Returns why an argument's promise is kept whatever it says; None if that is not known."""
+    reasons = KEPT.get(name, {})
+    return reasons.get(owner.removesuffix(".__init__"), reasons.get("*"))
+
+
+def as_markdown() -> str:
+    """Returns the page that lists what is refused."""
+    lines = [
+        "# What is refused",
+        "",
+        "Arguments and fields of TensorFlow 1 that flowscope does not have. One that asks for",
+        "something raises `UnimplementedError`; one that asks for nothing is taken.",
+        "`python -m flowscope.ops.reference` writes this page.",
+        "",
+        "| | argument or field | what to do instead |",
+        "|---|---|---|",
+    ]
+    lines += [
+        f"| `{owner}` | `{name}` | {refused.instead} |"
+        for owner, names in sorted(REFUSED.items())
+        for name, refused in names.items()
+    ]
+    lines += ["", "These are taken, for what they ask for is so in any case:", ""]
+    lines += ["| argument | of | why |", "|---|---|---|"]
+    lines += [
+        f"| `{name}` | {'all' if owner == '*' else f'`{owner}`'} | {why} |"
+        for name, owners in sorted(KEPT.items())
+        for owner, why in owners.items()
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def refuse(owner: str, **given: Any) -> None:

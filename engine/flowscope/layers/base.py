@@ -15,6 +15,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.scopes import name_scope
 from flowscope.graph.shapes import Dims, TensorShape, size_of, text
+from flowscope.graph.unsupported import refuse
 from flowscope.ops.variable_scope import VariableScope, get_variable, variable_scope
 from flowscope.ops.variables import GraphKeys
 
@@ -203,15 +204,25 @@ class Layer:
         return listed
 
     def add_update(self, updates: Any, inputs: Any = None) -> None:
-        """Lists operations that training must run, in `GraphKeys.UPDATE_OPS` too."""
-        del inputs
+        """Lists operations that training must run, in `GraphKeys.UPDATE_OPS` too.
+
+        Args:
+            updates: Operations.
+            inputs: Refused, if not None: all of a layer's updates are listed together.
+        """
+        refuse("layers.Layer.add_update", inputs=inputs)
         for update in updates if isinstance(updates, list | tuple) else [updates]:
             self._updates.append(update)
             get_default_graph().add_to_collection(GraphKeys.UPDATE_OPS, update)
 
     def add_loss(self, losses: Any, inputs: Any = None) -> None:
-        """Lists losses, in `GraphKeys.REGULARIZATION_LOSSES` too."""
-        del inputs
+        """Lists losses, in `GraphKeys.REGULARIZATION_LOSSES` too.
+
+        Args:
+            losses: Scalar tensors.
+            inputs: Refused, if not None: all of a layer's losses are listed together.
+        """
+        refuse("layers.Layer.add_loss", inputs=inputs)
         for loss in losses if isinstance(losses, list | tuple) else [losses]:
             self._losses.append(loss)
             get_default_graph().add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)

@@ -378,7 +378,7 @@ def compute_accidental_hits(
         true_classes: Classes of the examples, [batch, num_true].
         sampled_candidates: The drawn classes.
         num_true: How many true classes each example has.
-        seed: Not used.
+        seed: Any: nothing is drawn here.
         name: Name of the operation.
 
     Returns:

@@ -104,7 +104,7 @@ def conv2d(
         filter: Filters, [rows, columns, channels, outputs]; or for equal groups of the channels.
         strides: Steps of the window: one number, one per spatial axis, or one per axis.
         padding: "SAME", "VALID", or a list of margins, [before, behind] for every axis.
-        use_cudnn_on_gpu: Not used.
+        use_cudnn_on_gpu: True or False: a hint for speed.
         data_format: "NHWC" or "NCHW".
         dilations: Distances between the elements under a window, as strides.
         name: Name of the operation.
@@ -167,7 +167,7 @@ def conv1d(
         filters: Filters, [taps, channels, outputs].
         stride: The step of the window.
         padding: "SAME", "VALID", or a list of margins, [before, behind] for every axis.
-        use_cudnn_on_gpu: Not used.
+        use_cudnn_on_gpu: True or False: a hint for speed.
         data_format: "NWC" (or "NHWC") or "NCW" (or "NCHW").
         name: Name scope of the operations.
         input: New name of `value`.

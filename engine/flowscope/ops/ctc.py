@@ -254,7 +254,7 @@ def ctc_loss_v2(
         label_length: How many labels each example has; None for sparse ones.
         logit_length: How many steps each example has.
         logits_time_major: Whether time comes first; else [batch, time, classes].
-        unique: Not used.
+        unique: A hint for speed, which is not needed.
         blank_index: The class of the blank, from the end where negative; 0 by default, and the last
             class for sparse labels.
         name: Name scope of the operations.

@@ -273,7 +273,7 @@ def _block(x: Array, labels: str, batch: str, rows: str, columns: str) -> tuple[
 
 
 def einsum(equation: str, *inputs: Any, name: str | None = None, optimize: str = "greedy",
-           **kwargs: Any) -> Tensor:  # fmt: skip
+           ) -> Tensor:  # fmt: skip
     """Returns the sum over products of elements that `equation` names.
 
     Args:
@@ -282,13 +282,12 @@ def einsum(equation: str, *inputs: Any, name: str | None = None, optimize: str =
             broadcast. Without "->" the result has the letters that occur once, sorted.
         inputs: Tensors of one dtype.
         name: Name scope of the operations.
-        optimize: Not used: the pair with the smallest product is always contracted first.
-        kwargs: Not used.
+        optimize: A hint: the pair with the smallest product is always contracted first.
 
     Raises:
         InvalidArgumentError: if the equation makes no sense or does not fit the tensors.
     """
-    del optimize, kwargs
+    del optimize
     if not inputs:
         raise InvalidArgumentError(f'expected a tensor for each operand of "{equation}", got none')
     tensors = [convert_to_tensor(inputs[0])]

@@ -42,7 +42,7 @@ def embedding_lookup(
             their number. "div": one part after another, the first ones a row longer where the rows
             do not divide evenly: what partitioners do along the first axis.
         name: Name scope of the operations.
-        validate_indices: Not used: they are always checked.
+        validate_indices: True or False: they are always checked.
         max_norm: Rows are scaled down to this Euclidean norm at most.
 
     Raises:

@@ -260,7 +260,7 @@ def gather(
     Args:
         params: A tensor.
         indices: Integers in [0, length of the axis).
-        validate_indices: Not used: they are always checked.
+        validate_indices: True or False: they are always checked.
         name: Name of the operation.
         axis: The axis; by default the one behind the batch.
         batch_dims: How many leading axes are a batch, with indices of its own for each element.

@@ -129,8 +129,8 @@ def matmul(
         transpose_b: Whether b's are.
         adjoint_a: Whether `a` is transposed and conjugated first.
         adjoint_b: Whether `b` is.
-        a_is_sparse: Not used: a zero costs as much as any number.
-        b_is_sparse: Not used.
+        a_is_sparse: True or False, a hint: a zero costs as much as any number.
+        b_is_sparse: The same for `b`.
         name: Name of the operation.
 
     Raises:
@@ -185,8 +185,8 @@ def matvec(
         b: Vectors [..., n] of the same dtype.
         transpose_a: Whether a's last two axes are swapped first.
         adjoint_a: Whether `a` is transposed and conjugated first.
-        a_is_sparse: Not used.
-        b_is_sparse: Not used.
+        a_is_sparse: True or False, a hint: a zero costs as much as any number.
+        b_is_sparse: The same for `b`.
         name: Name scope of the operations.
     """
     from flowscope.ops.shaping import expand_axes, squeeze_axes

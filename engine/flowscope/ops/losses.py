@@ -323,7 +323,7 @@ def sparse_softmax_cross_entropy_with_logits(
     """Returns the cross entropy between classes and softmax(logits).
 
     Args:
-        _sentinel: Not used: labels and logits are given by name.
+        _sentinel: Nothing: labels and logits are given by name.
         labels: Numbers of the classes, in [0, classes).
         logits: Unnormalised log-probabilities, of labels' shape and one more axis.
         name: Name of the operation.
@@ -352,7 +352,7 @@ def sigmoid_cross_entropy_with_logits(
     """Returns the cross entropy of independent yes/no questions, without overflow.
 
     Args:
-        _sentinel: Not used: labels and logits are given by name.
+        _sentinel: Nothing: labels and logits are given by name.
         labels: Probabilities.
         logits: Unnormalised log-odds, of the same shape and dtype.
         name: Name of the operation.

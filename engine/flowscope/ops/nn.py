@@ -367,7 +367,7 @@ def top_k(input: Any, k: int = 1, sorted: bool = True, name: str | None = None) 
     Args:
         input: A tensor of real numbers.
         k: How many.
-        sorted: Not used: they always come in falling order.
+        sorted: True or False: they always come in falling order.
         name: Name of the operation.
     """
     return TopKValues(*apply_many(TopK(int(k)), convert_to_tensor(input), name=name or "TopKV2"))

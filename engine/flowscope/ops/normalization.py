@@ -66,7 +66,7 @@ def moments(
     Args:
         x: A tensor; short floating-point numbers are summed in float32.
         axes: The axes.
-        shift: Not used.
+        shift: A hint for precision: the mean is always taken off first.
         name: Name scope of the operations.
         keep_dims: Old name of `keepdims`.
         keepdims: Whether the reduced axes stay, of length 1.

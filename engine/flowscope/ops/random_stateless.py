@@ -13,6 +13,7 @@ from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast, compatible, text
+from flowscope.graph.unsupported import refuse
 from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector, unbroadcast
 from flowscope.ops.build import apply
 from flowscope.ops.random import _float, _scaled, draw_truncated
@@ -221,8 +222,9 @@ def stateless_uniform(
         maxval: Upper limit, excluded; 1 by default, and needed for integers.
         dtype: Element type.
         name: Name of the operation.
-        alg: Not used.
+        alg: "auto_select": there is one generator of numbers.
     """
+    refuse("random.stateless_uniform", alg=alg)
     found, name, given = as_dtype(dtype), name or "stateless_random_uniform", _seed_of(seed)
     if found.is_integer:
         op = StatelessUniformInt(found)
@@ -251,6 +253,7 @@ def stateless_normal(
     alg: str = "auto_select",
 ) -> Tensor:
     """Returns normal numbers, which follow from the seed alone; see `stateless_uniform`."""
+    refuse("random.stateless_normal", alg=alg)
     op, given = StatelessNormal(_float(dtype)), _seed_of(seed)
     name = name or "stateless_random_normal"
     return _scaled(lambda s, n: apply(op, s, given, name=n), shape, stddev, mean, op.dtype, name)
@@ -266,6 +269,7 @@ def stateless_truncated_normal(
     alg: str = "auto_select",
 ) -> Tensor:
     """Returns normal numbers within two standard deviations, which follow from the seed alone."""
+    refuse("random.stateless_truncated_normal", alg=alg)
     op, given = StatelessTruncatedNormal(_float(dtype)), _seed_of(seed)
     name = name or "stateless_truncated_normal"
     return _scaled(lambda s, n: apply(op, s, given, name=n), shape, stddev, mean, op.dtype, name)

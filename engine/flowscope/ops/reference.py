@@ -20,6 +20,7 @@ from flowscope.errors import OpError
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType
 from flowscope.graph.op import Op, Spec, all_ops, has_kernel
+from flowscope.graph.unsupported import as_markdown
 
 #: Where the page lies, seen from the repository's top folder.
 PAGE = "docs/ops.md"
@@ -246,9 +247,10 @@ def _named(found: frozenset[DType]) -> str:
 
 
 def main() -> None:
-    """Writes the page into the repository in which the package lies."""
+    """Writes the pages into the repository in which the package lies."""
     root = Path(__file__).resolve().parents[3]
     (root / PAGE).write_text(page(), encoding="utf-8")
+    (root / "docs/unsupported.md").write_text(as_markdown(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -448,7 +448,7 @@ _SPARSE = """
         segment_ids: A vector of integers that never fall: the segment of each of these rows.
         name: Name scope of the operations.
         num_segments: Number of segments; by default the last id plus 1.
-        sparse_gradient: Not used: the gradient is sparse.
+        sparse_gradient: True or False: slices become dense where it matters.
     """
 
 

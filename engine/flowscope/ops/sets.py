@@ -145,7 +145,7 @@ def set_size(a: Any, validate_indices: bool = True) -> Tensor:
 
     Args:
         a: A `SparseTensor` of integers or strings.
-        validate_indices: Not used: coordinates are always checked.
+        validate_indices: True or False: coordinates are always checked.
     """
     sparse = _sparse(a)
     op = SetSize(bool(validate_indices))
@@ -163,7 +163,7 @@ def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTen
     Args:
         a: Sets of integers or strings: the elements along the last axis, dense or sparse.
         b: The same; the shapes agree but for the last axis.
-        validate_indices: Not used: coordinates are always checked.
+        validate_indices: True or False: coordinates are always checked.
 
     Raises:
         InvalidArgumentError: if the shapes do not agree.

@@ -16,6 +16,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
 from flowscope.graph.shapes import Dimension, compatible, text
 from flowscope.graph.string_values import boxed
+from flowscope.graph.unsupported import refuse
 from flowscope.ops.axes import as_axes, positive_axes
 from flowscope.ops.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.build import apply, unary
@@ -390,9 +391,10 @@ def strided_slice(
         ellipsis_mask: Bit i: place i stands for all axes that no other place names.
         new_axis_mask: Bit i: place i is a new axis of length 1.
         shrink_axis_mask: Bit i: place i is the integer begin[i], whose axis goes away.
-        var: Not used.
+        var: Refused, if not None: `variable[...]` can be assigned to.
         name: Name of the operation.
     """
+    refuse("strided_slice", var=var)
     begin, end = _entries(begin), _entries(end)
     steps = [1] * len(begin) if strides is None else _entries(strides)
     key: list[Any] = []

@@ -184,7 +184,7 @@ def argsort(
         values: A tensor of real numbers.
         axis: The axis.
         direction: "ASCENDING" or "DESCENDING".
-        stable: Not used: equal elements always stay in their order.
+        stable: True or False: equal elements always stay in their order.
         name: Name of the operation.
     """
     return _sorted(ArgSort, values, axis, direction, name or "argsort")

@@ -299,7 +299,7 @@ def sparse_split(
     the axis does not divide evenly.
 
     Args:
-        keyword_required: Not used: the arguments are given by name.
+        keyword_required: Nothing: the arguments are given by name.
         sp_input: A sparse tensor.
         num_split: How many blocks.
         axis: The axis.

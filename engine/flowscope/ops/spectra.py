@@ -363,7 +363,7 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
         a: Matrices [..., m, n].
         rcond: Singular values up to this part of the largest count as 0; by default ten times the
             longer side times the smallest number that added to 1 gives more than 1.
-        validate_args: Not used.
+        validate_args: True or False: arguments are always checked.
         name: Name of the operation.
     """
     del validate_args
@@ -396,7 +396,7 @@ def matrix_rank(
         a: Matrices [..., m, n].
         tol: A number; by default the largest singular value times the longer side times the
             smallest number that added to 1 gives more than 1.
-        validate_args: Not used.
+        validate_args: True or False: arguments are always checked.
         name: Name scope of the operations.
     """
     from flowscope.ops.reductions import reduce_max, reduce_sum

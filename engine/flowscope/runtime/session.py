@@ -312,8 +312,7 @@ class Session:
 
         Sessions stay open, unlike in TensorFlow: they find these variables without a value.
         """
-        del config
-        checks.check_arguments(target, None, None)
+        checks.check_arguments(target, None, config)
         if isinstance(containers, str):
             raise DTypeError(f"expected a list of containers' names, got {containers!r}")
         _reset_containers(containers)

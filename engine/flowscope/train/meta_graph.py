@@ -10,6 +10,7 @@ from typing import Any
 from flowscope.errors import DTypeError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
+from flowscope.graph.unsupported import refuse
 from flowscope.graph.written.definition import GraphDef
 from flowscope.graph.written.files import read_file, write_file, write_graph
 from flowscope.graph.written.meta import MetaGraphDef, import_meta, meta_graph_of, register_kind
@@ -42,7 +43,7 @@ def export_meta_graph(
 
     Args:
         filename: The file; None for none.
-        meta_info_def: Not used.
+        meta_info_def: Refused, if not None.
         graph_def: The operations; those of `graph` by default.
         saver_def: What a saver tells about itself.
         collection_list: Collections to write; all by default.
@@ -50,19 +51,22 @@ def export_meta_graph(
         graph: The graph; the default graph by default.
         export_scope: Only what lies in this name scope is written, under names without it.
         clear_devices: Whether the devices that were asked for are left out.
-        clear_extraneous_savers, strip_default_attrs, save_debug_info, kwargs: Not used.
+        clear_extraneous_savers, strip_default_attrs: Refused.
+        save_debug_info: True or False: operations keep the lines that made them.
+        kwargs: Refused: there are no others.
 
     Raises:
         DTypeError: if an attribute of an operation cannot be written.
     """
-    del (
-        meta_info_def,
-        as_text,
-        clear_extraneous_savers,
-        strip_default_attrs,
-        save_debug_info,
-        kwargs,
+    del as_text, save_debug_info
+    refuse(
+        "train.export_meta_graph",
+        meta_info_def=meta_info_def,
+        clear_extraneous_savers=clear_extraneous_savers,
+        strip_default_attrs=strip_default_attrs,
     )
+    if kwargs:
+        raise DTypeError(f"export_meta_graph has no argument {min(kwargs)!r}")
     graph = get_default_graph() if graph is None else graph
     meta = meta_graph_of(graph, graph_def, collection_list, export_scope)
     meta.saver = saver_def

@@ -12,6 +12,7 @@ from flowscope.graph.devices import merged
 from flowscope.graph.graph import Graph
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.unsupported import refuse
 from flowscope.graph.written.check import Body, Checked, Sound, attributes_with, check
 from flowscope.graph.written.definition import GraphDef, as_graph_def, callees, split_input
 from flowscope.graph.written.export import counters, names_of
@@ -93,8 +94,8 @@ def import_graph_def(
             place of x.
         return_elements: Names, in the GraphDef, of operations ("y") and tensors ("y:0") to return.
         name: Name scope of what is added; "import" by default.
-        op_dict: Not used.
-        producer_op_list: Not used.
+        op_dict: Refused, if not None.
+        producer_op_list: Refused, if not None.
 
     Returns:
         The operations and tensors that `return_elements` names; None if it is None.
@@ -105,7 +106,7 @@ def import_graph_def(
         InvalidArgumentError: if the GraphDef does not hold together or a tensor does not fit. The
             graph is then as it was.
     """
-    del op_dict, producer_op_list
+    refuse("import_graph_def", op_dict=op_dict, producer_op_list=producer_op_list)
     as_graph_def(graph_def)
     names = _names(return_elements)
     imported = import_nodes(graph_def, _mapping(input_map), "import" if name is None else name)

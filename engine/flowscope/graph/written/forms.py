@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flowscope.graph.unsupported import refuse
+
 if TYPE_CHECKING:
     from flowscope.graph.graph import Graph
     from flowscope.graph.written.definition import GraphDef
@@ -18,10 +20,11 @@ class WrittenForms:
         """Returns the operations as data that can be changed, written, and imported elsewhere.
 
         Args:
-            from_version: Not used: all operations are returned.
+            from_version: Refused, if not None or 0.
             add_shapes: Shapes are always there.
         """
-        del from_version, add_shapes
+        del add_shapes
+        refuse("Graph.as_graph_def", from_version=from_version)
         from flowscope.graph.written.export import graph_def_of
 
         return graph_def_of(self)  # type: ignore[arg-type]
