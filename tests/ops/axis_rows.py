@@ -186,7 +186,7 @@ NO_AXIS = {
     **dict.fromkeys([("transpose", "perm"), ("sparse.transpose", "perm")], "an order of all axes"),
     **dict.fromkeys([("linalg.lu_matrix_inverse", "perm"), ("linalg.lu_reconstruct", "perm"), ("linalg.lu_solve", "perm")], "an order of rows"),
     **dict.fromkeys([("sparse.concat", "expand_nonconcat_dim"), ("sparse.concat", "expand_nonconcat_dims")], "whether"),
-    **dict.fromkeys([("gather", "batch_dims"), ("gather_nd", "batch_dims")], "a number of axes"),
+    **dict.fromkeys([("gather", "batch_dims"), ("gather_nd", "batch_dims"), ("raw_ops.ResourceGather", "batch_dims")], "a number of axes"),
     ("nn.with_space_to_batch", "spatial_dims"): "counted from 1: the batch is none of them",
     ("tensordot", "axes"): "a number, or two lists: test_tensordot",
     **dict.fromkeys([("signal.dct", "axis"), ("signal.idct", "axis"), ("spectral.dct", "axis"), ("spectral.idct", "axis")], "-1 and no other, as in TensorFlow"),

@@ -141,5 +141,5 @@ def test_elements_that_are_read_are_gone(sess):
     first = raw.TensorArrayReadV3(**given)
     with fs.control_dependencies([first]):
         second = raw.TensorArrayReadV3(**given)
-    with pytest.raises(InvalidArgumentError, match="read before"):
+    with pytest.raises(InvalidArgumentError, match="cannot read index 0 twice"):
         sess.run(second)

@@ -84,7 +84,7 @@ def test_sessions_still_share_after_a_reset():
 def test_reset_checks_its_arguments():
     with pytest.raises(TypeError, match="list of containers' names, got 'a'"):
         fs.Session.reset("", "a")
-    with pytest.raises(ValueError, match="expected target"):
+    with pytest.raises(fs.errors.NotFoundError, match="expected target"):
         fs.Session.reset("grpc://there")
 
 

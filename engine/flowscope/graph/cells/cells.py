@@ -112,6 +112,7 @@ class Cells:
         graph._writes = {}
         if run.is_again or run.has_built:
             graph.touch()
+            self.known = None  # it holds operations that may be gone now
         return report
 
     def _keep(self, cell: Cell) -> None:
