@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from flowscope.control.array_ops import ConcatArray
 from flowscope.control.lists import element_spec
 from flowscope.control.tensor_array import TensorArray
 from flowscope.errors import DTypeError
 from flowscope.graph.dtypes import as_dtype, variant
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import as_dims
+from flowscope.ops.build import apply_many
 
 
 class TensorArrayOutput(NamedTuple):
@@ -137,9 +139,11 @@ def TensorArrayConcatV3(
 ) -> TensorArrayConcatOutput:
     """Returns the elements one behind the other along their first axis, and their lengths."""
     rest = as_dims(element_shape_except0)
-    array = _array(handle, flow_in, None if rest is None else (None, *rest))
+    array = _array(handle, flow_in)
     _check_dtype(array, dtype)
-    return TensorArrayConcatOutput(*array.concat_with_lengths(name or "TensorArrayConcatV3"))
+    op = ConcatArray(as_dims(array.element_shape) if rest is None else (None, *rest), True)
+    found = apply_many(op, array.flow, name=name or "TensorArrayConcatV3")
+    return TensorArrayConcatOutput(*found)
 
 
 def TensorArraySplitV3(

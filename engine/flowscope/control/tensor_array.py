@@ -247,15 +247,11 @@ class TensorArray(Composite):
 
     def concat(self, name: str | None = None) -> Tensor:
         """Returns all tensors one behind the other along their first axis."""
-        return self.concat_with_lengths(name or "TensorArrayConcat")[0]
-
-    def concat_with_lengths(self, name: str) -> tuple[Tensor, Tensor]:
-        """Returns all tensors one behind the other, and how long each of them is."""
         op = ops.ConcatArray(self._dims, self._clears)
-        found, lengths = apply_many(op, self.flow, name=name)
+        found = apply_many(op, self.flow, name=name or "TensorArrayConcat")[0]
         if self._dims and self._dims[0] is not None and self._count is not None and self._infer:
             found.set_shape([self._dims[0] * self._count, *self._dims[1:]])
-        return found, lengths
+        return found
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
         """Returns the array with parts of `value`, of these lengths along its first axis.

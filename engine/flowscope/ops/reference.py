@@ -1,4 +1,4 @@
-"""Writes docs/ops.md, the page of all op functions and types: `python -m flowscope.ops.reference`.
+"""Writes docs/ops.md, all public names and op types: `python -m flowscope.ops.reference`.
 
 What dtypes an op takes is found by trying: its shape rule is asked with inputs of unknown shape,
 for each dtype of each input, until some choice for the other inputs is accepted.
@@ -6,6 +6,7 @@ for each dtype of each input, until some choice for the other inputs is accepted
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 import itertools
@@ -24,13 +25,20 @@ from flowscope.graph.unsupported import as_markdown
 
 #: Where the page lies, seen from the repository's top folder.
 PAGE = "docs/ops.md"
-_HEAD = """# Functions and ops
+_HEAD = """# Names and ops
 
 Written by `python -m flowscope.ops.reference`; a test keeps it true.
 
-## Functions
+## Functions and classes
 
-`fs.f, fs.math.f` are names of one function.
+`fs.f, fs.math.f` are names of one function. Behind what a class is stand its methods and
+attributes.
+"""
+_VALUES = """
+## Values
+
+| name | value |
+|---|---|
 """
 _OPS = """
 ## Op types
@@ -70,12 +78,16 @@ _BY_TYPE: dict[str, Any] = {
 
 def page() -> str:
     """Returns the page's text."""
+    topics, values = _entries()
     parts = [_HEAD]
-    for topic, functions in _functions().items():
-        parts.append(f"\n### {topic}\n\n| function | what |\n|---|---|\n")
+    for topic, rows in topics.items():
+        parts.append(f"\n### {topic}\n\n| name | what |\n|---|---|\n")
         parts += [
-            f"| `{', '.join(names)}{_signature(f)}` | {_line(f)} |\n" for f, names in functions
+            f"| `{', '.join(names)}{_signature(f)}` | {_line(f)}{_members(f)} |\n"
+            for f, names in rows
         ]
+    parts.append(_VALUES)
+    parts += [f"| `{', '.join(names)}` | {_shown(value)} |\n" for value, names in values]
     parts.append(_OPS + "\n| op | inputs | | devices | what |\n|---|---|---|---|---|\n")
     for name, cls in sorted(all_ops().items()):
         if cls.__module__.startswith("flowscope."):
@@ -83,47 +95,102 @@ def page() -> str:
     return "".join(parts)
 
 
-# -- functions ------------------------------------------------------------------------------------
+# -- names ----------------------------------------------------------------------------------------
+
+Rows = list[tuple[Any, list[str]]]
 
 
-def _functions() -> dict[str, list[tuple[Callable[..., Any], list[str]]]]:
-    """Returns the op functions with their names, by topic: the first line of their module."""
-    found: dict[Any, list[str]] = {}
-    for name, value in _public():
-        if callable(value) and not isinstance(value, type):
-            if getattr(value, "__module__", "").startswith("flowscope.ops."):
-                found.setdefault(value, []).append(name)
-    topics: dict[str, list[tuple[Callable[..., Any], list[str]]]] = {}
-    for function, names in found.items():
-        title = (sys.modules[function.__module__].__doc__ or "").partition("\n")[0].rstrip(".")
-        topics.setdefault(title, []).append((function, sorted(names, key=_depth)))
-    return {t: sorted(topics[t], key=lambda pair: pair[1][0]) for t in sorted(topics)}
+def _entries() -> tuple[dict[str, Rows], Rows]:
+    """Returns what is public with its names: by topic what can be called, and the values.
+
+    A topic is the first line of the module in which something is defined.
+    """
+    found: dict[int, tuple[Any, list[str]]] = {}
+    for name, value in public_names():
+        found.setdefault(id(value), (value, []))[1].append(name)
+    rows = [(value, sorted(names, key=_depth)) for value, names in found.values()]
+    rows.sort(key=lambda row: row[1][0])
+    topics: dict[str, Rows] = {}
+    for value, names in rows:
+        if callable(value):
+            topics.setdefault(_topic(value), []).append((value, names))
+    return dict(sorted(topics.items())), [row for row in rows if not callable(row[0])]
+
+
+def _topic(value: Any) -> str:
+    module = sys.modules.get(getattr(value, "__module__", ""))
+    return ((module and module.__doc__) or "Others").partition("\n")[0].rstrip(".")
 
 
 def _depth(name: str) -> tuple[int, str]:
     return name.count("."), name
 
 
-def _public() -> Iterator[tuple[str, Any]]:
-    """Yields the public names and what they stand for: `fs.x` and `fs.part.x`."""
+def public_names() -> Iterator[tuple[str, Any]]:
+    """Yields the public names and what they stand for: `fs.x`, `fs.part.x`, and so on."""
     # Found at run time: the op library imports nothing above itself.
-    package = import_module("flowscope")
-    for name, value in sorted(vars(package).items()):
-        if name.startswith("_"):
-            continue
-        if not isinstance(value, types.ModuleType):
-            yield f"fs.{name}", value
-        elif value.__name__ == f"flowscope.{name}" and not hasattr(value, "__path__"):
-            for inner, member in sorted(vars(value).items()):
-                if not inner.startswith("_") and not isinstance(member, types.ModuleType):
-                    yield f"fs.{name}.{inner}", member
+    yield from _names_of("fs", import_module("flowscope"))
+
+
+def _names_of(prefix: str, module: types.ModuleType) -> Iterator[tuple[str, Any]]:
+    for name in sorted(_exported(module)):
+        value = getattr(module, name)
+        if isinstance(value, types.ModuleType):
+            yield from _names_of(f"{prefix}.{name}", value)
+        else:
+            yield f"{prefix}.{name}", value
+
+
+def _exported(module: types.ModuleType) -> set[str]:
+    """Returns what a module shows: what it imports by `as` or `*`, and its `__all__`.
+
+    Where it has none, what it defines counts.
+    """
+    listed = getattr(module, "__all__", None)
+    found = set(listed or ())
+    for statement in ast.parse(Path(str(module.__file__)).read_text("utf-8")).body:
+        if listed is None or isinstance(statement, ast.ImportFrom):
+            found |= _made_by(statement)
+    return {n for n in found if not n.startswith("_")}
+
+
+def _made_by(statement: ast.stmt) -> set[str]:
+    """Returns the names that a statement of a module shows."""
+    match statement:
+        case ast.FunctionDef() | ast.ClassDef():
+            return {statement.name}
+        case ast.Assign():
+            targets = [e for t in statement.targets for e in getattr(t, "elts", [t])]
+            return {t.id for t in targets if isinstance(t, ast.Name)}
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return {name}
+        case ast.ImportFrom(module=str(source), names=[ast.alias(name="*")]):
+            return set(import_module(source).__all__)
+        case ast.ImportFrom():
+            return {a.asname for a in statement.names if a.asname}
+    return set()
+
+
+def _members(value: Any) -> str:
+    """Returns the names of a class's own methods and attributes, as a list behind its row."""
+    if not isinstance(value, type):
+        return ""
+    plain = {n for base in value.__mro__ if base.__module__ == "builtins" for n in dir(base)}
+    names = [n for n in dir(value) if not n.startswith("_") and n not in plain]
+    return f" ({', '.join([f'`{n}`' for n in names])})" if names else ""
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, DType):
+        return f"an element type, {value.size * 8} bits" if value.kind not in "srv" else "a type"
+    return f"`{value!r}`" if isinstance(value, int | str | None) else f"a {type(value).__name__}"
 
 
 def _signature(function: Callable[..., Any]) -> str:
     """Returns the parameters and their defaults, without types."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except ValueError:
+    except (TypeError, ValueError):
         return "(...)"
     plain = [p.replace(annotation=p.empty, default=_named_default(p)) for p in parameters]
     return str(inspect.Signature(plain)).replace("|", "\\|")
