@@ -196,7 +196,8 @@ def session_state(
     elif state != "open":
         shown = state
     else:
-        shown = "running" if session.running or rate else "idle"
+        is_busy = session.running or (rate and not session.is_stopped)
+        shown = "running" if is_busy else "idle"
     return SessionState(
         state=shown,  # type: ignore[arg-type]
         steps=session.steps,

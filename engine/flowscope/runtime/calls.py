@@ -12,6 +12,7 @@ from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
 from flowscope.runtime.feeds import Converter
 from flowscope.runtime.fetches import Rebuild
+from flowscope.runtime.moves import Moves
 from flowscope.runtime.resources import uninitialized
 
 
@@ -29,6 +30,7 @@ class Call:
         resources: The state that the function gets.
         required: Of it, what must have a value before the step.
         is_checked: Whether the required variables were seen initialised.
+        moves: What its steps do to queues, None where they use none.
     """
 
     __slots__ = (
@@ -37,6 +39,7 @@ class Call:
         "edits",
         "function",
         "is_checked",
+        "moves",
         "plan",
         "rebuild",
         "required",
@@ -55,6 +58,7 @@ class Call:
         single: bool,
         resources: tuple[Any, ...],
         required: tuple[Any, ...],
+        moves: Moves | None = None,
     ) -> None:
         self.plan = plan
         self.edits = edits
@@ -65,6 +69,7 @@ class Call:
         self.single = single
         self.resources = resources
         self.required = required
+        self.moves = moves
         self.is_checked = not required
 
     def is_current(self, graph: Graph) -> bool:

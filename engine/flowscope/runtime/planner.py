@@ -12,6 +12,7 @@ from flowscope.graph.dtypes import variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.state import ReadVariableOp
+from flowscope.plan.effects import is_worldly
 from flowscope.plan.execution import Execution
 from flowscope.plan.plan import Mode, Plan, Request, make_plan
 from flowscope.plan.program import Node
@@ -23,6 +24,7 @@ from flowscope.runtime.feeds import Converter, converter
 from flowscope.runtime.fetches import Flattened, Rebuild, decoded, is_bare_handle
 from flowscope.runtime.generators import generator
 from flowscope.runtime.growth import growth_of
+from flowscope.runtime.moves import Moves
 from flowscope.runtime.placed import PlacedVariable, on_device, within
 from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.recent import Recent
@@ -176,6 +178,7 @@ class Planner:
             single,
             tuple(variables[h] for h in plan.region.handles),
             tuple(variables[h] for h in plan.required),
+            _moves(plan, variables),
         )
 
     def _variable(self, handle: Node, device: Device) -> Any:
@@ -193,6 +196,16 @@ class Planner:
         if self._config.log_device_placement:
             for node in nodes:
                 print(f"{node.name}: {node.op.type}: {node.device} ({node.reason})")
+
+
+def _moves(plan: Plan, states: Mapping[Node, Any]) -> Moves | None:
+    """Returns what a plan's steps do to queues; None if they use none."""
+    queues = [s for s in states.values() if isinstance(s, QueueState)]
+    if not queues:
+        return None
+    walked = list(plan.program.walk())
+    written = dict.fromkeys(h for n in walked if n.writes_state for h in n.handles)
+    return Moves(queues, [states[h] for h in written], any(map(is_worldly, walked)))
 
 
 def _driver(execution: Execution, xp: Any) -> Callable[..., tuple[Any, ...]]:

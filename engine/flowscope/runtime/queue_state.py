@@ -18,6 +18,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import Any
 
 from flowscope.errors import (
@@ -30,6 +31,8 @@ from flowscope.errors import (
 from flowscope.graph.shapes import Dims
 from flowscope.graph.summary import counted
 
+#: A step that moves something more often does not move it back.
+_MOST_NOTED = 16
 #: The values of one element, one per component.
 Element = tuple[Any, ...]
 #: What is called once with the result, or with what went wrong.
@@ -39,9 +42,10 @@ Finish = Callable[[Any], None]
 class _Enqueue:
     """Elements that wait for space; those before `next` are in the queue."""
 
-    __slots__ = ("elements", "finish", "next")
+    __slots__ = ("elements", "finish", "next", "thread")
 
     def __init__(self, elements: Sequence[Element], finish: Finish) -> None:
+        self.thread = get_ident()
         self.elements = elements
         self.finish = finish
         self.next = 0
@@ -50,9 +54,10 @@ class _Enqueue:
 class _Dequeue:
     """A wish for `count` elements, of which some are `taken`."""
 
-    __slots__ = ("count", "finish", "taken", "up_to")
+    __slots__ = ("count", "finish", "taken", "thread", "up_to")
 
     def __init__(self, count: int, up_to: bool, finish: Finish) -> None:
+        self.thread = get_ident()
         self.count = count
         self.up_to = up_to
         self.finish = finish
@@ -77,6 +82,8 @@ class QueueState:
         "_failures",
         "_is_closed",
         "_lock",
+        "_put",
+        "_taken",
         "capacity",
         "dtypes",
         "name",
@@ -102,6 +109,9 @@ class QueueState:
         self._is_closed = False
         #: Why the last step of a producer - a thread - failed that was to put something in.
         self._failures: dict[int, BaseException] = {}
+        #: What the step that a thread runs has taken out, and put in: see `_note`.
+        self._taken: dict[int, list[Sequence[Element]]] = {}
+        self._put: dict[int, list[Sequence[Element]]] = {}
 
     # -- what is asked of it --------------------------------------------------------------------
 
@@ -147,6 +157,7 @@ class QueueState:
             if not self.has_room(len(elements)):
                 return False
             self._elements.extend(elements)
+            _note(self._put, get_ident(), elements)
         if self._failures:
             self._failures.pop(threading.get_ident(), None)
         return True
@@ -162,12 +173,15 @@ class QueueState:
         with self._lock:
             if self._enqueues or self._dequeues or len(self._elements) < count:
                 return None
-            return [self._elements.popleft() for _ in range(count)]
+            taken = [self._elements.popleft() for _ in range(count)]
+            _note(self._taken, get_ident(), taken)
+        return taken
 
     def enqueue(self, elements: Sequence[Element], finish: Finish) -> Callable[[], None]:
         """Puts elements in, waiting for space; returns what gives the wait up.
 
-        Elements that are in when it is given up stay in.
+        Elements that are in when it is given up stay in, but for those of a stopped step: see
+        `take_back`.
 
         Args:
             elements: What is put in, in this order.
@@ -202,6 +216,35 @@ class QueueState:
             done = self._pump()
         _call(done)
         return lambda: self._leave(self._dequeues, wait)
+
+    def settle(self) -> None:
+        """Leaves what this thread's step has moved where it is."""
+        me = get_ident()
+        self._taken.pop(me, None)
+        self._put.pop(me, None)
+
+    def take_back(self) -> bool:
+        """Takes out what this thread's step has put in; returns whether all of it was there."""
+        with self._lock:
+            noted = self._put.pop(get_ident(), [])
+            mine = {id(e) for elements in noted for e in elements}
+            before = len(self._elements)
+            if mine:
+                self._elements = deque([e for e in self._elements if id(e) not in mine])
+            is_whole = before - len(self._elements) == len(mine) and len(noted) <= _MOST_NOTED
+            done = self._pump()
+        _call(done)
+        return is_whole
+
+    def give_back(self) -> None:
+        """Puts what this thread's step has taken back to the front, in the order that it had."""
+        with self._lock:
+            noted = self._taken.pop(get_ident(), [])
+            if len(noted) <= _MOST_NOTED:
+                for elements in reversed(noted):
+                    self._elements.extendleft(reversed(elements))
+            done = self._pump()
+        _call(done)
 
     def close(self, cancel_pending_enqueues: bool = False) -> None:
         """Takes nothing new in. Dequeues get what is there, and then fail.
@@ -244,6 +287,8 @@ class QueueState:
             self._elements.clear()
             self._is_closed = False
             self._failures.clear()
+            self._taken.clear()
+            self._put.clear()
         gone = f'{self.kind} "{self.name}" was dropped with its container'
         _call([(w.finish, CancelledError(gone)) for w in waits])
 
@@ -266,11 +311,12 @@ class QueueState:
             if space <= 0 and left:
                 break
             # Most have one element, and slicing is for the others.
-            self._elements.extend(
-                wait.elements
-                if left <= space and not wait.next
-                else wait.elements[wait.next : wait.next + space]
-            )
+            if left <= space and not wait.next:
+                moving = wait.elements
+            else:
+                moving = wait.elements[wait.next : wait.next + space]
+            self._elements.extend(moving)
+            _note(self._put, wait.thread, moving)
             moved = True
             wait.next += min(left, space)
             if left <= space:
@@ -288,6 +334,7 @@ class QueueState:
             moved = moved or moves > 0
             if len(wait.taken) == wait.count:
                 done.append((wait.finish, wait.taken))
+                _note(self._taken, wait.thread, wait.taken)
             elif self._is_closed and not self._enqueues:
                 done.append((wait.finish, self._last(wait)))
             else:
@@ -298,6 +345,7 @@ class QueueState:
     def _last(self, wait: _Dequeue) -> Any:
         """Returns what a dequeue gets of a queue that has too few and gets no more."""
         if wait.up_to and wait.taken:
+            _note(self._taken, wait.thread, wait.taken)
             return wait.taken
         self._elements.extendleft(reversed(wait.taken))
         size = len(self._elements)
@@ -337,6 +385,17 @@ class QueueState:
         error = kind(message)
         error.__cause__ = failure
         return error
+
+
+def _note(
+    noted: dict[int, list[Sequence[Element]]], thread: int, elements: Sequence[Element]
+) -> None:
+    """Notes what a thread's step has moved, if it is not too much: a loop may go on for hours."""
+    moves = noted.setdefault(thread, [])
+    if len(moves) < _MOST_NOTED:
+        moves.append(elements)
+    else:
+        moves[:] = [()] * (_MOST_NOTED + 1)
 
 
 def check_same(found: QueueState, wanted: QueueState) -> None:

@@ -15,7 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NestingError
+from flowscope.errors import (
+    CancelledError,
+    DTypeError,
+    GraphError,
+    InvalidArgumentError,
+    NestingError,
+)
 from flowscope.graph import default
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, runner
@@ -91,6 +97,8 @@ class Session:
         self.steps = 0
         self.busy_ns = 0
         self._failed = 0
+        #: How many attempts there were when a step was stopped last.
+        self._stopped = -1
         self._latest: Call | None = None
         self._container = Container()
         self._planner = Planner(self.graph, self.config, self.devices, self._state)
@@ -175,6 +183,8 @@ class Session:
         self._latest = call
         start = time.perf_counter_ns()
         limited = self._limit(timeout_ms) if timeout_ms else None
+        moves = call.moves
+        writes = moves.writes() if moves is not None else 0
         try:
             function = call.function
             if gate.raised:
@@ -191,9 +201,15 @@ class Session:
                 )
             if gate.raised:
                 gate.hold(-2)
+            if moves is not None:
+                moves.settle()
             self.steps += 1
         except BaseException as e:
             self._failed += 1
+            if isinstance(e, CancelledError) or not isinstance(e, Exception):
+                self._stopped = self.attempts
+            if moves is not None:
+                moves.end(e, writes)
             for state in call.resources:
                 if isinstance(state, VariableState | PlacedVariable):
                     state.undo()
@@ -425,6 +441,11 @@ class Session:
     def running(self) -> int:
         """How many threads have a step on its way."""
         return len(self.gate.inside)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the last step was stopped or interrupted, and none runs since."""
+        return self._stopped == self.attempts and not self.gate.inside
 
     @property
     def placements(self) -> dict[int, str]:
