@@ -422,3 +422,56 @@ def test_errors_say_what_was_expected(graph):
         cells.ResidualWrapper(cells.GRUCell(4))(x, h)
     with pytest.raises(TypeError, match="no argument 'units'"):
         cells.GRUCell(4, units=3)
+
+
+@pytest.mark.parametrize("kind", ["DropoutWrapper", "ResidualWrapper", "DeviceWrapper"])
+def test_a_wrapper_is_made_again_with_a_new_cell(graph, kind):
+    cells = fs.nn.rnn_cell
+    more = {"device": "/cpu:0"} if kind == "DeviceWrapper" else {}
+    wrapper = getattr(cells, kind)(cells.GRUCell(3), **more)
+    config = wrapper.get_config()
+    assert config["cell"]["class_name"] == "GRUCell"
+    again = type(wrapper).from_config(config)
+    assert again.wrapped_cell is not wrapper.wrapped_cell and again.get_config() == config
+    own = cells.GRUCell(4)
+    assert type(wrapper).from_config({**config, "cell": own}).wrapped_cell is own
+
+
+def test_a_wrapper_of_a_class_of_ones_own(graph):
+    class Mine(fs.nn.rnn_cell.GRUCell):
+        pass
+
+    outer = fs.nn.rnn_cell.ResidualWrapper(fs.nn.rnn_cell.DropoutWrapper(Mine(3)))
+    config = outer.get_config()
+    with pytest.raises(ValueError, match="no cell of the class 'Mine' is known"):
+        type(outer).from_config(config)
+    again = type(outer).from_config(config, custom_objects={"Mine": Mine})
+    assert type(again.wrapped_cell.wrapped_cell) is Mine
+
+
+def test_a_probability_may_be_a_variable(graph):
+    keep = fs.get_variable("keep", initializer=1e-9)
+    x = fs.ones([2, 3])
+    cell = fs.nn.rnn_cell.DropoutWrapper(fs.nn.rnn_cell.GRUCell(3), output_keep_prob=keep)
+    output, _ = cell(x, fs.zeros([2, 3]))
+    with fs.Session() as sess:
+        sess.run(fs.global_variables_initializer())
+        assert not sess.run(output).any()
+    with pytest.raises(ValueError, match="expected input_keep_prob from 0 to 1, got 1.5"):
+        fs.nn.rnn_cell.DropoutWrapper(fs.nn.rnn_cell.GRUCell(3), fs.constant(1.5))
+
+
+def test_the_batch_size_of_an_initial_state_is_the_inputs_own(graph):
+    cell, x = fs.nn.rnn_cell.BasicRNNCell(5), fs.placeholder(fs.float32, [None, 4])
+    with pytest.raises(ValueError, match="batch_size is 1, and .* not known before the run"):
+        cell.get_initial_state(inputs=x, batch_size=1)
+    size = fs.placeholder(fs.int32, [])
+    assert cell.get_initial_state(inputs=x, batch_size=size).shape.as_list() == [None, 5]
+    assert cell.get_initial_state(inputs=fs.ones([3, 4]), batch_size=3).shape == [3, 5]
+
+
+def test_the_text_of_a_cell_says_its_sizes(graph):
+    cell = fs.nn.rnn_cell.LSTMCell(5, num_proj=2)
+    want = "<fs.nn.rnn_cell.LSTMCell 'lstm_cell', state LSTMStateTuple(c=5, h=2), output 2>"
+    assert repr(cell) == want
+    assert repr(fs.nn.rnn_cell.RNNCell(name="none")) == "<fs.nn.rnn_cell.RNNCell 'none'>"

@@ -239,7 +239,10 @@ class RNNCell(Layer):
         return variable
 
     def __repr__(self) -> str:
-        return f"<fs.nn.rnn_cell.{type(self).__name__} {self.name!r}>"
+        sizes = ""
+        if _has(self, "state_size") and _has(self, "output_size"):
+            sizes = f", state {self.state_size}, output {self.output_size}"
+        return f"<fs.nn.rnn_cell.{type(self).__name__} {self.name!r}{sizes}>"
 
 
 def tensors_of(structure: Any) -> Any:
@@ -325,9 +328,12 @@ def _from_inputs(inputs: Tensor, batch_size: Any, dtype: Any) -> tuple[Any, Any]
     dims = inputs.spec.shape
     known = dims[0] if dims else None
     asked = get_static_value(batch_size) if isinstance(batch_size, Tensor) else batch_size
-    if asked is not None and known is not None and int(asked) != known:
+    static = None if asked is None else int(asked)
+    if batch_size is not None and static != known:
+        rows = "a number that is not known before the run" if known is None else known
         raise InvalidArgumentError(
-            f'batch_size is {asked}, and the inputs "{inputs.name}" have {known} rows'
+            f'batch_size is {batch_size}, and the inputs "{inputs.name}" have as rows {rows}: '
+            "give one of the two"
         )
     if dtype is not None and as_dtype(dtype) is not inputs.dtype:
         raise DTypeError(f'dtype is {dtype}, and the inputs "{inputs.name}" are {inputs.dtype}')

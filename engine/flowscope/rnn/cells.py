@@ -56,6 +56,12 @@ def _activation(given: Any) -> Callable[[Any], Any]:
     return found  # type: ignore[no-any-return]
 
 
+def _name_of(activation: Callable[[Any], Any]) -> Any:
+    """Returns the name by which a function is known in `fs.nn`, else the function."""
+    name = getattr(activation, "__name__", "")
+    return name if getattr(functions, name, None) is activation else activation
+
+
 def _units(num_units: Any) -> int:
     if int(num_units) != num_units or num_units < 1:
         raise InvalidArgumentError(f"expected num_units of 1 at least, got {num_units}")
@@ -114,7 +120,7 @@ class BasicRNNCell(RNNCell):
         """Returns the arguments that make a cell like this one."""
         more = {
             "num_units": self._num_units,
-            "activation": self._activation,
+            "activation": _name_of(self._activation),
             "reuse": self._reuse,
         }
         return {**super().get_config(), **more}
@@ -197,7 +203,7 @@ class GRUCell(RNNCell):
             "num_units": self._num_units,
             "kernel_initializer": self._kernel_initializer,
             "bias_initializer": self._bias_initializer,
-            "activation": self._activation,
+            "activation": _name_of(self._activation),
             "reuse": self._reuse,
         }
         return {**super().get_config(), **more}
@@ -323,7 +329,7 @@ class LSTMCell(RNNCell):
             c, h = split(state, [self._num_units, self.output_size], axis=1)
             return c, h
         if not isinstance(state, tuple | list) or len(state) != 2:
-            raise InvalidArgumentError(
+            raise DTypeError(
                 f"expected an LSTMStateTuple (c, h) as state, got {state!r}; "
                 "cell.zero_state(batch_size, fs.float32) makes one"
             )
@@ -343,7 +349,7 @@ class LSTMCell(RNNCell):
             "num_proj_shards": self._num_proj_shards,
             "forget_bias": self._forget_bias,
             "state_is_tuple": self._state_is_tuple,
-            "activation": self._activation,
+            "activation": _name_of(self._activation),
             "reuse": self._reuse,
         }
         return {**super().get_config(), **more}

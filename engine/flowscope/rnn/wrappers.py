@@ -8,7 +8,7 @@ from typing import Any
 from flowscope import nest
 from flowscope.control.tracing import Composite
 from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.graph.constant import convert_to_tensor, get_static_value
+from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import TensorShape, as_dims
@@ -134,11 +134,58 @@ class _Wrapper(RNNCell):
         raise NotImplementedError
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make a wrapper like this one, of the same cell."""
-        return {**super().get_config(), "cell": self.cell}
+        """Returns what `from_config` makes a wrapper like this one of, with a new cell.
+
+        "cell" is a dict of the cell's class name and its own config.
+        """
+        name = type(self.cell).__name__
+        return {
+            **super().get_config(),
+            "cell": {"class_name": name, "config": self.cell.get_config()},
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Returns a new wrapper of what `get_config` returned.
+
+        Args:
+            config: What it returned; its "cell" may be a cell, too.
+            custom_objects: Classes of cells by name, beside those of `fs.nn.rnn_cell`.
+
+        Raises:
+            InvalidArgumentError: if the class of the cell is not known.
+        """
+        return cls(**{**config, "cell": _cell_of(config["cell"], custom_objects or {})})
 
     def _cells(self) -> list[Any]:
         return [self.cell]
+
+
+def _cell_of(config: Any, custom_objects: Mapping[str, Any]) -> Any:
+    """Returns a cell, or makes one of its class name and config."""
+    if not isinstance(config, Mapping):
+        return config
+    name = config["class_name"]
+    known = custom_objects.get(name) or _known_cells(RNNCell).get(name)
+    if known is None:
+        raise InvalidArgumentError(
+            f"no cell of the class {name!r} is known: give it in custom_objects, or put a cell in "
+            'the place of config["cell"]'
+        )
+    has_custom = issubclass(known, _Wrapper) and custom_objects
+    more = {"custom_objects": custom_objects} if has_custom else {}
+    return known.from_config(config["config"], **more)
+
+
+def _known_cells(base: type) -> dict[str, Any]:
+    """Returns the house's own classes of cells by name."""
+    found: dict[str, Any] = {}
+    for cls in base.__subclasses__():
+        if cls.__module__.startswith("flowscope."):
+            found.update({cls.__name__: cls, **_known_cells(cls)})
+    return found
 
 
 class ResidualWrapper(_Wrapper):
@@ -160,8 +207,9 @@ class ResidualWrapper(_Wrapper):
         return (self._residual_fn or _sums)(inputs, outputs), new
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make a wrapper like this one, of the same cell."""
-        return {**super().get_config(), "residual_fn": self._residual_fn}
+        """Returns what makes a wrapper like this one; `residual_fn` only where it was given."""
+        more = {} if self._residual_fn is None else {"residual_fn": self._residual_fn}
+        return {**super().get_config(), **more}
 
 
 def _sums(inputs: Any, outputs: Any) -> Any:
@@ -199,7 +247,7 @@ class DeviceWrapper(_Wrapper):
             return self.cell(inputs, state, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make a wrapper like this one, of the same cell."""
+        """Returns what makes a wrapper like this one."""
         return {**super().get_config(), "device": self._device}
 
 
@@ -312,23 +360,26 @@ class DropoutWrapper(_Wrapper):
         return found  # type: ignore[no-any-return]
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make a wrapper like this one, of the same cell."""
+        """Returns what makes a wrapper like this one; a filter only where it was given."""
         more = {f"{what}_keep_prob": keep for what, keep in self._keep.items()}
         more |= {
             "variational_recurrent": self._is_variational,
             "input_size": self._input_size,
             "seed": self._seed,
-            "dropout_state_filter_visitor": self._given_filter,
         }
+        if self._given_filter is not None:
+            more["dropout_state_filter_visitor"] = self._given_filter
         return {**super().get_config(), **more}
 
 
 def _probability(name: str, value: Any) -> Any:
     """Returns a probability as a float where it is known, else as a tensor."""
-    known = get_static_value(value) if isinstance(value, Tensor) else value
+    is_tensor = isinstance(value, Tensor | Convertible)
+    value = convert_to_tensor(value) if is_tensor else value
+    known = get_static_value(value) if is_tensor else value
     if known is None:
         return value
-    if not isinstance(known, Tensor) and not 0 <= known <= 1:
+    if not 0 <= known <= 1:
         raise InvalidArgumentError(f"expected {name} from 0 to 1, got {known}")
     return float(known)
 
