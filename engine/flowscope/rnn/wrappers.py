@@ -179,7 +179,7 @@ def _cell_of(config: Any, custom_objects: Mapping[str, Any]) -> Any:
     return known.from_config(config["config"], **more)
 
 
-def _known_cells(base: type) -> dict[str, Any]:
+def _known_cells(base: type[Any]) -> dict[str, Any]:
     """Returns the house's own classes of cells by name."""
     found: dict[str, Any] = {}
     for cls in base.__subclasses__():
