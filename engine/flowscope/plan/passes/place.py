@@ -4,6 +4,9 @@ Nodes that must share a device - those that were built in a `colocate_with` bloc
 touch one variable - form a component (union-find); a component's devices are those that all its
 members allow (SPEC W14).
 
+What stands in branches and loops runs where these do. A wish in there for a device of the same memory
+is fulfilled; one for another memory moves the whole where it can.
+
 A program is not cut yet: one whose nodes would lie in different memories runs on the CPU as a
 whole, and a note says why.
 """
@@ -11,7 +14,7 @@ whole, and a note says why.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
@@ -39,12 +42,17 @@ def place(program: Program, devices: Sequence[DeviceSpec], soft: bool) -> Progra
     placer = _Placer(devices, soft)
     for component in _components(program.nodes):
         placer.place(component)
-    notes = (*program.notes, *placer.notes, *_gathered(program.nodes, devices))
+    gathered = _gathered(program.nodes, devices)
     for node in program.nodes:
-        for block in node.blocks:
-            for inner in block.walk():
-                inner.device, inner.reason = node.device, f'runs where "{node.name}" does'
-    return dataclasses.replace(program, notes=notes)
+        for inner in _inside(node):
+            placer.place_inside(inner, node)
+    return dataclasses.replace(program, notes=(*program.notes, *placer.notes, *gathered))
+
+
+def _inside(node: Node) -> Iterator[Node]:
+    """Yields the nodes in a node's blocks."""
+    for block in node.blocks:
+        yield from block.walk()
 
 
 def _memory(device: str) -> str:
@@ -163,6 +171,29 @@ class _Placer:
             if not allowed and _wish(node):
                 self.notes.append(f'"{node.name}": {node.reason}')
 
+    def place_inside(self, node: Node, owner: Node) -> None:
+        """Sets device and reason of a node that runs where the branch or loop around it does."""
+        node.device, node.reason = owner.device, f'runs where "{owner.name}" does'
+        wish = _wish(node)
+        if not wish:
+            return
+        able, allowed = self._choices(node)
+        near = [d for d in allowed if _memory(str(d)) == _memory(owner.device)]
+        if near:
+            node.device, node.reason = str(near[0]), f"asked for {wish}"
+            return
+        if not allowed and not self._soft:
+            raise self._impossible([node], able)
+        what = "lies in another memory" if allowed else "is not there"
+        node.reason = f'asked for {wish}, which {what}; runs where "{owner.name}" does'
+        self.notes.append(f'"{node.name}": {node.reason}')
+
+    def _suits(self, node: Node, device: DeviceSpec) -> bool:
+        """Whether all that is asked for in a node's blocks is in a device's memory."""
+        memory = _memory(str(device))
+        wishes = [inner for inner in _inside(node) if _wish(inner)]
+        return all(memory in {_memory(str(d)) for d in self._choices(n)[1]} for n in wishes)
+
     def _choices(self, node: Node) -> tuple[list[DeviceSpec], list[DeviceSpec]]:
         """Returns the devices that have a kernel, and those among them that the wish allows."""
         key = _key(node)
@@ -170,7 +201,10 @@ class _Placer:
         if found is None:
             able = [d for d in self._devices if _can_run(node, d)]
             wish = DeviceSpec.from_string(_wish(node))
-            found = able, [d for d in able if wish.allows(d)]
+            allowed = [d for d in able if wish.allows(d)]
+            if node.blocks:
+                allowed = [d for d in allowed if self._suits(node, d)] or allowed
+            found = able, allowed
             if not node.blocks:
                 self._allowed[key] = found
         return found
