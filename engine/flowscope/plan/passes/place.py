@@ -4,8 +4,8 @@ Nodes that must share a device - those that were built in a `colocate_with` bloc
 touch one variable - form a component (union-find); a component's devices are those that all its
 members allow (SPEC W14).
 
-What stands in branches and loops runs where these do. A wish in there for a device of the same memory
-is fulfilled; one for another memory moves the whole where it can.
+What stands in branches and loops runs where these do. A wish in there for a device of the same
+memory is fulfilled; one for another memory moves the whole where it can.
 
 A program is not cut yet: one whose nodes would lie in different memories runs on the CPU as a
 whole, and a note says why.
