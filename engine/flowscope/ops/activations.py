@@ -15,13 +15,11 @@ from flowscope.ops.choices import choose
 from flowscope.ops.elementwise import (
     abs,
     add,
-    maximum,
     multiply,
     negative,
     realdiv,
     sigmoid,
     square,
-    subtract,
 )
 from flowscope.ops.stretches import stretches
 from flowscope.ops.table import (
@@ -132,6 +130,43 @@ SELU_SCALE = 1.0507009873554804934193349852946
 SELU_ALPHA = 1.6732632423543772848170429916717
 
 
+def _selu_kernel(self: Any, xp: ArrayModule, x: Array) -> Array:
+    slope, depth = x.dtype.type(SELU_SCALE), x.dtype.type(SELU_SCALE * SELU_ALPHA)
+    return slope * xp.maximum(x, 0) + depth * xp.expm1(xp.minimum(x, 0))
+
+
+def _selu_grad_kernel(self: Any, xp: ArrayModule, dy: Array, y: Array) -> Array:
+    slope, depth = y.dtype.type(SELU_SCALE), y.dtype.type(SELU_SCALE * SELU_ALPHA)
+    return (dy * xp.where(y < 0, y + depth, slope))[()]
+
+
+_selu: UnaryFunction = unary_op(
+    "selu",
+    "Selu",
+    "Where x is positive scale * x, else scale * alpha * (exp(x) - 1).",
+    "",
+    "f",
+    lambda g, y, x: selu_grad(g, y),
+    "y",
+    kernel=_selu_kernel,
+)
+
+
+selu_grad: BinaryFunction = binary_op(
+    "selu_grad",
+    "SeluGrad",
+    "g * scale where selu's output y is not negative, else g * (y + scale * alpha).",
+    "",
+    "f",
+    lambda g, dx, dy, y: (
+        selu_grad(g, y),
+        multiply(multiply(g, dy), cast(negative(y) > 0.0, g.dtype)),
+    ),
+    "ab",
+    kernel=_selu_grad_kernel,
+)
+
+
 @frozen
 class LeakyRelu(Op):
     """x where it is positive, else alpha * x."""
@@ -201,12 +236,7 @@ def selu(features: Any, name: str | None = None) -> Tensor:
 
     Source: Klambauer et al. 2017.
     """
-    x = convert_to_tensor(features)
-    with x.graph.name_scope(name or "Selu"):
-        positive = maximum(x, 0.0)
-        return multiply(
-            SELU_SCALE, add(positive, multiply(SELU_ALPHA, _elu(subtract(x, positive))))
-        )
+    return _selu(features, name)
 
 
 def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:

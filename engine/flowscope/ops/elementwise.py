@@ -135,6 +135,26 @@ def _xdivy(self: Any, xp: ArrayModule, a: Array, b: Array) -> Array:
     return xp.where(a == 0, 0, a / b)[()]
 
 
+def _where_some(xp: ArrayModule, dy: Array, dx: Array) -> Array:
+    """Returns dx, but 0 where dy is 0: a derivative that is infinite there does not matter."""
+    is_zero = dy == 0
+    if xp is np and not is_zero.any():
+        return dx
+    return xp.where(is_zero, dx.dtype.type(0), dx)[()]
+
+
+def _sqrt_grad(self: Any, xp: ArrayModule, y: Array, dy: Array) -> Array:
+    return _where_some(xp, dy, dy * dy.dtype.type(0.5) / y)
+
+
+def _rsqrt_grad(self: Any, xp: ArrayModule, y: Array, dy: Array) -> Array:
+    return _where_some(xp, dy, dy * dy.dtype.type(-0.5) * (y * y * y))
+
+
+def _reciprocal_grad(self: Any, xp: ArrayModule, y: Array, dy: Array) -> Array:
+    return _where_some(xp, dy, -dy * (y * y))
+
+
 # -- arithmetic -----------------------------------------------------------------------------------
 
 # fmt: off
@@ -200,19 +220,19 @@ _abs: UnaryFunction = unary_op(
     lambda g, y, x: multiply(g, sign(x)), "x", "abs({0})")
 sign: UnaryFunction = unary_op(
     "sign", "Sign", "-1, 0 or 1 by x's sign; x / |x| for complex numbers.", "xp.sign({0})", "fiuc",
-    lambda g, y, x: multiply(g, 0.0))
+    lambda g, y, x: _filled_like(g, 0.0))
 square: UnaryFunction = unary_op(
     "square", "Square", "x * x, element by element.", "xp.square({0})", "fiuc",
     lambda g, y, x: _times(g, multiply(2.0, x)), "x", "{0} * {0}")
 sqrt: UnaryFunction = unary_op(
     "sqrt", "Sqrt", "The square root, element by element.", "xp.sqrt({0})", "fc",
-    lambda g, y, x: _over(multiply(g, 0.5), y), "y")
+    lambda g, y, x: sqrt_grad(conj(y), g), "y")
 rsqrt: UnaryFunction = unary_op(
     "rsqrt", "Rsqrt", "1 / sqrt(x), element by element.", "xp.reciprocal(xp.sqrt({0}))", "fc",
-    lambda g, y, x: _times(multiply(g, -0.5), multiply(square(y), y)), "y")
+    lambda g, y, x: rsqrt_grad(conj(y), g), "y")
 reciprocal: UnaryFunction = unary_op(
     "reciprocal", "Reciprocal", "1 / x, element by element.", "xp.reciprocal({0})", "fc",
-    lambda g, y, x: negative(_times(g, square(y))), "y")
+    lambda g, y, x: reciprocal_grad(conj(y), g), "y")
 floor: UnaryFunction = unary_op(
     "floor", "Floor", "The largest integer not above x.", "xp.floor({0})", "f")
 ceil: UnaryFunction = unary_op(
@@ -230,10 +250,10 @@ expm1: UnaryFunction = unary_op(
     lambda g, y, x: _times(g, exp(x)), "x")
 log: UnaryFunction = unary_op(
     "log", "Log", "The natural logarithm.", "xp.log({0})", "fc",
-    lambda g, y, x: _over(g, x), "x")
+    lambda g, y, x: _times(g, reciprocal(x)), "x")
 log1p: UnaryFunction = unary_op(
     "log1p", "Log1p", "log(1 + x), exact near 0.", "xp.log1p({0})", "fc",
-    lambda g, y, x: _over(g, add(1.0, x)), "x")
+    lambda g, y, x: _times(g, reciprocal(add(1.0, x))), "x")
 sin: UnaryFunction = unary_op(
     "sin", "Sin", "The sine.", "xp.sin({0})", "fc",
     lambda g, y, x: _times(g, cos(x)), "x")
@@ -244,14 +264,14 @@ tan: UnaryFunction = unary_op(
     "tan", "Tan", "The tangent.", "xp.tan({0})", "fc",
     lambda g, y, x: _times(g, add(1.0, square(y))), "y")
 asin: UnaryFunction = unary_op(
-    "asin", "Asin", "The inverse sine.", "xp.arcsin({0})", "f",
-    lambda g, y, x: multiply(g, rsqrt(subtract(1.0, square(x)))), "x")
+    "asin", "Asin", "The inverse sine.", "xp.arcsin({0})", "fc",
+    lambda g, y, x: _times(g, reciprocal(sqrt(subtract(1.0, square(x))))), "x")
 acos: UnaryFunction = unary_op(
-    "acos", "Acos", "The inverse cosine.", "xp.arccos({0})", "f",
-    lambda g, y, x: negative(multiply(g, rsqrt(subtract(1.0, square(x))))), "x")
+    "acos", "Acos", "The inverse cosine.", "xp.arccos({0})", "fc",
+    lambda g, y, x: negative(_times(g, reciprocal(sqrt(subtract(1.0, square(x)))))), "x")
 atan: UnaryFunction = unary_op(
-    "atan", "Atan", "The inverse tangent.", "xp.arctan({0})", "f",
-    lambda g, y, x: realdiv(g, add(1.0, square(x))), "x")
+    "atan", "Atan", "The inverse tangent.", "xp.arctan({0})", "fc",
+    lambda g, y, x: _times(g, reciprocal(add(1.0, square(x)))), "x")
 sinh: UnaryFunction = unary_op(
     "sinh", "Sinh", "The hyperbolic sine.", "xp.sinh({0})", "fc",
     lambda g, y, x: _times(g, cosh(x)), "x")
@@ -262,14 +282,14 @@ tanh: UnaryFunction = unary_op(
     "tanh", "Tanh", "The hyperbolic tangent.", "xp.tanh({0})", "fc",
     lambda g, y, x: tanh_grad(conj(y), g), "y")
 asinh: UnaryFunction = unary_op(
-    "asinh", "Asinh", "The inverse hyperbolic sine.", "xp.arcsinh({0})", "f",
-    lambda g, y, x: multiply(g, rsqrt(add(1.0, square(x)))), "x")
+    "asinh", "Asinh", "The inverse hyperbolic sine.", "xp.arcsinh({0})", "fc",
+    lambda g, y, x: _over(g, cosh(y)), "y")
 acosh: UnaryFunction = unary_op(
-    "acosh", "Acosh", "The inverse hyperbolic cosine.", "xp.arccosh({0})", "f",
-    lambda g, y, x: multiply(g, rsqrt(subtract(square(x), 1.0))), "x")
+    "acosh", "Acosh", "The inverse hyperbolic cosine.", "xp.arccosh({0})", "fc",
+    lambda g, y, x: _over(g, sinh(y)), "y")
 atanh: UnaryFunction = unary_op(
-    "atanh", "Atanh", "The inverse hyperbolic tangent.", "xp.arctanh({0})", "f",
-    lambda g, y, x: realdiv(g, subtract(1.0, square(x))), "x")
+    "atanh", "Atanh", "The inverse hyperbolic tangent.", "xp.arctanh({0})", "fc",
+    lambda g, y, x: _times(g, reciprocal(subtract(1.0, square(x)))), "x")
 sigmoid: UnaryFunction = unary_op(
     "sigmoid", "Sigmoid", "1 / (1 + exp(-x)).", "xp.reciprocal(xp.exp(-{0}) + 1)", "fc",
     lambda g, y, x: sigmoid_grad(conj(y), g), "y")
@@ -286,6 +306,21 @@ sigmoid_grad: BinaryFunction = binary_op(
     "{1} * {0} * (1 - {0})", "fc",
     lambda g, dx, y, dy: (
         _times(g, multiply(dy, subtract(1.0, multiply(2.0, y)))), sigmoid_grad(conj(y), g)), "ab")
+
+sqrt_grad: BinaryFunction = binary_op(
+    "sqrt_grad", "SqrtGrad", "dy / (2 * y): sqrt's gradient from its output y; 0 where dy is.", "",
+    "fc", lambda g, dx, y, dy: (
+        negative(_times(_over(g, y), dx)), multiply(0.5, _over(g, y))), "aby", kernel=_sqrt_grad)
+rsqrt_grad: BinaryFunction = binary_op(
+    "rsqrt_grad", "RsqrtGrad", "-dy / 2 * y ** 3: rsqrt's gradient from its output y; 0 where dy "
+    "is.", "", "fc", lambda g, dx, y, dy: (
+        _times(multiply(-1.5, g), multiply(dy, square(y))), rsqrt_grad(conj(y), g)), "ab",
+    kernel=_rsqrt_grad)
+reciprocal_grad: BinaryFunction = binary_op(
+    "reciprocal_grad", "ReciprocalGrad", "-dy * y * y: reciprocal's gradient from its output y; 0 "
+    "where dy is.", "", "fc", lambda g, dx, y, dy: (
+        _times(multiply(-2.0, g), multiply(dy, y)), reciprocal_grad(conj(y), g)), "ab",
+    kernel=_reciprocal_grad)
 
 # -- comparisons and logic ------------------------------------------------------------------------
 
@@ -360,9 +395,15 @@ def _nonzero(a: Tensor) -> Tensor:
 
 
 def _choice_grad(g: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the cotangents where `first` says that the first input was taken; at ties it was."""
-    mask = cast(first, g.dtype)
-    return multiply(g, mask), multiply(g, subtract(1.0, mask))
+    """Returns the cotangents where `first` says that the first input was taken; at ties it was.
+
+    A product with 0 would not do: it is NaN where the cotangent is infinite.
+    """
+    from flowscope.ops.arrays import zeros_like
+    from flowscope.ops.selection import where
+
+    zero = zeros_like(g)
+    return where(first, g, zero), where(first, zero, g)
 
 
 def _atan2_grad(g: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

@@ -312,11 +312,20 @@ class TopK(Op):
         return Spec(x.dtype, dims), Spec(dtypes.int32, dims)
 
     def grad(self, g: Any, y: Any, x: Tensor) -> Any:
-        from flowscope.ops.selection import one_hot
-        from flowscope.ops.shaping import expand_axes
+        from flowscope.ops.arrays import range as range_, size, zeros_like
+        from flowscope.ops.gathering import scatter_nd
+        from flowscope.ops.shaping import reshape
 
-        places = one_hot(y[1], shape_of(x)[-1], dtype=x.dtype)
-        return (reduce_sum(multiply(expand_axes(g[0], (-1,)), places), -2),)
+        if self.k == 0:
+            return (zeros_like(x),)
+        whole = cast(shape_of(x), dtypes.int64)
+        width = whole[-1]
+        count = cast(size(x), dtypes.int64)
+        # Where the rows of x begin in all its elements, one after the other.
+        starts = reshape(range_(0, count, maximum(width, 1)), [-1, 1])
+        places = add(starts, reshape(cast(y[1], dtypes.int64), [-1, self.k]))
+        flat = scatter_nd(reshape(places, [-1, 1]), reshape(g[0], [-1]), reshape(count, [1]))
+        return (reshape(flat, whole),)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Any:
         if x.ndim == 0 or x.shape[-1] < self.k:

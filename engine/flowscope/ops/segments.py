@@ -202,10 +202,10 @@ class _ExtremumGrad(_Segments, abstract=True):
     grad_reads: ClassVar[Any] = ("y", "x", "ids")
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, ids: Tensor, *num: Tensor) -> Any:
-        chosen = cast(equal(x, _spread(y, ids)), x.dtype)
-        ties = unsorted_segment_sum(chosen, ids, shape_of(y)[0])
+        chosen = equal(x, _spread(y, ids))
+        ties = unsorted_segment_sum(cast(chosen, x.dtype), ids, shape_of(y)[0])
         share = _spread(realdiv(g, maximum(ties, 1.0)), ids)
-        return (multiply(share, chosen), None, *[None] * len(num))
+        return (where(chosen, share, _zeros(share)), None, *[None] * len(num))
 
 
 class _ProdGrad(_Segments, abstract=True):

@@ -129,15 +129,15 @@ class ClipByValue(Op):
         return x.like()
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, low: Tensor, high: Tensor) -> Any:
+        from flowscope.ops.arrays import zeros_like
         from flowscope.ops.broadcasting import unbroadcast
-        from flowscope.ops.elementwise import cast, greater, less, multiply, subtract
+        from flowscope.ops.elementwise import greater, greater_equal, less, less_equal, logical_and
 
-        below, above = cast(less(x, low), g.dtype), cast(greater(x, high), g.dtype)
-        inside = multiply(g, subtract(subtract(1.0, below), above))
+        zero = zeros_like(g)
         return (
-            inside,
-            unbroadcast(multiply(g, below), low, x),
-            unbroadcast(multiply(g, above), high, x),
+            where(logical_and(greater_equal(x, low), less_equal(x, high)), g, zero),
+            unbroadcast(where(less(x, low), g, zero), low, x),
+            unbroadcast(where(greater(x, high), g, zero), high, x),
         )
 
     def kernel(self, xp: ArrayModule, x: Array, low: Array, high: Array) -> Array:
