@@ -54,3 +54,25 @@ def test_init_scope(graph):
 def test_the_gradient_of_a_cumulative_product_is_finite_at_zero(sess):
     x = fs.constant([1.0, 0.0, 3.0])
     assert sess.run(fs.gradients(fs.cumprod(x), x))[0].tolist() == [1, 0, 0]
+
+
+def test_parts_of_shapes_by_an_ellipsis():
+    x = fs.placeholder(fs.float32, [None, 3])
+    s = fs.shape(x)
+    parts = [s[..., 0], s[0, ...], s[..., 1], s[1, ...], s[None, 0], s[..., None]]
+    assert [p.spec.constant for p in parts[2:4]] == [3, 3]
+    with fs.Session() as session:
+        got = session.run(parts, {x: np.zeros((5, 3))})
+    assert [v.tolist() for v in got] == [5, 5, 3, 3, [5], [[5], [3]]]
+
+
+def test_long_integer_vectors_are_not_looked_at_one_by_one():
+    n = 10**9
+    x = fs.placeholder(fs.int32, [n])
+    made = [x[:-1], fs.concat([x, x], 0), fs.gather(x, [1, 2]), fs.range(n), x * 2 + 1, x[3]]
+    assert [t.shape.as_list() for t in made] == [[n - 1], [2 * n], [2], [n], [n], []]
+    ranges = [(0.0, 1.0, 0.1), (1.0, 0.0, 0.1), (0.0, 1.0, 0.3), (5.0, 1.0, -0.7)]
+    for ends in ranges:
+        r = fs.range(*[fs.constant(v, fs.float32) for v in ends])
+        with fs.Session() as session:
+            assert session.run(r).shape == tuple(r.shape.as_list())

@@ -49,16 +49,17 @@ class Gather(Op):
         if indices.shape is None:
             return Spec(x.dtype, None)
         spec = Spec(x.dtype, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
-        values = x.shape_value() if len(x.shape) == 1 and x.dtype.kind == "i" else None
-        if values is None or indices.constant is None or len(indices.shape) > 1:
+        if len(x.shape) != 1 or x.dtype.kind != "i" or indices.constant is None:
             return spec
-        places = np.asarray(indices.constant).reshape(-1).tolist()
-        if any(not 0 <= i < len(values) for i in places):
+        n, chosen = x.shape[0], np.asarray(indices.constant)
+        if n is None or chosen.ndim > 1 or (chosen < 0).any() or (chosen >= n).any():
             return spec
         if x.constant is not None:
-            return Spec(
-                x.dtype, spec.shape, np.asarray(x.constant)[np.asarray(indices.constant)][()]
-            )
+            return Spec(x.dtype, spec.shape, np.asarray(x.constant)[chosen][()])
+        values = x.shape_value()
+        if values is None:
+            return spec
+        places = chosen.reshape(-1).tolist()
         picked = tuple([values[i] for i in places])
         if None in picked:
             return Spec(x.dtype, spec.shape, None, picked)

@@ -45,7 +45,13 @@ class _MatrixFunction(Op, abstract=True):
         if not x.size:
             return xp.zeros(x.shape, x.dtype)
         compute = getattr(scipy_of(xp, "linalg"), self.routine)
-        return each(xp, lambda m: self._kept(compute(self._wide(xp, m)), x.dtype), x)
+
+        def of_one(m: Array) -> Array:
+            if not bool(xp.isfinite(m).all()):
+                return xp.full(m.shape, xp.nan, x.dtype)
+            return self._kept(compute(self._wide(xp, m)), x.dtype)
+
+        return each(xp, of_one, x)
 
     def _wide(self, xp: ArrayModule, x: Array) -> Array:
         return x

@@ -65,6 +65,30 @@ def attempt(compute: Callable[..., Any], message: str, *arrays: Array, **options
         raise InvalidArgumentError(message) from None
 
 
+def attempt_finite(
+    xp: ArrayModule, compute: Callable[..., Any], message: str, x: Array, **options: Any
+) -> Any:
+    """Returns what a routine of LAPACK gives for matrices that are finite, and NaN for others.
+
+    LAPACK's iterations may never end for a matrix that holds an infinity.
+    """
+    good = xp.isfinite(x).all(axis=(-1, -2))
+    if xp is np and good.all():
+        return attempt(compute, message, x, **options)
+    found = attempt(compute, message, xp.where(good[..., None, None], x, 0), **options)
+
+    def kept(y: Array) -> Array:
+        return xp.where(good.reshape(good.shape + (1,) * (y.ndim - good.ndim)), y, np.nan)
+
+    return tuple([kept(y) for y in found]) if isinstance(found, tuple) else kept(found)
+
+
+def check_all_finite(xp: ArrayModule, x: Array) -> None:
+    """Raises InvalidArgumentError if matrices hold an infinity or NaN."""
+    if not bool(xp.isfinite(x).all()):
+        raise InvalidArgumentError("expected finite matrices, got one with an infinity or NaN")
+
+
 def check_finite(xp: ArrayModule, found: Array, message: str) -> Array:
     """Returns `found`; raises InvalidArgumentError if it is not finite, where only that says that
     a routine has failed: on GPUs.

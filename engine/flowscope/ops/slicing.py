@@ -177,20 +177,22 @@ def _length(d: int | None, s: builtins.slice) -> int | None:
 
 def _value(x: Spec, dims: Any, parts: list[Any]) -> Spec:
     """Returns the Spec of a part of an integer vector, with what is known of its value."""
-    values = x.shape_value()
     later = any(
         p is _Later or (isinstance(p, builtins.slice) and _Later in (p.start, p.stop, p.step))
         for p in parts
     )
-    if values is None or later:
+    if later:
         return Spec(x.dtype, dims)
     if x.constant is not None:
         return Spec(x.dtype, dims, np.asarray(x.constant)[tuple(parts)][()])
-    picked = np.array(values, object)[tuple(parts)]
+    values = x.shape_value()
+    if values is None:
+        return Spec(x.dtype, dims)
+    picked = np.asarray(np.array(values, object)[tuple(parts)], object).reshape(-1).tolist()
     if dims != ():
-        return Spec(x.dtype, dims, None, tuple(picked.tolist()))
-    constant = None if picked is None else x.dtype.np_dtype.type(picked)
-    return Spec(x.dtype, (), constant, (picked,))
+        return Spec(x.dtype, dims, None, tuple(picked))
+    constant = None if picked[0] is None else x.dtype.np_dtype.type(picked[0])
+    return Spec(x.dtype, (), constant, tuple(picked))
 
 
 def _complaint(shape: Any, index: Any) -> str:

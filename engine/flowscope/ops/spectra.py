@@ -35,7 +35,9 @@ from flowscope.ops.factors import smaller
 from flowscope.ops.matrix_tools import (
     adjoint_of,
     attempt,
+    attempt_finite,
     below,
+    check_all_finite,
     check_dtype,
     check_matrices,
     check_square,
@@ -73,6 +75,7 @@ class SelfAdjointEig(Op):
     Only the lower triangles are read.
 
     Shapes: [..., n, n] -> [..., n], and [..., n, n] if the vectors are computed
+    Raises: InvalidArgumentError if one holds an infinity or NaN.
     """
 
     compute_v: bool = True
@@ -101,6 +104,7 @@ class SelfAdjointEig(Op):
 
     def kernel(self, xp: ArrayModule, x: Array) -> Any:
         check_square(x.shape)
+        check_all_finite(xp, xp.tril(x))
         if not self.compute_v:
             return attempt(xp.linalg.eigvalsh, _UNSTABLE, x)
         values, vectors = attempt(xp.linalg.eigh, _UNSTABLE, x)
@@ -125,6 +129,7 @@ class Eig(Op):
     """The eigenvalues of square matrices, and the eigenvectors in columns, of length 1; complex.
 
     Shapes: [..., n, n] -> [..., n], and [..., n, n] if the vectors are computed
+    Raises: InvalidArgumentError if a matrix holds an infinity or NaN.
     """
 
     compute_v: bool = True
@@ -150,6 +155,7 @@ class Eig(Op):
 
     def kernel(self, xp: ArrayModule, x: Array) -> Any:
         check_square(x.shape)
+        check_all_finite(xp, x)
         to = xp.result_type(x.dtype, xp.complex64)
         if not self.compute_v:
             return attempt(xp.linalg.eigvals, _UNSTABLE, x).astype(to)
@@ -220,8 +226,9 @@ class Svd(Op):
     def kernel(self, xp: ArrayModule, x: Array) -> Any:
         check_matrices(x.shape)
         if not self.compute_uv:
-            return attempt(xp.linalg.svd, _UNSTABLE, x, compute_uv=False)
-        u, s, vh = attempt(xp.linalg.svd, _UNSTABLE, x, full_matrices=self.full_matrices)
+            return attempt_finite(xp, xp.linalg.svd, _UNSTABLE, x, compute_uv=False)
+        full = self.full_matrices
+        u, s, vh = attempt_finite(xp, xp.linalg.svd, _UNSTABLE, x, full_matrices=full)
         return s, u, xp.conj(vh.swapaxes(-1, -2))
 
 
@@ -290,11 +297,11 @@ class PseudoInverse(Op):
 
     def kernel(self, xp: ArrayModule, x: Array, rcond: Array) -> Array:
         check_matrices(x.shape)
-        u, s, vh = attempt(xp.linalg.svd, _UNSTABLE, x, full_matrices=False)
+        u, s, vh = attempt_finite(xp, xp.linalg.svd, _UNSTABLE, x, full_matrices=False)
         if not s.size:
             return xp.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
         limit = xp.asarray(rcond)[..., None] * s.max(axis=-1, keepdims=True)
-        keeps = s > limit
+        keeps = ~(s <= limit)  # NaN, too
         inverse = xp.where(keeps, 1 / xp.where(keeps, s, 1), 0)
         v = xp.conj(vh.swapaxes(-1, -2)) * inverse[..., None, :]
         return xp.matmul(v, xp.conj(u.swapaxes(-1, -2)))
