@@ -90,3 +90,20 @@ def test_clear_errors():
         ema.apply([fs.Variable(1, name="n")])
     with pytest.raises(TypeError, match=r"expected variables and tensors to average, got 1\.0"):
         ema.apply([1.0])
+
+
+def test_averages_and_slots_lie_in_the_variable_scope_that_is_open():
+    v = fs.Variable(1.0, name="v")
+    t = v * 2.0
+    average = fs.train.ExponentialMovingAverage(0.9, name="avg")
+    with fs.variable_scope("s"):
+        assert average.average_name(v) == "s/v/avg"
+        average.apply([v, t])
+        fs.train.AdamOptimizer().minimize(v)
+    assert average.average_name(v) == average.average(v).op.name == "s/v/avg"
+    assert average.average(t).op.name == "s/mul/avg"
+    names = [x.op.name for x in fs.global_variables()]
+    assert names[3:] == ["s/beta1_power", "s/beta2_power", "s/v/Adam", "s/v/Adam_1"]
+    with fs.name_scope("n"):
+        fs.train.AdamOptimizer().minimize(v)
+    assert "n/beta1_power" in [x.op.name for x in fs.global_variables()]

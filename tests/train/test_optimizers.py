@@ -283,9 +283,51 @@ def test_numbers_out_of_range(make, message):
 def test_what_is_no_variable_is_refused():
     optimizer = fs.train.GradientDescentOptimizer(0.1)
     w = fs.Variable(1.0)
-    with pytest.raises(TypeError, match="expected variables to train"):
-        optimizer.compute_gradients(w * 1.0, var_list=[fs.constant(1.0)])
-    with pytest.raises(TypeError, match=r"expected \(gradient, variable\) pairs"):
+    for other in ("w", 1.0, ["w"]):
+        with pytest.raises(TypeError, match="expected variables or tensors to train"):
+            optimizer.compute_gradients(w * 1.0, var_list=other)
+    with pytest.raises(NotImplementedError, match=r"expected \(gradient, variable\) pairs"):
         optimizer.apply_gradients([(1.0, fs.constant(1.0))])
-    with pytest.raises(TypeError, match='floating-point or complex "n:0", got int32'):
-        optimizer.compute_gradients(w * 1.0, var_list=[fs.Variable(1, name="n")])
+    with pytest.raises(TypeError, match=r"expected \(gradient, variable\) pairs"):
+        optimizer.apply_gradients([(1.0, 5)])
+    with pytest.raises(TypeError, match='floating-point or complex "n/read:0", got int32'):
+        optimizer.minimize(fs.Variable(1, name="n"))
+    whole = fs.Variable(1)  # is trainable, and has no influence
+    assert optimizer.compute_gradients(w * 1.0)[1:] == [
+        (None, fs.trainable_variables()[1]),
+        (None, whole),
+    ]
+
+
+def test_an_optimizer_tells_of_the_variables_of_the_default_graph():
+    optimizer = fs.train.MomentumOptimizer(0.1, 0.9)
+    for name in "ab":
+        with fs.Graph().as_default():
+            optimizer.minimize(fs.square(fs.Variable(1.0, name=name)))
+            assert [v.op.name for v in optimizer.variables()] == [f"{name}/Momentum"]
+    assert optimizer.variables() == []
+
+
+def test_gradients_by_tensors_can_be_looked_at():
+    x = fs.constant(3.0)
+    ((gradient, same),) = fs.train.GradientDescentOptimizer(0.1).compute_gradients(x * x, [x])
+    assert same is x
+    with fs.Session() as sess:
+        assert sess.run(gradient) == 6
+
+
+def test_a_global_step_is_an_integer_scalar():
+    other = fs.Graph()
+    assert fs.train.create_global_step(other).graph is other  # an empty graph counts
+    with fs.variable_scope("s"):
+        assert fs.train.create_global_step().op.name == "s/global_step"
+    for value in (0.0, [0]):
+        with fs.Graph().as_default():
+            fs.Variable(value, collections=["global_step"])
+            with pytest.raises(TypeError, match="expected a"):
+                fs.train.get_global_step()
+    with fs.Graph().as_default():
+        step = fs.Variable(3, name="global_step")
+        assert fs.train.get_or_create_global_step() is step
+    with pytest.raises(TypeError, match="expected a variable or a tensor"):
+        fs.train.assert_global_step(5)

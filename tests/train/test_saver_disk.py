@@ -241,3 +241,63 @@ def test_steps_of_every_integer_kind(path, initialized):
         for bad in (1.5, np.array([1]), object(), np.float32(2)):
             with pytest.raises(TypeError, match="expected an integer"):
                 saver.save(sess, path, bad)
+
+
+def test_lists_that_savers_refuse():
+    v = fs.Variable(1.0, name="v")
+    for bad in (5, "v", [5], {5: v}, {"a": 5}, [None], v):
+        with pytest.raises(TypeError, match="expected"):
+            fs.train.Saver(bad)
+    for bad in ([v, v], {"a": v, "b": v}, {"a": [v, fs.Variable(2.0)]}):
+        with pytest.raises(ValueError, match="v"):
+            fs.train.Saver(bad)
+    with pytest.raises(NotImplementedError, match="write_version"):
+        fs.train.Saver(write_version=fs.train.SaverDef.V1)
+    with pytest.raises(RuntimeError, match="build"):
+        fs.train.Saver(defer_build=True).save(fs.Session(), "x")
+    with pytest.raises(TypeError, match="expected a session"):
+        fs.train.Saver().save(None, "x")
+    with pytest.raises(TypeError, match="expected a list of prefixes"):
+        fs.train.Saver().set_last_checkpoints("abc")
+
+
+def test_a_saver_goes_by_its_definition(path, initialized):
+    v = fs.Variable(3.0, name="v")
+    saver = fs.train.Saver(name="own", max_to_keep=3)
+    definition = fs.train.SaverDef.FromString(saver.to_proto().SerializeToString())
+    same = fs.train.Saver.from_proto(definition)
+    assert same.saver_def == definition == saver.as_saver_def()
+    assert saver.to_proto("other") is None
+    assert saver.to_proto("own").restore_op_name == "restore_all"
+    assert fs.train.Saver.from_proto(saver.to_proto("own"), "own").saver_def == definition
+    names_only = fs.train.SaverDef()
+    names_only.CopyFrom(definition)
+    names_only.entries = []
+    with initialized() as sess:
+        prefix = same.save(sess, path)
+        sess.run(v.assign(5.0))
+        fs.train.Saver(saver_def=names_only).restore(sess, prefix)
+        assert sess.run(v) == 3
+    with pytest.raises(errors.DataLossError):
+        fs.train.SaverDef.FromString(b"{")
+
+
+def test_a_saver_without_variables_writes_the_graph(path, tmp_path):
+    saver = fs.train.Saver(allow_empty=True)
+    with fs.Session() as sess:
+        assert saver.save(sess, path) is None
+        assert names_in(tmp_path) == ["model.meta"]
+        assert saver.restore(sess, path) is None
+
+
+def test_a_graph_without_usual_attributes_reads_back(path, initialized):
+    v = fs.Variable([[1.0]], name="v")
+    fs.matmul(v, v, name="y")
+    with initialized() as sess:
+        saver = fs.train.Saver()
+        saver.save(sess, path, strip_default_attrs=True)
+    text = Path(path + ".meta").read_text()
+    assert "transpose_a" not in text
+    with fs.Graph().as_default():
+        fs.train.import_meta_graph(path + ".meta").restore(other := fs.Session(), path)
+        assert other.run("y:0") == 1

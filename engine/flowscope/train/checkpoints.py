@@ -62,10 +62,10 @@ def update_checkpoint_state(
     """
     paths = list(all_model_checkpoint_paths or [])
     times = list(all_model_checkpoint_timestamps or [])
-    if times and len(times) != len(paths):
-        raise InvalidArgumentError(f"expected {len(paths)} times, one per path, got {len(times)}")
     if model_checkpoint_path not in paths:
         paths.append(model_checkpoint_path)
+    if times and len(times) != len(paths):
+        raise InvalidArgumentError(f"expected {len(paths)} times, one per path, got {len(times)}")
     is_relative = save_relative_paths or not os.path.isabs(save_dir)
 
     def written(path: str) -> str:

@@ -19,7 +19,7 @@ from flowscope.ops.variables import (
     Variable,
 )
 from flowscope.train.groups import join_group
-from flowscope.train.slots import make_slot
+from flowscope.train.slots import make_slot, slot_name
 
 #: A variable, or a tensor.
 Averaged = Variable | Tensor
@@ -119,7 +119,7 @@ class ExponentialMovingAverage:
             made = make_slot(var, var.initialized_value, self._name)
             var.graph.add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, var)
         else:
-            made = _from_zero(var, f"{var.op.name}/{self._name}")
+            made = _from_zero(var, slot_name(var, self._name))
         self._averages[var] = made
         return made
 

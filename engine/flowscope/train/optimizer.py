@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from flowscope.autodiff.gradients import gradients
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError, UnimplementedError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
@@ -101,9 +101,11 @@ class Optimizer(Slots):
     ) -> list[tuple[Gradient | None, Variable]]:
         """Returns (gradient, variable) pairs; None for a variable without influence.
 
+        `var_list` may hold tensors: their gradients can be looked at, and not applied.
+
         Raises:
             InvalidArgumentError: if there is nothing to train, or for an unknown gate.
-            DTypeError: if what is to be trained is no variable, or has whole numbers.
+            DTypeError: if what is to be trained is no variable or tensor, or has whole numbers.
         """
         if gate_gradients not in (Optimizer.GATE_NONE, Optimizer.GATE_OP, Optimizer.GATE_GRAPH):
             raise InvalidArgumentError(
@@ -114,7 +116,7 @@ class Optimizer(Slots):
         variables = _flat(trainable_variables() if var_list is None else var_list)
         if not variables:
             raise InvalidArgumentError("there are no variables to train")
-        _check_differentiable(loss, variables)
+        _check_trained(loss, variables)
         grads = gradients(
             loss,
             variables,
@@ -122,6 +124,9 @@ class Optimizer(Slots):
             aggregation_method=aggregation_method,
             colocate_gradients_with_ops=colocate_gradients_with_ops,
         )
+        for g, v in zip(grads, variables, strict=True):
+            if g is not None:
+                _check_differentiable(v)
         if gate_gradients == Optimizer.GATE_GRAPH and any(g is not None for g in grads):
             grads = _all_before_any(grads)
         return list(zip(grads, variables, strict=True))
@@ -205,19 +210,21 @@ class Optimizer(Slots):
 
 def _flat(var_list: Any) -> list[Any]:
     """Returns variables; those that come in parts as their parts."""
-    if isinstance(var_list, Variable | Tensor) or not isinstance(var_list, Iterable):
+    if isinstance(var_list, Variable | Tensor | str) or not isinstance(var_list, Iterable):
         return [var_list]
     return [v for part in var_list for v in _flat(part)]
 
 
-def _check_differentiable(loss: Tensor, variables: list[Any]) -> None:
+def _check_trained(loss: Tensor, variables: list[Any]) -> None:
     for v in variables:
-        if not isinstance(v, Variable):
-            raise DTypeError(f"expected variables to train, got {v!r}")
-    dtypes = {loss.name: loss.dtype} | {v.name: v.dtype for v in variables}
-    for name, dtype in dtypes.items():
-        if not dtype.is_differentiable:
-            raise DTypeError(f'expected a floating-point or complex "{name}", got {dtype}')
+        if not isinstance(v, Variable | Tensor):
+            raise DTypeError(f"expected variables or tensors to train, got {v!r}")
+    _check_differentiable(loss)
+
+
+def _check_differentiable(x: Variable | Tensor) -> None:
+    if not x.dtype.is_differentiable:
+        raise DTypeError(f'expected a floating-point or complex "{x.name}", got {x.dtype}')
 
 
 def _all_before_any(grads: list[Any]) -> list[Any]:
@@ -229,10 +236,11 @@ def _all_before_any(grads: list[Any]) -> list[Any]:
     ]
 
 
-def _used(pairs: list[tuple[Any, Variable]]) -> list[tuple[Gradient, Variable]]:
+def _used(pairs: list[tuple[Any, Any]]) -> list[tuple[Gradient, Variable]]:
     for _, v in pairs:
         if not isinstance(v, Variable):
-            raise DTypeError(f"expected (gradient, variable) pairs, got {v!r} as a variable")
+            kind = UnimplementedError if isinstance(v, Tensor) else DTypeError
+            raise kind(f"expected (gradient, variable) pairs, got {v!r} as a variable")
     used = [(convert_to_tensor_or_indexed_slices(g, v.dtype), v) for g, v in pairs if g is not None]
     if not used:
         names = ", ".join(v.name for _, v in pairs) or "none"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError
@@ -94,12 +94,27 @@ def saveables(var_list: Any) -> list[Saveable]:
     found: dict[str, list[Variable]] = {}
     if isinstance(var_list, Mapping):
         for name, value in var_list.items():
-            found[str(name)] = _variables(value)
+            if not isinstance(name, str):
+                raise DTypeError(f"expected names as keys of var_list, got {name!r}")
+            found[name] = _variables(value)
+        _refuse_two_names(found)
+    elif isinstance(var_list, str | Variable) or not isinstance(var_list, Iterable):
+        raise DTypeError(f"expected a list or a dict of variables, got {var_list!r}")
     else:
         for value in var_list:
             for v in _variables(value):
                 _add(found, v)
     return [_saveable(name, parts) for name, parts in sorted(found.items())]
+
+
+def _refuse_two_names(found: Mapping[str, list[Variable]]) -> None:
+    names: dict[Variable, str] = {}
+    for name, variables in found.items():
+        for v in variables:
+            if names.setdefault(v, name) != name:
+                raise InvalidArgumentError(
+                    f'"{v.name}" would be restored from two names: {names[v]!r} and {name!r}'
+                )
 
 
 def _variables(value: Any) -> list[Variable]:
@@ -117,7 +132,7 @@ def _add(found: dict[str, list[Variable]], variable: Variable) -> None:
     name = variable.op.name if info is None else info.full_name
     others = found.setdefault(name, [])
     if variable in others:
-        return
+        raise InvalidArgumentError(f'"{variable.name}" stands twice in the list to save')
     if others and (info is None or others[0]._save_slice_info is None):
         raise InvalidArgumentError(f'two variables would be saved as "{name}"')
     others.append(variable)

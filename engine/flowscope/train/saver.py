@@ -306,7 +306,13 @@ class Saver:
         return [prefix for prefix, _ in self._kept.kept]
 
     def set_last_checkpoints(self, last_checkpoints: Sequence[str]) -> None:
-        """Sets the checkpoints that are kept, the oldest first: the next ones that may go."""
+        """Sets the checkpoints that are kept, the oldest first: the next ones that may go.
+
+        Raises:
+            DTypeError: if they are no list.
+        """
+        if isinstance(last_checkpoints, str | bytes):
+            raise DTypeError(f"expected a list of prefixes, got {last_checkpoints!r}")
         self.set_last_checkpoints_with_time([(p, float("inf")) for p in last_checkpoints])
 
     def set_last_checkpoints_with_time(

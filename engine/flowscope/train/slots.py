@@ -6,11 +6,13 @@ import dataclasses
 from typing import Any
 
 from flowscope.graph.constant import Convertible, convert_to_tensor
+from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
 from flowscope.ops.arrays import fill
 from flowscope.ops.casting import cast
 from flowscope.ops.shaping import shape_of
+from flowscope.ops.variable_scope import get_variable_scope
 from flowscope.ops.variables import SaveSliceInfo, Variable
 
 
@@ -35,9 +37,11 @@ class Slots:
         return sorted(self._slots)
 
     def variables(self) -> list[Variable]:
-        """Returns all variables that were made, sorted by name."""
+        """Returns the variables that were made in the default graph, sorted by name."""
+        graph = get_default_graph()
         slots = [v for by_var in self._slots.values() for v in by_var.values()]
-        return sorted([*slots, *self._non_slots.values()], key=lambda v: v.name)
+        made = [v for v in (*slots, *self._non_slots.values()) if v.graph is graph]
+        return sorted(made, key=lambda v: v.name)
 
     # -- for subclasses -------------------------------------------------------------------------
 
@@ -58,11 +62,14 @@ class Slots:
     def _create_non_slot_variable(
         self, initial_value: Any, name: str, colocate_with: Variable
     ) -> Variable:
-        """Returns the variable `name` of the graph, made beside another on first use."""
+        """Returns the variable `name` of the graph, made beside another on first use.
+
+        It lies in the name scope that is open then.
+        """
         key = (name, colocate_with.graph)
         if key not in self._non_slots:
             graph = colocate_with.graph
-            with graph.name_scope(None), graph.colocate_with(colocate_with.op):
+            with graph.colocate_with(colocate_with.op):
                 self._non_slots[key] = Variable(initial_value, trainable=False, name=name)
         return self._non_slots[key]
 
@@ -71,16 +78,26 @@ class Slots:
 
 
 def make_slot(var: Variable, initial_value: Any, name: str) -> Variable:
-    """Returns a new variable "<var's name>/<name>" on the device of `var`."""
+    """Returns a new variable "<var's name>/<name>" on the device of `var`.
+
+    As for `fs.get_variable`, the variable scope that is open comes before the name.
+    """
     with var.graph.name_scope(None), var.graph.colocate_with(var.op):
         slot = Variable(
             initial_value,
             trainable=False,
-            name=f"{var.op.name}/{name}",
+            name=slot_name(var, name),
             validate_shape=var.shape.is_fully_defined(),
         )
     slot._set_save_slice_info(_part_beside(var, slot))
     return slot
+
+
+def slot_name(primary: Variable | Tensor, name: str) -> str:
+    """Returns what a variable that accompanies another, or a tensor, is called."""
+    scope = get_variable_scope().name
+    full = f"{primary.op.name}/{name}"
+    return f"{scope}/{full}" if scope else full
 
 
 def _part_beside(var: Variable, slot: Variable) -> SaveSliceInfo | None:
@@ -111,4 +128,4 @@ def as_dtype_of(value: Tensor, var: Variable) -> Tensor:
     return value if value.dtype is var.dtype else cast(value, var.dtype)
 
 
-__all__ = ["Slots", "as_dtype_of", "filled_like", "hyperparameter", "make_slot"]
+__all__ = ["Slots", "as_dtype_of", "filled_like", "hyperparameter", "make_slot", "slot_name"]

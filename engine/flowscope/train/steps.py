@@ -10,6 +10,7 @@ from flowscope.graph.dtypes import int64
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
 from flowscope.ops.arrays import zeros
+from flowscope.ops.variable_scope import get_variable
 from flowscope.ops.variables import GraphKeys, Variable
 
 
@@ -72,10 +73,12 @@ def create_global_step(graph: Graph | None = None) -> Variable:
     if get_global_step(graph) is not None:
         raise GraphError("the graph has a global step already")
     with graph.as_default(), graph.name_scope(None):
-        return Variable(
-            lambda: zeros([], int64),
+        return get_variable(  # type: ignore[no-any-return]
+            "global_step",
+            [],
+            int64,
+            lambda *_, **__: zeros([], int64),
             trainable=False,
-            name="global_step",
             collections=[GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP],
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError
+from flowscope.errors import DTypeError, GraphError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.devices import merged
@@ -14,7 +14,13 @@ from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.unsupported import refuse
 from flowscope.graph.written.check import Body, Checked, Sound, attributes_with, check
-from flowscope.graph.written.definition import GraphDef, as_graph_def, callees, split_input
+from flowscope.graph.written.definition import (
+    GraphDef,
+    NodeDef,
+    as_graph_def,
+    callees,
+    split_input,
+)
 from flowscope.graph.written.export import counters, names_of
 
 __all__ = ["import_graph_def"]
@@ -49,16 +55,20 @@ class Imported:
         """Returns the operation "a" or the tensor "a:0".
 
         Raises:
-            NotFoundError: if there is none.
+            InvalidArgumentError: if there is none.
         """
         op_name, output = split_input(name)
         op = self.operations.get(op_name)
         if op is None:
-            raise NotFoundError(f"no operation is named {op_name!r} in the graph that is imported")
+            raise InvalidArgumentError(
+                f"no operation is named {op_name!r} in the graph that is imported"
+            )
         if name == op_name:
             return op
         if output >= len(op.outputs):
-            raise NotFoundError(f"{op_name!r} has {len(op.outputs)} outputs, there is no {name!r}")
+            raise InvalidArgumentError(
+                f"{op_name!r} has {len(op.outputs)} outputs, there is no {name!r}"
+            )
         return op.outputs[output]
 
 
@@ -101,14 +111,14 @@ def import_graph_def(
         The operations and tensors that `return_elements` names; None if it is None.
 
     Raises:
-        NotFoundError: if the GraphDef lacks a name that `input_map` or `return_elements` names, or
-            uses an op type that is not known.
-        InvalidArgumentError: if the GraphDef does not hold together or a tensor does not fit. The
-            graph is then as it was.
+        NotFoundError: if the GraphDef uses an op type that is not known.
+        InvalidArgumentError: if the GraphDef does not hold together, lacks a name that `input_map`
+            or `return_elements` names, or a tensor does not fit. The graph is then as it was.
     """
     refuse("import_graph_def", op_dict=op_dict, producer_op_list=producer_op_list)
     as_graph_def(graph_def)
     names = _names(return_elements)
+    _check_elements(graph_def, names or ())
     imported = import_nodes(graph_def, _mapping(input_map), "import" if name is None else name)
     return None if names is None else [imported.find(n) for n in names]
 
@@ -122,8 +132,43 @@ def import_nodes(graph_def: GraphDef, mapping: Mapping[str, Any], scope: str) ->
     with graph.name_scope(scope):
         tensors, waits = _replacements(graph, mapping)
         sound = check(graph_def, tensors)
-        full = {n: graph.unique_name(n) for n in names_of(graph_def)}
-        return _Builder(graph, full, tensors, waits).build(sound)
+        _check_colocation(graph, graph_def)
+        full = _full_names(graph, names_of(graph_def))
+        imported = _Builder(graph, full, tensors, waits).build(sound)
+    _follow_colocation(graph, list(imported.operations.values()))
+    return imported
+
+
+def _full_names(graph: Graph, names: Sequence[str]) -> dict[str, str]:
+    """Returns unique names in the current scope; one that no operation has is taken as it is.
+
+    (A name scope that was opened, and holds no operation, does not count.)
+    """
+    scope = graph.get_name_scope()
+    wanted = {n: f"{scope}/{n}" if scope else n for n in names}
+    opened = {n for n, w in wanted.items() if w.lower() in graph._names}
+    used = counters([*graph._by_name, *graph.functions]) if opened else {}
+    free = {n for n in opened if wanted[n].lower() not in used}
+    return {n: w if n in free else graph.unique_name(n) for n, w in wanted.items()}
+
+
+def _check_colocation(graph: Graph, graph_def: GraphDef) -> None:
+    known = {n.name for n in graph_def.all_nodes()}
+    for node in graph_def.all_nodes():
+        missing = [n for n in node.colocation if n not in known and n not in graph._by_name]
+        if missing:
+            raise InvalidArgumentError(
+                f'"{node.name}" shares a device with "{missing[0]}", which the graph that is '
+                "imported does not have"
+            )
+
+
+def _follow_colocation(graph: Graph, operations: list[Operation]) -> None:
+    """Gives operations the device of those that they share one with."""
+    for op in operations:
+        if op.colocation:
+            devices = [graph.get_operation_by_name(n).device for n in op.colocation]
+            op.device = next((d for d in devices if d), "")
 
 
 def _names(return_elements: Any) -> list[str] | None:
@@ -143,13 +188,30 @@ def _mapping(input_map: Any) -> dict[str, Any]:
 
 
 def _check_keys(graph_def: GraphDef, mapping: Mapping[str, Any]) -> None:
-    known = {n.name for n in graph_def.node}
-    used = {split_input(i)[0] for n in graph_def.node for i in n.input}
-    unknown = sorted(k for k in mapping if split_input(k)[0] not in known | used)
+    nodes = {n.name: n for n in graph_def.node}
+    used = {split_input(i) for n in graph_def.node for i in n.input}
+    unknown = sorted(k for k in mapping if split_input(k) not in used and not _has(nodes, k))
     if unknown:
-        raise NotFoundError(
+        raise InvalidArgumentError(
             f"input_map names {', '.join(unknown)}, and the graph that is imported has none of them"
         )
+
+
+def _check_elements(graph_def: GraphDef, names: Sequence[str]) -> None:
+    nodes = {n.name: n for n in graph_def.all_nodes()}
+    unknown = [n for n in names if not _has(nodes, n)]
+    if unknown:
+        raise InvalidArgumentError(
+            f"return_elements names {', '.join(unknown)}, and the graph that is imported has none "
+            "of them"
+        )
+
+
+def _has(nodes: Mapping[str, NodeDef], name: str) -> bool:
+    """Whether there is an operation "a" or "^a", or a tensor "a:0", as far as it is written."""
+    op, output = split_input(name)
+    node = nodes.get(op)
+    return node is not None and (node.outputs is None or name == op or output < len(node.outputs))
 
 
 def _replacements(

@@ -77,12 +77,12 @@ class Body:
     nodes: list[Checked]
 
     def find(self, name: str) -> Any:
-        """Returns what holds a `spec` for one of its tensors; raises NotFoundError if none does."""
+        """Returns what holds a `spec` for a tensor; raises InvalidArgumentError if none does."""
         op, output = split_input(name)
         for at in self.nodes:
             if at.node.name == op and 0 <= output < len(at.specs):
                 return Known(at.specs[output])
-        raise NotFoundError(f"the function {self.function.name!r} has no tensor {name!r}")
+        raise InvalidArgumentError(f"the function {self.function.name!r} has no tensor {name!r}")
 
 
 @frozen
@@ -118,7 +118,7 @@ def check(graph_def: GraphDef, mapped: Mapping[str, Tensor]) -> Sound:
         mapped: Tensors that take the place of outputs, by "name:index".
 
     Raises:
-        NotFoundError: if an op type, a function or an input does not exist.
+        NotFoundError: if an op type is not known.
         InvalidArgumentError: if anything else is wrong.
     """
     _index(graph_def.all_nodes())
@@ -165,14 +165,14 @@ def _check_calls(ordered: Sequence[FunctionDef]) -> None:
 def _check_captures(
     bodies: Sequence[Body], nodes: Sequence[Checked], mapped: Mapping[str, Tensor]
 ) -> None:
-    """Raises NotFoundError unless what functions capture exists."""
+    """Raises InvalidArgumentError unless what functions capture exists."""
     everything = [*nodes, *[at for body in bodies for at in body.nodes]]
     counts = {at.node.name: len(at.specs) for at in everything}
     for body in bodies:
         for name in body.function.captures:
             op, output = split_input(name)
             if f"{op}:{output}" not in mapped and not 0 <= output < counts.get(op, 0):
-                raise NotFoundError(
+                raise InvalidArgumentError(
                     f"{body.function.name!r} captures {name!r}, which does not exist"
                 )
 
@@ -227,7 +227,7 @@ def _index(nodes: Sequence[NodeDef]) -> dict[str, int]:
 def _position(node: NodeDef, name: str, index: dict[str, int]) -> int:
     if name in index:
         return index[name]
-    raise _error(NotFoundError, node, f"no operation is named {name!r} in the graph to read")
+    raise _error(InvalidArgumentError, node, f"no operation is named {name!r} in the graph to read")
 
 
 def _source(
@@ -303,7 +303,7 @@ def _definition(node: NodeDef, op: Any, signatures: Mapping[str, Signature]) -> 
     missing = [n for n in callees([node]) if n not in signatures]
     if missing:
         message = f"the function {missing[0]!r} does not exist, or calls itself"
-        raise _error(NotFoundError, node, message)
+        raise _error(InvalidArgumentError, node, message)
     try:
         made: Op = op(**attributes_with(node, signatures))
         return made
@@ -372,7 +372,7 @@ def _spec(node: NodeDef, source: Source, nodes: list[Checked]) -> Spec:
     if 0 <= output < len(made.specs):
         return made.specs[output]
     raise _error(
-        NotFoundError,
+        InvalidArgumentError,
         node,
         f'"{made.node.name}" has {len(made.specs)} outputs, there is no '
         f'"{made.node.name}:{output}"',
