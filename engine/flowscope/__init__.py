@@ -145,6 +145,8 @@ from flowscope.graph.shapes import (
     TensorShape as TensorShape,
     dimension_value as dimension_value,
 )
+from flowscope.graph.specs import *
+from flowscope.graph.tensor_proto import *
 from flowscope.graph.written.build import import_graph_def as import_graph_def
 from flowscope.graph.written.definition import GraphDef as GraphDef, NodeDef as NodeDef
 from flowscope.graph.written.meta import MetaGraphDef as MetaGraphDef

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from flowscope import nest
-from flowscope.control.function import TensorSpec
 from flowscope.control.tensor_array import TensorArray
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import int32, int64
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import as_dims
+from flowscope.graph.specs import TensorSpec
 from flowscope.ops.arrays import fill, shape
 from flowscope.ops.casting import cast
 from flowscope.ops.elementwise import equal

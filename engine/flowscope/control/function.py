@@ -17,56 +17,9 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import TensorShape, as_dims, text
+from flowscope.graph.specs import TensorSpec
 
-__all__ = ["TensorSpec", "function", "get_function"]
-
-
-class TensorSpec:
-    """Dtype and static shape of a tensor that is not there yet.
-
-    Attributes:
-        shape: Static shape; None for an unknown rank.
-        dtype: Element type.
-        name: A name for what it stands for, or None.
-    """
-
-    def __init__(self, shape: Any, dtype: Any = "float32", name: str | None = None) -> None:
-        self.dtype: DType = as_dtype(dtype)
-        self._dims = as_dims(shape)
-        self.name = name
-
-    @property
-    def shape(self) -> TensorShape:
-        """Static shape."""
-        return TensorShape(self._dims)
-
-    @classmethod
-    def from_tensor(cls, tensor: Any, name: str | None = None) -> TensorSpec:
-        """Returns the spec of a tensor."""
-        tensor = convert_to_tensor(tensor)
-        return cls(tensor.spec.shape, tensor.dtype, name or tensor.op.name)
-
-    @property
-    def spec(self) -> Spec:
-        """The engine's own form."""
-        return Spec(self.dtype, self._dims)
-
-    def is_compatible_with(self, value: Any) -> bool:
-        """Whether a tensor or spec has this dtype and a shape that fits."""
-        return self.dtype is value.dtype and self.shape.is_compatible_with(value.shape)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, TensorSpec):
-            return NotImplemented
-        mine = (self.dtype, self._dims, self.name)
-        return mine == (other.dtype, other._dims, other.name)
-
-    def __hash__(self) -> int:
-        return hash((self.dtype, self._dims, self.name))
-
-    def __repr__(self) -> str:
-        named = f", name={self.name!r}" if self.name else ""
-        return f"fs.TensorSpec({text(self._dims)}, {self.dtype}{named})"
+__all__ = ["function", "get_function"]
 
 
 def function(

@@ -161,7 +161,7 @@ class DType:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if other is None or isinstance(other, DType):
+        if other is None or isinstance(other, DType) or other in (int, complex, str, bytes):
             return False
         try:
             return as_dtype(other) is self

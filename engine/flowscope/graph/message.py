@@ -17,6 +17,11 @@ from flowscope.graph.unsupported import REFUSED, refuse
 T = TypeVar("T", bound="Message")
 
 
+def repeated() -> list[Any]:
+    """Returns the default of a field that is a list."""
+    return []
+
+
 class Message:
     """Base class of messages: the annotated attributes of a subclass are its fields.
 

@@ -108,8 +108,22 @@ class Dimension:
     def __floordiv__(self, other: Any) -> Any:
         return self._arithmetic(other, operator.floordiv)
 
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._arithmetic(other, lambda a, b: b // a)
+
     def __mod__(self, other: Any) -> Any:
         return self._arithmetic(other, operator.mod)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._arithmetic(other, lambda a, b: b % a)
+
+    def __truediv__(self, other: Any) -> Any:
+        raise DTypeError(f"{self!r} / {other!r}: use // to divide dimensions")
+
+    __rtruediv__ = __truediv__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Dimension, (self.value,)
 
 
 def _dim(value: Any) -> int | None:
@@ -177,6 +191,14 @@ def compatible(a: Dims, b: Dims) -> bool:
     return len(a) == len(b) and all(
         x is None or y is None or x == y for x, y in zip(a, b, strict=True)
     )
+
+
+def _unknown_part(key: slice) -> TensorShape:
+    """Returns a part of a shape of unknown rank: its own rank may be known."""
+    first, last = key.start or 0, key.stop
+    if last is None or first < 0 or last < 0 or key.step not in (None, 1):
+        return TensorShape(None)
+    return TensorShape([None] * max(0, last - first))
 
 
 def broadcast(a: Dims, b: Dims) -> Dims:
@@ -382,7 +404,7 @@ class TensorShape:
 
     def __getitem__(self, key: Any) -> Any:
         if self._dims is None:
-            return TensorShape(None) if isinstance(key, slice) else Dimension(None)
+            return _unknown_part(key) if isinstance(key, slice) else Dimension(None)
         if isinstance(key, slice):
             return TensorShape(self._dims[key])
         return Dimension(self._dims[key])
@@ -407,8 +429,11 @@ class TensorShape:
     def __radd__(self, other: Any) -> TensorShape:
         return TensorShape(other).concatenate(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TensorShape, (self._dims,)
+
     def __repr__(self) -> str:
-        return f"TensorShape({None if self._dims is None else list(self._dims)})"
+        return f"TensorShape({self.dims})"
 
     def __str__(self) -> str:
         if self._dims is None:

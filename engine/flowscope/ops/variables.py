@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError, UnimplementedError
@@ -37,6 +39,7 @@ __all__ = [
     "assign_add",
     "assign_sub",
     "count_up_to",
+    "variable_creator_scope",
 ]
 
 
@@ -44,7 +47,52 @@ __all__ = [
 _SliceInfo = SaveSliceInfo
 
 
-class Variable(Convertible):
+class _VariableType(type):
+    """Has `Variable(...)` go through the functions of `variable_creator_scope`."""
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        found = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return found.replace(parameters=list(found.parameters.values())[1:])
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        creators = get_default_graph().thread_extras.get("variable_creators", ())
+        make = super().__call__
+        if not creators or cls is not Variable:
+            return make(*args, **kwargs)
+        given = inspect.signature(Variable.__init__).bind(None, *args, **kwargs)
+        given.apply_defaults()
+        arguments = dict(given.arguments)
+        del arguments["self"]
+        for creator in creators:
+            make = functools.partial(creator, make)
+        return make(**arguments)
+
+
+@contextmanager
+def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[None]:
+    """Has a function make the variables of the block.
+
+    Args:
+        variable_creator: `(next_creator, **kwargs) -> variable`: gets the arguments of `Variable`
+            by keyword, and what makes the variable of them; it may change them, or return another
+            object. Those of outer scopes are called first by the `next_creator` of inner ones.
+
+    Raises:
+        DTypeError: if it is no function.
+    """
+    if not callable(variable_creator):
+        raise DTypeError(f"expected a function (next_creator, **kwargs), got {variable_creator!r}")
+    extras = get_default_graph().thread_extras
+    before = extras.get("variable_creators", ())
+    extras["variable_creators"] = (*before, variable_creator)
+    try:
+        yield
+    finally:
+        extras["variable_creators"] = before
+
+
+class Variable(Convertible, metaclass=_VariableType):
     """A tensor that keeps its value between steps; every op takes it as it takes a tensor.
 
     A read sees the value at its place in program order: what the last write made before it.
