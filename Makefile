@@ -6,6 +6,8 @@ VENV ?= .venv
 LAB_ARGS ?=
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+MINUTES ?= 5
+FUZZ_ARGS ?=
 
 BIN := $(VENV)/bin
 PY := $(BIN)/python
@@ -65,6 +67,10 @@ test: $(STAMPS)/dev $(STAMPS)/front-end ## lint and all tests: front end, Python
 .PHONY: test-browser
 test-browser: $(STAMPS)/dev $(STAMPS)/front-end ## the tests in a real browser
 	$(PY) -m pytest -m browser $(PYTEST_ARGS)
+
+.PHONY: fuzz
+fuzz: $(STAMPS)/dev ## random programs in all modes for some minutes (MINUTES=5 FUZZ_ARGS="--seed 7")
+	$(PY) tests/fuzz/fuzz.py --minutes $(MINUTES) $(FUZZ_ARGS)
 
 .PHONY: bench
 bench: $(STAMPS)/dev ## flowscope beside TensorFlow, in ratios (BENCH_ARGS="--json out.json")

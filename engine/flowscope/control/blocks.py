@@ -84,6 +84,8 @@ class Function:
         self.results: list[Tensor] = []
         self.kept: list[Tensor] = []
         self.records: list[Record] = []
+        #: Whether the block writes a variable, and with how many operations that was found.
+        self._writes: tuple[int, bool] | None = None
         self._inside: dict[Tensor, Tensor] = {}
         self._gradients: dict[Any, CallGradient] = {}
         graph.functions[name] = self
@@ -148,8 +150,30 @@ class Function:
 
     @property
     def writes_state(self) -> bool:
-        """Whether an operation of the body writes a variable."""
-        return any(op.definition.writes_state for op in self.block.operations)
+        """Whether an operation of the body writes a variable.
+
+        Each function is looked at once: they may call each other often, and nest deeply.
+        """
+        count = len(self.block.operations)
+        if self._writes is None or self._writes[0] != count:
+            self._writes = count, self._is_writing()
+        return self._writes[1]
+
+    def _is_writing(self) -> bool:
+        stack, seen = [self.block], {self.block}
+        while stack:
+            for op in stack.pop().operations:
+                inner = _functions(op.definition)
+                if not inner and op.definition.writes_state:
+                    return True
+                for function in inner:
+                    known, block = function._writes, function.block
+                    if known is None or known[0] != len(block.operations):
+                        stack += [block] if block not in seen else []
+                        seen.add(block)
+                    elif known[1]:
+                        return True
+        return False
 
     @property
     def reads_state(self) -> bool:
@@ -291,6 +315,12 @@ class GradientBody(Function):
     def dense(self, cotangent: Tensor | IndexedSlices) -> Tensor:
         """Returns a cotangent as one tensor of the block."""
         return self.own(convert_to_tensor(cotangent))
+
+
+def _functions(definition: Op) -> Sequence[Function]:
+    """Returns the functions that an operation calls or owns."""
+    called = getattr(definition, "function", None)
+    return (called,) if isinstance(called, Function) else getattr(definition, "functions", ())
 
 
 def settled(functions: Sequence[AnyFunction]) -> list[AnyFunction]:

@@ -17,6 +17,7 @@ import linecache
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -24,12 +25,13 @@ import numpy as np
 
 from flowscope.graph.late import frozen
 from flowscope.graph.op import is_special, kernel_of
+from flowscope.plan.apart import is_apart, write_apart
 from flowscope.plan.nested import write_cond, write_loop
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.raw import TEMPLATES, Raw, literal, overflow_check, raw_values
 from flowscope.plan.reuse import Reuse, can_reuse, reuse
-from flowscope.plan.safepoints import Begun, Leave, LoopNames, safepoint
+from flowscope.plan.safepoints import Begun, Leave, LoopNames, as_left, safepoint
 from flowscope.plan.shared import LARGE, Share, first_full, is_shareable, shared
 from flowscope.plan.stops import Part
 
@@ -77,6 +79,13 @@ class Code:
     #: Line i + 1 of the source.
     lines: tuple[Line, ...]
     filename: str
+    #: Functions that it calls for blocks that stand too deep in others, by the line that does.
+    apart: Mapping[int, Code]
+
+    @property
+    def text(self) -> str:
+        """Its source, and that of the functions that it calls."""
+        return "\n".join([self.source, *[c.text for c in self.apart.values()]])
 
     def failed(self, traceback: TracebackType | None) -> Invocation | None:
         """Returns what a line of the function ran when it raised; None if no line did."""
@@ -89,6 +98,10 @@ class Code:
                     return None
                 inputs = tuple(names.get(a) for a in line.arguments)
                 counted = tuple((loop_name(n), int(names[c])) for n, c in line.loops)
+                apart = self.apart.get(traceback.tb_lineno)
+                inner = apart and apart.failed(traceback.tb_next)
+                if inner:
+                    return replace(inner, iterations=(*counted, *inner.iterations))
                 return Invocation(line.node, inputs, counted)
             traceback = traceback.tb_next
         return None
@@ -101,6 +114,7 @@ def generate(
     leave: Leave,
     begun: Mapping[Node, Begun] | None = None,
     share: Share | None = None,
+    within: Leave = as_left,
 ) -> Code:
     """Returns the code of a region.
 
@@ -111,8 +125,10 @@ def generate(
         leave: Runs the rest of a step that leaves the code at a safepoint.
         begun: Loops that go on, by the nodes that stand for them in the region.
         share: Has several threads take parts of a kernel; None where one does it all.
+        within: The same as `leave` for functions that the region's function calls; what is left
+            there comes to `leave` with all that is around.
     """
-    return Writer(region, xp, generator, leave, begun or {}, share).code()
+    return Writer(region, xp, generator, leave, begun or {}, share, within).code()
 
 
 def seconds(node: Node) -> float:
@@ -194,8 +210,14 @@ class Writer:
         leave: Leave,
         begun: Mapping[Node, Begun],
         share: Share | None = None,
+        within: Leave = as_left,
+        is_safe: bool = True,
     ) -> None:
         self.region = region
+        self.within = within
+        self.is_safe = is_safe
+        #: Code of blocks that stand too deep in others, by the line that calls it.
+        self.apart: dict[int, Code] = {}
         self.share = share
         self.leave = leave
         self.begun = begun
@@ -220,7 +242,7 @@ class Writer:
     def code(self) -> Code:
         """Returns the function."""
         self._head()
-        frame = Frame(self.program)
+        frame = Frame(self.program, is_safe=self.is_safe)
         self.reuses = self.is_on_cpu and can_reuse(self.region)
         if self.reuses:
             frame.reuse = reuse(self.region)
@@ -234,7 +256,7 @@ class Writer:
         function = self.namespace["region"]
         linecache.cache[filename] = (lambda: source,)
         weakref.finalize(function, linecache.cache.pop, filename, None).atexit = False
-        return Code(function, source, tuple(self.lines), filename)
+        return Code(function, source, tuple(self.lines), filename, self.apart)
 
     def nodes(self, frame: Frame) -> None:
         """Writes the nodes of a block."""
@@ -273,6 +295,9 @@ class Writer:
         kind = node.op.type
         if kind in _SILENT or node.op.is_handle:
             return
+        if node.blocks and is_apart(self, node):
+            write_apart(self, frame, node, f"n{number}")
+            return
         if node.blocks:
             (write_cond if kind == "Cond" else write_loop)(self, frame, node)
             return
@@ -295,7 +320,7 @@ class Writer:
         unused = [(v, self.place.pop(v)) for v in node.outputs if v not in frame.last_use]
         self.free += [n for _, n in unused]
         left = f"{', '.join(targets)} = " if targets else ""
-        tail = self._clear(frame, [*released, *unused])
+        tail = self.clear(frame, [*released, *unused])
         self.emit(f"{left}{expression}{tail}", node, names)
         self._wrap(node)
 
@@ -305,7 +330,7 @@ class Writer:
         self.safepoint()
         names = tuple([self.place[v] for v in node.inputs])
         self.emit(f"tried = {name}({', '.join(map(self.boxed, node.inputs))})", node, names)
-        point, live = self._point(False)
+        point, live = self.point(False)
         self.emit(f"if tried is None: return {point}.left(({live}))", node, names)
         self.release(frame, node)
         targets = [self.slot(frame.wishes.get(v)) for v in node.outputs]
@@ -330,7 +355,7 @@ class Writer:
         self.free += [n for _, n in released]
         return released
 
-    def _clear(self, frame: Frame, gone: list[tuple[Value, str]]) -> str:
+    def clear(self, frame: Frame, gone: list[tuple[Value, str]]) -> str:
         """Returns what frees the memory of values that are not used any more."""
         names = dict.fromkeys(
             n for v, n in gone if n in self.free and not (frame.is_inner and is_small(v))
@@ -394,14 +419,14 @@ class Writer:
 
     def safepoint(self, is_back: bool = False) -> None:
         """Writes a place where the step can be held; `is_back` where an iteration ends."""
-        point, live = self._point(is_back)
+        point, live = self.point(is_back)
         self.emit(
             f"if gate.raised and (left := {point}(gate, run, resources, ({live}))) is not None: "
             "return left"
         )
         self.work = 0.0
 
-    def _point(self, is_back: bool) -> tuple[str, str]:
+    def point(self, is_back: bool) -> tuple[str, str]:
         """Makes a safepoint; returns its name, and the local variables that are alive."""
         used = {
             n

@@ -33,7 +33,8 @@ def _inside(writer: Writer, frame: Frame) -> Iterator[None]:
     writer.frames.pop()
 
 
-def _is_safe(writer: Writer, frame: Frame) -> bool:
+def is_safe_inside(writer: Writer, frame: Frame) -> bool:
+    """Whether a step may be held in the blocks of the node that is being written."""
     from flowscope.plan.code import unsafe_inside
 
     is_whole = len(frame.unsafe) <= len(frame.nodes)
@@ -50,7 +51,7 @@ def _frame(
 ) -> Frame:
     from flowscope.plan.code import Frame
 
-    is_safe = _is_safe(writer, outer)
+    is_safe = is_safe_inside(writer, outer)
     frame = Frame(program, own, is_safe, outer.is_inner or part != "branch", part, loop)
     if writer.reuses:
         frame.reuse = reuse_in_block(program)
@@ -87,7 +88,7 @@ def write_cond(writer: Writer, frame: Frame, node: Node) -> None:
             if len(writer.text) == before:
                 writer.emit("pass")
     released = writer.release(frame, node)
-    tail = writer._clear(frame, released)
+    tail = writer.clear(frame, released)
     if tail:
         writer.emit(tail[2:])
     writer.place.update((node.outputs[i], n) for i, n in targets.items())
@@ -172,7 +173,7 @@ class _LoopWriter:
         writer = self.writer
         if value in writer.raw.values or value in writer.converted or is_constant(value):
             return writer.as_raw(value)
-        return f"{_kind(value)}({writer.place[value]})"
+        return f"{number_type(value)}({writer.place[value]})"
 
     def _convert(self) -> dict[Value, str]:
         """Makes Python numbers of what raw nodes of the loop read from outside."""
@@ -189,7 +190,7 @@ class _LoopWriter:
                 known = v in writer.raw.values or v in writer.converted or is_constant(v)
                 if not known and v not in own:
                     made[v] = writer.converted[v] = writer.slot()
-                    writer.emit(f"{made[v]} = {_kind(v)}({writer.place[v]})", self.node)
+                    writer.emit(f"{made[v]} = {number_type(v)}({writer.place[v]})", self.node)
         return made
 
     def _counter(self) -> str:
@@ -335,7 +336,7 @@ class _LoopWriter:
             self._next(inner, places)
             if not self.counts_itself:
                 writer.emit(f"{self.counter} += 1", node)
-            if _is_safe(writer, self.frame):
+            if is_safe_inside(writer, self.frame):
                 self._back_edge()
 
     def _next(self, inner: Frame, places: list[str]) -> None:
@@ -383,7 +384,7 @@ class _LoopWriter:
                   if v not in frame.last_use and v in writer.place]  # fmt: skip
         writer.free += [*[x for _, x in unused], *self.taken, *self.limit]
         released = writer.release(frame, node)
-        tail = writer._clear(frame, [*released, *unused])
+        tail = writer.clear(frame, [*released, *unused])
         if tail:
             writer.emit(tail[2:])
 
@@ -391,7 +392,8 @@ class _LoopWriter:
 _BOX = {"int32": "int32", "int64": "int64", "float64": "float64", "bool": "bool_"}
 
 
-def _kind(value: Value) -> str:
+def number_type(value: Value) -> str:
+    """Returns the name of Python's type for a value that is raw."""
     return {"i": "int", "f": "float", "b": "bool"}[value.spec.dtype.kind]
 
 

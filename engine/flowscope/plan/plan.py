@@ -170,7 +170,7 @@ class Plan:
             return self.program.text()
         if stage == "code":
             mode = self.request.mode
-            return self.code.source if self.code is not None else f"{mode} mode: no code"
+            return self.code.text if self.code is not None else f"{mode} mode: no code"
         if stage == "lower":
             return _lowered(self.execution)
         for name, program in self.request.stages():
@@ -227,7 +227,7 @@ def built(
         return generate(part, xp, told, Stepper(part, xp, told).rest, share=share)
 
     def write_whole(part: Region) -> Code:
-        return generate(part, xp, generator, as_left, share=share)
+        return generate(part, xp, generator, as_left, share=share, within=as_left)
 
     with device.active():  # constants are put on the device
         needed = required(program)

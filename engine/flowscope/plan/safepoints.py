@@ -15,7 +15,7 @@ import numpy as np
 
 from flowscope.graph.late import frozen
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.stops import Left, LoopState, Part, Stop, Where, loops_at, where_in
+from flowscope.plan.stops import Inside, Left, LoopState, Part, Stop, Where, loops_at, where_in
 
 if TYPE_CHECKING:
     from flowscope.plan.code import Writer
@@ -110,6 +110,28 @@ class Safepoint:
         result: tuple[Any, ...] = self._leave(gate, run, resources, self.left(live))
         return result
 
+    def enter(
+        self,
+        function: Callable[..., Any],
+        gate: Any,
+        run: Any,
+        resources: tuple[Any, ...],
+        live: tuple[Any, ...],
+        inputs: tuple[Any, ...],
+    ) -> tuple[bool, Any]:
+        """Runs the function of the node that comes next; returns whether the code is left.
+
+        With it comes what the code has to return then, else the node's outputs.
+        """
+        here = self.left(live)
+        around = tuple([s.loop for s in here.stops if s.loop is not None])
+        node = here.stops[-1].program.nodes[here.stops[-1].index]
+        found = function(gate, Inside(run, around, node, here.values), inputs, resources)
+        if not isinstance(found, Left):
+            return False, found
+        left = Left((*here.stops, *found.stops[1:]), {**here.values, **found.values})
+        return True, self._leave(gate, run, resources, left)
+
     def left(self, live: tuple[Any, ...]) -> Left:
         """Returns what is needed to go on without the code."""
         values = dict(self._constants)
@@ -135,6 +157,12 @@ class Safepoint:
         loops = [s.loop for s in stops if s.loop is not None]
         own = loops_at(loops, node, self.left(live).values)
         return where_in(run, Where("compiled", own, node))
+
+
+def as_left(gate: Any, run: Any, resources: tuple[Any, ...], left: Left) -> Left:
+    """What a function returns if it is left, where whoever called it goes on."""
+    del gate, run, resources
+    return left
 
 
 class _Here:

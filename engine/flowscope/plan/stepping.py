@@ -21,8 +21,8 @@ from flowscope.plan.code import Code, generate, loop_name, unsafe_positions
 from flowscope.plan.interpret import Interpreter, InvocationError
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Value
-from flowscope.plan.safepoints import Begun
-from flowscope.plan.stops import Inside, Left, LoopState
+from flowscope.plan.safepoints import Begun, as_left
+from flowscope.plan.stops import Inside, Left, LoopState, inside_loops
 
 
 class Stepper:
@@ -115,21 +115,10 @@ class Stepper:
             self._region.handles,
         )
         begun = {clone: Begun(node, count, pushes)}
-        return generate(region, self._xp, self._inside, _left, begun), captured
-
-    def _inside(self, run: Inside, seed: int, *path: int) -> Any:
-        """Returns the generator of an op in a loop, which is told the iterations around that."""
-        counts = (path[0], *run.iterations, *path[1:]) if path else ()
-        return self._generator(run.run, seed, *counts)
+        return generate(region, self._xp, inside_loops(self._generator), as_left, begun), captured
 
 
 def _feeds(values: tuple[Value, ...], first: int) -> tuple[Value, ...]:
     """Returns feeds that stand for values."""
     return tuple(Value(None, first + i, Spec(v.spec.dtype, v.spec.shape, variable=v.spec.variable))
                  for i, v in enumerate(values))  # fmt: skip
-
-
-def _left(gate: Any, run: Any, resources: tuple[Any, ...], left: Left) -> Left:
-    """What the code of a loop returns if it is left: whoever called it goes on."""
-    del gate, run, resources
-    return left

@@ -106,6 +106,16 @@ class Inside:
         return loops_at(self.around, self.node, self.values)
 
 
+def inside_loops(generator: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the generator for code whose `run` is an `Inside`: it is told the iterations."""
+
+    def made(run: Inside, seed: int, *path: int) -> Any:
+        counts = (path[0], *run.iterations, *path[1:]) if path else ()
+        return generator(run.run, seed, *counts)
+
+    return made
+
+
 class RegionRun:
     """The run of regions that were cut out of a program, one after the other.
 

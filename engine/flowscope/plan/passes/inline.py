@@ -14,7 +14,7 @@ different calls apart.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from flowscope.graph.dtypes import resource
@@ -48,6 +48,10 @@ def inline(program: Program, read: type) -> Program:
     return dataclasses.replace(whole, nodes=tuple([n for n in whole.nodes if n in alive]))
 
 
+#: A node of a body, and its place in program order.
+_Inner = tuple[Node, tuple[object, ...]]
+
+
 class _Inliner:
     """Walks through nodes and bodies; `same` maps values that were replaced."""
 
@@ -55,25 +59,43 @@ class _Inliner:
         self._read = read
         self._is_block = is_block
         self.nodes: list[Node] = []
+        self._own: set[Node] = set()
         self.same: dict[Value, Value] = {}
         self._instead: dict[Node, tuple[Node, ...]] = {}
         #: Per value from outside this program, what is there once it is.
         self._ready: dict[Value, Node] = {}
 
     def add(self, node: Node, order: tuple[object, ...]) -> None:
-        """Adds a node, or the body that it calls, at a place in program order."""
+        """Adds a node, or the body that it calls, at a place in program order.
+
+        Bodies that call others are on a stack here, not on Python's: calls nest as deep as they do.
+        """
+        stack = [self._added(node, order)]
+        while stack:
+            inner = next(stack[-1], None)
+            if inner is None:
+                stack.pop()
+            else:
+                stack.append(self._added(*inner))
+
+    def _added(self, node: Node, order: tuple[object, ...]) -> Iterator[_Inner]:
+        """Adds a node; yields the nodes of the body that it calls, which are to be added then."""
         node.order = order
         node.inputs = tuple([self.same.get(v, v) for v in node.inputs])
         node.control = self.standing(node.control)
         if node.op.type == CALL:
-            self._add_body(node, order)
+            yield from self._add_body(node, order)
         elif self._is_fed(node):
             self.same[node.outputs[0]] = node.inputs[0]
             self._instead[node] = ()
         elif _functions(node):
             self._add_blocks(node)
         else:
-            self.nodes.append(node)
+            self._append(node)
+
+    def _append(self, node: Node) -> None:
+        self.nodes.append(node)
+        self._own.add(node)
 
     def standing(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
         """Returns the nodes that stand for `nodes` now."""
@@ -111,7 +133,7 @@ class _Inliner:
         What comes from outside this program, and a loop's variable in each iteration, is taken by
         an Identity, for it comes when it comes.
         """
-        if value.node in self.nodes:
+        if value.node in self._own:
             return value.node
         if value.spec.dtype is resource or (value.node is None and not self._is_block):
             return None
@@ -123,7 +145,7 @@ class _Inliner:
             self._ready[value] = Node(
                 Identity(), name, place, (value,), [spec], user.requested, origins, user.path
             )
-            self.nodes.append(self._ready[value])
+            self._append(self._ready[value])
         return self._ready[value]
 
     def _is_fed(self, node: Node) -> bool:
@@ -142,7 +164,7 @@ class _Inliner:
             blocks.append(self._block(node, function, feeds, given, path))
         node.blocks = tuple(blocks)
         node.inputs = (*node.inputs[:explicit], *outer_values(node.blocks))
-        self.nodes.append(node)
+        self._append(node)
 
     def _block(
         self,
@@ -172,7 +194,7 @@ class _Inliner:
             tuple(inner.nodes), tuple(feeds), tuple([self.same.get(v, v) for v in fetches])
         )
 
-    def _add_body(self, call: Node, order: tuple[object, ...]) -> None:
+    def _add_body(self, call: Node, order: tuple[object, ...]) -> Iterator[_Inner]:
         function = call.op.function  # type: ignore[attr-defined]
         values: dict[Tensor, Value] = {}
         nodes: dict[Operation, Node] = {}
@@ -185,7 +207,7 @@ class _Inliner:
             node = nodes[op] = _copy(op, call, name, (*call.path, call.name), values)
             node.control = (*call.control, *self.awaited(node, order, nodes, values))
             values.update(zip(op.outputs, node.outputs, strict=True))
-            self.add(node, (*order, op.order))
+            yield node, (*order, op.order)
         for result, value in zip(function.outputs, call.outputs, strict=False):
             self.same[value] = self.same.get(values[result], values[result])
         self._instead[call] = tuple(self.nodes[first:]) or call.control
