@@ -301,3 +301,23 @@ def test_an_error_in_a_region_names_the_operation_and_all_iterations():
             s.run(y)
         assert [n for _, n in e.value.iterations] == [1, 2]
         assert e.value.iterations[0][0] == "outer"
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+@pytest.mark.parametrize("kind", ["cond", "while_loop"])
+def test_who_waits_for_one_output_does_not_wait_for_the_others(mode, kind):
+    """The other output needs what is put into the queue behind the first one."""
+    with fs.Graph().as_default():
+        q = fs.FIFOQueue(10, [fs.float32], shapes=[()])
+        x = fs.placeholder_with_default(1.0, [])
+        if kind == "cond":
+            a, b = fs.cond(x > 0, lambda: (x + 1.0, q.dequeue()), lambda: (x, x))
+        else:
+            start = [fs.constant(0), x, x]
+            _, a, b = fs.while_loop(
+                lambda i, a, b: i < 1, lambda i, a, b: (i + 1, a + 1.0, q.dequeue()), start
+            )
+        with fs.control_dependencies([a]):
+            put = q.enqueue(7.0)
+        with fs.Session(config=fs.ConfigProto(mode=mode, operation_timeout_in_ms=60_000)) as s:
+            assert s.run([a, b, put]) == [2.0, 7.0, None]

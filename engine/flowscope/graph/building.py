@@ -15,7 +15,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError, NestingError
 from flowscope.graph.block import Block, misplaced
 from flowscope.graph.cells.cell import PLACES
 from flowscope.graph.devices import DeviceSpec, merged
-from flowscope.graph.op import Op
+from flowscope.graph.op import Op, op_class
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.origin import capture
 
@@ -233,13 +233,27 @@ class Building:
 
     def _awaited(self, control_inputs: Any) -> tuple[Operation, ...]:
         block = self._here.block
-        ops = [self._as_operation(_operation_or_itself(c)) for c in control_inputs]
+        ops = [self._as_operation(self._apart(_operation_or_itself(c))) for c in control_inputs]
         for op in ops:
             if not op.block.encloses(block):
                 place = capture().place
                 facts = {"origin": place and str(place), "source": place and place.text}
                 raise misplaced(op, "waited for").located(op=op.name, **facts)
         return tuple(dict.fromkeys(block.awaited(op) for op in ops))
+
+    def _apart(self, thing: Any) -> Any:
+        """Returns what is waited for in place of one output of a branch or a loop.
+
+        Where something in it may wait for others, one output can be there long before another.
+        """
+        if not isinstance(thing, Tensor) or len(thing.op.outputs) < 2:
+            return thing
+        op = thing.op
+        if op.block is not self._here.block or op.graph is not self or not _has_blocking(op):
+            return thing
+        # `add` is the graph's; the op that hands on is defined above this floor.
+        made: Operation = self.add(op_class("Identity")(), (thing,), "awaited")  # type: ignore[attr-defined]
+        return made
 
     def _control_for(self, definition: Op, inputs: tuple[Tensor, ...]) -> tuple[Operation, ...]:
         """Returns the control inputs of a new operation: those that its inputs do not wait for."""
@@ -370,6 +384,13 @@ class Building:
         here, wishes = self._here, self._wished()
         cell = self._next_order // PLACES
         return here.block, here.control, wishes.devices, wishes.colocation, cell
+
+
+def _has_blocking(op: Operation) -> bool:
+    """Whether something in the bodies that an operation runs may wait for others."""
+    functions = getattr(op.definition, "functions", ())
+    inner = [o for f in functions for o in f.block.operations]
+    return any(o.definition.is_blocking or _has_blocking(o) for o in inner)
 
 
 def _operation_or_itself(thing: Any) -> Any:

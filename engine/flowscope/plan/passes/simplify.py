@@ -147,7 +147,9 @@ class _Simplifier:
         if source.spec.dtype is resource:
             return False
         is_here = source.node is not None and source.node in self._own
-        if not is_here and self._is_waited_for(node):
+        # One output of a branch or loop may be there before the others.
+        is_part = is_here and source.node is not None and bool(source.node.blocks)
+        if (is_part or not is_here) and self._is_waited_for(node):
             return False
         self._replace(node, source.node, (source,))
         if not is_here:
