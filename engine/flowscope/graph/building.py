@@ -251,8 +251,8 @@ class Building:
         op = thing.op
         if op.block is not self._here.block or op.graph is not self or not _has_blocking(op):
             return thing
-        # `add` is the graph's; the op that hands on is defined above this floor.
-        made: Operation = self.add(op_class("Identity")(), (thing,), "awaited")  # type: ignore[attr-defined]
+        # The op that hands on is defined above this floor.
+        made: Operation = self.add(op_class("Identity")(), (thing,), "awaited")
         return made
 
     def _control_for(self, definition: Op, inputs: tuple[Tensor, ...]) -> tuple[Operation, ...]:
