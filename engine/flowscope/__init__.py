@@ -40,7 +40,7 @@ from flowscope import (
     test as test,
     train as train,
 )
-from flowscope.absent import refusal as _refusal
+from flowscope.absent import refusal as _refusal, refuse as _refuse
 from flowscope.autodiff.custom_gradient import *
 from flowscope.autodiff.gradients import (
     AggregationMethod as AggregationMethod,
@@ -220,3 +220,8 @@ __version__ = "0.1.0"
 
 if not _typing.TYPE_CHECKING:  # type checkers know which names there are
     __getattr__ = _refusal(__name__, globals())
+    _refuse(
+        (bitwise, debugging, dtypes, errors, experimental, graph_util, initializers, io, layers,
+         linalg, losses, manip, math, metrics, nest, nn, quantization, random, raw_ops, sets,
+         signal, sparse, spectral, strings, test, train)
+    )  # fmt: skip

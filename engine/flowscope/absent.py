@@ -1,26 +1,18 @@
-"""What is said where a program asks for a name that a package does not have."""
+"""What is said where a program asks for a name that a module does not have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-#: Parts of TensorFlow 1 that are not here, and what does their work.
-ELSEWHERE: Mapping[str, str] = {
-    "app": "call your main() yourself, and read arguments with argparse",
-    "compat": "the names are TensorFlow 1's already",
-    "contrib": "much of it is in fs.nn, fs.layers, fs.losses and fs.initializers",
-    "data": "feed NumPy arrays, or fill an fs.FIFOQueue",
-    "disable_v2_behavior": "not needed: graphs and sessions are all there is",
-    "enable_eager_execution": "graphs and sessions are all there is",
-    "estimator": "write the loop around Session.run yourself",
-    "flags": "read arguments with argparse",
-    "gfile": "use open(), os and pathlib",
-    "keras": "layers are in fs.layers",
-    "logging": "use Python's logging",
-    "python_io": "use open() and pathlib",
-    "summary": "fetch what is to be logged; fs.show() and fs.progress show a run while it lasts",
-}
+
+def refuse(modules: Iterable[types.ModuleType]) -> None:
+    """Gives modules a `__getattr__` that says what to use in place of a name they lack."""
+    for module in modules:
+        module.__getattr__ = refusal(module.__name__, vars(module))  # type: ignore[method-assign]
 
 
 def refusal(module: str, namespace: Mapping[str, Any]) -> Callable[[str], Any]:
@@ -40,10 +32,68 @@ def refusal(module: str, namespace: Mapping[str, Any]) -> Callable[[str], Any]:
     return missing
 
 
-def _advice(module: str, name: str, names: list[str]) -> str:
-    if module == "flowscope" and name in ELSEWHERE:
-        return f": {ELSEWHERE[name]}"
-    import difflib  # at need: most programs never ask for what is not there
+@functools.cache
+def advice_by_name() -> dict[str, str]:
+    """Returns what to do in place of each name that TensorFlow 1 has and flowscope has not."""
+    from flowscope.absent_names import ABSENT  # at need: most programs never ask for such a name
 
-    near = difflib.get_close_matches(name, names, 1, 0.75)
-    return f": did you mean {near[0]!r}?" if near else ""
+    return {name: advice for _, advice, names in ABSENT for name in names.split()}
+
+
+def _advice(module: str, name: str, names: list[str]) -> str:
+    part = module.partition(".")[2]
+    table = advice_by_name()
+    known = table.get(f"{part}.{name}" if part else name)
+    if known is None:
+        # TensorFlow has it elsewhere: what it is does not depend on where it is looked for.
+        known = next((a for n, a in table.items() if n.rpartition(".")[2] == name), None)
+    if known is not None:
+        return f": {known}"
+    there = _found_in(name, module)
+    near = there or _near(name, names)
+    return f": did you mean {near!r}?" if near else ""
+
+
+def _found_in(name: str, module: str) -> str | None:
+    """Returns the public name of another module under which `name` is found."""
+    package, plain = sys.modules["flowscope"], _plain(name)
+    parts = [m for m in vars(package).values() if isinstance(m, types.ModuleType)]
+    for other in (package, *parts):
+        shown = other.__name__.replace("flowscope", "fs", 1)
+        is_public = other is package or hasattr(other, "__getattr__")
+        if not is_public or other.__name__ == module:
+            continue
+        if module != "flowscope.raw_ops":
+            found = name if name in vars(other) else None
+        else:  # MatMul is fs.matmul
+            found = next((n for n in vars(other) if n.islower() and _plain(n) == plain), None)
+        if found is not None and not found.startswith("_"):
+            return f"{shown}.{found}"
+    return None
+
+
+def _near(name: str, names: list[str]) -> str | None:
+    """Returns the name that is spelled like `name` but for case, underscores or one slip.
+
+    Not what merely resembles it: words that differ by more are other concepts.
+    """
+    plain = _plain(name)
+    same = [n for n in names if _plain(n) == plain]
+    slips = [n for n in names if len(plain) > 4 and _is_one_slip(plain, _plain(n))]
+    return next(iter(same + slips), None)
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _is_one_slip(a: str, b: str) -> bool:
+    """Whether two words differ by one letter behind the first: another, one more or less, or two
+    in turn.
+    """
+    if abs(len(a) - len(b)) > 1 or a[0] != b[:1]:
+        return False
+    first = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), len(a))
+    rest, other = a[first:], b[first:]
+    turned = rest[1:2] + rest[:1] + rest[2:]
+    return rest[1:] == other[1:] or rest[1:] == other or rest == other[1:] or turned == other

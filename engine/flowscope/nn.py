@@ -2,7 +2,6 @@
 
 import typing as _typing
 
-from flowscope.absent import refusal as _refusal
 from flowscope.ops import (
     candidate_sampling as _candidate_sampling,
     convolution as _convolution,
@@ -70,6 +69,3 @@ __all__ += _pooling_sequences.__all__
 __all__ += _quantized_images.__all__
 __all__ += _sampled_losses.__all__
 __all__ += _sparse_embedding.__all__
-
-if not _typing.TYPE_CHECKING:  # type checkers know which names there are
-    __getattr__ = _refusal(__name__, globals())

@@ -1,0 +1,215 @@
+"""The names of TensorFlow 1 that are not here, and what to do in their place: one table.
+
+`flowscope.absent` reads it when a program asks for one of them; `python -m flowscope.absent_names`
+writes it into docs/tensorflow1.md. Names stand as behind `tf.`; the name of a module stands for all
+of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+#: Where the table lies, seen from the repository's top folder, and what stands around it there.
+PAGE = "docs/tensorflow1.md"
+BEGIN = "<!-- The table is written by `python -m flowscope.absent_names`. -->\n"
+END = "<!-- end -->\n"
+
+#: (subject, what to do in place, names).
+ABSENT: tuple[tuple[str, str, str], ...] = (
+    ("the program's start", "call your main() yourself, and read arguments with argparse",
+     "app flags"),
+    ("messages", "use Python's logging", "logging get_logger"),
+    ("files", "use open(), os and pathlib",
+     "gfile io.gfile read_file write_file matching_files io.read_file io.write_file "
+     "io.matching_files io.match_filenames_once train.match_filenames_once resource_loader"),
+    ("files of records", "read them in Python, and feed arrays or fill an fs.FIFOQueue",
+     "python_io io.TFRecordCompressionType io.TFRecordOptions io.TFRecordWriter "
+     "io.tf_record_iterator train.summary_iterator"),
+    ("records as protocol buffers", "parse them in Python, and feed arrays",
+     "FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature parse_example "
+     "parse_single_example parse_single_sequence_example parse_tensor decode_json_example "
+     "decode_compressed serialize_tensor serialize_sparse serialize_many_sparse "
+     "deserialize_many_sparse io.FixedLenFeature io.FixedLenSequenceFeature io.SparseFeature "
+     "io.VarLenFeature io.RaggedFeature io.parse_example io.parse_sequence_example "
+     "io.parse_single_example io.parse_single_sequence_example io.parse_tensor "
+     "io.decode_json_example io.decode_compressed io.decode_proto io.encode_proto "
+     "io.serialize_tensor io.serialize_sparse io.serialize_many_sparse "
+     "io.deserialize_many_sparse train.BytesList train.Example train.Feature train.FeatureList "
+     "train.FeatureLists train.Features train.FloatList train.Int64List train.SequenceExample"),
+    ("readers", "read files in Python, and feed arrays or fill an fs.FIFOQueue",
+     "ReaderBase FixedLengthRecordReader IdentityReader LMDBReader TFRecordReader TextLineReader "
+     "WholeFileReader"),
+    ("other queues", "shuffle, pad or sort before fs.FIFOQueue.enqueue",
+     "RandomShuffleQueue PaddingFIFOQueue PriorityQueue queue io.RandomShuffleQueue "
+     "io.PaddingFIFOQueue io.PriorityQueue io.QueueBase"),
+    ("threads that fill queues", "fill an fs.FIFOQueue from a threading.Thread that runs its "
+     "enqueue operation",
+     "train.Coordinator train.LooperThread train.QueueRunner train.queue_runner "
+     "train.add_queue_runner train.start_queue_runners train.batch train.batch_join "
+     "train.maybe_batch train.maybe_batch_join train.maybe_shuffle_batch "
+     "train.maybe_shuffle_batch_join train.shuffle_batch train.shuffle_batch_join "
+     "train.input_producer train.limit_epochs train.range_input_producer "
+     "train.slice_input_producer train.string_input_producer"),
+    ("accumulators of gradients", "add gradients up in variables: fs.assign_add",
+     "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator "
+     "sparse.SparseConditionalAccumulator"),
+    ("pipelines of data", "feed NumPy arrays, or fill an fs.FIFOQueue", "data"),
+    ("lookup tables", "look words up in a Python dict, and feed the numbers; "
+     "fs.string_to_hash_bucket_fast needs no table",
+     "lookup tables_initializer initialize_all_tables initializers.tables_initializer"),
+    ("images", "decode and change images with Pillow or SciPy, and feed arrays",
+     "image io.decode_and_crop_jpeg io.decode_bmp io.decode_gif io.decode_image io.decode_jpeg "
+     "io.decode_jxl io.decode_png io.decode_webp io.encode_jpeg io.encode_png "
+     "io.extract_jpeg_shape io.is_jpeg"),
+    ("audio", "use SciPy or soundfile before the feed; fs.signal.stft is here",
+     "audio signal.inverse_mdct signal.kaiser_bessel_derived_window signal.kaiser_window "
+     "signal.linear_to_mel_weight_matrix signal.mdct signal.mfccs_from_log_mel_spectrograms "
+     "signal.vorbis_window"),
+    ("summaries", "fetch what is to be logged; fs.show() and fs.progress show a run while it lasts",
+     "summary Summary SummaryMetadata Event HistogramProto LogMessage SessionLog profiler"),
+    ("Keras and estimators", "layers are in fs.layers; write the loop around Session.run yourself",
+     "keras estimator"),
+    ("contrib", "much of it is in fs.nn, fs.layers, fs.losses and fs.initializers", "contrib"),
+    ("columns of features", "make columns with NumPy or pandas, and feed arrays",
+     "feature_column sparse.cross sparse.cross_hashed"),
+    ("monitored sessions and hooks", "write the loop around Session.run yourself, and save with "
+     "fs.train.Saver",
+     "train.CheckpointSaverHook train.CheckpointSaverListener train.ChiefSessionCreator "
+     "train.FeedFnHook train.FinalOpsHook train.GlobalStepWaiterHook train.LoggingTensorHook "
+     "train.MonitoredSession train.MonitoredTrainingSession train.NanLossDuringTrainingError "
+     "train.NanTensorHook train.ProfilerHook train.Scaffold train.SecondOrStepTimer "
+     "train.SessionCreator train.SessionManager train.SessionRunArgs train.SessionRunContext "
+     "train.SessionRunHook train.SessionRunValues train.SingularMonitoredSession "
+     "train.StepCounterHook train.StopAtStepHook train.SummarySaverHook train.Supervisor "
+     "train.WorkerSessionCreator train.basic_train_loop"),
+    ("several machines", "there is one process: leave out what names others",
+     "distribute tpu config train.ClusterDef train.ClusterSpec train.JobDef train.Server "
+     "train.ServerDef train.SyncReplicasOptimizer train.replica_device_setter "
+     "test.create_local_cluster"),
+    ("other checkpoints", "save and restore with fs.train.Saver, whose files are safetensors",
+     "train.Checkpoint train.CheckpointManager train.CheckpointOptions "
+     "train.generate_checkpoint_state_proto"),
+    ("start from another checkpoint", "restore chosen variables: fs.train.Saver({name: variable})",
+     "train.init_from_checkpoint train.warm_start train.VocabInfo"),
+    ("waiting for checkpoints", "poll fs.train.latest_checkpoint", "train.checkpoints_iterator"),
+    ("saved models", "export the graph with fs.train.export_meta_graph, values with "
+     "fs.train.Saver", "saved_model TensorInfo"),
+    ("other optimizers", "use one of those in fs.train",
+     "train.sdca_fprint train.sdca_optimizer train.sdca_shrink_l1 "
+     "train.do_quantize_training_on_graphdef"),
+    ("distributions", "sample with fs.random, and write the densities down", "distributions"),
+    ("linear operators", "use matrices: fs.linalg",
+     "linalg.LinearOperator linalg.LinearOperatorAdjoint linalg.LinearOperatorBlockDiag "
+     "linalg.LinearOperatorBlockLowerTriangular linalg.LinearOperatorCirculant "
+     "linalg.LinearOperatorCirculant2D linalg.LinearOperatorCirculant3D "
+     "linalg.LinearOperatorComposition linalg.LinearOperatorDiag "
+     "linalg.LinearOperatorFullMatrix linalg.LinearOperatorHouseholder "
+     "linalg.LinearOperatorIdentity linalg.LinearOperatorInversion "
+     "linalg.LinearOperatorKronecker linalg.LinearOperatorLowRankUpdate "
+     "linalg.LinearOperatorLowerTriangular linalg.LinearOperatorPermutation "
+     "linalg.LinearOperatorScaledIdentity linalg.LinearOperatorToeplitz "
+     "linalg.LinearOperatorTridiag linalg.LinearOperatorZeros"),
+    ("ragged tensors", "use an fs.SparseTensor, or pad rows to one length",
+     "RaggedTensor RaggedTensorSpec ragged ragged_fill_empty_rows ragged_fill_empty_rows_grad "
+     "strings.ngrams strings.unicode_decode strings.unicode_decode_with_offsets "
+     "strings.unicode_encode strings.unicode_split strings.unicode_split_with_offsets "
+     "experimental.DynamicRaggedShape experimental.RowPartition"),
+    ("scripts of Unicode", "use Python's unicodedata before the feed", "strings.unicode_script"),
+    ("values that stay in a session", "keep them in an fs.Variable",
+     "get_session_handle get_session_tensor delete_session_tensor"),
+    ("vectorised loops", "use operations on a batch, or fs.map_fn",
+     "vectorized_map nondifferentiable_batch_function"),
+    ("custom operations in C++", "subclass fs.Op, or use fs.py_func",
+     "load_library load_op_library load_file_system_library user_ops "
+     "experimental.register_filesystem_plugin"),
+    ("conversions of one's own", "convert values before they are given to operations",
+     "register_tensor_conversion_function"),
+    ("switches between versions", "not needed: graphs and sessions are all there is",
+     "disable_v2_behavior disable_eager_execution disable_v2_tensorshape "
+     "disable_control_flow_v2 disable_tensor_equality disable_resource_variables "
+     "enable_resource_variables resource_variables_enabled control_flow_v2_enabled "
+     "test.with_eager_op_as_function"),
+    ("eager execution and TensorFlow 2", "graphs and sessions are all there is",
+     "enable_eager_execution executing_eagerly executing_eagerly_outside_functions "
+     "enable_v2_behavior enable_v2_tensorshape enable_control_flow_v2 enable_tensor_equality "
+     "Module wrap_function experimental.async_clear_error experimental.async_scope "
+     "experimental.function_executor_type experimental.output_all_intermediates "
+     "experimental.enable_strict_mode"),
+    ("gradients by tape", "use fs.gradients", "GradientTape"),
+    ("variables made elsewhere", "use custom_getter of fs.variable_scope",
+     "variable_creator_scope"),
+    ("types of structures", "functions here need none: give dtypes and shapes",
+     "IndexedSlicesSpec NoneTensorSpec OptionalSpec TensorArraySpec TypeSpec types "
+     "type_spec_from_value is_symbolic_tensor experimental.BatchableExtensionType "
+     "experimental.ExtensionType experimental.ExtensionTypeBatchEncoder "
+     "experimental.ExtensionTypeSpec experimental.Optional experimental.StructuredTensor "
+     "experimental.extension_type experimental.dispatch_for_api "
+     "experimental.dispatch_for_binary_elementwise_apis "
+     "experimental.dispatch_for_binary_elementwise_assert_apis "
+     "experimental.dispatch_for_unary_elementwise_apis experimental.unregister_dispatch_for"),
+    ("protocol buffers of values", "use NumPy arrays", "AttrValue NameAttrList make_ndarray "
+     "make_tensor_proto"),
+    ("the version", "ask fs.__version__ for flowscope's",
+     "VERSION GIT_VERSION COMPILER_VERSION CXX11_ABI_FLAG CXX_VERSION GRAPH_DEF_VERSION "
+     "GRAPH_DEF_VERSION_MIN_CONSUMER GRAPH_DEF_VERSION_MIN_PRODUCER MONOLITHIC_BUILD version "
+     "sysconfig"),
+    ("compatibility", "the names are TensorFlow 1's already", "compat"),
+    ("compilers", "plans are compiled anyway: see Session.plan", "xla mlir lite autograph"),
+    ("mixed precision", "cast by hand: fs.cast", "mixed_precision"),
+    ("tests", "use pytest, and np.testing",
+     "test.TestCase test.Benchmark test.benchmark_config test.StubOutForTesting "
+     "test.assert_equal_graph_def test.disable_with_predicate test.get_temp_dir test.main "
+     "test.mock test.test_src_dir_path test.experimental"),
+    ("facts about devices", "ask Session.list_devices()",
+     "test.gpu_device_name test.is_gpu_available test.is_cpu_target_available "
+     "test.is_built_with_cuda test.is_built_with_gpu_support test.is_built_with_rocm "
+     "test.is_built_with_xla"),
+    ("checks of numbers everywhere", "use fs.add_check_numerics_ops",
+     "debugging.enable_check_numerics debugging.disable_check_numerics"),
+    ("other debugging", "errors show the user's lines; Session.placements() tells devices",
+     "debugging.experimental debugging.enable_traceback_filtering "
+     "debugging.disable_traceback_filtering debugging.is_traceback_filtering_enabled "
+     "debugging.get_log_device_placement debugging.set_log_device_placement"),
+    ("codes of errors", "catch the classes in fs.errors",
+     "errors.error_code_from_exception_type errors.exception_type_from_error_code "
+     "errors.raise_exception_on_not_ok_status"),
+    ("parts of graph_util", "use fs.import_graph_def, and NodeDef.attr",
+     "graph_util.import_graph_def graph_util.must_run_on_cpu "
+     "graph_util.tensor_shape_from_node_def_name dimension_at_index"),
+    ("generators of random numbers", "use fs.random.stateless_uniform and its kin, or seeds",
+     "random.Algorithm random.Generator random.create_rng_state random.experimental "
+     "random.fold_in random.get_global_generator random.set_global_generator random.split "
+     "random.stateless_parameterized_truncated_normal random_index_shuffle"),
+    ("what came after TensorFlow 1", "it is not part of TensorFlow 1",
+     "approx_top_k check_pinned conv conv2d_backprop_filter_v2 conv2d_backprop_input_v2 fftnd "
+     "ifftnd irfftnd rfftnd math.approx_max_k math.approx_min_k math.sobol_sample "
+     "nn.approx_max_k nn.approx_min_k nn.compute_average_loss nn.experimental "
+     "nn.scale_regularization_loss linalg.eigh_tridiagonal linalg.experimental sparse.bincount "
+     "signal.fftnd signal.ifftnd signal.irfftnd signal.rfftnd quantization.experimental "
+     "train.experimental dtypes.experimental.float4_e2m1fn experimental.float4_e2m1fn"),
+)  # fmt: skip
+
+
+def table() -> str:
+    """Returns the table of absent names for the page."""
+    rows = ["| | names | in their place |", "|---|---|---|"]
+    for subject, advice, names in ABSENT:
+        shown = ", ".join(f"`tf.{n}`" for n in names.split())
+        rows.append(f"| {subject} | {shown} | {advice} |")
+    return "\n".join(rows) + "\n"
+
+
+def written(page: str) -> str:
+    """Returns the page's text with the table as it is now."""
+    head, _, rest = page.partition(BEGIN)
+    return f"{head}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
+
+
+def main() -> None:
+    """Writes the table into the page in the repository in which the package lies."""
+    page = Path(__file__).resolve().parents[2] / PAGE
+    page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
