@@ -65,6 +65,8 @@ def _found_in(name: str, module: str) -> str | None:
             continue
         if module != "flowscope.raw_ops":
             found = name if name in vars(other) else None
+        elif shown == "fs.layers":  # a raw op has no variables
+            continue
         else:  # MatMul is fs.matmul
             found = next((n for n in vars(other) if n.islower() and _plain(n) == plain), None)
         if found is not None and not found.startswith("_"):

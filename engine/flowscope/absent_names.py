@@ -136,8 +136,6 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "experimental.function_executor_type experimental.output_all_intermediates "
      "experimental.enable_strict_mode"),
     ("gradients by tape", "use fs.gradients", "GradientTape"),
-    ("variables made elsewhere", "use custom_getter of fs.variable_scope",
-     "variable_creator_scope"),
     ("types of structures", "functions here need none: give dtypes and shapes",
      "IndexedSlicesSpec NoneTensorSpec OptionalSpec TensorArraySpec TypeSpec types "
      "type_spec_from_value is_symbolic_tensor experimental.BatchableExtensionType "
