@@ -137,7 +137,7 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "experimental.enable_strict_mode"),
     ("gradients by tape", "use fs.gradients", "GradientTape"),
     ("types of structures", "functions here need none: give dtypes and shapes",
-     "IndexedSlicesSpec NoneTensorSpec OptionalSpec TensorArraySpec TypeSpec types "
+     "NoneTensorSpec OptionalSpec TensorArraySpec TypeSpec types "
      "type_spec_from_value is_symbolic_tensor experimental.BatchableExtensionType "
      "experimental.ExtensionType experimental.ExtensionTypeBatchEncoder "
      "experimental.ExtensionTypeSpec experimental.Optional experimental.StructuredTensor "
@@ -145,8 +145,8 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "experimental.dispatch_for_binary_elementwise_apis "
      "experimental.dispatch_for_binary_elementwise_assert_apis "
      "experimental.dispatch_for_unary_elementwise_apis experimental.unregister_dispatch_for"),
-    ("protocol buffers of values", "use NumPy arrays", "AttrValue NameAttrList make_ndarray "
-     "make_tensor_proto"),
+    ("protocol buffers of values", "use NumPy arrays", "NameAttrList "
+     ""),
     ("the version", "ask fs.__version__ for flowscope's",
      "VERSION GIT_VERSION COMPILER_VERSION CXX11_ABI_FLAG CXX_VERSION GRAPH_DEF_VERSION "
      "GRAPH_DEF_VERSION_MIN_CONSUMER GRAPH_DEF_VERSION_MIN_PRODUCER MONOLITHIC_BUILD version "
