@@ -23,12 +23,11 @@ TOKEN = "flowscope-tests"
 
 # No questions to the network, no cells that leave the page because they are scrolled out of view.
 SETTINGS = {
-    "@jupyterlab/apputils-extension/notification": {
-        "fetchNews": "false",
-        "checkForUpdates": False,
-    },
+    "@jupyterlab/apputils-extension/notification": {"checkForUpdates": False},
     "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
 }
+#: What `make lab` sets besides.
+WORKSHOP = Path(__file__).parents[2] / "tutorials" / ".jupyter"
 ARGUMENTS = (
     "--no-browser",
     "--ServerApp.ip=127.0.0.1",
@@ -64,6 +63,7 @@ class JupyterServer:
         own = {
             "IPYTHONDIR": folder / "ipython",
             "JUPYTER_CONFIG_DIR": folder / "config",
+            "JUPYTER_CONFIG_PATH": WORKSHOP,
             "JUPYTER_DATA_DIR": folder / "data",
             "JUPYTER_PATH": folder / "share",
             "JUPYTER_RUNTIME_DIR": folder / "runtime",

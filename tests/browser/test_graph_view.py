@@ -139,7 +139,7 @@ def test_a_busy_cell_is_watched_paused_continued_and_stopped(
     view.press("Stop")
     notebook.expect_done(2)
     expect(notebook.output(2).last).to_contain_text("CancelledError")
-    expect(view.figure("state")).to_contain_text(re.compile("idle", re.I))
+    expect(view.figure("state")).to_contain_text(re.compile("stopped", re.I))
     expect(notebook.run(3)).to_have_text("still usable True")
 
 

@@ -11,6 +11,8 @@ import linecache
 import os
 import sys
 import sysconfig
+import weakref
+from bisect import bisect_right
 from collections.abc import Callable
 from types import CodeType, FrameType
 
@@ -29,6 +31,12 @@ _LIBRARIES = (
 )
 #: Kind of frame by file name: there are few files and very many frames.
 _kind_of_file: dict[str, int] = {}
+
+#: Where lines begin in bytecode, in order, and the lines.
+LineTable = tuple[list[int], list[int]]
+#: By the id of a code object that lives: to read its table for each operation takes as long as it
+#: is.
+_lines: dict[int, LineTable] = {}
 
 #: User frames kept per operation, innermost first.
 DEPTH = 4
@@ -81,16 +89,31 @@ class Origin:
     @property
     def place(self) -> Place | None:
         """The user's innermost line."""
-        return next(iter(self.places), None)
+        if not self._frames:
+            return None
+        code, instruction = self._frames[:2]
+        return _place(code, instruction)  # type: ignore[arg-type]
 
 
 def _place(code: CodeType, instruction: int) -> Place:
-    line = code.co_firstlineno
-    for start, end, number in code.co_lines():
-        if start <= instruction < end and number is not None:
-            line = number
-            break
-    return Place(code.co_filename, cell_of(code.co_filename), line)
+    return Place(code.co_filename, cell_of(code.co_filename), line_of(code, instruction))
+
+
+def line_of(code: CodeType, instruction: int) -> int:
+    """Returns the line, from 1, of an instruction of a code object."""
+    table = _lines.get(id(code))
+    if table is None:
+        table = _lines[id(code)] = _line_table(code)
+        weakref.finalize(code, _lines.pop, id(code), None).atexit = False
+    starts, lines = table
+    return lines[bisect_right(starts, instruction) - 1]
+
+
+def _line_table(code: CodeType) -> LineTable:
+    """Returns where in the bytecode lines begin, and which these are."""
+    rows = [(start, line) for start, _, line in code.co_lines() if line is not None]
+    rows = [(-1, code.co_firstlineno), *rows]
+    return [start for start, _ in rows], [line for _, line in rows]
 
 
 def _kind(filename: str) -> int:

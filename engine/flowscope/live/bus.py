@@ -30,7 +30,7 @@ from flowscope.live.schema import (
     SessionState,
     Snapshot,
 )
-from flowscope.live.state import GraphWatcher, Meter, session_state
+from flowscope.live.state import GraphWatcher, Meter, activity, session_state
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.session import Session, open_sessions
 
@@ -199,7 +199,9 @@ class Feed:
         """Returns the full state as a message, without sending it."""
         session = self.session
         change = GraphWatcher().change(self._graph, session.placements if session else {})
-        state = session_state(session, None, None, None) if session else None
+        state = None
+        if session is not None:
+            state = session_state(session, activity(session, None, None), None, None, None)
         return Snapshot(0, PROTOCOL, "graph", change or _EMPTY, state, notebook.control)
 
     def tick(self, now_s: float) -> Delta | None:
@@ -225,7 +227,8 @@ class Feed:
         if session is not self._metered:
             self._meter, self._metered = Meter(), session
         rate, step_time = self._meter.update(now_s, session.steps, session.busy_ns)
-        return session_state(session, rate, step_time, progress.current(now_s, session))
+        state = activity(session, notebook.cell_running, rate)
+        return session_state(session, state, rate, step_time, progress.current(now_s, session))
 
     def _run_state(self, now_s: float) -> RunState | None:
         """Returns where the steps were at the look before, and asks them where they are now."""
@@ -270,7 +273,7 @@ class Feed:
     def _is_busy(self, session: Session) -> bool:
         if notebook.cell_running is not None:
             return notebook.cell_running
-        return bool(session.running or (self._told and self._told.state != "idle"))
+        return bool(session.running or (self._told and self._told.state not in ("idle", "stopped")))
 
 
 _DONE = {

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Sized
 from typing import TYPE_CHECKING, TypeVar
 
+from flowscope.graph.default import get_default_graph
 from flowscope.runtime.session import Session, open_sessions
 
 if TYPE_CHECKING:
@@ -27,25 +28,40 @@ class _Tracker:
         self.done = 0
         self.start_s = time.monotonic()
         self.end_s: float | None = None
-        #: How many steps each open session had done when the loop ended.
-        self.steps: weakref.WeakKeyDictionary[Session, int] = weakref.WeakKeyDictionary()
+        self._graph = get_default_graph()
+        #: How many steps each open session had tried when the loop began and when it ended.
+        self._before = _attempts()
+        self._after: weakref.WeakKeyDictionary[Session, int] = weakref.WeakKeyDictionary()
 
     def end(self) -> None:
         self.end_s = time.monotonic()
-        self.steps.update((s, s.steps) for s in list(open_sessions))
+        self._after = _attempts()
+
+    def concerns(self, session: Session) -> bool:
+        """Whether steps are run in the loop on the session's graph.
+
+        Before there is a step, it is the loop of the default graph.
+        """
+        now = _attempts() if self.end_s is None else self._after
+        ran = {s.graph for s, n in now.items() if n > self._before.get(s, 0) or s.running}
+        return session.graph in (ran or {self._graph})
 
     def is_over_for(self, session: Session) -> bool:
         """Whether the session has gone on since the loop ended, or began after it."""
-        return bool(session.running) or self.steps.get(session) != session.steps
+        return bool(session.running) or self._after.get(session) != session.attempts
 
     def state(self, now_s: float) -> Progress:
         from flowscope.live.schema import Progress  # at need: most programs are never looked at
 
         elapsed = (now_s if self.end_s is None else self.end_s) - self.start_s
         eta = None
-        if self.total is not None and self.done:
+        if self.total is not None and self.done and self.end_s is None:
             eta = round(elapsed / self.done * (self.total - self.done), 3)
         return Progress(self.description, self.done, self.total, round(elapsed, 3), eta)
+
+
+def _attempts() -> weakref.WeakKeyDictionary[Session, int]:
+    return weakref.WeakKeyDictionary({s: s.attempts for s in list(open_sessions)})
 
 
 def progress(iterable: Iterable[T], description: str = "", total: int | None = None) -> Iterator[T]:
@@ -79,13 +95,14 @@ _finished: list[_Tracker] = []
 
 
 def current(now_s: float, session: Session) -> Progress | None:
-    """Returns the state of the outermost loop that runs now, else of the one that ended last.
+    """Returns the state of the outermost loop in which a session runs steps, else of the last one.
 
     A loop that has ended is shown until the session that is looked at goes on to something else.
     """
-    for tracker in _running[:1]:
-        return tracker.state(now_s)
+    for tracker in _running:
+        if tracker.concerns(session):
+            return tracker.state(now_s)
     for tracker in _finished:
-        if not tracker.is_over_for(session):
+        if tracker.concerns(session) and not tracker.is_over_for(session):
             return tracker.state(now_s)
     return None

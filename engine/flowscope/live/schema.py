@@ -179,9 +179,10 @@ class QueueState:
 class SessionState:
     """What a session is doing."""
 
-    #: "idle": no step for a while; "paused": held at a safepoint; "pausing" and "stopping": asked
-    #: for, and the step has not reached its next safepoint yet.
-    state: Literal["idle", "running", "pausing", "paused", "stopping", "closed"]
+    #: "idle": no step for a while; "stopped": the latest step was stopped or interrupted, and none
+    #: has begun since; "paused": held at a safepoint; "pausing" and "stopping": asked for, and the
+    #: step has not reached its next safepoint yet.
+    state: Literal["idle", "running", "pausing", "paused", "stopping", "stopped", "closed"]
     #: Steps finished since the session was made.
     steps: int
     #: Over the last second or so; None when idle.

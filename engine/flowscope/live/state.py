@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
+from typing import Literal
 
 from flowscope.control.calls import Call
 from flowscope.control.cond import always_run
@@ -20,6 +22,8 @@ from flowscope.live.schema import (
     SessionState,
 )
 from flowscope.runtime.session import Session
+
+State = Literal["idle", "running", "pausing", "paused", "stopping", "stopped", "closed"]
 
 #: Longest text of an attribute that is sent.
 ATTRIBUTE_CHARS = 80
@@ -184,22 +188,42 @@ class Meter:
         return done / (now_s - start), (busy_ns - first_busy) * 1e-9 / done
 
 
-def session_state(
-    session: Session, rate: float | None, step_time: float | None, progress: Progress | None
-) -> SessionState:
-    """Returns what a session is doing."""
+def activity(session: Session, is_cell_running: bool | None, rate: float | None) -> State:
+    """Returns what a session is doing.
+
+    Args:
+        session: The session.
+        is_cell_running: Whether a cell of the notebook is running; None where nobody tells.
+        rate: Steps per second, None where none has ended lately.
+    """
     state = session.gate.state
     if session.is_closed:
-        shown = "closed"
-    elif state == "stepping":
-        shown = "running"
-    elif state != "open":
-        shown = state
-    else:
-        is_busy = session.running or (rate and not session.is_stopped)
-        shown = "running" if is_busy else "idle"
+        return "closed"
+    if (session.running and state == "open") or state == "stepping":
+        return "running"
+    if state != "open":
+        return state
+    if session.is_stopped:
+        return "stopped"
+    # Between two steps of a loop it runs, but not when the cell has ended.
+    return "running" if rate and is_cell_running is not False else "idle"
+
+
+def session_state(
+    session: Session,
+    state: State,
+    rate: float | None,
+    step_time: float | None,
+    progress: Progress | None,
+) -> SessionState:
+    """Returns what is told of a session."""
+    is_going_on = state not in ("idle", "stopped", "closed")
+    if progress is not None and not is_going_on:
+        progress = replace(progress, eta_s=None)
+    if not is_going_on:
+        rate = step_time = None
     return SessionState(
-        state=shown,  # type: ignore[arg-type]
+        state=state,
         steps=session.steps,
         steps_per_s=None if rate is None else float(f"{rate:.4g}"),
         step_time_s=None if step_time is None else float(f"{step_time:.4g}"),

@@ -93,7 +93,7 @@ export class Instrument {
     this.#composer = new Composer(this.model, this.#choices, this.#show, until);
     this.#listen();
     this.#shared = state && new SharedChoices(state, this.model, this.#choices, {
-      select: (box, bringIn) => (box !== null && bringIn ? this.#go(box) : this.#select(box)),
+      select: (box, bringIn) => (box !== null && (bringIn || this.#isHidden(box)) ? this.#go(box) : this.#select(box)),
     }, until);
     until.addEventListener("abort", () => this.#root.remove(), { once: true });
   }
@@ -273,13 +273,23 @@ export class Instrument {
     this.#sought = this.#choices.selection;
   }
 
-  /** Brings a box into sight and opens the scopes that it lies in; whether it is seen already. */
-  #reveal(box: BoxId): boolean {
-    if (!this.#isThere(box)) return false;
+  /** The scopes that are to be open for a box to be seen, from the outermost. */
+  #wayTo(box: BoxId): readonly string[] {
     const path = pathOf(box) ?? "";
     const op = opOf(box);
     const home = op === null ? (this.model.tree.get(path)?.parent?.path ?? "") : this.model.tree.homeOf(op).path;
-    const wanted = this.model.tree.wayTo(this.model.bodies.has(path) ? path : home);
+    return this.model.tree.wayTo(this.model.bodies.has(path) ? path : home);
+  }
+
+  /** Whether a box lies in a scope that is closed. */
+  #isHidden(box: BoxId): boolean {
+    return this.#wayTo(box).some((one) => !this.#choices.isOpen(one));
+  }
+
+  /** Brings a box into sight and opens the scopes that it lies in; whether it is seen already. */
+  #reveal(box: BoxId): boolean {
+    if (!this.#isThere(box)) return false;
+    const wanted = this.#wayTo(box);
     const closed = wanted.find((one) => !this.#choices.isOpen(one));
     if (closed !== undefined) [this.#hold, this.#sought] = [scopeBox(closed), box];
     this.#choices.reveal(wanted);

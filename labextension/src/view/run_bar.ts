@@ -9,10 +9,10 @@ export type SendCommand = (name: Command["name"], value?: Command["value"]) => v
 
 const STATE_TEXT: Readonly<Record<SessionState["state"], string>> = {
   idle: "idle", running: "running", pausing: "pausing\u2026", paused: "paused", stopping: "stopping\u2026",
-  closed: "closed",
+  stopped: "stopped", closed: "closed",
 };
 
-const CAN_PAUSE: readonly string[] = ["running", "idle"];
+const CAN_PAUSE: readonly string[] = ["running", "idle", "stopped"];
 const ON_THE_WAY: readonly string[] = ["pausing", "stopping"];
 const CAN_STOP: readonly string[] = ["running", "pausing", "paused"];
 
@@ -81,6 +81,7 @@ export class RunBar {
     this.#session = session;
     const state = session?.state ?? "none";
     this.#state.dataset.state = state;
+    this.element.classList.toggle("fs-running", session?.progress != null);
     setText(this.#state, session ? STATE_TEXT[session.state] : this.#none);
     setText(this.#steps, session ? plural(session.steps, "step") : "");
     setText(this.#rate, session?.steps_per_s == null ? "" : rate(session.steps_per_s));

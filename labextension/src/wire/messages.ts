@@ -93,7 +93,7 @@ export interface QueueState {
 
 /** What a session is doing. */
 export interface SessionState {
-  readonly state: "idle" | "running" | "pausing" | "paused" | "stopping" | "closed";
+  readonly state: "idle" | "running" | "pausing" | "paused" | "stopping" | "stopped" | "closed";
   readonly steps: number;
   readonly steps_per_s: number | null;
   readonly step_time_s: number | null;
