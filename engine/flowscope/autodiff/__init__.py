@@ -4,9 +4,9 @@ In: tensors ys and xs. Out: a tensor per x. Called by users and by the optimizer
     `flowscope.train`.
 """
 
-from flowscope.autodiff.gradients import gradients
+from flowscope.autodiff.gradients import gradient_work, gradients
 from flowscope.autodiff.registry import is_differentiable
 from flowscope.control.blocks import differentiable, differentiator
 
-differentiator.append(gradients)
+differentiator.append(gradient_work)
 differentiable.append(is_differentiable)

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 
 from flowscope.autodiff.aggregation import Cotangent, summed
 from flowscope.autodiff.sweep import Sweep, ancestors, beside
+from flowscope.control.steps import Work
 from flowscope.graph.block import Block
 from flowscope.graph.operation import Operation, Tensor
 
@@ -38,14 +39,14 @@ class Sweeps:
         """Returns the scope that colocates what is made for an operation, if it shall be."""
         return beside(op, self._colocate)
 
-    def run(self, ys: list[tuple[Tensor, Cotangent]]) -> list[Cotangent | None]:
+    def run(self, ys: list[tuple[Tensor, Cotangent]]) -> Work[list[Cotangent | None]]:
         """Returns the cotangents of the xs, from those of ys."""
         arrived: dict[Tensor, list[Cotangent]] = {x: [] for x in self._xs}
         while ys:
             block = _innermost([y.op.block for y, _ in ys])
             here = [(y, g) for y, g in ys if y.op.block is block]
             ys = [(y, g) for y, g in ys if y.op.block is not block]
-            ys += self._through(block, here, arrived)
+            ys += yield from self._through(block, here, arrived)
         found = []
         for x in self._xs:
             parts = arrived[x]
@@ -59,7 +60,7 @@ class Sweeps:
         block: Block,
         ys: list[tuple[Tensor, Cotangent]],
         arrived: dict[Tensor, list[Cotangent]],
-    ) -> list[tuple[Tensor, Cotangent]]:
+    ) -> Work[list[tuple[Tensor, Cotangent]]]:
         """Runs the pass in one block; returns the cotangents of tensors outside."""
         own = [x for x in arrived if x.op.block is block]
         pairs = [] if len(own) == len(arrived) else self._leading_out(block)
@@ -69,7 +70,7 @@ class Sweeps:
         sweep = Sweep(ends, tensors, stopped, self._colocate, self._gate)
         for y, g in ys:
             sweep.send(y, g)
-        sweep.run()
+        yield from sweep.run()
         for x in own:
             total = sweep.total(x)
             arrived[x] += [] if total is None else [total]

@@ -16,6 +16,7 @@ from flowscope.autodiff.aggregation import (
 )
 from flowscope.autodiff.blocks import Sweeps
 from flowscope.autodiff.sweep import ancestors
+from flowscope.control.steps import Work, driven
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.graph import Graph
@@ -62,6 +63,33 @@ def gradients(
     on itself.
     """
     __tracebackhide__ = True
+    work = gradient_work(
+        ys,
+        xs,
+        grad_ys,
+        name,
+        colocate_gradients_with_ops,
+        gate_gradients,
+        aggregation_method,
+        stop_gradients,
+        unconnected_gradients,
+    )
+    return driven(work)
+
+
+def gradient_work(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    colocate: bool = False,
+    gate: bool = False,
+    aggregation_method: int | None = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: Any = UnconnectedGradients.NONE,
+) -> Work[list[Any]]:
+    """Does what `gradients` does, as a work: it yields the gradients of bodies."""
+    __tracebackhide__ = True
     y_tensors = [convert_to_tensor(y) for y in as_list(ys)]
     x_tensors = [source(x) for x in as_list(xs)]
     stopped = {source(t) for t in as_list([] if stop_gradients is None else stop_gradients)}
@@ -72,10 +100,10 @@ def gradients(
     graph = x_tensors[0].graph
     _check_graph(graph, (*y_tensors, *x_tensors))
     with graph.name_scope(name), graph.cells.derived_from(lambda: ancestors(y_tensors)):
-        sweeps = Sweeps(x_tensors, stopped, colocate_gradients_with_ops, gate_gradients)
+        sweeps = Sweeps(x_tensors, stopped, colocate, gate)
         cotangents = _cotangents(y_tensors, grad_ys, sweeps, set(x_tensors))
         given = zip(y_tensors, cotangents, strict=True)
-        found = sweeps.run([(y, g) for y, g in given if g is not None])
+        found = yield from sweeps.run([(y, g) for y, g in given if g is not None])
         if unconnected is UnconnectedGradients.ZERO:
             found = [_zeros(x) if g is None else g for g, x in zip(found, x_tensors, strict=True)]
     return found

@@ -10,12 +10,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from types import MappingProxyType
+from types import GeneratorType, MappingProxyType
 from typing import Any
 
 from flowscope.autodiff.aggregation import Cotangent, summed
 from flowscope.autodiff.lifting import lifted
 from flowscope.autodiff.registry import function_of, is_differentiable
+from flowscope.control.steps import Work
 from flowscope.errors import InvalidArgumentError, OpError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import resource
@@ -83,18 +84,18 @@ class Sweep:
         """Returns the scope that colocates what is made for an operation, if it shall be."""
         return beside(op, self._colocate)
 
-    def run(self) -> None:
+    def run(self) -> Work[None]:
         """Visits operations until nothing is left to send."""
         while self._heap:
             _, op = heapq.heappop(self._heap)
             gs = tuple([None if t in self._stopped else self.total(t) for t in op.outputs])
             if any(g is not None for g in gs):
-                self._through(op, gs)
+                yield from self._through(op, gs)
 
-    def _through(self, op: Operation, gs: Cotangents) -> None:
+    def _through(self, op: Operation, gs: Cotangents) -> Work[None]:
         with op.graph.gradient_of(op, op.name + "_grad"), self.beside(op):
             try:
-                results = self._cotangents(op, gs)
+                results = yield from self._cotangents(op, gs)
             except OpError as e:
                 raise _located(e, op) from None
             if self._gate and sum(g is not None for g in results) > 1:
@@ -103,7 +104,7 @@ class Sweep:
             if g is not None and (t.spec.dtype.is_differentiable or t.spec.dtype is resource):
                 self.send(t, g)
 
-    def _cotangents(self, op: Operation, gs: Cotangents) -> Cotangents:
+    def _cotangents(self, op: Operation, gs: Cotangents) -> Work[Cotangents]:
         function = function_of(op)
         if function is not None:
             return _checked(op, _converted(op, function(op, *_filled(op, gs))))
@@ -111,10 +112,11 @@ class Sweep:
             gs = tuple([convert_to_tensor(g) if isinstance(g, IndexedSlices) else g for g in gs])
         ends = (gs, tuple(op.outputs)) if len(op.outputs) != 1 else (gs[0], op.outputs[0])
         known = [t for t in op.inputs if t.spec.constant is not None and t in self._reached]
-        if not known:
-            return _checked(op, op.definition.grad(*ends, *op.inputs))
-        with _as_variables(known):
-            return _checked(op, op.definition.grad(*ends, *op.inputs))
+        with _as_variables(known) if known else nullcontext():
+            found: Any = op.definition.grad(*ends, *op.inputs)
+            if isinstance(found, GeneratorType):  # of an op with blocks
+                found = yield from found
+        return _checked(op, found)
 
 
 @contextmanager

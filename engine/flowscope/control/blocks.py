@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from flowscope.control.steps import Work
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.block import Block, misplaced
 from flowscope.graph.constant import Const, convert_to_tensor
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 #: Computes gradients inside a function's block; the differentiator fills it with a function
 #: `(ys, xs, grad_ys) -> gradients`.
-differentiator: list[Callable[[list[Tensor], list[Tensor], list[Tensor]], list[Any]]] = []
+differentiator: list[Callable[[list[Tensor], list[Tensor], list[Tensor]], Work[list[Any]]]] = []
 #: Whether cotangents can flow through an operation; the differentiator fills it.
 differentiable: list[Callable[[Operation], bool]] = []
 
@@ -84,10 +85,10 @@ class Function:
         self.results: list[Tensor] = []
         self.kept: list[Tensor] = []
         self.records: list[Record] = []
-        #: Whether the block writes a variable, and with how many operations that was found.
-        self._writes: tuple[int, bool] | None = None
         self._inside: dict[Tensor, Tensor] = {}
         self._gradients: dict[Any, CallGradient] = {}
+        #: What holds of an operation of the block, and with how many operations that was found.
+        self._flags: dict[str, tuple[int, bool]] = {}
         graph.functions[name] = self
 
     def add_parameter(self, spec: Spec, name: str) -> Tensor:
@@ -150,44 +151,32 @@ class Function:
 
     @property
     def writes_state(self) -> bool:
-        """Whether an operation of the body writes a variable.
-
-        Each function is looked at once: they may call each other often, and nest deeply.
-        """
-        count = len(self.block.operations)
-        if self._writes is None or self._writes[0] != count:
-            self._writes = count, self._is_writing()
-        return self._writes[1]
-
-    def _is_writing(self) -> bool:
-        stack, seen = [self.block], {self.block}
-        while stack:
-            for op in stack.pop().operations:
-                inner = _functions(op.definition)
-                if not inner and op.definition.writes_state:
-                    return True
-                for function in inner:
-                    known, block = function._writes, function.block
-                    if known is None or known[0] != len(block.operations):
-                        stack += [block] if block not in seen else []
-                        seen.add(block)
-                    elif known[1]:
-                        return True
-        return False
+        """Whether an operation of the body writes a variable."""
+        return self._any("writes_state")
 
     @property
     def reads_state(self) -> bool:
         """Whether an operation of the body reads a variable."""
-        return any(op.definition.reads_state for op in self.block.operations)
+        return self._any("reads_state")
 
     @property
     def has_effect(self) -> bool:
         """Whether running the body does something beyond its results."""
-        return any(
-            op.definition.has_effect
-            for op in self.block.operations
-            if not isinstance(op.definition, Parameter)
-        )
+        return self._any("has_effect")
+
+    def _any(self, flag: str) -> bool:
+        """Whether an operation of the body has a flag; looks at what was added since it was asked.
+
+        So functions in functions are not walked again and again.
+        """
+        operations = self.block.operations
+        seen, found = self._flags.get(flag, (0, False))
+        if seen > len(operations):
+            seen, found = 0, False
+        added = [op.definition for op in operations[seen:]] if not found else []
+        found = found or any(getattr(d, flag) for d in added if not isinstance(d, Parameter))
+        self._flags[flag] = len(operations), found
+        return found
 
     def reach(
         self, wanted: Iterable[Tensor], enter: Callable[[Operation], bool] | None = None
@@ -224,13 +213,15 @@ class Function:
         op = self.graph.add(Call(self), (*args, *self.captures), name or self.name)
         return tuple(op.outputs[: len(self.results)])
 
-    def gradient(self, wanted: tuple[int, ...]) -> CallGradient:
+    def gradient(self, wanted: tuple[int, ...]) -> Work[CallGradient]:
         """Returns the function that turns cotangents of the results `wanted` into the inputs'."""
         from flowscope.control.calls import CallGradient
 
         found = self._gradients.get(wanted)
         if found is None or not found.function.is_listed:
-            found = self._gradients[wanted] = CallGradient(self, wanted)
+            found = CallGradient(self, wanted)
+            yield from found.build()
+            self._gradients[wanted] = found
         return found
 
     def __str__(self) -> str:
@@ -305,22 +296,16 @@ class GradientBody(Function):
 
     def differentiate(
         self, ys: list[Tensor], xs: list[Tensor], cotangents: list[Tensor]
-    ) -> list[Tensor | IndexedSlices | None]:
+    ) -> Work[list[Tensor | IndexedSlices | None]]:
         """Adds the gradient of tensors of the forward function; returns a cotangent per x.
 
         What it returns may stand in another block, see `own`.
         """
-        return differentiator[0](ys, xs, cotangents)
+        return (yield differentiator[0](ys, xs, cotangents))  # type: ignore[no-any-return]
 
     def dense(self, cotangent: Tensor | IndexedSlices) -> Tensor:
         """Returns a cotangent as one tensor of the block."""
         return self.own(convert_to_tensor(cotangent))
-
-
-def _functions(definition: Op) -> Sequence[Function]:
-    """Returns the functions that an operation calls or owns."""
-    called = getattr(definition, "function", None)
-    return (called,) if isinstance(called, Function) else getattr(definition, "functions", ())
 
 
 def settled(functions: Sequence[AnyFunction]) -> list[AnyFunction]:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from flowscope.control.blocks import Function, GradientBody, Parameter, outside, settled
 from flowscope.control.slices import parts_of, value_shape
+from flowscope.control.steps import Work
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.indexed_slices import IndexedSlices
@@ -27,15 +28,23 @@ class CallGradient:
     """A function's gradient function, and how its inputs are found at a call."""
 
     def __init__(self, forward: Function, wanted: tuple[int, ...]) -> None:
+        self._forward, self._wanted = forward, wanted
+        self.function = GradientBody(forward, f"{forward.name}_grad")
+        #: Inputs of the forward function that have a gradient, in the order of the results; those
+        #: with slices have two results, values and indices.
+        self.inputs: list[int] = []
+        self.sliced: set[int] = set()
+
+    def build(self) -> Work[None]:
+        """Builds the function."""
+        forward, function, wanted = self._forward, self.function, self._wanted
         graph = forward.graph
-        self.function = function = GradientBody(forward, f"{forward.name}_grad")
         function.block.captured = list  # what stands for a tensor of the body differs by call
         ys = [forward.outputs[i] for i in wanted]
         cotangents = [function.add_parameter(outside(y.spec), "g") for y in ys]
         with graph.enter_block(function.block), graph.name_scope(function.name + "/"):
-            found = function.differentiate(ys, list(forward.parameters), cotangents)
-            #: Inputs of the forward function that have a gradient, in the order of the results;
-            #: those with slices have two results, values and indices.
+            parameters = list(forward.parameters)
+            found = yield from function.differentiate(ys, parameters, cotangents)
             self.inputs = [i for i, g in enumerate(found) if g is not None]
             self.sliced = {i for i, g in enumerate(found) if isinstance(g, IndexedSlices)}
             function.results = [t for g in found if g is not None for t in _own(function, g)]
@@ -106,7 +115,8 @@ class Call(Op):
         call = y[0].op if isinstance(y, tuple) else y.op
         wanted = tuple([i for i, one in enumerate(cotangents) if one is not None])
         given = [convert_to_tensor(one) for one in cotangents if one is not None]
-        return self.function.gradient(wanted).apply(call, given)
+        gradient = yield from self.function.gradient(wanted)
+        return gradient.apply(call, given)
 
 
 __all__ = ["Call", "CallGradient"]

@@ -26,6 +26,7 @@ from flowscope.control.slices import (
     value_shape,
     with_indices,
 )
+from flowscope.control.steps import Work
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Const, convert_to_tensor
 from flowscope.graph.dtypes import DType, bool_
@@ -84,7 +85,7 @@ class Cond(Op):
         op = y[0].op if isinstance(y, tuple) else y.op
         cotangents = g if isinstance(g, tuple) else (g,)
         given = {i: convert_to_tensor(c) for i, c in enumerate(cotangents) if c is not None}
-        return _gradient(op, given)
+        return (yield from _gradient(op, given))
 
 
 def always_run(op: Operation) -> list[Operation]:
@@ -166,7 +167,7 @@ def branch_list(op: Operation, function: Function, tensor: Tensor) -> Tensor:
     return _at_op(op, function, 0, _keep(function, other, tensor))
 
 
-def _gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | IndexedSlices | None]:
+def _gradient(op: Operation, given: dict[int, Tensor]) -> Work[list[Tensor | IndexedSlices | None]]:
     """Adds the gradient of a Cond operation; returns a cotangent per input."""
     cond: Cond = op.definition  # type: ignore[assignment]
     offsets = (1, 1 + len(cond.then.captures))
@@ -185,7 +186,7 @@ def _gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | IndexedS
         _BranchGradient(cond.orelse, cond.then),
     ]
     for branch, own in zip(branches, reached, strict=True):
-        _differentiate(branch, own, given)
+        yield from _differentiate(branch, own, given)
     sliced = _sliced(branches, outers)
     for branch in branches:
         _return(branch, outers, sliced)
@@ -204,13 +205,13 @@ def _gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | IndexedS
 
 def _differentiate(
     branch: _BranchGradient, own: dict[Tensor, Tensor], given: dict[int, Tensor]
-) -> None:
+) -> Work[None]:
     """Builds the gradient of one branch."""
     cotangents = [branch._inside.get(g) or branch.bind(g) for g in given.values()]
     graph = branch.graph
     with graph.enter_block(branch.block), graph.name_scope(branch.name + "/"):
         ys = [branch.forward.outputs[i] for i in given]
-        found = branch.differentiate(ys, list(own.values()), cotangents)
+        found = yield from branch.differentiate(ys, list(own.values()), cotangents)
     branch.found = dict(zip(own, found, strict=True))
 
 

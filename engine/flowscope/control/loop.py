@@ -104,7 +104,7 @@ class Loop(Op):
         op = y[0].op if isinstance(y, tuple) else y.op
         cotangents = g if isinstance(g, tuple) else (g,)
         given = {i: convert_to_tensor(c) for i, c in enumerate(cotangents) if c is not None}
-        return loop_gradient(op, given)
+        return (yield from loop_gradient(op, given))
 
 
 def _check_fits(what: str, expected: Spec, got: Spec) -> None:

@@ -29,6 +29,7 @@ from flowscope.control.blocks import (
 from flowscope.control.lists import list_spec, sum_of_lists
 from flowscope.control.loop import Loop
 from flowscope.control.slices import from_lists, parts_of
+from flowscope.control.steps import Work
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.late import frozen
 from flowscope.graph.operation import Operation, Tensor
@@ -48,7 +49,9 @@ class _Ways:
     zeros: list[int]
 
 
-def loop_gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | IndexedSlices | None]:
+def loop_gradient(
+    op: Operation, given: dict[int, Tensor]
+) -> Work[list[Tensor | IndexedSlices | None]]:
     """Adds the gradient of a Loop operation.
 
     Args:
@@ -63,7 +66,7 @@ def loop_gradient(op: Operation, given: dict[int, Tensor]) -> list[Tensor | Inde
     out: list[Tensor | IndexedSlices | None] = [None] * len(op.inputs)
     if not (ways.variables or ways.lists or ways.captures):
         return out
-    body, sliced = _body(loop, ways)
+    body, sliced = yield from _body(loop, ways)
     summed = [k for k in ways.captures if k not in sliced]
     first_capture = loop.first + loop.carried + (len(loop.cond.captures) if loop.cond else 0)
 
@@ -137,7 +140,7 @@ def _closure(
         wanted |= {body.outputs[i] for i in found}
 
 
-def _body(loop: Loop, ways: _Ways) -> tuple[GradientBody, list[int]]:
+def _body(loop: Loop, ways: _Ways) -> Work[tuple[GradientBody, list[int]]]:
     """Returns the body of the backward loop, and the captures whose gradients are slices.
 
     The body's captures are still the forward body's tensors. It keeps the slices' values and
@@ -151,7 +154,7 @@ def _body(loop: Loop, ways: _Ways) -> tuple[GradientBody, list[int]]:
     xs = [parameters[i] for i in (*ways.variables, *ways.lists, *ways.captures)]
     gs = [body.add_parameter(outside(y.spec), "g") for y in ys]
     with body.graph.enter_block(body.block), body.graph.name_scope(body.name + "/"):
-        found = body.differentiate(ys, xs, gs)
+        found = yield from body.differentiate(ys, xs, gs)
         dense = [body.own(zeros_of(x)) if g is None else body.dense(g)
                  for x, g in zip(xs[:m], found, strict=False)]  # fmt: skip
         own = dict(zip(ways.captures, found[m:], strict=True))
