@@ -145,8 +145,7 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "experimental.dispatch_for_binary_elementwise_apis "
      "experimental.dispatch_for_binary_elementwise_assert_apis "
      "experimental.dispatch_for_unary_elementwise_apis experimental.unregister_dispatch_for"),
-    ("protocol buffers of values", "use NumPy arrays", "NameAttrList "
-     ""),
+    ("protocol buffers of values", "use NumPy arrays", "NameAttrList"),
     ("the version", "ask fs.__version__ for flowscope's",
      "VERSION GIT_VERSION COMPILER_VERSION CXX11_ABI_FLAG CXX_VERSION GRAPH_DEF_VERSION "
      "GRAPH_DEF_VERSION_MIN_CONSUMER GRAPH_DEF_VERSION_MIN_PRODUCER MONOLITHIC_BUILD version "

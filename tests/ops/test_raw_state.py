@@ -12,9 +12,9 @@ from flowscope import raw_ops as raw
 from flowscope.errors import (
     DTypeError,
     FailedPreconditionError,
-    InvalidArgumentError,
     NotFoundError,
     OutOfRangeError,
+    UnimplementedError,
 )
 
 VAR = np.array([1.0, -0.5, 0.25], "f")
@@ -93,7 +93,7 @@ def test_flags_of_updates(sess):
     new = raw.ApplyMomentum(momentum=0.9, use_nesterov=True, **given)
     sess.run(fs.global_variables_initializer())
     np.testing.assert_allclose(sess.run(new), VAR - 0.1 * (GRAD + 0.9 * (0.9 * SLOTS[0] + GRAD)))
-    with pytest.raises(InvalidArgumentError, match="ApplyAdagrad: expected update_slots=True"):
+    with pytest.raises(UnimplementedError, match="ApplyAdagrad: update_slots=False is not"):
         raw.ApplyAdagrad(update_slots=False, **given)
     with pytest.raises(TypeError, match=r"ApplyAdagrad\(\) missing a required argument: 'grad'"):
         raw.ApplyAdagrad(var=v, accum=accum, lr=0.1)
@@ -128,7 +128,7 @@ def test_handles_of_one_name_stand_for_one_variable(sess):
         sess.run(raw.DestroyResourceOp(resource=h, ignore_lookup_error=False))
     with pytest.raises(DTypeError, match="expected the variable's dtype float32, got int32"):
         raw.ReadVariableOp(resource=h, dtype=fs.int32)
-    with pytest.raises(InvalidArgumentError, match="expected no allowed_devices"):
+    with pytest.raises(UnimplementedError, match="allowed_devices="):
         raw.VarHandleOp(dtype=fs.float32, shape=[], allowed_devices=["/cpu:0"])
 
 
@@ -150,7 +150,7 @@ def test_variables_by_reference(sess):
     assert sess.run(up) == 0
     with pytest.raises(OutOfRangeError):
         sess.run(up)
-    with pytest.raises(InvalidArgumentError, match="validate_shape=True"):
+    with pytest.raises(UnimplementedError, match="validate_shape=False is not supported"):
         raw.Assign(ref=v, value=1.0, validate_shape=False)
 
 
@@ -173,7 +173,7 @@ def test_scatters(sess, how, wanted):
         sess.run(v.initializer)
         sess.run(getattr(raw, f"ResourceScatterNd{how}")(ref=v.handle, **places))
         assert sess.run(v).tolist() == [4, wanted]
-        with pytest.raises(InvalidArgumentError, match="an index out of range is an error"):
+        with pytest.raises(UnimplementedError, match="an index out of range is an error"):
             getattr(raw, f"ScatterNd{how}")(ref=v, bad_indices_policy="IGNORE", **places)
 
 
@@ -199,7 +199,7 @@ def test_queues(sess):
     assert got.tolist() == [1, 2]
     with pytest.raises(DTypeError, match="expected component_types"):
         raw.QueueDequeueV2(handle=q, component_types=[fs.int32])
-    with pytest.raises(InvalidArgumentError, match=r"see fs\.RunOptions"):
+    with pytest.raises(UnimplementedError, match=r"fs\.RunOptions"):
         raw.QueueDequeueV2(handle=q, component_types=kinds, timeout_ms=5)
     with pytest.raises(DTypeError, match="expected the handle of a queue"):
         raw.QueueSizeV2(handle=fs.Variable(1.0).handle)

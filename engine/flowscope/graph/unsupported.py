@@ -31,6 +31,15 @@ _NO_REWRITER = "TensorFlow's graph rewriter is not here: leave it, or set OFF"
 _OFF = (0, 2)
 _ONE_GENERATOR = Refused("there is one generator of numbers", ("auto_select", None))
 
+_OUT_OF_RANGE = Refused("an index out of range is an error", ("", "DEFAULT", "ERROR"))
+_NO_TIMEOUT = Refused("fs.RunOptions(timeout_in_ms=...) bounds the whole step", (-1,))
+_ONE_RULE = "write another rule with fs.assign, or see fs.train"
+_OTHER_RULES = {
+    "update_slots": Refused(_ONE_RULE, (True,)),
+    "use_nesterov": Refused(_ONE_RULE),
+    "multiply_linear_by_lr": Refused(_ONE_RULE),
+}
+
 #: By function or class, as users call it, and by argument or field.
 REFUSED: Mapping[str, Mapping[str, Refused]] = {
     "Variable": {
@@ -110,6 +119,34 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
     "random.stateless_uniform": {"alg": _ONE_GENERATOR},
     "random.stateless_normal": {"alg": _ONE_GENERATOR},
     "random.stateless_truncated_normal": {"alg": _ONE_GENERATOR},
+    "raw_ops.VarHandleOp": {"allowed_devices": Refused("fs.device says where a variable lies")},
+    "raw_ops.Assign": {"validate_shape": Refused("make the variable with an open shape", (True,))},
+    **{
+        f"raw_ops.{name}": {"new_axis_mask": Refused("a new axis cannot be assigned to")}
+        for name in ("StridedSliceAssign", "ResourceStridedSliceAssign")
+    },
+    **{
+        f"raw_ops.{kind}ScatterNd{how}": {"bad_indices_policy": _OUT_OF_RANGE}
+        for kind in ("", "Resource")
+        for how in ("Update", "Add", "Sub", "Min", "Max")
+    },
+    **{
+        f"raw_ops.Queue{what}V2": {"timeout_ms": _NO_TIMEOUT}
+        for what in ("Enqueue", "EnqueueMany", "Dequeue", "DequeueMany", "DequeueUpTo")
+    },
+    **{
+        f"raw_ops.{kind}{rule}": {flag: _OTHER_RULES[flag]}
+        for rule, flag in (
+            ("ApplyAdagrad", "update_slots"),
+            ("SparseApplyAdagrad", "update_slots"),
+            ("ApplyAdam", "use_nesterov"),
+            ("ApplyFtrl", "multiply_linear_by_lr"),
+            ("ApplyFtrlV2", "multiply_linear_by_lr"),
+            ("SparseApplyFtrl", "multiply_linear_by_lr"),
+            ("SparseApplyFtrlV2", "multiply_linear_by_lr"),
+        )
+        for kind in ("", "Resource")
+    },
     "strided_slice": {"var": Refused("variable[...] can be assigned to")},
     "train.export_meta_graph": {
         "meta_info_def": Refused("write what belongs to the file beside it"),

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import DTypeError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import as_dtype
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.unsupported import refuse
 from flowscope.ops.queues import FIFOQueue as _FIFOQueue, QueueBase
 
 
@@ -48,10 +49,7 @@ def FIFOQueueV2(
 
 
 def _queue(handle: Any, timeout_ms: int = -1) -> QueueBase:
-    if timeout_ms != -1:
-        raise InvalidArgumentError(
-            f"expected timeout_ms=-1, got {timeout_ms}: see fs.RunOptions(timeout_in_ms=...)"
-        )
+    refuse("raw_ops.QueueEnqueueV2", timeout_ms=timeout_ms)
     if isinstance(handle, QueueBase):
         return handle
     made: Any = handle.op.definition if isinstance(handle, Tensor) else None

@@ -12,21 +12,17 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import constant, convert_to_tensor
 from flowscope.graph.dtypes import int32
+from flowscope.graph.unsupported import refuse
 from flowscope.ops import state, training
 from flowscope.ops.build import apply
 from flowscope.ops.raw_variables import handle_of
 
 #: TensorFlow's names of slots that are called otherwise here.
 _SLOTS = {"total": "gradient_accumulator", "squares": "gradient_squared_accumulator"}
-#: What flags are, and may be: one that is None may be either.
-_FLAGS: dict[str, tuple[bool, bool | None]] = {
-    "use_nesterov": (False, None),
-    "update_slots": (True, True),
-    "multiply_linear_by_lr": (False, False),
-}
+#: What flags are by default.
+_FLAGS = {"use_nesterov": False, "update_slots": True, "multiply_linear_by_lr": False}
 
 
 class _Rule:
@@ -48,7 +44,7 @@ class _Rule:
     def __signature__(self) -> inspect.Signature:
         """The keyword arguments."""
         kind = inspect.Parameter.KEYWORD_ONLY
-        flags = {"use_locking": False, **{f: _FLAGS[f][0] for f in self._flags}, "name": None}
+        flags = {"use_locking": False, **{f: _FLAGS[f] for f in self._flags}, "name": None}
         needed = [inspect.Parameter(n, kind) for n in self._values]
         return inspect.Signature(
             [*needed, *[inspect.Parameter(n, kind, default=v) for n, v in flags.items()]]
@@ -80,13 +76,8 @@ class _Rule:
         return apply(op, var, *slots, *numbers, *grad, name=name or self.__name__)
 
     def _definition(self, given: dict[str, Any]) -> training.Apply:
-        for flag in self._flags:
-            needed = None if self._op is training.ApplyMomentum else bool(_FLAGS[flag][1])
-            if needed is not None and bool(given[flag]) is not needed:
-                raise InvalidArgumentError(
-                    f"{self.__name__}: expected {flag}={needed}, got {given[flag]!r}: the other "
-                    "rule is not here"
-                )
+        if self._flags and self._op is not training.ApplyMomentum:
+            refuse(f"raw_ops.{self.__name__}", **{f: given[f] for f in self._flags})
         if self._op is training.ApplyMomentum:
             return training.ApplyMomentum(bool(given["use_nesterov"]))
         return self._op()

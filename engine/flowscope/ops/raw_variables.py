@@ -16,6 +16,7 @@ from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import as_dtype, int32
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import as_dims
+from flowscope.graph.unsupported import refuse
 from flowscope.ops import state
 from flowscope.ops.arrays import shape as shape_of
 from flowscope.ops.build import apply
@@ -78,8 +79,7 @@ def VarHandleOp(
         name: Name of the operation.
     """
     del debug_name
-    if allowed_devices:
-        raise InvalidArgumentError(f"expected no allowed_devices, got {allowed_devices}: fs.device")
+    refuse("raw_ops.VarHandleOp", allowed_devices=allowed_devices)
     graph = get_default_graph()
     full = graph.unique_name(name or "VarHandleOp")
     definition = state.VarHandleOp(
@@ -189,8 +189,7 @@ def Assign(
         name: Name of the operation.
     """
     del use_locking
-    if not validate_shape:
-        raise InvalidArgumentError("expected validate_shape=True: give the variable an open shape")
+    refuse("raw_ops.Assign", validate_shape=validate_shape)
     handle = handle_of(ref)
     return apply(state.AssignVariableOp(), handle, _like(value, handle), name=name or "Assign")
 
@@ -258,14 +257,6 @@ def _scattered(how: str, nd: bool, target: Any, indices: Any, updates: Any, name
     return apply(state.ScatterVariable(how, nd), handle, places, _like(updates, handle), name=name)
 
 
-def _check_policy(policy: str) -> None:
-    if policy not in ("", "DEFAULT", "ERROR"):
-        raise InvalidArgumentError(
-            f'expected bad_indices_policy "", "DEFAULT" or "ERROR", got {policy!r}: an index out '
-            "of range is an error"
-        )
-
-
 def _by_ref(how: str) -> Any:
     def scatter(
         *, ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
@@ -297,7 +288,7 @@ def _nd_by_ref(how: str) -> Any:
         name: str | None = None,
     ) -> Tensor:
         del use_locking
-        _check_policy(bad_indices_policy)
+        refuse(f"raw_ops.{scatter.__name__}", bad_indices_policy=bad_indices_policy)
         return _scattered(how, True, ref, indices, updates, name or scatter.__name__)
 
     doc = f"Returns the new value; running it changes parts at positions: {how}."
@@ -315,7 +306,7 @@ def _nd_by_handle(how: str) -> Any:
         name: str | None = None,
     ) -> Operation:
         del use_locking
-        _check_policy(bad_indices_policy)
+        refuse(f"raw_ops.{scatter.__name__}", bad_indices_policy=bad_indices_policy)
         return _scattered(how, True, ref, indices, updates, name or scatter.__name__).op
 
     doc = f"Returns an operation that changes parts of the variable at positions: {how}."
@@ -371,8 +362,7 @@ def StridedSliceAssign(
         shrink_axis_mask: Bit i: index i is `begin[i]` alone.
         name: Name of the operation.
     """
-    if new_axis_mask:
-        raise InvalidArgumentError(f"expected new_axis_mask 0, got {new_axis_mask}")
+    refuse("raw_ops.StridedSliceAssign", new_axis_mask=new_axis_mask)
     handle = handle_of(ref)
     rows = [_known(v, what) for v, what in ((begin, "begin"), (end, "end"), (strides, "strides"))]
     key: list[Part] = []
