@@ -45,16 +45,16 @@ def write_apart(writer: Writer, frame: Frame, node: Node, name: str) -> None:
     ).code()
     writer.namespace[name] = code.function
     arguments = "".join(f"{writer.boxed(v)}, " for v in taken)
-    point, live = writer.point(False)
+    point = writer.point(False)
     writer.emit(
-        f"is_left, done = {point}.enter({name}, gate, run, resources, ({live}), ({arguments}))",
+        f"is_left, done = {point}.enter({name}, gate, run, resources, locals(), ({arguments}))",
         node,
     )
     writer.apart[len(writer.lines)] = code
     writer.emit("if is_left: return done", node)
     released = writer.release(frame, node)
     targets = [writer.slot(frame.wishes.get(v)) for v in given]
-    writer.place.update(zip(given, targets, strict=True))
+    writer.place.assign(given, targets)
     if targets:
         writer.emit(f"{', '.join(targets)}, = done", node)
     for value, target in zip(given, targets, strict=True):

@@ -31,7 +31,7 @@ from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.raw import TEMPLATES, Raw, literal, overflow_check, raw_values
 from flowscope.plan.reuse import Reuse, can_reuse, reuse
-from flowscope.plan.safepoints import Begun, Leave, LoopNames, as_left, safepoint
+from flowscope.plan.safepoints import Begun, Leave, LoopNames, Names, Places, as_left, safepoint
 from flowscope.plan.shared import LARGE, Share, first_full, is_shareable, shared
 from flowscope.plan.stops import Part
 
@@ -227,7 +227,7 @@ class Writer:
         self.text: list[str] = []
         self.lines: list[Line] = []
         self.depth = 1
-        self.place: dict[Value, str] = {}
+        self.place = Places()
         self.converted: dict[Value, str] = {}
         self.free: list[str] = []
         self.slots = 0
@@ -238,6 +238,7 @@ class Writer:
         self.program = Program(region.nodes, region.inputs, region.outputs)
         self.is_on_cpu = all(device_type(n) == "CPU" for n in region.nodes)
         self.raw = raw_values(self.program) if self.is_on_cpu else Raw()
+        self.names = Names(self.place, self.raw.values, self.namespace)
 
     def code(self) -> Code:
         """Returns the function."""
@@ -287,7 +288,7 @@ class Writer:
         names = [f"{letter}{i}" for i in range(len(values))]
         if names:
             self.emit(f"{', '.join(names)}, = {source}")
-        self.place.update(zip(values, names, strict=True))
+        self.place.assign(values, names)
 
     def _node(self, frame: Frame, node: Node) -> None:
         number = self.globals
@@ -316,8 +317,8 @@ class Writer:
             expression = self._expression(number, node, frame, tuple(map(self.boxed, node.inputs)))
         released = self.release(frame, node)
         targets = [self.slot(frame.wishes.get(v)) for v in node.outputs]
-        self.place.update(zip(node.outputs, targets, strict=True))
-        unused = [(v, self.place.pop(v)) for v in node.outputs if v not in frame.last_use]
+        self.place.assign(node.outputs, targets)
+        unused = [(v, self.place.take(v)) for v in node.outputs if v not in frame.last_use]
         self.free += [n for _, n in unused]
         left = f"{', '.join(targets)} = " if targets else ""
         tail = self.clear(frame, [*released, *unused])
@@ -330,12 +331,12 @@ class Writer:
         self.safepoint()
         names = tuple([self.place[v] for v in node.inputs])
         self.emit(f"tried = {name}({', '.join(map(self.boxed, node.inputs))})", node, names)
-        point, live = self.point(False)
-        self.emit(f"if tried is None: return {point}.left(({live}))", node, names)
+        point = self.point(False)
+        self.emit(f"if tried is None: return {point}.leave(locals())", node, names)
         self.release(frame, node)
         targets = [self.slot(frame.wishes.get(v)) for v in node.outputs]
-        self.place.update(zip(node.outputs, targets, strict=True))
-        self.free += [self.place.pop(v) for v in node.outputs if v not in frame.last_use]
+        self.place.assign(node.outputs, targets)
+        self.free += [self.place.take(v) for v in node.outputs if v not in frame.last_use]
         if targets:
             self.emit(f"{', '.join(targets)}, = tried", node)
 
@@ -351,7 +352,7 @@ class Writer:
         """Frees the places of what a node is the last one to read; returns them."""
         dying = [v for v in dict.fromkeys(node.inputs)
                  if frame.dies(v) and self.place.get(v, "-")[0] == "s"]  # fmt: skip
-        released = [(v, self.place.pop(v)) for v in dying]
+        released = [(v, self.place.take(v)) for v in dying]
         self.free += [n for _, n in released]
         return released
 
@@ -419,34 +420,22 @@ class Writer:
 
     def safepoint(self, is_back: bool = False) -> None:
         """Writes a place where the step can be held; `is_back` where an iteration ends."""
-        point, live = self.point(is_back)
+        point = self.point(is_back)
         self.emit(
-            f"if gate.raised and (left := {point}(gate, run, resources, ({live}))) is not None: "
+            f"if gate.raised and (left := {point}(gate, run, resources, locals())) is not None: "
             "return left"
         )
         self.work = 0.0
 
-    def point(self, is_back: bool) -> tuple[str, str]:
-        """Makes a safepoint; returns its name, and the local variables that are alive."""
-        used = {
-            n
-            for v, n in self.place.items()
-            if n[0] == "s" or (n[0] == "f" and self._is_used_later(v))
-        }
-        live = sorted({*used, *self.iterations, *self.extra})
-        values = ", ".join(live) + ("," if live else "")
+    def point(self, is_back: bool) -> str:
+        """Makes a safepoint; returns its name."""
         point = f"p{self.points}"
         self.points += 1
-        self.namespace[point] = safepoint(self, is_back, tuple(live), self.leave)
-        return point, values
+        self.namespace[point] = safepoint(self, is_back)
+        return point
 
-    #: Further local variables that are alive: lists of loops.
-    extra: tuple[str, ...] = ()
     #: Whether dying buffers may be used again.
     reuses = False
-
-    def _is_used_later(self, value: Value) -> bool:
-        return any(f.last_use.get(value, -1) >= f.index for f in self.frames)
 
     def _return(self) -> None:
         parts = []

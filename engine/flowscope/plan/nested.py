@@ -62,7 +62,7 @@ def _discard(writer: Writer, frame: Frame) -> list[str]:
     """Frees the places of what a block made; returns those that hold memory."""
     from flowscope.plan.code import is_small
 
-    gone = [(v, writer.place.pop(v)) for v in frame.own if v in writer.place]
+    gone = [(v, writer.place.take(v)) for v in frame.own if v in writer.place]
     names = dict.fromkeys(n for _, n in gone if n[0] == "s")
     writer.free += [n for n in names if n not in writer.free]
     large = {n for v, n in gone if n in names and not (frame.is_inner and is_small(v))}
@@ -91,7 +91,7 @@ def write_cond(writer: Writer, frame: Frame, node: Node) -> None:
     tail = writer.clear(frame, released)
     if tail:
         writer.emit(tail[2:])
-    writer.place.update((node.outputs[i], n) for i, n in targets.items())
+    writer.place.assign([node.outputs[i] for i in targets], targets.values())
 
 
 def _assign(writer: Writer, left: list[str], right: list[str], node: Node) -> None:
@@ -128,11 +128,8 @@ class _LoopWriter:
             writer.emit(f"{' = '.join(pushes)} = None", node)
         self.pushes = pushes
         self.counter = self._counter()
-        extra = writer.extra
-        writer.extra = (*extra, *self.taken, *pushes, *self.limit)
         writer.work = 0.0
         self._loop()
-        writer.extra = extra
         for v, name in converted.items():
             del writer.converted[v]
             writer.free.append(name)
@@ -284,7 +281,7 @@ class _LoopWriter:
         is_raw = cond.fetches[0] in writer.raw.values
         if not is_raw and (template is None or node.op.is_random):
             return None
-        writer.place.update(zip(cond.feeds, self.places, strict=False))
+        writer.place.assign(cond.feeds, self.places)
         inner = _frame(
             writer,
             self.frame,
@@ -300,7 +297,7 @@ class _LoopWriter:
 
     def _test(self, cond: Program) -> None:
         writer = self.writer
-        writer.place.update(zip(cond.feeds, self.places, strict=False))
+        writer.place.assign(cond.feeds, self.places)
         inner = _frame(writer, self.frame, cond, (), "test", self._names())
         with _inside(writer, inner):
             writer.nodes(inner)
@@ -309,13 +306,13 @@ class _LoopWriter:
             large = _discard(writer, inner)
             _assign(writer, large, ["None"] * len(large), self.node)
         for v in cond.feeds:
-            writer.place.pop(v, None)
+            writer.place.drop(v)
 
     def _iteration(self) -> None:
         writer, node, body = self.writer, self.node, self.body
         if self.cond is not None:
             for v in self.cond.feeds:
-                writer.place.pop(v, None)
+                writer.place.drop(v)
         own = body.feeds[: self.variables]
         inner = _frame(writer, self.frame, body, own, "body", self._names())
         inner.own |= set(body.feeds)
@@ -324,13 +321,13 @@ class _LoopWriter:
         n = self.variables
         places = self.places[:n]
         with _inside(writer, inner):
-            writer.place.update(zip(body.feeds, places, strict=False))
+            writer.place.assign(body.feeds, places)
             for feed, rest in zip(body.feeds[n:], self.taken, strict=True):
                 target = writer.place[feed] = writer.slot()
                 writer.emit(f"{target}, {rest} = {rest}", node)
             for feed in body.feeds:
                 if feed not in inner.last_use:
-                    writer.free.append(writer.place.pop(feed))
+                    writer.free.append(writer.place.take(feed))
             inner.wishes = _wishes(body, places)
             writer.nodes(inner)
             self._next(inner, places)
@@ -357,7 +354,7 @@ class _LoopWriter:
     def _back_edge(self) -> None:
         """Writes the safepoint between two iterations, with the variables as they are now."""
         writer = self.writer
-        writer.place.update(zip(self.body.feeds, self.places[: self.variables], strict=False))
+        writer.place.assign(self.body.feeds, self.places[: self.variables])
         writer.safepoint(is_back=True)
         for feed in self.body.feeds[: self.variables]:
             del writer.place[feed]
@@ -372,7 +369,7 @@ class _LoopWriter:
             if feed in writer.raw.values and out not in writer.raw.values and out in frame.last_use:
                 left.append(name)
                 right.append(f"{_BOX[out.spec.dtype.name]}({name})")
-        writer.place.update(zip(node.outputs[n + 1 :], pushes, strict=True))
+        writer.place.assign(node.outputs[n + 1 :], pushes)
         if self.trip in frame.last_use:
             writer.place[self.trip] = self.counter
             left.append(self.counter)
@@ -380,7 +377,7 @@ class _LoopWriter:
         elif not self.counts_itself:
             writer.free.append(self.counter)
         _assign(writer, left, right, node)
-        unused = [(v, writer.place.pop(v)) for v in node.outputs
+        unused = [(v, writer.place.take(v)) for v in node.outputs
                   if v not in frame.last_use and v in writer.place]  # fmt: skip
         writer.free += [*[x for _, x in unused], *self.taken, *self.limit]
         released = writer.release(frame, node)

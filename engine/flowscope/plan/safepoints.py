@@ -1,6 +1,6 @@
 """Safepoints of generated code: where a step can be held, looked at, or taken over.
 
-Generated code calls a safepoint with its live local variables if the gate's flag is raised. The
+Generated code calls a safepoint with its local variables if the gate's flag is raised. The
 gate may hold the step there. If it is to go on one operation at a time the code is left: what it
 knew, by the names of its variables, becomes values by what they stand for in the program, and
 `leave` runs the rest of the step. So no code is ever entered in its middle.
@@ -8,7 +8,8 @@ knew, by the names of its variables, becomes values by what they stand for in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,47 +69,125 @@ class Level:
     loop: LoopNames | None
 
 
+class Places(dict[Value, str]):
+    """Which variable holds each value at the line that is being written, and did at those before.
+
+    A function has many safepoints, and many values may be alive at each. So they are not written
+    down there: a safepoint notes how many changes there have been, which are made again when a step
+    stands at it.
+
+    Attributes:
+        changes: Each value that got a variable, or lost it (None), in order.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes: list[tuple[Value, str | None]] = []
+
+    def __setitem__(self, value: Value, name: str) -> None:
+        super().__setitem__(value, name)
+        self.changes.append((value, name))
+
+    def __delitem__(self, value: Value) -> None:
+        super().__delitem__(value)
+        self.changes.append((value, None))
+
+    def assign(self, values: Iterable[Value], names: Iterable[str]) -> None:
+        """Gives a variable to each value, as far as there are some."""
+        for value, name in zip(values, names, strict=False):
+            self[value] = name
+
+    def take(self, value: Value) -> str:
+        """Takes a value's variable away from it and returns it."""
+        name = self[value]
+        del self[value]
+        return name
+
+    def drop(self, value: Value) -> None:
+        """Takes a value's variable away from it, if it has one."""
+        if value in self:
+            del self[value]
+
+    def after(self, count: int) -> dict[Value, str]:
+        """Returns the variables as they were after so many changes."""
+        found: dict[Value, str] = {}
+        for value, name in self.changes[:count]:
+            if name is None:
+                del found[value]
+            else:
+                found[value] = name
+        return found
+
+
+@frozen
+class Names:
+    """What the variables of one function stand for.
+
+    Attributes:
+        places: The variables.
+        raw: Values that are Python numbers.
+        namespace: The function's globals, constants among them.
+    """
+
+    places: Places
+    raw: Collection[Value]
+    namespace: Mapping[str, Any]
+
+
 class Safepoint:
     """One safepoint of a generated function; calling it returns None to go on with the code.
+
+    It is given the function's local variables by name, and empties the mapping: what stays in it
+    would live as long as the call.
 
     Args:
         index: Position of the region's node that it stands before or in.
         levels: The blocks around, from the outermost.
-        names: The live local variables, in the order in which they are handed in.
-        values: What they stand for: (name, value, whether it is a Python number).
-        constants: Constants by value.
+        names: What the function's variables stand for.
         leave: Runs the rest of a step.
     """
 
-    def __init__(
-        self,
-        index: int,
-        levels: tuple[Level, ...],
-        names: tuple[str, ...],
-        values: Iterable[tuple[str, Value, bool]],
-        constants: dict[Value, Any],
-        leave: Leave,
-    ) -> None:
+    def __init__(self, index: int, levels: tuple[Level, ...], names: Names, leave: Leave) -> None:
         self.index = index
         self.is_back_edge = levels[-1].part == "back"
         self._levels = levels
         self._names = names
-        position = {n: i for i, n in enumerate(names)}
-        self._values = [
-            (position[n], v, _BOXES[v.spec.dtype.name] if is_raw else None)
-            for n, v, is_raw in values
-        ]
-        self._constants = constants
+        self._changes = len(names.places.changes)
         self._leave = leave
 
+    @cached_property
+    def _values(self) -> list[tuple[str, Value, Callable[[Any], Any] | None]]:
+        """Local variables with the values that they hold, and what makes NumPy's of them."""
+        raw = self._names.raw
+        return [
+            (n, v, _BOXES[v.spec.dtype.name] if v in raw else None)
+            for v, n in self._names.places.after(self._changes).items()
+            if n[0] in "sf"
+        ]
+
+    @cached_property
+    def _constants(self) -> dict[Value, Any]:
+        namespace, places = self._names.namespace, self._names.places.after(self._changes)
+        return {v: namespace[n] for v, n in places.items() if n[0] == "c"}
+
     def __call__(
-        self, gate: Any, run: Any, resources: tuple[Any, ...], live: tuple[Any, ...]
+        self, gate: Any, run: Any, resources: tuple[Any, ...], live: dict[str, Any]
     ) -> tuple[Any, ...] | None:
         """Lets the step be held; returns None, or the region's outputs if the code is left."""
-        if not gate.hold(self.index, _Here(self, live, run)):
-            return None
-        result: tuple[Any, ...] = self._leave(gate, run, resources, self.left(live))
+        try:
+            if not gate.hold(self.index, _Here(self, live, run)):
+                return None
+            left = self.left(live)
+        finally:
+            live.clear()
+        result: tuple[Any, ...] = self._leave(gate, run, resources, left)
         return result
+
+    def leave(self, live: dict[str, Any]) -> Left:
+        """Returns what is needed to go on without the code, where that cannot go on."""
+        left = self.left(live)
+        live.clear()
+        return left
 
     def enter(
         self,
@@ -116,14 +195,14 @@ class Safepoint:
         gate: Any,
         run: Any,
         resources: tuple[Any, ...],
-        live: tuple[Any, ...],
+        live: dict[str, Any],
         inputs: tuple[Any, ...],
     ) -> tuple[bool, Any]:
         """Runs the function of the node that comes next; returns whether the code is left.
 
         With it comes what the code has to return then, else the node's outputs.
         """
-        here = self.left(live)
+        here = self.leave(live)
         around = tuple([s.loop for s in here.stops if s.loop is not None])
         node = here.stops[-1].program.nodes[here.stops[-1].index]
         found = function(gate, Inside(run, around, node, here.values), inputs, resources)
@@ -132,22 +211,21 @@ class Safepoint:
         left = Left((*here.stops, *found.stops[1:]), {**here.values, **found.values})
         return True, self._leave(gate, run, resources, left)
 
-    def left(self, live: tuple[Any, ...]) -> Left:
+    def left(self, live: Mapping[str, Any]) -> Left:
         """Returns what is needed to go on without the code."""
         values = dict(self._constants)
-        for position, value, box in self._values:
-            values[value] = live[position] if box is None else box(live[position])
+        for name, value, box in self._values:
+            values[value] = live[name] if box is None else box(live[name])
         return Left(self.stops(live), values)
 
-    def stops(self, live: tuple[Any, ...]) -> tuple[Stop, ...]:
+    def stops(self, live: Mapping[str, Any]) -> tuple[Stop, ...]:
         """Returns the blocks around, with the loops' states."""
-        named = dict(zip(self._names, live, strict=True))
         return tuple(
-            Stop(v.program, v.index, v.part, None if v.loop is None else _state(v.loop, named))
+            Stop(v.program, v.index, v.part, None if v.loop is None else _state(v.loop, live))
             for v in self._levels
         )
 
-    def where(self, live: tuple[Any, ...], run: Any) -> Where:
+    def where(self, live: Mapping[str, Any], run: Any) -> Where:
         """Returns where the step is."""
         stops = self.stops(live)
         innermost = stops[-1]
@@ -171,7 +249,7 @@ class _Here:
     __slots__ = ("_live", "_point", "_run")
     is_op = False
 
-    def __init__(self, point: Safepoint, live: tuple[Any, ...], run: Any) -> None:
+    def __init__(self, point: Safepoint, live: Mapping[str, Any], run: Any) -> None:
         self._point = point
         self._live = live
         self._run = run
@@ -186,7 +264,7 @@ class _Here:
         return self._point.where(self._live, self._run)
 
 
-def _state(loop: LoopNames, named: dict[str, Any]) -> LoopState:
+def _state(loop: LoopNames, named: Mapping[str, Any]) -> LoopState:
     n = len(loop.variables)
     variables = [named.get(name) for name in loop.variables]
     for i, feed in enumerate(loop.node.blocks[-1].feeds[:n]):
@@ -203,21 +281,16 @@ def _state(loop: LoopNames, named: dict[str, Any]) -> LoopState:
     )
 
 
-def safepoint(writer: Writer, is_back: bool, names: tuple[str, ...], leave: Leave) -> Safepoint:
+def safepoint(writer: Writer, is_back: bool) -> Safepoint:
     """Returns the safepoint for the place that a writer has come to.
 
     Args:
         writer: The writer.
         is_back: Whether an iteration ends here.
-        names: The local variables that are alive.
-        leave: See `Safepoint`.
     """
     frames = writer.frames
     parts: list[Part] = [f.part for f in frames]
     if is_back:
         parts[-1] = "back"
     levels = tuple(Level(f.program, f.index, p, f.loop) for f, p in zip(frames, parts, strict=True))
-    alive = frozenset(names)
-    values = [(n, v, v in writer.raw.values) for v, n in writer.place.items() if n in alive]
-    constants = {v: writer.namespace[n] for v, n in writer.place.items() if n[0] == "c"}
-    return Safepoint(frames[0].index, levels, names, values, constants, leave)
+    return Safepoint(frames[0].index, levels, writer.names, writer.leave)
