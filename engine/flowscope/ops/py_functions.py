@@ -135,6 +135,70 @@ class EagerPyFunc(_Calls):
         )
 
 
+#: Starts a function on a thread of its own: see `flowscope.runtime.host_calls.HostCall`, with which
+#: the runtime fills it.
+starters: list[Callable[[Callable[[], Any]], Any]] = []
+#: A function that takes longer lets others of its step go on.
+_PATIENCE_S = 0.01
+#: Calls that code has started and left to the executor, by the step's thread.
+_left: dict[int, tuple[Op, Any]] = {}
+
+
+@frozen
+class HostFunc(Op):
+    """A Python function that overlaps with others of its step; a plan makes it of a `PyFunc`.
+
+    Attributes:
+        call: The op that calls the function.
+    """
+
+    call: Op
+    is_stateful: ClassVar[bool] = True
+    is_blocking: ClassVar[bool] = True
+    is_differentiable: ClassVar[bool] = False
+    devices: ClassVar[tuple[str, ...]] = ("CPU",)
+
+    def infer(self, *inputs: Spec) -> Any:
+        return self.call.infer(*inputs)
+
+    def attempt(self, *inputs: Any) -> tuple[Any, ...] | None:
+        """Returns what the function returns, if that does not take long."""
+        me = get_ident()
+        before = _left.pop(me, None)
+        if before is not None and before[0] is self:
+            call = before[1]
+        else:
+            call = starters[0](lambda: self._outputs(inputs))
+            call.wait(_PATIENCE_S)
+        if call.is_done:
+            return call.result()  # type: ignore[no-any-return]
+        _left[me] = self, call
+        return None
+
+    def begin(self, state: Any, finish: Callable[[Any], None], *inputs: Any) -> Callable[[], None]:
+        """Waits for the call that `attempt` has started."""
+        _, call = _left.pop(get_ident())
+        call.tell(finish)
+        give_up: Callable[[], None] = call.leave_alone
+        return give_up
+
+    def _outputs(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        found = self.call.kernel(np, *inputs)
+        return (found,) if len(self.call.dtypes) == 1 else tuple(found)  # type: ignore[attr-defined]
+
+
+def is_function(op: Op) -> bool:
+    """Whether an op calls a Python function."""
+    return isinstance(op, _Calls)
+
+
+def forget_calls() -> None:
+    """Leaves alone what a step of this thread has started and not waited for."""
+    found = _left.pop(get_ident(), None)
+    if found is not None:
+        found[1].leave_alone()
+
+
 def _given(value: Any, eager: bool) -> Any:
     """Returns an input as the function sees it: read-only, for others may use it as well."""
     if isinstance(value, np.ndarray):
@@ -259,6 +323,8 @@ def py_func(
             become errors of the step, with the function's line in their text.
         InternalError: when it runs, if a result is no array, number or string.
 
+    Functions of one step that do not depend on each other start in the order of the program, each
+    once the one before it has returned or has taken 10 ms; several run on threads of their own.
     Ctrl-C raises KeyboardInterrupt in the function of a step that the main thread runs. Where a
     step has a deadline its functions run on threads of their own: at the deadline, or when it is
     stopped, the step ends, and the function is left alone. It ends at its next line of Python.

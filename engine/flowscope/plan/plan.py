@@ -18,6 +18,7 @@ from flowscope.plan.kept import Kept, kept
 from flowscope.plan.passes.inline import inline
 from flowscope.plan.passes.invariants import invariants
 from flowscope.plan.passes.order import order
+from flowscope.plan.passes.overlap import overlap
 from flowscope.plan.passes.parts import parts
 from flowscope.plan.passes.place import place
 from flowscope.plan.passes.products import products
@@ -109,7 +110,7 @@ class Request:
         if self.mode == "compiled" and (self.merges or self.folds):
             program = trim(simplify(program, self.merges, self.folds))
             yield "simplify", program
-        program = place(program, self.devices, self.soft_placement)
+        program = overlap(place(program, self.devices, self.soft_placement))
         yield "place", program
         runs_alone = self.mode == "op" and is_executed(program)
         yield "updates", updates(program, by_tokens=self.mode == "tokens" or runs_alone)

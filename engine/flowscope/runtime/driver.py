@@ -25,6 +25,7 @@ from flowscope.executor.observe import Position, Wait
 from flowscope.executor.resume import resume
 from flowscope.executor.static import ExecutorGraph, Kind, Unit
 from flowscope.graph.op import Op
+from flowscope.ops.py_functions import forget_calls
 from flowscope.plan.code import Code, counter, loop_name, own
 from flowscope.plan.execution import Execution
 from flowscope.plan.interpret import InvocationError
@@ -121,7 +122,7 @@ class Driver:
             failed, cause = located(error)
             failed.__cause__ = cause
         for node in self.blocking:
-            state = self.states.get(node.inputs[0].node)
+            state = self.states.get(node.inputs[0].node) if node.inputs else None
             if state is not None:
                 node.op.failed(state, failed)
 
@@ -278,7 +279,8 @@ class _Step:
         number = self._numbers
         self._numbers += 1
         self._pending[number] = unit, it, time.monotonic()
-        state, *values = inputs
+        has_state = unit.node.op.type != "HostFunc"
+        state, *values = inputs if has_state else (None, *inputs)
 
         def finish(result: Any) -> None:
             if self._is_over:
@@ -341,12 +343,15 @@ class _Step:
             yield unit, it, text + (f" for {seconds} s" if seconds else "")
 
     def _resource_of(self, node: Node) -> str:
+        if node.op.type == "HostFunc":
+            return "its Python function"
         state = self.driver.states.get(node.inputs[0].node)
         return "what came into the loop" if state is None else str(state)
 
     def end(self) -> None:
         """Gives up what is still waiting, and what ends with the step."""
         self._is_over = True
+        forget_calls()
         for give_up in (*self._give_up.values(), *self._enders):
             give_up()
 

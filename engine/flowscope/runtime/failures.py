@@ -12,6 +12,7 @@ from flowscope.graph.dtypes import of_numpy, string
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import where
 from flowscope.graph.shapes import text
+from flowscope.ops.py_functions import HostFunc
 from flowscope.ops.updates import CheckUpdate
 from flowscope.plan.code import Invocation
 from flowscope.plan.interpret import InvocationError
@@ -58,8 +59,13 @@ def _at(
     if failed is None or found.is_located:
         return found, cause
     node, values = failed.node, failed.inputs
-    op = node.op.write if isinstance(node.op, CheckUpdate) else node.op
-    name = node.name if op is node.op else node.name.removesuffix("/check")
+    op = node.op
+    if isinstance(op, CheckUpdate):
+        op = op.write
+    elif isinstance(op, HostFunc):
+        op = op.call
+    is_check = isinstance(node.op, CheckUpdate)
+    name = node.name.removesuffix("/check") if is_check else node.name
     facts: dict[str, Any] = {"op": name, "op_type": op.type, "device": node.device}
     facts["iterations"] = failed.iterations
     facts["inputs"] = [_described(i, v, node, feeds) for i, v in enumerate(values)]

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from flowscope.ops.py_functions import callers
+from flowscope.ops.py_functions import callers, starters
 from flowscope.runtime import interrupt
 from flowscope.runtime.gate import Gate
 
@@ -34,13 +34,13 @@ class HostCall:
 
     Args:
         function: The function.
-        wake: Called once it has returned, or failed.
+        wake: Called once it has returned, or failed; None for nobody.
 
     Attributes:
         is_done: Whether it has.
     """
 
-    def __init__(self, function: Callable[[], Any], wake: Callable[[], None]) -> None:
+    def __init__(self, function: Callable[[], Any], wake: Callable[[], None] | None = None) -> None:
         self.is_done = False
         self._function = function
         self._wake = wake
@@ -48,6 +48,7 @@ class HostCall:
         self._result: Any = None
         self._error: BaseException | None = None
         self._guard = threading.Lock()
+        self._over = threading.Event()
         self._thread: int | None = None
         _worker().take(self)
 
@@ -56,6 +57,22 @@ class HostCall:
         if self._error is not None:
             raise self._error
         return self._result
+
+    def wait(self, timeout_s: float) -> None:
+        """Waits for the function, so long at most."""
+        self._over.wait(timeout_s)
+
+    def tell(self, finish: Callable[[Any], None]) -> None:
+        """Has `finish` called with what the function returns, or with what it raises."""
+
+        def wake() -> None:
+            finish(self._result if self._error is None else self._error)
+
+        with self._guard:
+            self._wake = wake
+            is_done = self.is_done
+        if is_done:
+            wake()
 
     def leave_alone(self) -> None:
         """Gives it up: nobody waits for it any more."""
@@ -77,8 +94,12 @@ class HostCall:
                     self._thread = None
         except BaseException as e:
             self._error = e
-        self.is_done = True
-        self._wake()
+        with self._guard:
+            self.is_done = True
+            wake = self._wake
+        self._over.set()
+        if wake is not None:
+            wake()
 
 
 class _Worker:
@@ -130,6 +151,7 @@ def call_and_wait(gate: Gate, function: Callable[[], Any]) -> Any:
     return call.result()
 
 
+starters.append(HostCall)
 callers[interrupt.MAIN_THREAD] = interrupt.call
 
 __all__ = ["HostCall", "call_and_wait"]

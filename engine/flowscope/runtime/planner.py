@@ -205,7 +205,11 @@ def _moves(plan: Plan, states: Mapping[Node, Any]) -> Moves | None:
         return None
     walked = list(plan.program.walk())
     written = dict.fromkeys(h for n in walked if n.writes_state for h in n.handles)
-    return Moves(queues, [states[h] for h in written], any(map(is_worldly, walked)))
+    return Moves(
+        queues,
+        [states[h] for h in written],
+        any(is_worldly(n) or n.op.type == "HostFunc" for n in walked),
+    )
 
 
 def _driver(execution: Execution, xp: Any) -> Callable[..., tuple[Any, ...]]:

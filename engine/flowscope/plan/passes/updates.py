@@ -45,7 +45,7 @@ def updates(program: Program, by_tokens: bool = False) -> Program:
 
 
 #: Ops whose results may have another shape than was said.
-_UNTOLD = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
+_UNTOLD = frozenset(("HostFunc", "PyFunc", "PyFuncStateless", "EagerPyFunc"))
 
 
 class _Updates:
