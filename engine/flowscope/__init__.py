@@ -67,7 +67,6 @@ from flowscope.graph.cells import forget_cell as forget_cell
 from flowscope.graph.constant import (
     constant as constant,
     convert_to_tensor as convert_to_tensor,
-    get_static_value as get_static_value,
 )
 from flowscope.graph.default import (
     get_default_graph as get_default_graph,
@@ -199,6 +198,7 @@ from flowscope.ops.sparse_arithmetic import *
 from flowscope.ops.sparse_tensor import *
 from flowscope.ops.special import *
 from flowscope.ops.spectra import *
+from flowscope.ops.static_values import *
 from flowscope.ops.stitching import *
 from flowscope.ops.string_parts import *
 from flowscope.ops.strings import *

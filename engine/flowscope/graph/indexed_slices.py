@@ -37,7 +37,6 @@ class IndexedSlices(Convertible):
 
     Raises:
         DTypeError: if the indices are no int32 or int64.
-        InvalidArgumentError: if the number of values and of indices differ.
     """
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
@@ -47,17 +46,11 @@ class IndexedSlices(Convertible):
         self._check()
 
     def _check(self) -> None:
-        values, indices, shape = self._values.spec, self._indices.spec, self._dense_shape
+        indices, shape = self._indices.spec, self._dense_shape
         if indices.dtype not in (int32, int64):
             raise DTypeError(f"expected int32 or int64 indices of slices, got {indices.dtype}")
         if shape is not None and shape.spec.dtype not in (int32, int64):
             raise DTypeError(f"expected an int32 or int64 dense_shape, got {shape.spec.dtype}")
-        count = values.shape[:1] if values.shape else (None,)
-        if values.shape == () or not compatible(indices.shape, count):
-            raise InvalidArgumentError(
-                "expected as many slices along the first axis as indices, "
-                f"got {text(values.shape)} and {text(indices.shape)}"
-            )
 
     @property
     def values(self) -> Tensor:

@@ -148,7 +148,8 @@ class Tensor(Overloads):
         raise _misuse(self, "has no len(): use fs.shape(x)[0] or x.shape[0]")
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise _misuse(self, "is not an array: run it in a session to get one")
+        text = "is not an array: run it in a session to get one"
+        raise _misuse(self, text, NotImplementedError)
 
     def __float__(self) -> float:
         raise _misuse(self, "is not a number: run it in a session to get one")
@@ -159,8 +160,9 @@ class Tensor(Overloads):
     __index__ = __int__
 
 
-def _misuse(tensor: Tensor, message: str) -> InvalidArgumentError:
-    error = type("TensorUseError", (InvalidArgumentError, TypeError), {})(f"a tensor {message}")
+def _misuse(tensor: Tensor, message: str, *kinds: type[Exception]) -> InvalidArgumentError:
+    bases = (InvalidArgumentError, TypeError, *kinds)
+    error = type("TensorUseError", bases, {})(f"a tensor {message}")
     return error.located(op=tensor.op.name, op_type=None, **where(tensor.op))  # type: ignore[no-any-return]
 
 

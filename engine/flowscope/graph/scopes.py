@@ -141,4 +141,4 @@ def get_collection_ref(key: Any) -> list[Any]:
 
 def is_tensor(x: Any) -> bool:
     """Whether `x` is a tensor or stands for one, as a variable does."""
-    return isinstance(x, Tensor | Convertible)
+    return isinstance(x, Tensor | Convertible) or hasattr(type(x), "_as_graph_element")

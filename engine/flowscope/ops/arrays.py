@@ -343,10 +343,21 @@ def shape(
         out_type: int32 or int64.
         optimize: Whether a known shape becomes a constant.
     """
-    x, dtype = convert_to_tensor(input), _index_type(out_type)
+    dtype = _index_type(out_type)
+    if hasattr(input, "with_values"):
+        return _dense_shape(input, dtype, name)
+    x = convert_to_tensor(input)
     if optimize and x.spec.is_static:
         return constant(np.array(x.spec.shape, dtype.np_dtype), dtype, name=name or "Shape")
     return apply(_SHAPES[dtype], x, name=name)
+
+
+def _dense_shape(input: Any, dtype: DType, name: str | None = None) -> Tensor:
+    """Returns the shape of a SparseTensor."""
+    from flowscope.ops.casting import cast
+    from flowscope.ops.flow import identity
+
+    return identity(cast(input.dense_shape, dtype), name or "Shape")
 
 
 def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> list[Tensor]:
@@ -358,7 +369,12 @@ def size(
     input: Any, name: str | None = None, out_type: Any = dtypes.int32, optimize: bool = True
 ) -> Tensor:
     """Returns the number of elements of `input`: a constant if it is known."""
-    x, dtype = convert_to_tensor(input), _index_type(out_type)
+    dtype = _index_type(out_type)
+    if hasattr(input, "with_values"):
+        from flowscope.ops.reductions import reduce_prod
+
+        return reduce_prod(_dense_shape(input, dtype), name=name or "Size")
+    x = convert_to_tensor(input)
     if optimize and x.spec.is_static:
         return constant(dtype.np_dtype.type(size_of(x.spec.shape)), dtype, name=name or "Size")
     return apply(_SIZES[dtype], x, name=name)
@@ -366,6 +382,8 @@ def size(
 
 def rank(input: Any, name: str | None = None) -> Tensor:
     """Returns the rank of `input`: a constant if it is known."""
+    if hasattr(input, "with_values"):
+        return size(input.dense_shape, name or "Rank")
     x = convert_to_tensor(input)
     if x.spec.rank is not None:
         return constant(np.int32(x.spec.rank), name=name or "Rank")
@@ -441,6 +459,9 @@ def ones_like(
 
 
 def _like(tensor: Any, dtype: Any, name: str, optimize: bool, known: Any, like: Op) -> Tensor:
+    if hasattr(tensor, "with_values"):
+        want = tensor.dtype if dtype is None else as_dtype(dtype)
+        return known(shape(tensor), want, name)  # type: ignore[no-any-return]
     x = convert_to_tensor(tensor)
     want = x.dtype if dtype is None else as_dtype(dtype)
     if optimize and x.spec.is_static:

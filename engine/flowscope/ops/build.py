@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType
 from flowscope.graph.graph import Graph
+from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
 
@@ -35,6 +37,18 @@ def unary(op: Op, x: Any, name: str | None = None, dtype: DType | None = None) -
     if type(x) is not Tensor:
         x = _argument(x, "x", name or op.type, dtype)
     return x.op.graph.add(op, (x,), name).outputs[0]  # type: ignore[no-any-return]
+
+
+def on_values(t: Any, function: Callable[[Tensor], Any]) -> Any:
+    """Returns `function` of a tensor; of a SparseTensor or IndexedSlices the like of its values.
+
+    Only for functions that leave 0 as it is.
+    """
+    if hasattr(t, "with_values"):
+        return t.with_values(function(t.values))
+    if isinstance(t, IndexedSlices):
+        return IndexedSlices(function(t.values), t.indices, t.dense_shape)
+    return function(convert_to_tensor(t))
 
 
 def binary(op: Op, x: Any, y: Any, name: str | None = None) -> Tensor:

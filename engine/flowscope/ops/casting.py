@@ -13,7 +13,7 @@ from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast
-from flowscope.ops.build import apply, binary
+from flowscope.ops.build import apply, binary, on_values
 
 __all__ = [
     "bitcast",
@@ -226,11 +226,14 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
     """Returns `x` with another dtype; `x` itself if it has it already.
 
     Args:
-        x: A tensor of numbers or bools.
+        x: A tensor of numbers or bools, a SparseTensor, or IndexedSlices.
         dtype: The new dtype. Towards integers numbers are cut off; what is not 0 is True.
         name: Name of the operation.
     """
-    x, dtype = convert_to_tensor(x), as_dtype(dtype)
+    dtype = as_dtype(dtype)
+    if type(x) is not Tensor and isinstance(getattr(x, "values", None), Tensor):
+        return on_values(x, lambda v: cast(v, dtype, name))  # type: ignore[no-any-return]
+    x = convert_to_tensor(x)
     return x if x.spec.dtype is dtype else apply(_CASTS[dtype], x, name=name)
 
 

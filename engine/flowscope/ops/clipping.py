@@ -10,7 +10,7 @@ from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Tensor
 from flowscope.ops.arrays import ones_like, size, stack
-from flowscope.ops.build import apply
+from flowscope.ops.build import apply, on_values
 from flowscope.ops.casting import cast, widened
 from flowscope.ops.elementwise import maximum, minimum, multiply, realdiv, rsqrt, sqrt
 from flowscope.ops.flow import identity
@@ -158,15 +158,10 @@ def _like(number: Any, values: Tensor, least: float | None = None) -> Tensor:
 
 def _on_values(t: Any, function: Callable[[Tensor], Tensor], scope: str | None = None) -> Any:
     """Returns `function` of a tensor, or the same slices with their values replaced."""
-    values = _values(t)
     if scope is None:
-        result = function(values)
-    else:
-        with values.graph.name_scope(scope):
-            result = function(values)
-    return (
-        IndexedSlices(result, t.indices, t.dense_shape) if isinstance(t, IndexedSlices) else result
-    )
+        return on_values(t, function)
+    with _values(t).graph.name_scope(scope):
+        return on_values(t, function)
 
 
 def _values(t: Any) -> Tensor:

@@ -12,10 +12,11 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, constant, convert_to_tensor
 from flowscope.graph.dtypes import DType
+from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Array, ArrayModule
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
-from flowscope.ops.build import apply
+from flowscope.ops.build import apply, on_values
 from flowscope.ops.casting import ComplexAbs, cast, conj
 from flowscope.ops.table import BinaryFunction, UnaryFunction, binary_op, bool_, unary_op
 
@@ -214,19 +215,19 @@ xdivy: BinaryFunction = binary_op(
 
 negative: UnaryFunction = unary_op(
     "negative", "Neg", "-x, element by element.", "-{0}", "fiuc",
-    lambda g, y, x: negative(g), folds=True)
+    lambda g, y, x: negative(g), folds=True, takes_sparse=True)
 _abs: UnaryFunction = unary_op(
     "abs", "Abs", "The absolute value, element by element.", "xp.abs({0})", "fiu",
     lambda g, y, x: multiply(g, sign(x)), "x", "abs({0})")
 sign: UnaryFunction = unary_op(
     "sign", "Sign", "-1, 0 or 1 by x's sign; x / |x| for complex numbers.", "xp.sign({0})", "fiuc",
-    lambda g, y, x: _filled_like(g, 0.0))
+    lambda g, y, x: _filled_like(g, 0.0), takes_sparse=True)
 square: UnaryFunction = unary_op(
     "square", "Square", "x * x, element by element.", "xp.square({0})", "fiuc",
-    lambda g, y, x: _times(g, multiply(2.0, x)), "x", "{0} * {0}")
+    lambda g, y, x: _times(g, multiply(2.0, x)), "x", "{0} * {0}", takes_sparse=True)
 sqrt: UnaryFunction = unary_op(
     "sqrt", "Sqrt", "The square root, element by element.", "xp.sqrt({0})", "fc",
-    lambda g, y, x: sqrt_grad(conj(y), g), "y")
+    lambda g, y, x: sqrt_grad(conj(y), g), "y", takes_sparse=True)
 rsqrt: UnaryFunction = unary_op(
     "rsqrt", "Rsqrt", "1 / sqrt(x), element by element.", "xp.reciprocal(xp.sqrt({0}))", "fc",
     lambda g, y, x: rsqrt_grad(conj(y), g), "y")
@@ -280,10 +281,10 @@ cosh: UnaryFunction = unary_op(
     lambda g, y, x: _times(g, sinh(x)), "x")
 tanh: UnaryFunction = unary_op(
     "tanh", "Tanh", "The hyperbolic tangent.", "xp.tanh({0})", "fc",
-    lambda g, y, x: tanh_grad(conj(y), g), "y")
+    lambda g, y, x: tanh_grad(conj(y), g), "y", takes_sparse=True)
 asinh: UnaryFunction = unary_op(
     "asinh", "Asinh", "The inverse hyperbolic sine.", "xp.arcsinh({0})", "fc",
-    lambda g, y, x: _over(g, cosh(y)), "y")
+    lambda g, y, x: _over(g, cosh(y)), "y", takes_sparse=True)
 acosh: UnaryFunction = unary_op(
     "acosh", "Acosh", "The inverse hyperbolic cosine.", "xp.arccosh({0})", "fc",
     lambda g, y, x: _over(g, sinh(y)), "y")
@@ -442,6 +443,8 @@ def abs(x: Any, name: str | None = None) -> Tensor:
         name: Name of the operation.
     """
     if not isinstance(x, Tensor):
+        if hasattr(x, "with_values"):
+            return on_values(x, lambda values: abs(values, name))  # type: ignore[no-any-return]
         x = convert_to_tensor(x, name=f"{name or 'Abs'}/x")
     if x.spec.dtype.is_complex:
         return apply(ComplexAbs(), x, name=name)
@@ -491,11 +494,14 @@ def round(x: Any, name: str | None = None) -> Tensor:
 
 
 def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Tensor:
-    """Returns a scalar times a tensor.
+    """Returns a scalar times a tensor, or times IndexedSlices.
 
     Raises:
         InvalidArgumentError: if the first argument is not of rank 0.
     """
+    if isinstance(x, IndexedSlices):
+        scaled = on_values(x, lambda values: scalar_mul(scalar, values, name))
+        return scaled  # type: ignore[no-any-return]
     x = convert_to_tensor(x)
     scalar = convert_to_tensor(scalar, x.dtype)
     if scalar.spec.shape not in (None, ()):
@@ -521,6 +527,19 @@ def _operator(function: Any, name: str) -> Any:
     return lambda x, y: function(x, y, name)
 
 
+def _bitwise(name: str, logical: Any, *others: Any) -> Any:
+    """Returns the operator that is `logical` of bools and works on the bits of integers."""
+
+    def operator(x: Any, *y: Any) -> Tensor:
+        from flowscope.ops import bits
+
+        typed = x if isinstance(getattr(x, "dtype", None), DType) else y[0]
+        function = getattr(bits, name) if typed.dtype.is_integer else logical
+        return function(x, *y, *others)  # type: ignore[no-any-return]
+
+    return operator
+
+
 operators.update(
     {
         "__add__": _operator(add, "add"),
@@ -530,15 +549,15 @@ operators.update(
         "__floordiv__": floordiv,
         "__mod__": _operator(floormod, "mod"),
         "__pow__": _operator(pow, "pow"),
-        "__and__": _operator(logical_and, "and"),
-        "__or__": _operator(logical_or, "or"),
-        "__xor__": _operator(logical_xor, "xor"),
+        "__and__": _bitwise("bitwise_and", logical_and, "and"),
+        "__or__": _bitwise("bitwise_or", logical_or, "or"),
+        "__xor__": _bitwise("bitwise_xor", logical_xor, "xor"),
         "__lt__": less,
         "__le__": less_equal,
         "__gt__": greater,
         "__ge__": greater_equal,
         "__neg__": negative,
         "__abs__": abs,
-        "__invert__": logical_not,
+        "__invert__": _bitwise("invert", logical_not),
     }
 )

@@ -13,7 +13,7 @@ from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_i
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, as_dims, compatible, merge_dims, text
-from flowscope.ops.build import apply, apply_none, unary
+from flowscope.ops.build import apply, apply_none, on_values, unary
 
 __all__ = [
     "add_n",
@@ -226,6 +226,8 @@ def placeholder_with_default(input: Any, shape: Any, name: str | None = None) ->
 
 def identity(input: Any, name: str | None = None) -> Tensor:
     """Returns a tensor with `input`'s value: a new operation, e.g. to place or to order."""
+    if type(input) is not Tensor and isinstance(getattr(input, "values", None), Tensor):
+        return on_values(input, lambda v: identity(v, name))  # type: ignore[no-any-return]
     return unary(_IDENTITY, input, name)
 
 
@@ -236,6 +238,8 @@ def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
 
 def stop_gradient(input: Any, name: str | None = None) -> Tensor:
     """Returns `input`'s value as a constant for gradients."""
+    if type(input) is not Tensor and isinstance(getattr(input, "values", None), Tensor):
+        return on_values(input, lambda v: stop_gradient(v, name))  # type: ignore[no-any-return]
     return unary(_STOP, input, name)
 
 

@@ -10,7 +10,13 @@ import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import constant as constants, dtypes
-from flowscope.graph.constant import convert_to_tensor, get_static_value, holds_tensor, to_array
+from flowscope.graph.constant import (
+    Convertible,
+    convert_to_tensor,
+    get_static_value,
+    holds_tensor,
+    to_array,
+)
 from flowscope.graph.dtypes import DType
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, check_outputs, frozen
 from flowscope.graph.operation import Tensor
@@ -385,7 +391,8 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     """
     if isinstance(values, Tensor):
         return values if axis == 0 else stack(unstack(values), axis, name)
-    if not holds_tensor(values):
+    # Arrays keep their dtypes, as in TensorFlow; lists of numbers become float32 or int32.
+    if not holds_tensor(values) and not any(isinstance(v, np.ndarray) for v in values):
         values = to_array(values, None)
     tensors = _same_dtype(list(values))
     if not tensors:
@@ -462,13 +469,23 @@ def _split_by(x: Tensor, lengths: Tensor, axis: int, num: int | None, name: str)
 
 
 def _packed(values: Any, dtype: Any, name: str | None) -> Tensor:
-    """Packs a (nested) list that holds tensors; the dtype is the first tensor's."""
-    if dtype is None:
-        dtype = _first_dtype(values)
-    parts = [
-        _packed(v, dtype, None) if isinstance(v, list | tuple) else convert_to_tensor(v, dtype)
-        for v in values
-    ]
+    """Packs a (nested) list that holds tensors; the dtype is the first tensor's.
+
+    Where another one is asked for, numbers among the tensors are cast to it, as in TensorFlow.
+    """
+    from flowscope.ops.casting import cast
+
+    first = _first_dtype(values)
+    dtype = dtype or first
+    casts = dtype is not first and "s" not in (dtype.kind, first.kind)
+
+    def part(v: Any) -> Tensor:
+        if isinstance(v, list | tuple):
+            return _packed(v, dtype, None)
+        is_tensor = isinstance(v, Tensor | Convertible)
+        return cast(v, dtype) if casts and is_tensor else convert_to_tensor(v, dtype)
+
+    parts = [part(v) for v in values]
     return apply(Pack(0), *parts, name=name or "packed")
 
 

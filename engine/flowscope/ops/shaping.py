@@ -64,14 +64,14 @@ class Reshape(Op):
 
     def infer(self, x: Spec, shape: Spec) -> Spec:
         check_shape_vector(shape)
-        dims = shape.shape_value()
+        dims: Any = shape.shape_value()
         if dims is None:
             return Spec(x.dtype, None)
-        if shape.constant is not None and (np.asarray(shape.constant) < 0).sum() > 1:
-            raise InvalidArgumentError(
-                f"expected at most one -1 in a shape, got {np.asarray(shape.constant).tolist()}"
-            )
+        if shape.constant is not None:
+            _check_sizes(as_sizes(shape.constant))
         dims = _worked_out(dims, size_of(x.shape), text(x.shape))
+        if shape.constant is not None and size_of(x.shape) == 0:
+            dims = tuple([1 if d is None else d for d in dims])  # any size would do
         if x.constant is not None and None not in dims and x.dtype.kind == "i":
             return Spec(x.dtype, dims, np.asarray(x.constant).reshape(dims)[()])
         is_list = x.dims is not None and len(dims) == 1
@@ -88,6 +88,9 @@ class Reshape(Op):
 
     def kernel(self, xp: ArrayModule, x: Array, shape: Array) -> Array:
         sizes = as_sizes(shape)
+        _check_sizes(sizes)
+        if not np.size(x) and -1 in sizes and 0 in sizes:
+            sizes = tuple([1 if d < 0 else d for d in sizes])  # any would do
         try:
             return boxed(x).reshape(sizes)[()] if not sizes else boxed(x).reshape(sizes)
         except ValueError:
@@ -95,6 +98,14 @@ class Reshape(Op):
                 f"expected a shape of {np.size(x)} elements, got {text(sizes)} "
                 f"for {text(np.shape(x))}"
             ) from None
+
+
+def _check_sizes(sizes: tuple[int, ...]) -> None:
+    """Raises InvalidArgumentError unless at most one size is -1 and no other below 0."""
+    if sizes.count(-1) > 1 or min(sizes, default=0) < -1:
+        raise InvalidArgumentError(
+            f"expected sizes from 0 on and at most one -1 in a shape, got {list(sizes)}"
+        )
 
 
 def _worked_out(dims: Any, size: int | None, given: str) -> Any:

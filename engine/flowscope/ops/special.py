@@ -135,7 +135,7 @@ def _at_zero(x: Tensor, value: float, elsewhere: Callable[[Tensor], Tensor]) -> 
 erf: UnaryFunction = unary_op(
     "erf", "Erf", "The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x.",
     "", "f", lambda g, y, x: _times(g, multiply(exp(negative(square(x))), 2 / math.sqrt(math.pi))),
-    "x", kernel=_erf)
+    "x", kernel=_erf, takes_sparse=True)
 erfc: UnaryFunction = unary_op(
     "erfc", "Erfc", "1 - erf(x), exact where erf(x) is close to 1.", "", "f",
     lambda g, y, x: _times(g, multiply(exp(negative(square(x))), -2 / math.sqrt(math.pi))), "x",

@@ -167,6 +167,7 @@ def unary_op(
     kernel: Callable[..., Any] | None = None,
     devices: tuple[str, ...] = ("CPU", "GPU"),
     parameter: str = "x",
+    takes_sparse: bool = False,
 ) -> UnaryFunction:
     """Defines an element-wise op of one input and returns its op function.
 
@@ -185,6 +186,7 @@ def unary_op(
         kernel: The kernel (self, xp, x) in place of one from the template.
         devices: Device types with a kernel.
         parameter: Name of the op function's parameter.
+        takes_sparse: Whether it takes a SparseTensor, too: 0 stays 0.
     """
     namespace: dict[str, Any] = {
         "kinds": kinds,
@@ -200,7 +202,9 @@ def unary_op(
     )
     default = None if name is None or name == op_type else name
 
-    def call(x: Any, name: str | None = None) -> Tensor:
+    def call(x: Any, name: str | None = None) -> Any:
+        if takes_sparse and type(x) is not Tensor and hasattr(x, "with_values"):
+            return x.with_values(unary(op, x.values, name or default))
         return unary(op, x, name or default)
 
     if parameter != "x":
