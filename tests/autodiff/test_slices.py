@@ -57,18 +57,17 @@ def test_what_does_not_fit_is_refused():
         fs.IndexedSlices([1.0], [0.0])
     with pytest.raises(TypeError, match="int32 or int64 dense_shape, got float32"):
         fs.IndexedSlices([1.0], [0], [2.0])
-    with pytest.raises(ValueError, match=r"as many slices .* as indices, got \[2\] and \[1\]"):
-        fs.IndexedSlices([1.0, 2.0], [0])
-    with pytest.raises(ValueError, match=r"as many slices"):
-        fs.IndexedSlices(1.0, 0)
+    # As in TensorFlow, what fits together is asked for where the whole is made.
+    with pytest.raises(ValueError, match=r"expected slices of shape \[1\].*got \[2\]"):
+        fs.convert_to_tensor(fs.IndexedSlices([1.0, 2.0], [0], [3]))
     with pytest.raises(ValueError, match=r"expected slices of shape \[1,3\].*got \[1,2\]"):
-        fs.identity(fs.IndexedSlices([[1.0, 2.0]], [1], [3, 3]))
+        fs.convert_to_tensor(fs.IndexedSlices([[1.0, 2.0]], [1], [3, 3]))
 
 
 @pytest.mark.parametrize("index", [-1, 3])
 def test_an_index_outside_is_an_error_while_running(sess, index):
     with sess.graph.as_default():
-        t = fs.identity(fs.IndexedSlices([[1.0, 2.0]], [index], [3, 2]))
+        t = fs.convert_to_tensor(fs.IndexedSlices([[1.0, 2.0]], [index], [3, 2]))
     with pytest.raises(ValueError, match=rf"expected indices in \[0, 3\), got {index}"):
         sess.run(t)
 
@@ -254,7 +253,7 @@ def test_a_sparse_gradient_stays_so_in_a_step_of_any_size():
 def test_the_users_line_of_a_wrong_whole(sess):
     with sess.graph.as_default():
         shape = fs.placeholder(fs.int32, [2])
-        t = fs.identity(fs.IndexedSlices([[1.0, 2.0]], [1], shape))
+        t = fs.convert_to_tensor(fs.IndexedSlices([[1.0, 2.0]], [1], shape))
         line = inspect.currentframe().f_lineno - 1
     with pytest.raises(ValueError, match=rf"(?s)slices of shape \[1,3\].*line {line}"):
         sess.run(t, {shape: [3, 3]})

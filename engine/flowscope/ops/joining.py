@@ -477,7 +477,7 @@ def _packed(values: Any, dtype: Any, name: str | None) -> Tensor:
 
     first = _first_dtype(values)
     dtype = dtype or first
-    casts = dtype is not first and "s" not in (dtype.kind, first.kind)
+    casts = first is not None and dtype is not first and "s" not in (dtype.kind, first.kind)
 
     def part(v: Any) -> Tensor:
         if isinstance(v, list | tuple):
