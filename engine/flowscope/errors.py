@@ -174,6 +174,10 @@ class NotFoundError(OpError, KeyError):
     __str__ = OpError.__str__
 
 
+class UnmatchedError(NotFoundError, AssertionError):
+    """A checkpoint and the objects to restore do not hold the same variables."""
+
+
 class AlreadyExistsError(OpError):
     """A named thing exists already."""
 

@@ -133,8 +133,13 @@ def test_collections_devices_and_scopes_can_be_chosen() -> None:
         assert [t.name for t in fs.get_collection("odd")] == ["y:0"]
     with fs.name_scope("t"):
         fs.exp(v, name="z")
-    with pytest.raises(ValueError, match='"t/z" takes "s/v/read_1" from outside'):
-        fs.train.export_meta_graph(export_scope="t")
+    part = fs.train.export_meta_graph(export_scope="t")
+    assert part.collections["unbound_inputs"] == [{"value": "$unbound_inputs_s/v/read_1"}]
+    with fs.Graph().as_default(), fs.Session() as sess:
+        with pytest.raises(ValueError, match="give them by input_map"):
+            fs.train.import_meta_graph(part)
+        fs.train.import_meta_graph(part, input_map={"$unbound_inputs_s/v/read_1": 0.0})
+        assert sess.run("z:0") == 1
     kept = fs.train.export_meta_graph()
     with fs.Graph().as_default() as g:
         fs.train.import_meta_graph(kept, clear_devices=True)
@@ -309,3 +314,25 @@ def test_a_graph_of_many_devices_and_unknown_sizes() -> None:
     shown = repr(fs.get_default_graph())
     assert "5 variables (at least 0 parameters)" in shown
     assert "on /device:GPU:0, /device:GPU:1, /device:GPU:2 and 2 more" in shown
+
+
+def test_a_variable_goes_by_its_message() -> None:
+    with fs.name_scope("s"):
+        v = fs.Variable([1.0, 2.0], name="v", trainable=False)
+    message = v.to_proto()
+    assert message is not None
+    assert (message.variable_name, message.initializer_name) == ("s/v:0", "s/v/Assign")
+    same = fs.Variable.from_proto(message)
+    assert same == v and not same.trainable and same.shape == [2]
+    assert fs.Variable(variable_def=v.to_proto("s"), import_scope="s") == v
+    assert v.to_proto("other") is None
+    assert fs.global_variables() == [v]
+    with fs.Session() as sess:
+        sess.run(same.initializer)
+        assert sess.run(v).tolist() == [1, 2]
+    with pytest.raises(TypeError, match="expected a VariableDef"):
+        fs.Variable(variable_def=5)
+    with pytest.raises(ValueError, match="initial_value or variable_def, got both"):
+        fs.Variable(1.0, variable_def=message)
+    with fs.Graph().as_default(), pytest.raises(KeyError, match="no operation is named"):
+        fs.Variable.from_proto(message)

@@ -42,12 +42,7 @@ _OTHER_RULES = {
 
 #: By function or class, as users call it, and by argument or field.
 REFUSED: Mapping[str, Mapping[str, Refused]] = {
-    "Variable": {
-        "variable_def": Refused(
-            "make the variable with an initial_value, or read graphs by fs.train.import_meta_graph"
-        ),
-        "import_scope": Refused("it belongs to variable_def: make the variable in a name scope"),
-    },
+    "Variable": {"import_scope": Refused("it belongs to variable_def")},
     "ConfigProto": {
         "use_per_session_threads": Refused(_BOUNDED),
         "session_inter_op_thread_pool": Refused(_BOUNDED),
@@ -151,7 +146,10 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
     "train.export_meta_graph": {
         "meta_info_def": Refused("write what belongs to the file beside it"),
         "clear_extraneous_savers": Refused("fs.Graph.clear_collection(fs.GraphKeys.SAVERS)"),
-        "strip_default_attrs": Refused("attributes are always written: leave it"),
+    },
+    "train.Saver": {
+        "builder": Refused("a saver builds its operations itself"),
+        "write_version": Refused("there is one format: leave it, or pass SaverDef.V2", (None, 2)),
     },
     "assign": {
         "validate_shape": Refused(

@@ -27,6 +27,7 @@ from flowscope.ops.variable_facts import (
     GraphKeys,
     SaveSliceInfo as SaveSliceInfo,
     VariableAggregation,
+    VariableDef as VariableDef,
     VariableSynchronization,
 )
 
@@ -105,10 +106,11 @@ class Variable(Convertible, metaclass=_VariableType):
         caching_device: Device (or function of the operation that returns one) on which values are
             copied once for all who read them there; None for none.
         name: Name, made unique.
-        variable_def: Refused: a variable is made of its initial value.
+        variable_def: What `to_proto` of a variable returned, in place of all else: the same
+            operations are used.
         dtype: Element type; the initial value's by default.
         expected_shape: Shape, if it is not the initial value's.
-        import_scope: Refused, it belongs to `variable_def`.
+        import_scope: The name scope into which the graph of `variable_def` was imported since.
         constraint: Function of the updated value that optimizers apply after an update.
         use_resource: True or False: each variable has a handle, and a read sees the writes before
             it in program order.
@@ -153,7 +155,10 @@ class Variable(Convertible, metaclass=_VariableType):
     ) -> None:
         # There is one kind of variable: with a handle, as `use_resource` asks for.
         del use_resource
-        refuse("Variable", variable_def=variable_def, import_scope=import_scope)
+        if variable_def is not None:
+            self._take(variable_def, initial_value, import_scope)
+            return
+        refuse("Variable", import_scope=import_scope)
         if initial_value is None:
             raise InvalidArgumentError("a variable needs an initial_value")
         _check(collections, constraint, synchronization, aggregation)
@@ -190,6 +195,35 @@ class Variable(Convertible, metaclass=_VariableType):
             collections = [*collections, GraphKeys.TRAINABLE_VARIABLES]
         graph.add_to_collections(list(collections), self)
         graph.cells.note_owner(self.op, self)
+
+    def _take(self, variable_def: Any, initial_value: Any, import_scope: str | None) -> None:
+        """Becomes the variable that `variable_def` tells about."""
+        from flowscope.ops.written import fill_from
+
+        if initial_value is not None:
+            raise InvalidArgumentError("expected initial_value or variable_def, got both")
+        fill_from(self, variable_def, import_scope)
+
+    def to_proto(self, export_scope: str | None = None) -> VariableDef | None:
+        """Returns the names of the variable's operations, and its facts, as data.
+
+        Args:
+            export_scope: A name scope, which is taken off the names. None is returned where the
+                variable lies outside.
+        """
+        from flowscope.ops.written import message_of
+
+        return message_of(self, export_scope)
+
+    @staticmethod
+    def from_proto(variable_def: VariableDef, import_scope: str | None = None) -> Variable:
+        """Returns the variable of operations that the default graph has; it joins no collections.
+
+        Args:
+            variable_def: What `to_proto` returned.
+            import_scope: The name scope into which the graph was imported since.
+        """
+        return Variable(variable_def=variable_def, import_scope=import_scope)
 
     # -- what it is -----------------------------------------------------------------------------
 

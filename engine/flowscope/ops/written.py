@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.written.meta import Kind
 from flowscope.ops.variables import (
     SaveSliceInfo,
     Variable,
     VariableAggregation,
+    VariableDef,
     VariableSynchronization,
 )
 
@@ -46,6 +48,11 @@ def variable_of(facts: dict[str, Any], find: Callable[[str], Any]) -> Variable:
         InvalidArgumentError: if a fact is missing or of the wrong kind.
     """
     variable = Variable.__new__(Variable)
+    _fill(variable, facts, find)
+    return variable
+
+
+def _fill(variable: Variable, facts: dict[str, Any], find: Callable[[str], Any]) -> None:
     variable.handle = _found(facts, "handle", find, Tensor)
     variable.initial_value = _found(facts, "initial_value", find, Tensor)
     variable.initializer = _found(facts, "initializer", find, Operation)
@@ -60,7 +67,44 @@ def variable_of(facts: dict[str, Any], find: Callable[[str], Any]) -> Variable:
     if "part" in facts:
         variable._save_slice_info = _part(variable, facts)
     variable.graph.cells.note_owner(variable.op, variable)
-    return variable
+
+
+def message_of(variable: Variable, export_scope: str | None) -> VariableDef | None:
+    """Returns a variable's message, see `Variable.to_proto`."""
+    scope = export_scope.rstrip("/") + "/" if export_scope else ""
+    if not variable.name.startswith(scope):
+        return None
+    facts = variable_def(variable)
+    return VariableDef(
+        facts["handle"].removeprefix(scope),
+        facts["initial_value"].removeprefix(scope),
+        facts["initializer"].removeprefix(scope),
+        facts["snapshot"].removeprefix(scope),
+        variable.trainable,
+        facts["synchronization"],
+        facts["aggregation"],
+        facts.get("part"),
+    )
+
+
+def fill_from(variable: Variable, message: Any, import_scope: str | None) -> None:
+    """Makes a new object the variable that a message tells about, see `Variable.from_proto`."""
+    if not isinstance(message, VariableDef):
+        raise DTypeError(f"expected a VariableDef, got {message!r}")
+    scope = import_scope.rstrip("/") + "/" if import_scope else ""
+    facts = {
+        "handle": message.variable_name,
+        "initial_value": message.initial_value_name,
+        "initializer": message.initializer_name,
+        "snapshot": message.snapshot_name,
+        "trainable": message.trainable,
+        "synchronization": message.synchronization,
+        "aggregation": message.aggregation,
+    }
+    if message.save_slice_info_def is not None:
+        facts["part"] = list(message.save_slice_info_def)
+    graph = get_default_graph()
+    _fill(variable, facts, lambda name: graph.as_graph_element(scope + name))
 
 
 def _part(variable: Variable, facts: dict[str, Any]) -> SaveSliceInfo:

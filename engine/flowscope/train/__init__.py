@@ -38,6 +38,7 @@ from flowscope.train.meta_graph import (
 )
 from flowscope.train.momentum import MomentumOptimizer
 from flowscope.train.moving_averages import ExponentialMovingAverage
+from flowscope.train.object_checkpoint import Checkpoint
 from flowscope.train.optimizer import Optimizer
 from flowscope.train.report import ParameterReport, non_finite_variables, parameter_report
 from flowscope.train.restore_report import RestoreReport
@@ -69,6 +70,7 @@ __all__ = [
     "AdagradDAOptimizer",
     "AdagradOptimizer",
     "AdamOptimizer",
+    "Checkpoint",
     "CheckpointReader",
     "CheckpointState",
     "ExponentialMovingAverage",

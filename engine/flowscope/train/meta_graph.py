@@ -13,7 +13,14 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.unsupported import refuse
 from flowscope.graph.written.definition import GraphDef
 from flowscope.graph.written.files import read_file, write_file, write_graph
-from flowscope.graph.written.meta import MetaGraphDef, import_meta, meta_graph_of, register_kind
+from flowscope.graph.written.meta import (
+    UNBOUND,
+    MetaGraphDef,
+    check_unbound,
+    import_meta,
+    meta_graph_of,
+    register_kind,
+)
 from flowscope.ops.written import VARIABLES
 
 __all__ = ["export_meta_graph", "import_meta_graph", "read_meta_graph", "write_graph"]
@@ -51,9 +58,12 @@ def export_meta_graph(
         graph: The graph; the default graph by default.
         export_scope: Only what lies in this name scope is written, under names without it.
         clear_devices: Whether the devices that were asked for are left out.
-        clear_extraneous_savers, strip_default_attrs: Refused.
+        clear_extraneous_savers: Refused.
+        strip_default_attrs: Whether attributes that are as the op types have them by default are
+            left out.
         save_debug_info: True or False: operations keep the lines that made them.
-        kwargs: Refused: there are no others.
+        **kwargs: `unbound_inputs_col_name`, with `export_scope`: the collection that lists what
+            operations of the scope take from outside; "unbound_inputs" by default.
 
     Raises:
         DTypeError: if an attribute of an operation cannot be written.
@@ -63,16 +73,18 @@ def export_meta_graph(
         "train.export_meta_graph",
         meta_info_def=meta_info_def,
         clear_extraneous_savers=clear_extraneous_savers,
-        strip_default_attrs=strip_default_attrs,
     )
+    unbound = kwargs.pop("unbound_inputs_col_name", UNBOUND)
     if kwargs:
         raise DTypeError(f"export_meta_graph has no argument {min(kwargs)!r}")
     graph = get_default_graph() if graph is None else graph
-    meta = meta_graph_of(graph, graph_def, collection_list, export_scope)
+    meta = meta_graph_of(graph, graph_def, collection_list, export_scope, unbound)
     meta.saver = saver_def
     if clear_devices:
         for node in meta.graph_def.all_nodes():
             node.device = ""
+    if strip_default_attrs:
+        meta.graph_def.strip_default_attrs()
     if filename is not None:
         write_file(filename, meta.to_json())
     if meta.skipped:
@@ -106,7 +118,8 @@ def import_meta_graph(
         meta_graph_or_file: What `export_meta_graph` returned, or the file that it wrote.
         clear_devices: Whether the devices that were asked for are forgotten.
         import_scope: Name scope of what is added; none by default.
-        **kwargs: `input_map`, as in `fs.import_graph_def`.
+        **kwargs: `input_map`, as in `fs.import_graph_def`; `unbound_inputs_col_name`, as of
+            `export_meta_graph`: what this collection lists must be in `input_map`.
 
     Raises:
         NotFoundError: if the file does not exist, or the graph uses op types that are not known.
@@ -119,9 +132,11 @@ def import_meta_graph(
     if not isinstance(meta, MetaGraphDef):
         raise DTypeError(f"expected a MetaGraphDef or a file's path, got {meta!r}")
     input_map = kwargs.pop("input_map", None)
+    unbound = kwargs.pop("unbound_inputs_col_name", UNBOUND)
     if kwargs:
         raise DTypeError(f"import_meta_graph has no arguments {', '.join(kwargs)}")
     from flowscope.train.saver import saver_of
 
+    check_unbound(meta, unbound, input_map or ())
     imported = import_meta(meta, import_scope or "", clear_devices, input_map)
     return saver_of(meta.saver, imported.find)

@@ -14,11 +14,11 @@ from flowscope.errors import (
     GraphError,
     InvalidArgumentError,
     NotFoundError,
-    UnimplementedError,
 )
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
+from flowscope.graph.unsupported import refuse
 from flowscope.graph.written.files import write_file
 from flowscope.graph.written.meta import MetaGraphDef, meta_graph_of
 from flowscope.ops.checkpoint_file import CheckpointReader, is_written_here
@@ -399,12 +399,7 @@ def _all_saveable() -> list[Any]:
 
 
 def _check_arguments(builder: Any, write_version: Any, saver_def: Any) -> None:
-    if builder is not None:
-        raise UnimplementedError(f"a saver builds its operations itself, got builder={builder!r}")
-    if write_version not in (None, SaverDef.V2):
-        raise UnimplementedError(
-            f"expected write_version=SaverDef.V2, got {write_version!r}: there is one format"
-        )
+    refuse("train.Saver", builder=builder, write_version=write_version)
     if saver_def is not None and not isinstance(saver_def, SaverDef):
         raise DTypeError(f"expected a SaverDef as saver_def, got {saver_def!r}")
 

@@ -43,6 +43,21 @@ class Slots:
         made = [v for v in (*slots, *self._non_slots.values()) if v.graph is graph]
         return sorted(made, key=lambda v: v.name)
 
+    def tracked_slots(self) -> list[tuple[str, Variable, Variable]]:
+        """Returns (slot's name, variable, slot) of the default graph."""
+        graph = get_default_graph()
+        return [
+            (name, v, slot)
+            for name, by_var in self._slots.items()
+            for v, slot in by_var.items()
+            if v.graph is graph
+        ]
+
+    def tracked_non_slots(self) -> dict[str, Variable]:
+        """Returns the default graph's variables that are no slots, by name."""
+        graph = get_default_graph()
+        return {name: v for (name, g), v in self._non_slots.items() if g is graph}
+
     # -- for subclasses -------------------------------------------------------------------------
 
     def _zeros_slot(self, var: Variable, slot_name: str, op_name: str) -> Variable:

@@ -8,7 +8,6 @@ higher floors fill: `kinds`. What cannot be written is left out, and listed in `
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import Any
@@ -43,6 +42,10 @@ class Kind:
     write: Callable[[Any], dict[str, Any]]
     read: Callable[[dict[str, Any], Callable[[str], Any]], Any]
 
+
+#: The collection of the inputs that a part of a graph takes from outside.
+UNBOUND = "unbound_inputs"
+_UNBOUND_INPUT = "$unbound_inputs_"
 
 #: All kinds, by name.
 kinds: dict[str, Kind] = {}
@@ -112,6 +115,7 @@ def meta_graph_of(
     graph_def: GraphDef | None = None,
     collection_list: Iterable[str] | None = None,
     scope: str | None = None,
+    unbound: str = UNBOUND,
 ) -> MetaGraphDef:
     """Returns a graph with its collections as data.
 
@@ -119,10 +123,12 @@ def meta_graph_of(
         graph: The graph.
         graph_def: Its operations, if they are not to be all of them as they are.
         collection_list: Collections to write; all by default.
-        scope: Only what lies in this name scope is written, under names without it.
+        scope: Only what lies in this name scope is written, under names without it. What it takes
+            from outside is written as "$unbound_inputs_x", to be given when it is imported.
+        unbound: The collection that lists these names.
 
     Raises:
-        InvalidArgumentError: if operations in the scope use others outside of it.
+        InvalidArgumentError: if operations in the scope call functions.
     """
     nodes = graph.as_graph_def() if graph_def is None else as_graph_def(graph_def)
     known = {n.name for n in nodes.node}
@@ -140,6 +146,9 @@ def meta_graph_of(
             )
         nodes = GraphDef([_stripped(n, scope) for n in inside], nodes.seed)
         writer.strip(scope)
+        inputs = dict.fromkeys(i for n in nodes.node for i in n.input if _is_unbound(i))
+        if inputs:
+            writer.collections[unbound] = [{"value": i} for i in inputs]
     return MetaGraphDef(nodes, writer.collections, writer.objects, skipped=writer.skipped)
 
 
@@ -226,17 +235,32 @@ _REFERENCES = frozenset(
 def _stripped(node: NodeDef, scope: str) -> NodeDef:
     out = copied(node)
     out.name = node.name[len(scope) + 1 :]
-    outside = [i for i in node.input if not _is_in(i.lstrip("^"), scope)]
-    if outside:
-        raise InvalidArgumentError(
-            f'the operations of the scope {scope!r} cannot be written alone: "{node.name}" takes '
-            f'"{outside[0]}" from outside'
-        )
-    out.input = [re.sub(rf"^(\^?){re.escape(scope)}/", r"\1", i) for i in node.input]
+    out.input = [_input_within(i, scope) for i in node.input]
     out.colocation = [n[len(scope) + 1 :] for n in node.colocation if _is_in(n, scope)]
     if node.attr.get("shared_name") == node.name:
         out.attr["shared_name"] = out.name
     return out
+
+
+def _input_within(text: str, scope: str) -> str:
+    mark, name = ("^", text[1:]) if text.startswith("^") else ("", text)
+    inner = name[len(scope) + 1 :] if _is_in(name, scope) else _UNBOUND_INPUT + name
+    return mark + inner
+
+
+def _is_unbound(text: str) -> bool:
+    return text.lstrip("^").startswith(_UNBOUND_INPUT)
+
+
+def check_unbound(meta: MetaGraphDef, collection: str, given: Iterable[str]) -> None:
+    """Raises InvalidArgumentError unless all inputs from outside of what was written are given."""
+    names = [str(e.get("value")) for e in meta.collections.get(collection, [])]
+    known = {n.removesuffix(":0") for n in given}
+    missing = [n for n in names if n not in known]
+    if missing:
+        raise InvalidArgumentError(
+            f"the graph takes {', '.join(missing)} from outside: give them by input_map"
+        )
 
 
 # -- reading --------------------------------------------------------------------------------------
