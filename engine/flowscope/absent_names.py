@@ -86,8 +86,8 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "distribute tpu config train.ClusterDef train.ClusterSpec train.JobDef train.Server "
      "train.ServerDef train.SyncReplicasOptimizer train.replica_device_setter "
      "test.create_local_cluster"),
-    ("other checkpoints", "save and restore with fs.train.Saver, whose files are safetensors",
-     "train.Checkpoint train.CheckpointManager train.CheckpointOptions "
+    ("other checkpoints", "save and restore with fs.train.Saver or fs.train.Checkpoint",
+     "train.CheckpointManager train.CheckpointOptions "
      "train.generate_checkpoint_state_proto"),
     ("start from another checkpoint", "restore chosen variables: fs.train.Saver({name: variable})",
      "train.init_from_checkpoint train.warm_start train.VocabInfo"),

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.late import frozen, mutable
+from flowscope.graph.late import frozen
 
 
 class GraphKeys:
@@ -55,32 +55,6 @@ class VariableAggregation(enum.Enum):
     SUM = 1
     MEAN = 2
     ONLY_FIRST_REPLICA = 3
-
-
-@mutable
-class VariableDef:
-    """What a variable is besides its operations, by names: as data.
-
-    Attributes:
-        variable_name: The handle's name.
-        initial_value_name: Name of the tensor of the initial value.
-        initializer_name: Name of the operation that sets it.
-        snapshot_name: Name of a read.
-        trainable: Whether optimizers train it.
-        synchronization, aggregation: Names of the members of those enums.
-        save_slice_info_def: Of a part: (name of the whole, which part); None for a whole.
-        is_resource: True: it has a handle.
-    """
-
-    variable_name: str = ""
-    initial_value_name: str = ""
-    initializer_name: str = ""
-    snapshot_name: str = ""
-    trainable: bool = True
-    synchronization: str = "AUTO"
-    aggregation: str = "NONE"
-    save_slice_info_def: Sequence[str] | None = None
-    is_resource: bool = True
 
 
 @frozen

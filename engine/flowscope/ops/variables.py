@@ -27,9 +27,9 @@ from flowscope.ops.variable_facts import (
     GraphKeys,
     SaveSliceInfo as SaveSliceInfo,
     VariableAggregation,
-    VariableDef as VariableDef,
     VariableSynchronization,
 )
+from flowscope.ops.variable_messages import VariableDef as VariableDef, WithMessages
 
 __all__ = [
     "GraphKeys",
@@ -93,7 +93,7 @@ def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[Non
         extras["variable_creators"] = before
 
 
-class Variable(Convertible, metaclass=_VariableType):
+class Variable(WithMessages, Convertible, metaclass=_VariableType):
     """A tensor that keeps its value between steps; every op takes it as it takes a tensor.
 
     A read sees the value at its place in program order: what the last write made before it.
@@ -195,35 +195,6 @@ class Variable(Convertible, metaclass=_VariableType):
             collections = [*collections, GraphKeys.TRAINABLE_VARIABLES]
         graph.add_to_collections(list(collections), self)
         graph.cells.note_owner(self.op, self)
-
-    def _take(self, variable_def: Any, initial_value: Any, import_scope: str | None) -> None:
-        """Becomes the variable that `variable_def` tells about."""
-        from flowscope.ops.written import fill_from
-
-        if initial_value is not None:
-            raise InvalidArgumentError("expected initial_value or variable_def, got both")
-        fill_from(self, variable_def, import_scope)
-
-    def to_proto(self, export_scope: str | None = None) -> VariableDef | None:
-        """Returns the names of the variable's operations, and its facts, as data.
-
-        Args:
-            export_scope: A name scope, which is taken off the names. None is returned where the
-                variable lies outside.
-        """
-        from flowscope.ops.written import message_of
-
-        return message_of(self, export_scope)
-
-    @staticmethod
-    def from_proto(variable_def: VariableDef, import_scope: str | None = None) -> Variable:
-        """Returns the variable of operations that the default graph has; it joins no collections.
-
-        Args:
-            variable_def: What `to_proto` returned.
-            import_scope: The name scope into which the graph was imported since.
-        """
-        return Variable(variable_def=variable_def, import_scope=import_scope)
 
     # -- what it is -----------------------------------------------------------------------------
 

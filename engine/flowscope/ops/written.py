@@ -9,11 +9,11 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.written.meta import Kind
+from flowscope.ops.variable_messages import VariableDef
 from flowscope.ops.variables import (
     SaveSliceInfo,
     Variable,
     VariableAggregation,
-    VariableDef,
     VariableSynchronization,
 )
 
