@@ -18,7 +18,7 @@ from flowscope.control.blocks import (
     settled,
     zeros_of,
 )
-from flowscope.control.lists import EmptyList, Head, ListOf
+from flowscope.control.lists import EmptyList, Head, ListOf, element_spec
 from flowscope.control.slices import (
     common_dtype,
     no_parts,
@@ -137,6 +137,9 @@ class _BranchGradient(GradientBody):
             return super().inside(tensor)
         if isinstance(tensor.op.definition, Const | Parameter):
             return super().inside(tensor)
+        if _is_kept(tensor):
+            _add_kept(self.forward, self._other, tensor)
+            return self.bind(tensor)
         kept = _keep(self.forward, self._other, tensor)
         with self.graph.enter_block(self.block):
             found = self.graph.add(Head(), (self.bind(kept),), "kept").outputs[0]
@@ -152,12 +155,27 @@ def _keep(function: Function, other: Function, tensor: Tensor) -> Tensor:
             return found
     with graph.enter_block(function.block):
         kept = graph.add(ListOf(), (tensor,), "kept").outputs[0]
+    _add_kept(function, other, kept)
+    return kept
+
+
+def _add_kept(function: Function, other: Function, kept: Tensor) -> None:
+    """Makes a list of one branch's block a result of both, an empty one of the other's."""
+    graph = function.graph
+    for found, none in zip(function.kept, other.kept, strict=True):
+        if found is kept and graph.cells.has(none.op):
+            return
     with graph.enter_block(other.block):
-        none = graph.add(EmptyList(outside(tensor.spec)), (), "kept").outputs[0]
+        none = graph.add(EmptyList(element_spec(kept.spec)), (), "kept").outputs[0]
     if (kept, none) not in zip(function.kept, other.kept, strict=True):
         function.kept.append(kept)
         other.kept.append(none)
-    return kept
+
+
+def _is_kept(tensor: Tensor) -> bool:
+    """Whether a tensor is a list that a branch inside keeps: it need not be put into another."""
+    cond = tensor.op.definition
+    return isinstance(cond, Cond) and tensor.value_index >= len(cond.then.results)
 
 
 def branch_list(op: Operation, function: Function, tensor: Tensor) -> Tensor:
