@@ -56,6 +56,7 @@ from flowscope.control.functional import *
 from flowscope.control.raw import *
 from flowscope.control.record import *
 from flowscope.control.tensor_array import *
+from flowscope.control.version import *
 from flowscope.control.while_loop import *
 from flowscope.errors import (
     ControlFlowWarning as ControlFlowWarning,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import threading
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -188,6 +190,12 @@ def test_nesting_is_checked() -> None:
         inner.__enter__()
         with pytest.raises(RuntimeError, match="ends inside another"):
             outer.__exit__(None, None, None)
+        inner.__exit__(None, None, None)
+        outer = scope()
+        outer.__enter__()
+        scope().__enter__()
+        # An error of the user's own is not hidden.
+        assert outer.__exit__(ZeroDivisionError, ZeroDivisionError(), None) is False
 
     for scope in scopes:
         copy_context().run(leave_in_order, scope)
@@ -279,3 +287,53 @@ def test_seeds_of_ops_follow_from_the_graphs() -> None:
     assert fs.get_seed(None) == (7, 1)
     with pytest.raises(TypeError, match="expected an integer seed"):
         fs.set_random_seed("a")  # type: ignore[arg-type]
+
+
+def test_a_group_stands_where_its_operations_stand() -> None:
+    with fs.device("/task:0"):
+        a, b = fs.no_op("a"), fs.no_op("b")
+    with fs.device("/task:1"):
+        c = fs.no_op("c")
+    one, two = fs.group(a, b), fs.group(a, b, c, name="all")
+    assert (one.device, one.control_inputs) == ("/task:0", [a, b])
+    assert two.name == "all" and two.device == ""
+    parts = [(op.name, op.device, op.control_inputs) for op in two.control_inputs]
+    assert parts == [("all/NoOp", "/task:0", [a, b]), ("all/NoOp_1", "/task:1", [c])]
+
+
+def test_arrays_of_tensors_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match="is not an array"):
+        np.array(fs.constant(1))
+
+
+def test_sparse_tensors_are_tensors_of_a_kind() -> None:
+    assert fs.is_tensor(fs.SparseTensor([[1, 2]], [3], [10, 10])) and not fs.is_tensor(3)
+    assert fs.control_flow_v2_enabled()
+    with pytest.raises(NotImplementedError, match="own blocks"):
+        fs.disable_control_flow_v2()
+
+
+def test_feeds_and_fetches_of_more_structures() -> None:
+    sparse = fs.sparse_placeholder(fs.float32, [7, 9])
+    found = collections.defaultdict(list)
+    found["a"] = fs.constant(1)
+    with fs.Session() as sess:
+        assert sess.run(sparse.values, {sparse: ([[0, 1]], [5.0])}).tolist() == [5.0]
+        values = sess.run(found)
+        assert values == {"a": 1} and values.default_factory is list
+        assert sess.run(b"Const:0") == 1
+
+
+def test_objects_of_attrs_are_fetched() -> None:
+    class Pair:
+        """What `attrs` makes of a class with two attributes, as far as it matters here."""
+
+        __attrs_attrs__ = (SimpleNamespace(name="x"), SimpleNamespace(name="y"))
+
+        def __init__(self, x: Any, y: Any) -> None:
+            self.x, self.y = x, y
+
+    a = fs.constant(1.0)
+    with fs.Session() as sess:
+        pair = sess.run(Pair(a, [a + 1.0]))
+    assert (pair.x, pair.y) == (1.0, [2.0])

@@ -107,7 +107,7 @@ def test_specs():
     assert spec.is_compatible_with(fs.SparseTensorSpec())
     assert not spec.is_compatible_with(DENSE)
     assert fs.SparseTensorSpec.from_value(VALUE) == fs.SparseTensorSpec([3, 2])
-    assert "3, None" in repr(spec)
+    assert "Dimension(3), Dimension(None)" in repr(spec)
     with pytest.raises(DTypeError):
         fs.SparseTensorSpec.from_value(DENSE)
 

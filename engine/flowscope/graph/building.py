@@ -225,11 +225,12 @@ class Building:
         here.control = tuple(dict.fromkeys(op for c in mine for op in c.operations))
         try:
             yield
-        finally:
-            is_nested = here.controllers is mine
+        except BaseException:
             here.controllers, here.control = before
-        if not is_nested:
+            raise
+        if here.controllers is not mine:
             raise NestingError("control_dependencies ends inside another one that it encloses")
+        here.controllers, here.control = before
 
     def _awaited(self, control_inputs: Any) -> tuple[Operation, ...]:
         block = self._here.block
@@ -296,11 +297,12 @@ class Building:
         self._wish(mine)
         try:
             yield
-        finally:
-            is_nested = self._wished() is mine
+        except BaseException:
             self._wish(before)
-        if not is_nested:
+            raise
+        if self._wished() is not mine:
             raise NestingError("a device scope ends inside another one that it encloses")
+        self._wish(before)
 
     @contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:

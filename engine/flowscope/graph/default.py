@@ -52,11 +52,12 @@ def use_graph(graph: Graph) -> Iterator[Graph]:
     token = _graph.set(graph)
     try:
         yield graph
-    finally:
-        is_nested = _graph.get() is graph
+    except BaseException:
         _graph.reset(token)
-    if not is_nested:
+        raise
+    if _graph.get() is not graph:
         raise NestingError("`with graph.as_default():` ends inside another one")
+    _graph.reset(token)
 
 
 def get_default_session() -> Any:

@@ -9,6 +9,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
 from flowscope.graph.operation import Operation, Tensor
@@ -254,7 +255,10 @@ def no_op(name: str | None = None) -> Operation:
 
 
 def group(*inputs: Any, **kwargs: Any) -> Operation:
-    """Returns an operation that is done when all of `inputs` are.
+    """Returns an operation that is done when all of `inputs` are, on their device.
+
+    Where they stand on several devices, there is one operation per device, and one that waits for
+    these.
 
     Args:
         *inputs: Operations, tensors, variables, None, and lists of them.
@@ -265,8 +269,23 @@ def group(*inputs: Any, **kwargs: Any) -> Operation:
         raise InvalidArgumentError(f"expected only the keyword name, got {', '.join(kwargs)}")
     waited = [_element(x) for x in _flat(inputs)]
     graph = waited[0].graph if waited else get_default_graph()
-    with graph.control_dependencies(waited):
-        return graph.add(_NO_OP, (), name or "group_deps")
+    by_device: dict[str, list[Any]] = {}
+    for thing in waited:
+        by_device.setdefault(thing.device, []).append(thing)
+    name = name or "group_deps"
+    if len(by_device) < 2:
+        (device,) = by_device or [None]
+        return _waiting(graph, device, waited, name)
+    with graph.name_scope(name) as full:
+        parts = [_waiting(graph, d, by_device[d], "NoOp") for d in sorted(by_device)]
+    with graph.control_dependencies(parts):
+        return graph.add(_NO_OP, (), full)
+
+
+def _waiting(graph: Graph, device: str | None, things: list[Any], name: str) -> Operation:
+    """Returns an operation on a device ("": where it is asked for) that waits for others."""
+    with graph.control_dependencies(things), graph.device(device or ""):
+        return graph.add(_NO_OP, (), name)
 
 
 def tuple(tensors: Any, name: str | None = None, control_inputs: Any = None) -> list[Any]:

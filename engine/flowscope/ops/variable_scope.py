@@ -230,18 +230,23 @@ def _current(graph: Graph, scope: VariableScope, is_again: bool) -> Iterator[Non
     opened[scope.name] = opened.get(scope.name, 0) + 1
     counts = dict(opened)
     graph.thread_extras["variable_scope"] = scope
-    try:
-        yield
-    finally:
-        is_nested = _scope(graph) is scope
+
+    def leave() -> None:
         graph.thread_extras["variable_scope"] = before
         if is_again:
             opened.clear()
             opened.update(counts)
         else:
             opened.update({n: 0 for n in opened if n.startswith(f"{scope.name}/")})
-    if not is_nested:
+
+    try:
+        yield
+    except BaseException:
+        leave()
+        raise
+    if _scope(graph) is not scope:
         raise NestingError(f"variable scope {scope.name!r} ends inside another one")
+    leave()
 
 
 def _check_scope(name_or_scope: Any, default_name: Any, reuse: Any, auxiliary: Any) -> None:

@@ -89,6 +89,8 @@ def _parts(key: Any, value: Any) -> Iterator[tuple[Any, Any]]:
     """Yields the tensors that a key stands for, each with its part of the value."""
     if isinstance(key, SparseTensor):
         wanted: list[Any] = [key.indices, key.values, key.dense_shape]
+        if key.dense_shape.op.type != "Placeholder" and isinstance(value, tuple):
+            wanted = wanted[: max(2, len(value))]
         yield from _composite(key, value, wanted, "sparse tensor", "SparseTensorValue")
     elif isinstance(key, IndexedSlices):
         wanted = [key.values, key.indices, key.dense_shape]

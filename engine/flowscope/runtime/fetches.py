@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError
@@ -19,11 +21,20 @@ Rebuild = Callable[[tuple[Any, ...]], Any]
 
 def structure_key(fetches: Any) -> Hashable:
     """Returns a hashable key: equal for equal structures of the same fetches."""
+    if isinstance(fetches, Tensor | Operation | str):
+        return fetches
     if isinstance(fetches, list | tuple):
         return (type(fetches), *map(structure_key, fetches))
     if isinstance(fetches, Mapping):
         return (type(fetches), tuple(fetches), *map(structure_key, fetches.values()))
+    if hasattr(type(fetches), "__attrs_attrs__"):
+        return (type(fetches), *map(structure_key, _attributes(fetches).values()))
     return fetches  # type: ignore[no-any-return]
+
+
+def _attributes(fetches: Any) -> dict[str, Any]:
+    """Returns the attributes of an object of a class that `attrs` has made, by their names."""
+    return {a.name: getattr(fetches, a.name) for a in type(fetches).__attrs_attrs__}
 
 
 def is_bare_handle(tensor: Tensor) -> bool:
@@ -60,6 +71,10 @@ class Flattened:
             return self._sequence(fetches)
         if isinstance(fetches, IndexedSlices):
             return self._slices(fetches)
+        if hasattr(type(fetches), "__attrs_attrs__"):
+            parts = {k: self._flatten(v) for k, v in _attributes(fetches).items()}
+            kind = type(fetches)
+            return lambda values: kind(*[part(values) for part in parts.values()])
         if isinstance(fetches, SparseTensor):
             return self._sparse(fetches)
         if fetches is None:
@@ -106,7 +121,9 @@ class Flattened:
     def _mapping(self, fetches: Mapping[Any, Any]) -> Rebuild:
         parts = {k: self._flatten(v) for k, v in fetches.items()}
         kind: Any = type(fetches) if isinstance(fetches, dict) else dict
-        if kind.__init__ is not dict.__init__ and not issubclass(kind, dict):
+        if isinstance(fetches, defaultdict):
+            kind = partial(kind, fetches.default_factory)
+        elif kind.__init__ is not dict.__init__ and not issubclass(kind, dict):
             kind = dict
         return lambda values: kind((k, part(values)) for k, part in parts.items())
 
