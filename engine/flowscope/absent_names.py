@@ -126,12 +126,12 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "register_tensor_conversion_function"),
     ("switches between versions", "not needed: graphs and sessions are all there is",
      "disable_v2_behavior disable_eager_execution disable_v2_tensorshape "
-     "disable_control_flow_v2 disable_tensor_equality disable_resource_variables "
-     "enable_resource_variables resource_variables_enabled control_flow_v2_enabled "
+     "disable_tensor_equality disable_resource_variables "
+     "enable_resource_variables resource_variables_enabled "
      "test.with_eager_op_as_function"),
     ("eager execution and TensorFlow 2", "graphs and sessions are all there is",
      "enable_eager_execution executing_eagerly executing_eagerly_outside_functions "
-     "enable_v2_behavior enable_v2_tensorshape enable_control_flow_v2 enable_tensor_equality "
+     "enable_v2_behavior enable_v2_tensorshape enable_tensor_equality "
      "Module wrap_function experimental.async_clear_error experimental.async_scope "
      "experimental.function_executor_type experimental.output_all_intermediates "
      "experimental.enable_strict_mode"),
