@@ -19,7 +19,7 @@ from op_oracle import check_promise, noted, same_bits
 import flowscope as fs
 from flowscope.graph.op import all_ops
 from flowscope.graph.shapes import compatible
-from flowscope.ops.reference import _functions
+from flowscope.ops.reference import public_names
 
 #: Every function of every row with every one of its arguments.
 CALLS = [
@@ -179,11 +179,12 @@ def test_every_argument_that_is_an_axis_has_a_row() -> None:
     seen = {(function(name), a) for p in CALLS for _, name, a in [p.values]}
     seen |= {(function(name), a) for name, a in NO_AXIS}
     found: dict[Any, str] = {}
-    for topic in _functions().values():
-        for f, names in topic:
-            for parameter in inspect.signature(f).parameters:
-                if SOUNDS.search(parameter) and not parameter.startswith("keep"):
-                    found[f, parameter] = f"{names[0]}, {parameter}"
+    for name, f in public_names():
+        if not inspect.isfunction(f) or not f.__module__.startswith("flowscope.ops."):
+            continue
+        for parameter in inspect.signature(f).parameters:
+            if SOUNDS.search(parameter) and not parameter.startswith("keep"):
+                found[f, parameter] = f"{name}, {parameter}"
     assert [text for pair, text in found.items() if pair not in seen] == []
     assert [pair for pair in seen if pair not in found] == []
 
