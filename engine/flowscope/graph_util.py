@@ -164,6 +164,9 @@ def _with_nodes(graph_def: GraphDef, nodes: list[NodeDef]) -> GraphDef:
             wanted += functions[name].callees
             captured = [split_input(c)[0] for c in functions[name].captures]
             wanted += [homes[c] for c in captured if c in homes]
+    kept = {n.name for n in nodes}
+    for node in nodes:
+        node.colocation = [n for n in node.colocation if n in kept]
     out = GraphDef(nodes, graph_def.seed)
     out.functions = [f for f in graph_def.functions if f.name in needed]
     return out

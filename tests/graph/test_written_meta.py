@@ -336,3 +336,13 @@ def test_a_variable_goes_by_its_message() -> None:
         fs.Variable(1.0, variable_def=message)
     with fs.Graph().as_default(), pytest.raises(KeyError, match="no operation is named"):
         fs.Variable.from_proto(message)
+
+
+def test_a_part_without_what_it_was_colocated_with_is_imported() -> None:
+    v = fs.Variable(1.0, name="v")
+    with fs.colocate_with(fs.no_op("gone")):
+        fs.add(v, 1.0, name="y")
+    part = fs.graph_util.extract_sub_graph(fs.get_default_graph().as_graph_def(), ["y"])
+    with fs.Graph().as_default():
+        (y,) = fs.import_graph_def(part, return_elements=["y"]) or [None]
+        assert y is not None and y.colocation_groups() == [b"loc:@import/y"]

@@ -154,7 +154,7 @@ def _full_names(graph: Graph, names: Sequence[str]) -> dict[str, str]:
 
 def _check_colocation(graph: Graph, graph_def: GraphDef) -> None:
     known = {n.name for n in graph_def.all_nodes()}
-    for node in graph_def.all_nodes():
+    for node in graph_def.node:
         missing = [n for n in node.colocation if n not in known and n not in graph._by_name]
         if missing:
             raise InvalidArgumentError(
@@ -167,7 +167,8 @@ def _follow_colocation(graph: Graph, operations: list[Operation]) -> None:
     """Gives operations the device of those that they share one with."""
     for op in operations:
         if op.colocation:
-            devices = [graph.get_operation_by_name(n).device for n in op.colocation]
+            known = [graph._by_name.get(n) for n in op.colocation]
+            devices = [other.device for other in known if other is not None]
             op.device = next((d for d in devices if d), "")
 
 
