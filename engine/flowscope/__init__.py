@@ -140,6 +140,9 @@ from flowscope.graph.operation import (
     Tensor as Tensor,
 )
 from flowscope.graph.scopes import *
+from flowscope.graph.serialization.build import import_graph_def as import_graph_def
+from flowscope.graph.serialization.definition import GraphDef as GraphDef, NodeDef as NodeDef
+from flowscope.graph.serialization.meta import MetaGraphDef as MetaGraphDef
 from flowscope.graph.shapes import (
     Dimension as Dimension,
     TensorShape as TensorShape,
@@ -147,70 +150,67 @@ from flowscope.graph.shapes import (
 )
 from flowscope.graph.specs import *
 from flowscope.graph.tensor_proto import *
-from flowscope.graph.written.build import import_graph_def as import_graph_def
-from flowscope.graph.written.definition import GraphDef as GraphDef, NodeDef as NodeDef
-from flowscope.graph.written.meta import MetaGraphDef as MetaGraphDef
 from flowscope.live.ipython import (
     load_ipython_extension as load_ipython_extension,
     unload_ipython_extension as unload_ipython_extension,
 )
 from flowscope.live.progress import progress as progress
 from flowscope.live.show import show as show
-from flowscope.ops.arithmetic import *
-from flowscope.ops.arrays import *
-from flowscope.ops.batch_gathering import *
-from flowscope.ops.casting import *
-from flowscope.ops.checks import *
-from flowscope.ops.clipping import *
-from flowscope.ops.confusion import *
-from flowscope.ops.counting import *
-from flowscope.ops.edit_distance import *
-from flowscope.ops.einsum import *
-from flowscope.ops.elementwise import *
-from flowscope.ops.factors import *
-from flowscope.ops.flow import *
-from flowscope.ops.fourier import *
-from flowscope.ops.initializers import *
-from flowscope.ops.linalg import *
-from flowscope.ops.locks import *
-from flowscope.ops.logical import *
-from flowscope.ops.matrices import *
-from flowscope.ops.matrix_functions import *
-from flowscope.ops.matrix_initializers import orthogonal_initializer as orthogonal_initializer
-from flowscope.ops.moving import *
-from flowscope.ops.norms import *
-from flowscope.ops.parsing import *
-from flowscope.ops.partitioned import *
-from flowscope.ops.patches import *
-from flowscope.ops.printing import *
-from flowscope.ops.py_functions import *
-from flowscope.ops.quantization import *
-from flowscope.ops.quantized_images import quantized_concat as quantized_concat
-from flowscope.ops.queues import *
-from flowscope.ops.random import *
-from flowscope.ops.random_distributions import *
-from flowscope.ops.reductions import *
-from flowscope.ops.scatters import *
-from flowscope.ops.segments import *
-from flowscope.ops.solving import *
-from flowscope.ops.sorting import *
-from flowscope.ops.sparse import *
-from flowscope.ops.sparse_arithmetic import *
-from flowscope.ops.sparse_tensor import *
-from flowscope.ops.special import *
-from flowscope.ops.spectra import *
-from flowscope.ops.static_values import *
-from flowscope.ops.stitching import *
-from flowscope.ops.string_parts import *
-from flowscope.ops.strings import *
-from flowscope.ops.template import *
-from flowscope.ops.tensor_scatters import *
-from flowscope.ops.timing import *
-from flowscope.ops.type_checks import *
-from flowscope.ops.uniques import *
-from flowscope.ops.variable_lists import *
-from flowscope.ops.variable_scope import *
-from flowscope.ops.variables import *
+from flowscope.ops.array.arrays import *
+from flowscope.ops.array.batch_gathering import *
+from flowscope.ops.array.clipping import *
+from flowscope.ops.array.moving import *
+from flowscope.ops.array.patches import *
+from flowscope.ops.array.segments import *
+from flowscope.ops.array.sorting import *
+from flowscope.ops.array.stitching import *
+from flowscope.ops.array.tensor_scatters import *
+from flowscope.ops.array.uniques import *
+from flowscope.ops.core.casting import *
+from flowscope.ops.core.flow import *
+from flowscope.ops.core.static_values import *
+from flowscope.ops.core.type_checks import *
+from flowscope.ops.host.checks import *
+from flowscope.ops.host.printing import *
+from flowscope.ops.host.py_functions import *
+from flowscope.ops.host.timing import *
+from flowscope.ops.linalg.einsum import *
+from flowscope.ops.linalg.factors import *
+from flowscope.ops.linalg.matrices import *
+from flowscope.ops.linalg.matrix_functions import *
+from flowscope.ops.linalg.norms import *
+from flowscope.ops.linalg.products import *
+from flowscope.ops.linalg.solving import *
+from flowscope.ops.linalg.spectra import *
+from flowscope.ops.math.arithmetic import *
+from flowscope.ops.math.counting import *
+from flowscope.ops.math.elementwise import *
+from flowscope.ops.math.logical import *
+from flowscope.ops.math.reductions import *
+from flowscope.ops.math.special import *
+from flowscope.ops.objectives.confusion import *
+from flowscope.ops.quantized.images import quantized_concat as quantized_concat
+from flowscope.ops.quantized.quantization import *
+from flowscope.ops.random.distributions import *
+from flowscope.ops.random.normal_and_uniform import *
+from flowscope.ops.signal.fourier import *
+from flowscope.ops.sparse.arithmetic import *
+from flowscope.ops.sparse.edit_distance import *
+from flowscope.ops.sparse.forms import *
+from flowscope.ops.sparse.sparse_tensor import *
+from flowscope.ops.state.initializers import *
+from flowscope.ops.state.locks import *
+from flowscope.ops.state.matrix_initializers import orthogonal_initializer as orthogonal_initializer
+from flowscope.ops.state.partitioned import *
+from flowscope.ops.state.queues import *
+from flowscope.ops.state.scatters import *
+from flowscope.ops.state.template import *
+from flowscope.ops.state.variable_lists import *
+from flowscope.ops.state.variable_scope import *
+from flowscope.ops.state.variables import *
+from flowscope.ops.strings.elementwise import *
+from flowscope.ops.strings.parsing import *
+from flowscope.ops.strings.parts import *
 from flowscope.runtime.config import *
 from flowscope.runtime.containers import container as container
 from flowscope.runtime.interactive import InteractiveSession as InteractiveSession

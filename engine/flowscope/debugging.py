@@ -5,18 +5,18 @@ from flowscope.graph.races import (
     Races as Races,
     variable_races as variable_races,
 )
-from flowscope.ops.arithmetic import (
-    is_non_decreasing as is_non_decreasing,
-    is_strictly_increasing as is_strictly_increasing,
-)
-from flowscope.ops.checks import *
-from flowscope.ops.checks import (
+from flowscope.ops.core.type_checks import *
+from flowscope.ops.host.checks import *
+from flowscope.ops.host.checks import (
     assert_all_finite as assert_all_finite,
     assert_shapes as assert_shapes,
 )
-from flowscope.ops.elementwise import (
+from flowscope.ops.math.arithmetic import (
+    is_non_decreasing as is_non_decreasing,
+    is_strictly_increasing as is_strictly_increasing,
+)
+from flowscope.ops.math.elementwise import (
     is_finite as is_finite,
     is_inf as is_inf,
     is_nan as is_nan,
 )
-from flowscope.ops.type_checks import *

@@ -31,5 +31,9 @@ from flowscope.graph.dtypes import (
     uint64 as uint64,
     variant as variant,
 )
-from flowscope.ops.casting import cast as cast, complex as complex, saturate_cast as saturate_cast
-from flowscope.ops.strings import as_string as as_string
+from flowscope.ops.core.casting import (
+    cast as cast,
+    complex as complex,
+    saturate_cast as saturate_cast,
+)
+from flowscope.ops.strings.elementwise import as_string as as_string

@@ -8,7 +8,7 @@ from typing import Any
 from flowscope.errors import DTypeError, FailedPreconditionError, NotFoundError
 from flowscope.graph.constant import Literal
 from flowscope.graph.dtypes import of_numpy
-from flowscope.graph.written.definition import (
+from flowscope.graph.serialization.definition import (
     GraphDef,
     NodeDef,
     as_graph_def,

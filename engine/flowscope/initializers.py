@@ -1,6 +1,6 @@
 """Initializers, under TensorFlow 1's names."""
 
-from flowscope.ops.initializers import (
+from flowscope.ops.state.initializers import (
     constant_initializer as constant,
     glorot_normal_initializer as glorot_normal,
     glorot_uniform_initializer as glorot_uniform,
@@ -12,7 +12,7 @@ from flowscope.ops.initializers import (
     variance_scaling_initializer as variance_scaling,
     zeros_initializer as zeros,
 )
-from flowscope.ops.matrix_initializers import (
+from flowscope.ops.state.matrix_initializers import (
     Identity as identity,
     Orthogonal as orthogonal,
     he_normal as he_normal,
@@ -20,7 +20,7 @@ from flowscope.ops.matrix_initializers import (
     lecun_normal as lecun_normal,
     lecun_uniform as lecun_uniform,
 )
-from flowscope.ops.variable_lists import (
+from flowscope.ops.state.variable_lists import (
     global_variables_initializer as global_variables,
     local_variables_initializer as local_variables,
     variables_initializer as variables,

@@ -1,8 +1,9 @@
 """Linear algebra, under TensorFlow's names."""
 
-from flowscope.ops.clipping import global_norm as global_norm
-from flowscope.ops.einsum import einsum as einsum
-from flowscope.ops.factors import (
+from flowscope.ops.array.clipping import global_norm as global_norm
+from flowscope.ops.array.selection import eye as eye
+from flowscope.ops.linalg.einsum import einsum as einsum
+from flowscope.ops.linalg.factors import (
     cholesky as cholesky,
     lu as lu,
     lu_matrix_inverse as lu_matrix_inverse,
@@ -10,16 +11,7 @@ from flowscope.ops.factors import (
     lu_solve as lu_solve,
     qr as qr,
 )
-from flowscope.ops.linalg import (
-    adjoint as adjoint,
-    matmul as matmul,
-    matrix_transpose as matrix_transpose,
-    matrix_transpose as transpose,
-    matvec as matvec,
-    tensordot as tensordot,
-    trace as trace,
-)
-from flowscope.ops.matrices import (
+from flowscope.ops.linalg.matrices import (
     cross as cross,
     diag as tensor_diag,
     diag_part as tensor_diag_part,
@@ -28,15 +20,22 @@ from flowscope.ops.matrices import (
     matrix_diag_part as diag_part,
     matrix_set_diag as set_diag,
 )
-from flowscope.ops.matrix_functions import (
+from flowscope.ops.linalg.matrix_functions import (
     matrix_exponential as expm,
     matrix_logarithm as logm,
     matrix_square_root as sqrtm,
 )
-from flowscope.ops.normalization import l2_normalize as l2_normalize
-from flowscope.ops.norms import norm as norm, normalize as normalize
-from flowscope.ops.selection import eye as eye
-from flowscope.ops.solving import (
+from flowscope.ops.linalg.norms import norm as norm, normalize as normalize
+from flowscope.ops.linalg.products import (
+    adjoint as adjoint,
+    matmul as matmul,
+    matrix_transpose as matrix_transpose,
+    matrix_transpose as transpose,
+    matvec as matvec,
+    tensordot as tensordot,
+    trace as trace,
+)
+from flowscope.ops.linalg.solving import (
     cholesky_solve as cholesky_solve,
     logdet as logdet,
     matrix_determinant as det,
@@ -46,7 +45,7 @@ from flowscope.ops.solving import (
     matrix_triangular_solve as triangular_solve,
     slogdet as slogdet,
 )
-from flowscope.ops.spectra import (
+from flowscope.ops.linalg.spectra import (
     eig as eig,
     eigvals as eigvals,
     matrix_rank as matrix_rank,
@@ -55,7 +54,8 @@ from flowscope.ops.spectra import (
     self_adjoint_eigvals as eigvalsh,
     svd as svd,
 )
-from flowscope.ops.tridiagonal import (
+from flowscope.ops.linalg.tridiagonal import (
     tridiagonal_matmul as tridiagonal_matmul,
     tridiagonal_solve as tridiagonal_solve,
 )
+from flowscope.ops.nn.normalization import l2_normalize as l2_normalize

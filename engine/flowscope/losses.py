@@ -1,3 +1,3 @@
 """Losses, under TensorFlow 1's names."""
 
-from flowscope.ops.loss_functions import *
+from flowscope.ops.objectives.losses import *

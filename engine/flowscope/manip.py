@@ -1,11 +1,11 @@
 """Moving elements about, under TensorFlow 1's names."""
 
-from flowscope.ops.gathering import gather_nd as gather_nd, scatter_nd as scatter_nd
-from flowscope.ops.moving import (
+from flowscope.ops.array.gathering import gather_nd as gather_nd, scatter_nd as scatter_nd
+from flowscope.ops.array.moving import (
     batch_to_space_nd as batch_to_space_nd,
     roll as roll,
     space_to_batch_nd as space_to_batch_nd,
 )
-from flowscope.ops.padding import tile as tile
-from flowscope.ops.shaping import reshape as reshape
-from flowscope.ops.slicing import reverse as reverse
+from flowscope.ops.array.padding import tile as tile
+from flowscope.ops.array.shaping import reshape as reshape
+from flowscope.ops.array.slicing import reverse as reverse

@@ -1,5 +1,5 @@
 """Metrics, under TensorFlow 1's names."""
 
-from flowscope.ops.metrics import *
-from flowscope.ops.metrics_binary import *
-from flowscope.ops.metrics_ranking import *
+from flowscope.ops.objectives.metrics import *
+from flowscope.ops.objectives.metrics_binary import *
+from flowscope.ops.objectives.metrics_ranking import *

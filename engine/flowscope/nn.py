@@ -2,44 +2,43 @@
 
 import typing as _typing
 
-from flowscope.ops import (
-    candidate_sampling as _candidate_sampling,
-    convolution as _convolution,
-    ctc as _ctc,
-    ctc_labels as _ctc_labels,
-    dilating as _dilating,
-    embedding as _embedding,
-    learned_sampling as _learned_sampling,
-    morphology as _morphology,
-    nn as _nn,
-    normalization as _normalization,
-    pooling as _pooling,
-    pooling_sequences as _pooling_sequences,
-    quantized_images as _quantized_images,
-    sampled_losses as _sampled_losses,
-    sparse_embedding as _sparse_embedding,
-)
-from flowscope.ops.candidate_sampling import *
-from flowscope.ops.convolution import *
-from flowscope.ops.ctc import *
-from flowscope.ops.ctc_labels import *
-from flowscope.ops.dilating import *
-from flowscope.ops.embedding import *
-from flowscope.ops.learned_sampling import *
-from flowscope.ops.morphology import *
-from flowscope.ops.moving import (
+from flowscope.ops.array.moving import (
     batch_to_space as batch_to_space,
     depth_to_space as depth_to_space,
     space_to_batch as space_to_batch,
     space_to_depth as space_to_depth,
 )
-from flowscope.ops.nn import *
-from flowscope.ops.normalization import *
-from flowscope.ops.pooling import *
-from flowscope.ops.pooling_sequences import *
-from flowscope.ops.quantized_images import *
-from flowscope.ops.sampled_losses import *
-from flowscope.ops.sparse_embedding import *
+from flowscope.ops.nn import (
+    basic as _nn,
+    candidate_sampling as _candidate_sampling,
+    convolution as _convolution,
+    ctc as _ctc,
+    ctc_labels as _ctc_labels,
+    dilating as _dilating,
+    learned_sampling as _learned_sampling,
+    morphology as _morphology,
+    normalization as _normalization,
+    pooling as _pooling,
+    pooling_sequences as _pooling_sequences,
+)
+from flowscope.ops.nn.basic import *
+from flowscope.ops.nn.candidate_sampling import *
+from flowscope.ops.nn.convolution import *
+from flowscope.ops.nn.ctc import *
+from flowscope.ops.nn.ctc_labels import *
+from flowscope.ops.nn.dilating import *
+from flowscope.ops.nn.learned_sampling import *
+from flowscope.ops.nn.morphology import *
+from flowscope.ops.nn.normalization import *
+from flowscope.ops.nn.pooling import *
+from flowscope.ops.nn.pooling_sequences import *
+from flowscope.ops.objectives import sampled_losses as _sampled_losses
+from flowscope.ops.objectives.sampled_losses import *
+from flowscope.ops.quantized import images as _quantized_images
+from flowscope.ops.quantized.images import *
+from flowscope.ops.sparse import embedding as _sparse_embedding, lookup as _embedding
+from flowscope.ops.sparse.embedding import *
+from flowscope.ops.sparse.lookup import *
 from flowscope.rnn import (
     dynamic as _dynamic,
     raw as _raw,

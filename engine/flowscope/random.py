@@ -1,15 +1,20 @@
 """Random functions, under TensorFlow's names."""
 
-from flowscope.ops.candidate_sampling import (
+from flowscope.ops.nn.candidate_sampling import (
     all_candidate_sampler as all_candidate_sampler,
     fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
     log_uniform_candidate_sampler as log_uniform_candidate_sampler,
     uniform_candidate_sampler as uniform_candidate_sampler,
 )
-from flowscope.ops.learned_sampling import (
+from flowscope.ops.nn.learned_sampling import (
     learned_unigram_candidate_sampler as learned_unigram_candidate_sampler,
 )
-from flowscope.ops.random import (
+from flowscope.ops.random.distributions import (
+    categorical as categorical,
+    random_gamma as gamma,
+    random_poisson as poisson,
+)
+from flowscope.ops.random.normal_and_uniform import (
     get_seed as get_seed,
     multinomial as multinomial,
     random_normal as normal,
@@ -18,12 +23,7 @@ from flowscope.ops.random import (
     set_random_seed as set_random_seed,
     truncated_normal as truncated_normal,
 )
-from flowscope.ops.random_distributions import (
-    categorical as categorical,
-    random_gamma as gamma,
-    random_poisson as poisson,
-)
-from flowscope.ops.random_stateless import (
+from flowscope.ops.random.stateless import (
     stateless_binomial as stateless_binomial,
     stateless_categorical as stateless_categorical,
     stateless_gamma as stateless_gamma,

@@ -49,7 +49,7 @@ from flowscope.control.raw_arrays import (
     TensorArrayWriteV2 as TensorArrayWriteV2,
     TensorArrayWriteV3 as TensorArrayWriteV3,
 )
-from flowscope.ops.raw_queues import (
+from flowscope.ops.state.raw_queues import (
     FIFOQueue as FIFOQueue,
     FIFOQueueV2 as FIFOQueueV2,
     QueueClose as QueueClose,
@@ -69,7 +69,7 @@ from flowscope.ops.raw_queues import (
     QueueSize as QueueSize,
     QueueSizeV2 as QueueSizeV2,
 )
-from flowscope.ops.raw_training import (
+from flowscope.ops.state.raw_training import (
     ApplyAdadelta as ApplyAdadelta,
     ApplyAdagrad as ApplyAdagrad,
     ApplyAdagradDA as ApplyAdagradDA,
@@ -115,7 +115,7 @@ from flowscope.ops.raw_training import (
     SparseApplyProximalGradientDescent as SparseApplyProximalGradientDescent,
     SparseApplyRMSProp as SparseApplyRMSProp,
 )
-from flowscope.ops.raw_variables import (
+from flowscope.ops.state.raw_variables import (
     Assign as Assign,
     AssignAdd as AssignAdd,
     AssignAddVariableOp as AssignAddVariableOp,

@@ -1,6 +1,6 @@
 """Sets of numbers or strings, under TensorFlow's names."""
 
-from flowscope.ops.sets import (
+from flowscope.ops.sparse.sets import (
     set_difference as difference,
     set_difference as set_difference,
     set_intersection as intersection,

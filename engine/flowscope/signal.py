@@ -1,7 +1,7 @@
 """Signals: discrete Fourier and cosine transforms, frames and windows, under TensorFlow's names."""
 
-from flowscope.ops.cosines import dct as dct, idct as idct
-from flowscope.ops.fourier import (
+from flowscope.ops.signal.cosines import dct as dct, idct as idct
+from flowscope.ops.signal.fourier import (
     fft as fft,
     fft2d as fft2d,
     fft3d as fft3d,
@@ -15,4 +15,4 @@ from flowscope.ops.fourier import (
     rfft2d as rfft2d,
     rfft3d as rfft3d,
 )
-from flowscope.ops.framing import *
+from flowscope.ops.signal.framing import *

@@ -1,11 +1,23 @@
 """Sparse tensors, under TensorFlow's names."""
 
-from flowscope.ops.segments import (
+from flowscope.ops.array.segments import (
     sparse_segment_mean as segment_mean,
     sparse_segment_sqrt_n as segment_sqrt_n,
     sparse_segment_sum as segment_sum,
 )
-from flowscope.ops.sparse import (
+from flowscope.ops.sparse.arithmetic import (
+    sparse_add as add,
+    sparse_maximum as maximum,
+    sparse_minimum as minimum,
+    sparse_reduce_max as reduce_max,
+    sparse_reduce_max_sparse as reduce_max_sparse,
+    sparse_reduce_sum as reduce_sum,
+    sparse_reduce_sum_sparse as reduce_sum_sparse,
+    sparse_softmax as softmax,
+    sparse_tensor_dense_matmul as matmul,
+    sparse_tensor_dense_matmul as sparse_dense_matmul,
+)
+from flowscope.ops.sparse.forms import (
     expand_dims as expand_dims,
     eye as eye,
     from_dense as from_dense,
@@ -23,19 +35,7 @@ from flowscope.ops.sparse import (
     sparse_to_indicator as to_indicator,
     sparse_transpose as transpose,
 )
-from flowscope.ops.sparse_arithmetic import (
-    sparse_add as add,
-    sparse_maximum as maximum,
-    sparse_minimum as minimum,
-    sparse_reduce_max as reduce_max,
-    sparse_reduce_max_sparse as reduce_max_sparse,
-    sparse_reduce_sum as reduce_sum,
-    sparse_reduce_sum_sparse as reduce_sum_sparse,
-    sparse_softmax as softmax,
-    sparse_tensor_dense_matmul as matmul,
-    sparse_tensor_dense_matmul as sparse_dense_matmul,
-)
-from flowscope.ops.sparse_tensor import (
+from flowscope.ops.sparse.sparse_tensor import (
     SparseTensor as SparseTensor,
     sparse_placeholder as placeholder,
 )

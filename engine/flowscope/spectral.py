@@ -1,7 +1,7 @@
 """Discrete Fourier and cosine transforms, under TensorFlow 1's names."""
 
-from flowscope.ops.cosines import dct as dct, idct as idct
-from flowscope.ops.fourier import (
+from flowscope.ops.signal.cosines import dct as dct, idct as idct
+from flowscope.ops.signal.fourier import (
     fft as fft,
     fft2d as fft2d,
     fft3d as fft3d,

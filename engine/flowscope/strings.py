@@ -1,13 +1,6 @@
 """Strings (bytes of any length), under TensorFlow's names."""
 
-from flowscope.ops.parsing import string_to_number as to_number
-from flowscope.ops.string_parts import (
-    bytes_split,
-    reduce_join,
-    split,
-    unsorted_segment_join,
-)
-from flowscope.ops.strings import (
+from flowscope.ops.strings.elementwise import (
     as_string,
     regex_full_match,
     regex_replace,
@@ -22,6 +15,13 @@ from flowscope.ops.strings import (
     string_upper as upper,
     substr,
     unicode_transcode,
+)
+from flowscope.ops.strings.parsing import string_to_number as to_number
+from flowscope.ops.strings.parts import (
+    bytes_split,
+    reduce_join,
+    split,
+    unsorted_segment_join,
 )
 
 __all__ = [

@@ -98,7 +98,7 @@ def test_an_op_without_a_gradient_says_so_at_the_users_line():
     from dataclasses import dataclass
 
     from flowscope.graph.op import Op
-    from flowscope.ops.build import apply
+    from flowscope.ops.core.build import apply
 
     @dataclass(frozen=True)
     class Opaque(Op):

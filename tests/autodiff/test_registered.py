@@ -8,7 +8,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.graph.op import Op
-from flowscope.ops.build import apply, apply_many
+from flowscope.ops.core.build import apply, apply_many
 
 pytestmark = pytest.mark.usefixtures("graph")
 

@@ -11,7 +11,7 @@ Slower than that, at times, on two cores, and why:
 - softmax, log_softmax, where, clip_by_value, cast, add_n, leaky_relu, elu, bias_add, concat, stack,
   tile, pad, gather_nd at 10^6 elements, some at 10^5, the more the quieter the machine: they are
   bound by memory. NumPy makes a pass per elementary operation, on one thread; TensorFlow one pass,
-  on both. (What ends in a ufunc is shared by threads, see `flowscope.plan.shared`.)
+  on both. (What ends in a ufunc is shared by threads, see `flowscope.plan.codegen.parallel_for`.)
 - batch matmul, by a hair: NumPy calls BLAS once per matrix.
 - reduce_max over rows: NumPy goes through rows of 100 one by one.
 - reduce_sum of all: NumPy adds in pairs, which is more exact and slower than adding in a row.

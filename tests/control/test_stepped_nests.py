@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from nests import as_graph, programs
 
 import flowscope as fs
-from flowscope.plan import apart, code
+from flowscope.plan.codegen import function as code, outlining as apart
 from flowscope.runtime.gate import Gate
 
 

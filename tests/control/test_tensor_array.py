@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.control.items import Form, Items
+from flowscope.control.tensor_array_value import Form, Items
 
 
 def test_write_read_stack_size(sess):

@@ -10,8 +10,8 @@ from machine_steps import Steps, executor_graph
 import flowscope as fs
 from flowscope import raw_ops
 from flowscope.errors import InternalError
+from flowscope.executor.event_log import Event, Story, replay
 from flowscope.executor.observe import Position
-from flowscope.executor.story import Event, Story, replay
 
 pytestmark = pytest.mark.usefixtures("graph")
 

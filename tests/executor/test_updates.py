@@ -9,7 +9,7 @@ import pytest
 from stopping import StopAt
 
 import flowscope as fs
-from flowscope.ops.state import AssignAddVariableOp
+from flowscope.ops.state.variable_ops import AssignAddVariableOp
 from flowscope.runtime.gate import Gate
 
 pytestmark = pytest.mark.usefixtures("graph")

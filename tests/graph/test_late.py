@@ -9,10 +9,10 @@ import threading
 import pytest
 
 from flowscope.graph import op as op_module
-from flowscope.graph.late import mutable
+from flowscope.graph.lazy import mutable
 from flowscope.graph.op import Op, frozen
 from flowscope.graph.origin import Place
-from flowscope.ops.linalg import MatMul
+from flowscope.ops.linalg.products import MatMul
 
 
 @pytest.fixture(autouse=True)

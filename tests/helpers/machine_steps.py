@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import flowscope as fs
+from flowscope.executor.event_log import Story
 from flowscope.executor.machine import Machine
 from flowscope.executor.static import ExecutorGraph
-from flowscope.executor.story import Story
 
 
 def executor_graph(fetches: Any, feeds: Any = ()) -> ExecutorGraph:
@@ -67,6 +67,6 @@ class Steps:
     @property
     def frames(self) -> list[str]:
         """The loops that are running, by their tags."""
-        from flowscope.executor.invariants import frames_of
+        from flowscope.executor.validate import frames_of
 
         return [f.name for f in frames_of(self.machine) if f.name]

@@ -1,7 +1,7 @@
 """A step's values with oneDNN, where it is installed, and without."""
 
 import flowscope as fs
-from flowscope.ops import onednn, onednn_norms, onednn_pools
+from flowscope.ops.kernels import onednn, onednn_norms, onednn_pools
 
 THRESHOLDS = [
     (onednn, "WORTH_FLOPS"),

@@ -15,7 +15,7 @@ import numpy as np
 from op_oracle import same_bits
 
 import flowscope as fs
-from flowscope.plan.shared import LARGE
+from flowscope.plan.codegen.parallel_for import LARGE
 
 MODES = ("compiled", "op", "tokens")
 #: Shapes that can be broadcast together; those of every third program are large.

@@ -12,7 +12,7 @@ from flowscope.plan.interpret import Interpreter
 from flowscope.plan.passes.regions import regions
 from flowscope.plan.program import Program
 from flowscope.runtime.gate import Gate
-from flowscope.runtime.generators import generator
+from flowscope.runtime.random_generators import generator
 from flowscope.runtime.resources import VariableState
 
 

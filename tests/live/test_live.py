@@ -17,7 +17,7 @@ from flowscope.live.schema import Command, Connect, Delta, Reply, Snapshot
 from flowscope.live.state import Meter
 from flowscope.live.typescript import typescript
 from flowscope.live.wire import message_from, to_json
-from flowscope.plan.stops import LoopAt, Where
+from flowscope.plan.locations import LoopAt, Where
 from flowscope.runtime.gate import Gate
 
 pytestmark = pytest.mark.usefixtures("graph")

@@ -12,7 +12,7 @@ import numpy as np
 from flowscope.graph.op import kernel_of
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import compatible
-from flowscope.plan.reuse import out_template
+from flowscope.plan.codegen.buffer_reuse import out_template
 
 
 def evaluate(fetches: list[Tensor], feeds: dict[Tensor, Any]) -> list[Any]:

@@ -16,8 +16,11 @@ import numpy as np
 from row_tools import B, C, F, H, I, In, Row, Table, like, vec
 
 import flowscope as fs
-from flowscope.ops import activations, broadcasting, elementwise, padding
-from flowscope.ops.build import apply
+from flowscope.ops.array import padding
+from flowscope.ops.core import broadcasting
+from flowscope.ops.core.build import apply
+from flowscope.ops.math import elementwise
+from flowscope.ops.nn import activations
 
 __all__ = ["ROWS", "Row"]
 

@@ -11,7 +11,7 @@ import scipy.linalg
 from row_tools import C, F, In, Table
 
 import flowscope as fs
-from flowscope.ops import matrix_tools
+from flowscope.ops.linalg import matrix_tools
 
 ROWS = Table()
 row = ROWS.row

@@ -10,7 +10,7 @@ import numpy as np
 from row_tools import In, Table, vec
 
 import flowscope as fs
-from flowscope.ops import weights as weights_
+from flowscope.ops.objectives import weights as weights_
 
 ROWS = Table()
 row = ROWS.row

@@ -11,8 +11,8 @@ from row_tools import In, Table
 from rows_pooling import windows
 
 import flowscope as fs
-from flowscope.ops import morphology, pooling_sequences
-from flowscope.ops.build import apply
+from flowscope.ops.core.build import apply
+from flowscope.ops.nn import morphology, pooling_sequences
 
 ROWS = Table()
 row = ROWS.row

@@ -10,8 +10,8 @@ import numpy as np
 from row_tools import C, F, In, Table
 
 import flowscope as fs
-from flowscope.ops import normalization_ops
-from flowscope.ops.build import apply
+from flowscope.ops.core.build import apply
+from flowscope.ops.nn import normalization_ops
 
 ROWS = Table()
 row = ROWS.row

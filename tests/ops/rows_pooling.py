@@ -11,8 +11,8 @@ from row_tools import In, Table
 from rows_convolution import margins
 
 import flowscope as fs
-from flowscope.ops import pooling_ops as pooling
-from flowscope.ops.build import apply
+from flowscope.ops.core.build import apply
+from flowscope.ops.nn import pooling_ops as pooling
 
 ROWS = Table()
 row = ROWS.row

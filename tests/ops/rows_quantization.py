@@ -8,7 +8,7 @@ import numpy as np
 from row_tools import In, Table
 
 import flowscope as fs
-from flowscope.ops import quantization
+from flowscope.ops.quantized import quantization
 
 ROWS = Table()
 row = ROWS.row

@@ -10,7 +10,7 @@ import numpy as np
 from row_tools import C, F, In, Table, vec
 
 import flowscope as fs
-from flowscope.ops.sparse_arithmetic import sparse_dense_cwise_add
+from flowscope.ops.sparse.arithmetic import sparse_dense_cwise_add
 
 ROWS = Table()
 row = ROWS.row

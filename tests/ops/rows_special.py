@@ -9,7 +9,7 @@ from row_tools import C, F, H, I, In, Table, like, vec
 from scipy import special as sp
 
 import flowscope as fs
-from flowscope.ops import special
+from flowscope.ops.math import special
 
 ROWS = Table()
 row, unary, binary = ROWS.row, ROWS.unary, ROWS.binary

@@ -10,8 +10,8 @@ import numpy as np
 from row_tools import In, Table, vec
 
 import flowscope as fs
-from flowscope.ops.build import apply_many
-from flowscope.ops.string_parts import StringSplit
+from flowscope.ops.core.build import apply_many
+from flowscope.ops.strings.parts import StringSplit
 
 ROWS = Table()
 

@@ -10,7 +10,7 @@ from op_oracle import noted
 
 from flowscope.graph.dtypes import ALL, DType, bfloat16
 from flowscope.graph.op import Op, Spec, all_ops
-from flowscope.ops.table import Binary, Unary
+from flowscope.ops.core.table import Binary, Unary
 
 #: Ops whose result for these numbers is not continuous: a rounded input may give another one.
 JUMPS = {"Ceil", "Floor", "FloorDiv", "FloorMod", "Rint", "Round", "TruncateDiv", "TruncateMod"}

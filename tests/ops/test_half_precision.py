@@ -11,8 +11,8 @@ import pytest
 
 import flowscope as fs
 from flowscope.graph.op import all_ops
-from flowscope.ops.build import apply
-from flowscope.ops.normalization_ops import NeighbourSum
+from flowscope.ops.core.build import apply
+from flowscope.ops.nn.normalization_ops import NeighbourSum
 
 N = 1500
 SEGMENTS = np.arange(N) * 3 // N

@@ -5,8 +5,8 @@ import pytest
 from onednn_sides import both
 
 import flowscope as fs
-from flowscope.ops.convolution_kernels import _block, columns
-from flowscope.ops.windows import axis_of
+from flowscope.ops.kernels.convolution import _block, columns
+from flowscope.ops.kernels.windows import axis_of
 
 SHAPES = [
     # images, filters, stride, dilation, padding

@@ -5,7 +5,7 @@ import pytest
 from onednn_sides import both
 
 import flowscope as fs
-from flowscope.ops import onednn_pools
+from flowscope.ops.kernels import onednn_pools
 
 CASES = [
     # images, window, stride, padding, data_format

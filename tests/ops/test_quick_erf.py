@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 import flowscope as fs
-from flowscope.ops.quick_erf import erf32
+from flowscope.ops.kernels.erf import erf32
 
 
 def test_it_is_exact_to_two_units_of_the_last_place():

@@ -116,7 +116,7 @@ def test_errors(sess) -> None:
 
 
 def test_every_stateless_op_is_here(graph) -> None:
-    module = "flowscope.ops.random_stateless"
+    module = "flowscope.ops.random.stateless"
     ours = {n for n, c in all_ops().items() if c.__module__ == module}
     made = {MAKERS[kind]([1, 2]).graph for kind in MAKERS}
     assert ours <= {op.type for g in made for op in g.get_operations()}

@@ -377,19 +377,19 @@ ELSEWHERE = {
     "PoolingSequence": "test_fractional_pools.py",
 }
 MODULES_ELSEWHERE = {
-    "flowscope.ops.checkpoint": "tests/train/test_saver_graphs.py",
-    "flowscope.ops.state": "tests/runtime/test_variables.py",
-    "flowscope.ops.training": "tests/train/test_rules.py",
-    "flowscope.ops.queue_ops": "test_queues.py",
-    "flowscope.ops.locks": "test_locks.py",
-    "flowscope.ops.random": "test_random.py",
-    "flowscope.ops.candidate_sampling": "test_candidate_sampling.py",
-    "flowscope.ops.learned_sampling": "test_candidate_sampling.py",
-    "flowscope.ops.random_distributions": "test_random.py",
-    "flowscope.ops.random_stateless": "test_random_stateless.py",
-    "flowscope.ops.printing": "test_printing.py",
-    "flowscope.ops.py_functions": "test_py_functions.py",
-    "flowscope.ops.timing": "test_arrays.py",
+    "flowscope.ops.state.checkpoint": "tests/train/test_saver_graphs.py",
+    "flowscope.ops.state.variable_ops": "tests/runtime/test_variables.py",
+    "flowscope.ops.state.training": "tests/train/test_rules.py",
+    "flowscope.ops.state.queue_ops": "test_queues.py",
+    "flowscope.ops.state.locks": "test_locks.py",
+    "flowscope.ops.random.normal_and_uniform": "test_random.py",
+    "flowscope.ops.nn.candidate_sampling": "test_candidate_sampling.py",
+    "flowscope.ops.nn.learned_sampling": "test_candidate_sampling.py",
+    "flowscope.ops.random.distributions": "test_random.py",
+    "flowscope.ops.random.stateless": "test_random_stateless.py",
+    "flowscope.ops.host.printing": "test_printing.py",
+    "flowscope.ops.host.py_functions": "test_py_functions.py",
+    "flowscope.ops.host.timing": "test_arrays.py",
 }
 
 

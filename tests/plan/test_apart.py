@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.plan import apart
+from flowscope.plan.codegen import outlining as apart
 
 MODES = ["compiled", "op", "tokens"]
 

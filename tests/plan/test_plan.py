@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import flowscope as fs
-from flowscope.plan import code as code_module, reuse as reuse_module
+from flowscope.plan.codegen import buffer_reuse as reuse_module, function as code_module
 
 pytestmark = pytest.mark.usefixtures("graph")
 

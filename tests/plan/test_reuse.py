@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.plan.reuse import out_template
+from flowscope.plan.codegen.buffer_reuse import out_template
 from flowscope.runtime.resources import VariableState
 
 pytestmark = pytest.mark.usefixtures("graph")

@@ -9,7 +9,7 @@ import pytest
 from stopping import StopAt
 
 import flowscope as fs
-from flowscope.plan import code
+from flowscope.plan.codegen import function as code
 from flowscope.runtime.gate import Gate
 
 #: Longest wait for another thread; only a broken program waits that long.
@@ -55,7 +55,7 @@ def through(function, x):
     from dataclasses import dataclass
 
     from flowscope.graph.op import Op, _registry
-    from flowscope.ops.build import apply
+    from flowscope.ops.core.build import apply
 
     _registry.pop("Through", None)
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.plan.shared import LARGE
-from flowscope.runtime import crew
-from flowscope.runtime.crew import Crew
+from flowscope.plan.codegen.parallel_for import LARGE
+from flowscope.runtime import thread_pool as crew
+from flowscope.runtime.thread_pool import Crew
 
 RNG = np.random.default_rng(0)
 ROWS = LARGE // 64 + 3

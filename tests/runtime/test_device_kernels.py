@@ -9,7 +9,7 @@ import flowscope as fs
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.passes.place import _is_plain
 from flowscope.runtime.gate import Gate
-from flowscope.runtime.generators import generator
+from flowscope.runtime.random_generators import generator
 
 FAKE = fs.ConfigProto(fake_devices={"GPU": 1})
 

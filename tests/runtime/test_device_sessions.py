@@ -107,7 +107,7 @@ def test_two_gpus_are_not_mixed(graph):
 
 
 def test_an_op_for_gpus_alone_that_would_have_to_run_on_the_cpu_is_refused(gpu, monkeypatch):
-    from flowscope.ops.elementwise import Exp
+    from flowscope.ops.math.elementwise import Exp
 
     monkeypatch.setattr(Exp, "devices", ("GPU",))
     with fs.device("/cpu:0"):

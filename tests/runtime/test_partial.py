@@ -203,7 +203,7 @@ def test_fetched_arrays_are_the_callers_own(sess, abc):
 
 
 def test_a_repeated_pattern_plans_once(sess, abc, monkeypatch):
-    from flowscope.plan import stages
+    from flowscope.plan import partial_run as stages
 
     made = []
     monkeypatch.setattr(stages, "built", lambda *a, f=stages.built: made.append(1) or f(*a))

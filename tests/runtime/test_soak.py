@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.ops.py_functions import callers
+from flowscope.ops.host.py_functions import callers
 from flowscope.runtime import interrupt
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import flowscope as fs
-from flowscope.plan import code
+from flowscope.plan.codegen import function as code
 from flowscope.runtime.gate import Gate
 
 #: Longest wait for another thread; only a broken program waits that long.

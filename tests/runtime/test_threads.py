@@ -9,7 +9,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.graph.op import Op, _registry
-from flowscope.ops.build import apply
+from flowscope.ops.core.build import apply
 
 pytestmark = pytest.mark.usefixtures("graph")
 

@@ -5,7 +5,7 @@ import pytest
 from stopping import StopAt
 
 import flowscope as fs
-from flowscope.plan import code
+from flowscope.plan.codegen import function as code
 
 pytestmark = pytest.mark.usefixtures("graph")
 

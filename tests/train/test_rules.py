@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.ops import training
+from flowscope.ops.state import training
 from flowscope.train.rules import RuleOptimizer
 
 pytestmark = pytest.mark.usefixtures("graph")

@@ -20,9 +20,9 @@ import traitlets
 
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
-from flowscope.live.audience import Audience
 from flowscope.live.bus import Feed
 from flowscope.live.schema import Alive, Choose, Command, Connect, Disconnect, FromKernel, Snapshot
+from flowscope.live.subscribers import Audience
 from flowscope.live.wire import message_from, to_json
 from flowscope.runtime.session import Session
 from flowscope_widgets.chosen import ChosenIteration, iteration_from, selection_from

@@ -11,9 +11,9 @@ from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import int64, variant
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Tensor
-from flowscope.ops.casting import cast
-from flowscope.ops.flow import add_n
-from flowscope.ops.joining import concat
+from flowscope.ops.array.joining import concat
+from flowscope.ops.core.casting import cast
+from flowscope.ops.core.flow import add_n
 
 #: What flows backward along an edge.
 Cotangent = Tensor | IndexedSlices

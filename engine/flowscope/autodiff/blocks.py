@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 
 from flowscope.autodiff.aggregation import Cotangent, summed
 from flowscope.autodiff.sweep import Sweep, ancestors, beside
-from flowscope.control.steps import Work
+from flowscope.control.trampoline import Work
 from flowscope.graph.block import Block
 from flowscope.graph.operation import Operation, Tensor
 

@@ -18,7 +18,7 @@ from flowscope.autodiff.registry import is_differentiable
 from flowscope.autodiff.sweep import ancestors
 from flowscope.control.blocks import Parameter
 from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.graph.cells.held import Held
+from flowscope.graph.cells.user_functions import Held
 from flowscope.graph.constant import convert_to_tensor, holds_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, resource
@@ -27,9 +27,9 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradient
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.order import in_order
 from flowscope.graph.shapes import Dims
-from flowscope.ops.build import apply
-from flowscope.ops.flow import identity
-from flowscope.ops.variables import Variable
+from flowscope.ops.core.build import apply
+from flowscope.ops.core.flow import identity
+from flowscope.ops.state.variables import Variable
 
 __all__ = ["custom_gradient", "grad_pass_through"]
 

@@ -16,14 +16,14 @@ from flowscope.autodiff.aggregation import (
 )
 from flowscope.autodiff.blocks import Sweeps
 from flowscope.autodiff.sweep import ancestors
-from flowscope.control.steps import Work, driven
+from flowscope.control.trampoline import Work, driven
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import as_dims, compatible, text
-from flowscope.ops.arrays import ones_like, zeros, zeros_like
+from flowscope.ops.array.arrays import ones_like, zeros, zeros_like
 
 
 def gradients(

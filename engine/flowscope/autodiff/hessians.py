@@ -12,7 +12,7 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.operation import Tensor, where
 from flowscope.graph.shapes import is_known, text
-from flowscope.ops.arrays import reshape, stack, zeros
+from flowscope.ops.array.arrays import reshape, stack, zeros
 
 __all__ = ["hessians"]
 

@@ -34,7 +34,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.order import in_order
-from flowscope.ops.flow import identity
+from flowscope.ops.core.flow import identity
 
 __all__ = ["recompute_grad"]
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from flowscope.errors import AlreadyExistsError, DTypeError
 from flowscope.graph.cells import Run, notebook
-from flowscope.graph.cells.held import Held, held_by
+from flowscope.graph.cells.user_functions import Held, held_by
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.op import Op, UnsupportedGradientError, all_ops
 from flowscope.graph.operation import Operation

@@ -14,9 +14,9 @@ from types import GeneratorType, MappingProxyType
 from typing import Any
 
 from flowscope.autodiff.aggregation import Cotangent, summed
-from flowscope.autodiff.lifting import lifted
+from flowscope.autodiff.raw_loops import lifted
 from flowscope.autodiff.registry import function_of, is_differentiable
-from flowscope.control.steps import Work
+from flowscope.control.trampoline import Work
 from flowscope.errors import InvalidArgumentError, OpError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import resource
@@ -25,8 +25,8 @@ from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor, forward_facts, where
 from flowscope.graph.order import in_order
 from flowscope.graph.shapes import as_dims, compatible, text
-from flowscope.ops.arrays import zeros_like
-from flowscope.ops.flow import tuple as gated_tuple
+from flowscope.ops.array.arrays import zeros_like
+from flowscope.ops.core.flow import tuple as gated_tuple
 
 #: A cotangent per input or output; None where nothing flows.
 Cotangents = Sequence[Cotangent | None]

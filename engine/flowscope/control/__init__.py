@@ -3,4 +3,6 @@
 In: Python functions of tensors. Out: operations that own a sub-graph, and call it. Called by users.
 """
 
-from flowscope.control import written as written  # tells the written forms how functions are made
+from flowscope.control import (
+    serialization as written,  # tells the written forms how functions are made
+)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from flowscope.control.steps import Work
+from flowscope.control.trampoline import Work
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.block import Block, misplaced
 from flowscope.graph.constant import Const, convert_to_tensor
@@ -25,7 +25,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops.arrays import shape, zeros
+from flowscope.ops.array.arrays import shape, zeros
 
 if TYPE_CHECKING:
     from flowscope.control.calls import CallGradient
@@ -365,7 +365,7 @@ def flows(spec: Spec) -> bool:
 def zeros_of(tensor: Tensor) -> Tensor:
     """Returns a cotangent of zeros for a tensor, of its shape; of a handle: of its variable's."""
     from flowscope.control.lists import list_of_zeros
-    from flowscope.ops.state import ReadVariableOp
+    from flowscope.ops.state.variable_ops import ReadVariableOp
 
     spec = value_spec(tensor.spec)
     if spec.dtype.kind == "v":

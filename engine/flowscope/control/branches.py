@@ -34,11 +34,11 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.origin import capture, stacklevel
-from flowscope.ops.checks import Assert
-from flowscope.ops.elementwise import equal
-from flowscope.ops.flow import identity
-from flowscope.ops.joining import stack
-from flowscope.ops.reductions import reduce_sum
+from flowscope.ops.array.joining import stack
+from flowscope.ops.core.flow import identity
+from flowscope.ops.host.checks import Assert
+from flowscope.ops.math.elementwise import equal
+from flowscope.ops.math.reductions import reduce_sum
 
 __all__ = ["case", "cond", "switch_case"]
 
@@ -252,7 +252,7 @@ def _pairs(given: Any) -> list[tuple[Any, Callable[[], Any]]]:
 
 
 def _exclusive(preds: list[Tensor]) -> Operation:
-    from flowscope.ops.casting import cast
+    from flowscope.ops.core.casting import cast
 
     count = reduce_sum(cast(stack(preds), int32))
     message = "expected at most one true predicate in an exclusive case, got"

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from flowscope.control.blocks import Function, GradientBody, Parameter, outside, settled
 from flowscope.control.slices import parts_of, value_shape
-from flowscope.control.steps import Work
+from flowscope.control.trampoline import Work
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.indexed_slices import IndexedSlices

@@ -26,7 +26,7 @@ from flowscope.control.slices import (
     value_shape,
     with_indices,
 )
-from flowscope.control.steps import Work
+from flowscope.control.trampoline import Work
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Const, convert_to_tensor
 from flowscope.graph.dtypes import DType, bool_

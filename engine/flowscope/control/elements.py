@@ -14,13 +14,13 @@ from flowscope.graph.dtypes import int32, int64
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import as_dims
 from flowscope.graph.specs import TensorSpec
-from flowscope.ops.arrays import fill, shape
-from flowscope.ops.casting import cast
-from flowscope.ops.elementwise import equal
-from flowscope.ops.joining import concat
-from flowscope.ops.reductions import reduce_max
-from flowscope.ops.selection import boolean_mask
-from flowscope.ops.sparse_tensor import SparseTensor, SparseTensorSpec
+from flowscope.ops.array.arrays import fill, shape
+from flowscope.ops.array.joining import concat
+from flowscope.ops.array.selection import boolean_mask
+from flowscope.ops.core.casting import cast
+from flowscope.ops.math.elementwise import equal
+from flowscope.ops.math.reductions import reduce_max
+from flowscope.ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
 
 #: The arrays in which a map keeps one result.
 Arrays = list[TensorArray]

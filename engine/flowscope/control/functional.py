@@ -12,8 +12,8 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Tensor
-from flowscope.ops.arrays import shape
-from flowscope.ops.sparse_tensor import SparseTensor
+from flowscope.ops.array.arrays import shape
+from flowscope.ops.sparse.sparse_tensor import SparseTensor
 
 __all__ = ["foldl", "foldr", "map_fn", "scan"]
 

@@ -11,12 +11,12 @@ from dataclasses import field
 from typing import Any, ClassVar
 
 from flowscope.control.blocks import outside
-from flowscope.control.items import Items
+from flowscope.control.tensor_array_value import Items
 from flowscope.errors import DTypeError
 from flowscope.graph.dtypes import variant
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.ops.build import apply
+from flowscope.ops.core.build import apply
 
 
 def list_spec(element: Spec) -> Spec:

@@ -29,11 +29,11 @@ from flowscope.control.blocks import (
 from flowscope.control.lists import list_spec, sum_of_lists
 from flowscope.control.loop import Loop
 from flowscope.control.slices import from_lists, parts_of
-from flowscope.control.steps import Work
+from flowscope.control.trampoline import Work
 from flowscope.graph.indexed_slices import IndexedSlices
-from flowscope.graph.late import frozen
+from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops.elementwise import add
+from flowscope.ops.math.elementwise import add
 
 
 @frozen

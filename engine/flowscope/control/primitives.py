@@ -20,9 +20,9 @@ from flowscope.graph.dtypes import bool_, int32
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims
-from flowscope.ops.arrays import zeros_like
-from flowscope.ops.build import apply_many
-from flowscope.ops.elementwise import equal
+from flowscope.ops.array.arrays import zeros_like
+from flowscope.ops.core.build import apply_many
+from flowscope.ops.math.elementwise import equal
 
 
 @frozen

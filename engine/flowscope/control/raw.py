@@ -27,13 +27,13 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import as_dtype, bool_, string
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops.arrays import size
-from flowscope.ops.build import apply, apply_many, apply_none
-from flowscope.ops.casting import cast
-from flowscope.ops.elementwise import add, not_equal
-from flowscope.ops.flow import identity
-from flowscope.ops.reductions import reduce_any
-from flowscope.ops.strings import string_length
+from flowscope.ops.array.arrays import size
+from flowscope.ops.core.build import apply, apply_many, apply_none
+from flowscope.ops.core.casting import cast
+from flowscope.ops.core.flow import identity
+from flowscope.ops.math.elementwise import add, not_equal
+from flowscope.ops.math.reductions import reduce_any
+from flowscope.ops.strings.elementwise import string_length
 
 __all__ = ["merge", "switch"]
 

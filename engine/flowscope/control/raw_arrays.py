@@ -17,7 +17,7 @@ from flowscope.errors import DTypeError
 from flowscope.graph.dtypes import as_dtype, variant
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import as_dims
-from flowscope.ops.build import apply_many
+from flowscope.ops.core.build import apply_many
 
 
 class TensorArrayOutput(NamedTuple):

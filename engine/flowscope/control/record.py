@@ -26,8 +26,8 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradient
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.shapes import Dims, is_known, text
 from flowscope.graph.string_values import zeros
-from flowscope.ops.build import apply
-from flowscope.ops.flow import identity
+from flowscope.ops.core.build import apply
+from flowscope.ops.core.flow import identity
 
 __all__ = ["record"]
 

@@ -17,10 +17,10 @@ from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims
-from flowscope.ops.arrays import shape, zeros
-from flowscope.ops.build import apply
-from flowscope.ops.casting import cast
-from flowscope.ops.joining import concat
+from flowscope.ops.array.arrays import shape, zeros
+from flowscope.ops.array.joining import concat
+from flowscope.ops.core.build import apply
+from flowscope.ops.core.casting import cast
 
 
 @frozen
@@ -88,7 +88,7 @@ def from_lists(values: Tensor, indices: Tensor, whole: Tensor) -> IndexedSlices:
 def value_shape(tensor: Tensor) -> Tensor:
     """Returns the shape of a tensor's value as a vector; of a handle: of its variable's value."""
     from flowscope.graph.constant import constant
-    from flowscope.ops.state import ReadVariableOp
+    from flowscope.ops.state.variable_ops import ReadVariableOp
 
     spec = value_spec(tensor.spec)
     if spec.is_static:

@@ -15,10 +15,10 @@ from flowscope.graph.dtypes import DType, as_dtype, int32, int64, variant
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, TensorShape, as_dims, merge_dims
-from flowscope.ops.arrays import range as range_of, shape
-from flowscope.ops.build import apply, apply_many
-from flowscope.ops.casting import cast
-from flowscope.ops.flow import identity, no_op
+from flowscope.ops.array.arrays import range as range_of, shape
+from flowscope.ops.core.build import apply, apply_many
+from flowscope.ops.core.casting import cast
+from flowscope.ops.core.flow import identity, no_op
 
 __all__ = ["TensorArray"]
 

@@ -13,9 +13,9 @@ from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops.checks import ensure_shape
-from flowscope.ops.flow import identity
-from flowscope.ops.sparse_tensor import SparseTensor
+from flowscope.ops.core.flow import identity
+from flowscope.ops.host.checks import ensure_shape
+from flowscope.ops.sparse.sparse_tensor import SparseTensor
 
 
 class Composite:

@@ -32,7 +32,7 @@ from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, TensorShape, as_dims, text
-from flowscope.ops.sparse_tensor import SparseTensor
+from flowscope.ops.sparse.sparse_tensor import SparseTensor
 
 __all__ = ["while_loop"]
 

@@ -25,9 +25,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from flowscope.executor.event_log import Story
 from flowscope.executor.frames import Frame, Iteration
 from flowscope.executor.static import ExecutorGraph, Kind, Unit
-from flowscope.executor.story import Story
 
 #: A unit, the iteration that it runs in, its inputs.
 Invocation = tuple[Unit, Iteration, list[Any]]
@@ -503,7 +503,7 @@ class Machine:
 
         Raises: InternalError naming what does not hold.
         """
-        from flowscope.executor.invariants import check
+        from flowscope.executor.validate import check
 
         check(self)
 

@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from flowscope.executor.by_hand import entry, limit_of
 from flowscope.executor.frames import Frame, Iteration
-from flowscope.executor.invariants import frames_of
 from flowscope.executor.machine import Machine
+from flowscope.executor.raw_loops import entry, limit_of
 from flowscope.executor.static import Kind, StaticFrame, Unit
-from flowscope.graph.late import frozen
-from flowscope.plan.kept import most_trips
+from flowscope.executor.validate import frames_of
+from flowscope.graph.lazy import frozen
+from flowscope.plan.locations import IterationAt, LoopAt, Moved, Where, bytes_of
 from flowscope.plan.program import Node, is_back_edge
-from flowscope.plan.stops import IterationAt, LoopAt, Moved, Where, bytes_of
+from flowscope.plan.saved_for_backward import most_trips
 
 #: A blocking operation that has begun and is not done: where it is, and what it waits for.
 Wait = tuple[Unit, Iteration, str]

@@ -17,8 +17,8 @@ from flowscope.graph.dtypes import as_dtype
 from flowscope.graph.op import Op, Spec, op_class
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.origin import Origin, capture
+from flowscope.graph.serialization.forms import WrittenForms
 from flowscope.graph.summary import summary
-from flowscope.graph.written.forms import WrittenForms
 
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 

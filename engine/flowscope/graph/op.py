@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from flowscope.graph.dtypes import DType
-from flowscope.graph.late import Immutable, frozen as frozen
+from flowscope.graph.lazy import Immutable, frozen as frozen
 from flowscope.graph.shapes import MAX_RANK, Dims, is_known, size_of, text
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class Op(Immutable):
         ends_with_step: Of a blocking op: what its `begin` returned is called when the step has
             ended, too, however it ended: nothing is held beyond it.
         is_handle: Makes the handle of something that outlives steps: it has no kernel, for the
-            session finds what it stands for, see `flowscope.runtime.states`.
+            session finds what it stands for, see `flowscope.runtime.resource_lookup`.
         reads_state, writes_state: What a stateful op does to the resources whose handles it takes.
         accepts_empty: Whether it can read a variable that has no value.
         views: Inputs of which an output may share memory.

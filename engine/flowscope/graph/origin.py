@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from types import CodeType, FrameType
 
-from flowscope.graph.late import frozen
+from flowscope.graph.lazy import frozen
 
 _OURS, _USERS, _FOREIGN = range(3)
 _PACKAGES = tuple(

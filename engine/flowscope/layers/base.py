@@ -16,8 +16,8 @@ from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.scopes import name_scope
 from flowscope.graph.shapes import Dims, TensorShape, size_of, text
 from flowscope.graph.unsupported import refuse
-from flowscope.ops.variable_scope import VariableScope, get_variable, variable_scope
-from flowscope.ops.variables import GraphKeys
+from flowscope.ops.state.variable_scope import VariableScope, get_variable, variable_scope
+from flowscope.ops.state.variables import GraphKeys
 
 #: What a function made of a layer class says of its own arguments.
 _FUNCTION = """{line}
@@ -142,7 +142,7 @@ class Layer:
 
     def compute_output_shape(self, input_shape: Any) -> TensorShape:
         """Returns the shape of the output for an input's shape."""
-        from flowscope.ops.flow import placeholder
+        from flowscope.ops.core.flow import placeholder
 
         with Graph().as_default():
             x = placeholder(self.dtype or float32, TensorShape(input_shape).dims)

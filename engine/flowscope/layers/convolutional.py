@@ -17,10 +17,10 @@ from flowscope.layers.base import (
     one_of,
     sizes,
 )
-from flowscope.ops.convolution import convolution
-from flowscope.ops.initializers import Zeros
-from flowscope.ops.nn import bias_add
-from flowscope.ops.windows import FORMATS
+from flowscope.ops.kernels.windows import FORMATS
+from flowscope.ops.nn.basic import bias_add
+from flowscope.ops.nn.convolution import convolution
+from flowscope.ops.state.initializers import Zeros
 
 __all__ = ["Conv1D", "Conv2D", "Conv3D", "conv1d", "conv2d", "conv3d"]
 

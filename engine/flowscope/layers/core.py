@@ -19,12 +19,12 @@ from flowscope.layers.base import (
     one_of,
     training_flag,
 )
-from flowscope.ops.flow import identity
-from flowscope.ops.initializers import Zeros
-from flowscope.ops.linalg import matmul, tensordot
-from flowscope.ops.nn import bias_add
-from flowscope.ops.normalization import dropout as nn_dropout
-from flowscope.ops.shaping import reshape, shape_of, transpose
+from flowscope.ops.array.shaping import reshape, shape_of, transpose
+from flowscope.ops.core.flow import identity
+from flowscope.ops.linalg.products import matmul, tensordot
+from flowscope.ops.nn.basic import bias_add
+from flowscope.ops.nn.normalization import dropout as nn_dropout
+from flowscope.ops.state.initializers import Zeros
 
 __all__ = ["Dense", "Dropout", "Flatten", "dense", "dropout", "flatten"]
 

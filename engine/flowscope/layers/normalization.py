@@ -11,16 +11,16 @@ from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, float32
 from flowscope.graph.operation import Tensor
 from flowscope.layers.base import InputSpec, Layer, channels_of, training_flag
-from flowscope.ops.casting import cast
-from flowscope.ops.elementwise import multiply, subtract
-from flowscope.ops.initializers import Ones, Zeros
-from flowscope.ops.normalization import (
+from flowscope.ops.array.selection import where
+from flowscope.ops.array.shaping import reshape
+from flowscope.ops.core.casting import cast
+from flowscope.ops.math.elementwise import multiply, subtract
+from flowscope.ops.nn.normalization import (
     batch_normalization as nn_batch_normalization,
     fused_batch_norm,
     moments,
 )
-from flowscope.ops.selection import where
-from flowscope.ops.shaping import reshape
+from flowscope.ops.state.initializers import Ones, Zeros
 
 __all__ = ["BatchNormalization", "batch_normalization"]
 

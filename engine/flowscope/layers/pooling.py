@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from flowscope.graph.operation import Tensor
 from flowscope.layers.base import InputSpec, Layer, function_of, one_of, sizes
-from flowscope.ops.pooling import pool
-from flowscope.ops.windows import FORMATS
+from flowscope.ops.kernels.windows import FORMATS
+from flowscope.ops.nn.pooling import pool
 
 __all__ = [
     "AveragePooling1D",

@@ -8,10 +8,10 @@ from typing import Any
 from flowscope.graph.operation import Tensor
 from flowscope.layers.base import Activation, function_of, sizes
 from flowscope.layers.convolutional import Conv
-from flowscope.ops.convolution import separable_conv2d as nn_separable_conv2d
-from flowscope.ops.initializers import Zeros
-from flowscope.ops.shaping import expand_dims, squeeze
-from flowscope.ops.windows import FORMATS
+from flowscope.ops.array.shaping import expand_dims, squeeze
+from flowscope.ops.kernels.windows import FORMATS
+from flowscope.ops.nn.convolution import separable_conv2d as nn_separable_conv2d
+from flowscope.ops.state.initializers import Zeros
 
 __all__ = ["SeparableConv1D", "SeparableConv2D", "separable_conv1d", "separable_conv2d"]
 

@@ -8,10 +8,10 @@ from typing import Any
 from flowscope.graph.operation import Tensor
 from flowscope.layers.base import Activation, function_of
 from flowscope.layers.convolutional import Conv
-from flowscope.ops.convolution import conv_transpose
-from flowscope.ops.initializers import Zeros
-from flowscope.ops.joining import stack
-from flowscope.ops.shaping import shape_of
+from flowscope.ops.array.joining import stack
+from flowscope.ops.array.shaping import shape_of
+from flowscope.ops.nn.convolution import conv_transpose
+from flowscope.ops.state.initializers import Zeros
 
 __all__ = ["Conv2DTranspose", "Conv3DTranspose", "conv2d_transpose", "conv3d_transpose"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from flowscope.graph.operation import Operation
 from flowscope.live import schema
-from flowscope.live.by_hand import Shown, shown
 from flowscope.live.nesting import parent_path
+from flowscope.live.raw_loops import Shown, shown
 from flowscope.live.schema import GraphChange
 from flowscope.live.state import made_at, output_of, short
 from flowscope.plan.passes.lower import lower

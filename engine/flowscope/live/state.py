@@ -11,7 +11,7 @@ from flowscope.control.cond import always_run
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation
 from flowscope.live.blocks import blocks_of
-from flowscope.live.by_hand import shown
+from flowscope.live.raw_loops import shown
 from flowscope.live.schema import (
     GraphChange,
     Node,

@@ -4,7 +4,7 @@ In tokens mode that is any program, one operation at a time; in all modes it is 
 something may wait for others, or that has primitives made by hand.
 
 Where nothing has to wait in the end, the executor is not needed: in compiled mode a program in
-which something blocks is also one function, which is tried first. See `flowscope.plan.trying`.
+which something blocks is also one function, which is tried first. See `flowscope.plan.optimistic`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flowscope.plan.code import Code
-from flowscope.plan.cut import Write, cut
+from flowscope.plan.codegen.function import Code
+from flowscope.plan.optimistic import can_be_tried
 from flowscope.plan.passes.lower import Lowered, lower
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.trying import can_be_tried
+from flowscope.plan.region_formation import Write, cut
 from flowscope.plan.units import PRIMITIVES, Part, constants, single_parts
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from flowscope.plan.code import (
+from flowscope.plan.codegen.function import (
     counter,
     device_type,
     loop_name,
@@ -23,9 +23,7 @@ from flowscope.plan.code import (
     unsafe_positions,
 )
 from flowscope.plan.kernels import kernel_function
-from flowscope.plan.passes.regions import Region
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.stops import (
+from flowscope.plan.locations import (
     Left,
     LoopState,
     Moved,
@@ -35,6 +33,8 @@ from flowscope.plan.stops import (
     loops_at,
     where_in,
 )
+from flowscope.plan.passes.regions import Region
+from flowscope.plan.program import Node, Program, Value
 
 #: Called after each operation with the node and its outputs' values.
 Probe = Callable[[Node, tuple[Any, ...]], None]
@@ -46,7 +46,7 @@ class Interpreter:
     Args:
         region: The region.
         xp: The array module of the device.
-        generator: See `flowscope.plan.code`.
+        generator: See `flowscope.plan.codegen.function`.
         unsafe: Positions before which the step cannot be held.
         loops: Runs loops as generated code while steps need not run one operation at a time; None
             where they always do.
@@ -77,7 +77,7 @@ class Interpreter:
         resources: tuple[Any, ...],
         probe: Probe | None = None,
     ) -> tuple[Any, ...]:
-        """Runs the region once; see `flowscope.plan.code` for the arguments."""
+        """Runs the region once; see `flowscope.plan.codegen.function` for the arguments."""
         step = self._step(gate, run, resources, probe)
         return self._outputs(step.block(self._program, feeds))
 
@@ -118,7 +118,7 @@ class Loops(Protocol):
         """Returns the loop's outputs, or where its code was left.
 
         Args:
-            gate, run, resources: See `flowscope.plan.code`.
+            gate, run, resources: See `flowscope.plan.codegen.function`.
             around: The loops around, from the outermost.
             loop: The loop, between two iterations.
             values: All that is alive.
@@ -143,7 +143,7 @@ class _Step:
 
     Attributes:
         values: All that is alive.
-        run: The run of the step; see `flowscope.plan.code`.
+        run: The run of the step; see `flowscope.plan.codegen.function`.
         iterations: Numbers of the iterations of the loops around, from the outermost.
         loops: These loops.
         is_safe: Whether the step may be held: not inside an update group.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flowscope.graph.op import is_special
-from flowscope.plan.code import device_type, node_kernel, scalar_template
+from flowscope.plan.codegen.function import device_type, node_kernel, scalar_template
 from flowscope.plan.program import Node
 
 

@@ -18,7 +18,7 @@ from flowscope.control.primitives import Enter, Merge, Switch
 from flowscope.graph.constant import Const, Literal
 from flowscope.graph.dtypes import DType, bool_, int32
 from flowscope.graph.op import Op, Spec
-from flowscope.ops.flow import Identity
+from flowscope.ops.core.flow import Identity
 from flowscope.plan.program import Node, Program, Value
 
 #: What accesses to state are ordered by: a handle, or what several effects have in common.

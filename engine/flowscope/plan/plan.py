@@ -8,29 +8,29 @@ from typing import Any, Literal, Protocol, get_args
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
-from flowscope.graph.late import frozen
+from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.plan.code import Code, generate, unsafe_positions
-from flowscope.plan.cut import inside
+from flowscope.plan.codegen.function import Code, generate, unsafe_positions
+from flowscope.plan.codegen.parallel_for import Share
 from flowscope.plan.execution import Execution, execution, is_executed
 from flowscope.plan.interpret import Interpreter
-from flowscope.plan.kept import Kept, kept
+from flowscope.plan.optimistic import as_left
+from flowscope.plan.passes.dce import trim
+from flowscope.plan.passes.host_overlap import overlap
 from flowscope.plan.passes.inline import inline
-from flowscope.plan.passes.invariants import invariants
+from flowscope.plan.passes.licm import invariants
+from flowscope.plan.passes.matmul_fusion import products
+from flowscope.plan.passes.matmul_slicing import parts
 from flowscope.plan.passes.order import order
-from flowscope.plan.passes.overlap import overlap
-from flowscope.plan.passes.parts import parts
 from flowscope.plan.passes.place import place
-from flowscope.plan.passes.products import products
 from flowscope.plan.passes.prune import prune
 from flowscope.plan.passes.regions import Region, regions
 from flowscope.plan.passes.simplify import simplify
-from flowscope.plan.passes.trim import trim
-from flowscope.plan.passes.updates import updates
+from flowscope.plan.passes.update_groups import updates
 from flowscope.plan.program import Node, Program
-from flowscope.plan.shared import Share
+from flowscope.plan.region_formation import inside
+from flowscope.plan.saved_for_backward import Kept, kept
 from flowscope.plan.stepping import Stepper
-from flowscope.plan.trying import as_left
 from flowscope.plan.updates import join
 
 #: "compiled": generated code; "op": one operation at a time, nothing simplified; "tokens": as

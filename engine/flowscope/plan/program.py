@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import Any
 
 from flowscope.graph.dtypes import resource
-from flowscope.graph.late import frozen
+from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.operation import Operation
 

@@ -17,12 +17,12 @@ import numpy as np
 
 from flowscope.graph.dtypes import int64, resource, variant
 from flowscope.graph.op import Spec
-from flowscope.plan.code import Code, generate, loop_name, unsafe_positions
+from flowscope.plan.codegen.function import Code, generate, loop_name, unsafe_positions
+from flowscope.plan.codegen.safepoints import Begun, as_left
 from flowscope.plan.interpret import Interpreter, InvocationError
+from flowscope.plan.locations import Inside, Left, LoopState, inside_loops
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Value
-from flowscope.plan.safepoints import Begun, as_left
-from flowscope.plan.stops import Inside, Left, LoopState, inside_loops
 
 
 class Stepper:
@@ -31,7 +31,7 @@ class Stepper:
     Args:
         region: The region.
         xp: The array module of the device.
-        generator: See `flowscope.plan.code`.
+        generator: See `flowscope.plan.codegen.function`.
     """
 
     def __init__(self, region: Region, xp: Any, generator: Callable[..., Any]) -> None:
@@ -43,7 +43,7 @@ class Stepper:
     def __call__(
         self, gate: Any, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
     ) -> tuple[Any, ...]:
-        """Runs the region once; see `flowscope.plan.code` for the arguments."""
+        """Runs the region once; see `flowscope.plan.codegen.function` for the arguments."""
         return self._interpreter(gate, run, feeds, resources)
 
     def rest(self, gate: Any, run: Any, resources: tuple[Any, ...], left: Left) -> tuple[Any, ...]:

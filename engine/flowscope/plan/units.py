@@ -1,7 +1,7 @@
 """Units: what the executor runs as a whole, cut from a lowered program.
 
 In tokens mode each operation is one. In compiled mode, where something blocks, they are regions:
-see `flowscope.plan.cut`.
+see `flowscope.plan.region_formation`.
 
 Constants and handles are no units: their values are there before the step starts.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flowscope.plan.code import Code
+from flowscope.plan.codegen.function import Code
 from flowscope.plan.kernels import kernel_function
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.program import Node, Program, Value

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from flowscope.plan.edits import in_order
 from flowscope.plan.effects import leaves
 from flowscope.plan.lowering import Accesses, Key, is_ambient
 from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.rewriting import in_order
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,8 @@ from flowscope.graph.dtypes import as_dtype, float32
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import TensorShape, as_dims
 from flowscope.layers.base import Layer
-from flowscope.ops.arrays import shape, zeros
-from flowscope.ops.variable_scope import (
+from flowscope.ops.array.arrays import shape, zeros
+from flowscope.ops.state.variable_scope import (
     get_variable,
     variable_scope,
 )

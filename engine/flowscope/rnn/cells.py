@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import flowscope.ops.nn as functions
+import flowscope.ops.nn.basic as functions
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.dtypes import DType
 from flowscope.graph.operation import Tensor
-from flowscope.ops.clipping import clip_by_value
-from flowscope.ops.elementwise import sigmoid, tanh
-from flowscope.ops.initializers import ones_initializer, zeros_initializer
-from flowscope.ops.joining import concat, split
-from flowscope.ops.linalg import matmul
-from flowscope.ops.nn import bias_add
-from flowscope.ops.partitioned import fixed_size_partitioner
+from flowscope.ops.array.clipping import clip_by_value
+from flowscope.ops.array.joining import concat, split
+from flowscope.ops.linalg.products import matmul
+from flowscope.ops.math.elementwise import sigmoid, tanh
+from flowscope.ops.nn.basic import bias_add
+from flowscope.ops.state.initializers import ones_initializer, zeros_initializer
+from flowscope.ops.state.partitioned import fixed_size_partitioner
 from flowscope.rnn.cell import RNNCell, check_floating, input_depth
 
 __all__ = ["BasicLSTMCell", "BasicRNNCell", "GRUCell", "LSTMCell", "LSTMStateTuple"]

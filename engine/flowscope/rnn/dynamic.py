@@ -12,15 +12,15 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import DType
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import as_dims
-from flowscope.ops.arrays import range as range_of, shape
-from flowscope.ops.build import apply
-from flowscope.ops.elementwise import maximum, minimum
-from flowscope.ops.joining import stack
-from flowscope.ops.moving import reverse_sequence
-from flowscope.ops.reductions import reduce_max
-from flowscope.ops.shaping import transpose
-from flowscope.ops.slicing import reverse
-from flowscope.ops.variable_scope import variable_scope
+from flowscope.ops.array.arrays import range as range_of, shape
+from flowscope.ops.array.joining import stack
+from flowscope.ops.array.moving import reverse_sequence
+from flowscope.ops.array.shaping import transpose
+from flowscope.ops.array.slicing import reverse
+from flowscope.ops.core.build import apply
+from flowscope.ops.math.elementwise import maximum, minimum
+from flowscope.ops.math.reductions import reduce_max
+from flowscope.ops.state.variable_scope import variable_scope
 from flowscope.rnn.cell import check_cell, full_size, tensors_of, zero_states
 from flowscope.rnn.steps import (
     batch_size_of,

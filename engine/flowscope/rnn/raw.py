@@ -11,11 +11,11 @@ from flowscope.control.while_loop import while_loop
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import constant, convert_to_tensor
 from flowscope.graph.dtypes import int32
-from flowscope.ops.arrays import shape, zeros
-from flowscope.ops.elementwise import logical_not, logical_or
-from flowscope.ops.joining import concat
-from flowscope.ops.reductions import reduce_all
-from flowscope.ops.variable_scope import variable_scope
+from flowscope.ops.array.arrays import shape, zeros
+from flowscope.ops.array.joining import concat
+from flowscope.ops.math.elementwise import logical_not, logical_or
+from flowscope.ops.math.reductions import reduce_all
+from flowscope.ops.state.variable_scope import variable_scope
 from flowscope.rnn.cell import check_cell, tensors_of, zero_states
 from flowscope.rnn.steps import batch_size_of, check_structure, passed_through
 

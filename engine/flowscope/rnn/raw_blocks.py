@@ -16,14 +16,14 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Tensor
-from flowscope.ops.arrays import shape
-from flowscope.ops.casting import cast
-from flowscope.ops.clipping import clip_by_value
-from flowscope.ops.elementwise import sigmoid, tanh
-from flowscope.ops.joining import concat, split
-from flowscope.ops.linalg import matmul
-from flowscope.ops.nn import bias_add
-from flowscope.ops.padding import pad
+from flowscope.ops.array.arrays import shape
+from flowscope.ops.array.clipping import clip_by_value
+from flowscope.ops.array.joining import concat, split
+from flowscope.ops.array.padding import pad
+from flowscope.ops.core.casting import cast
+from flowscope.ops.linalg.products import matmul
+from flowscope.ops.math.elementwise import sigmoid, tanh
+from flowscope.ops.nn.basic import bias_add
 
 
 class LSTMOutput(NamedTuple):

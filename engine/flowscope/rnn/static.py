@@ -10,11 +10,11 @@ from flowscope.control.branches import cond
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Tensor
-from flowscope.ops.flow import identity
-from flowscope.ops.joining import concat, stack, unstack
-from flowscope.ops.moving import reverse_sequence
-from flowscope.ops.reductions import reduce_max
-from flowscope.ops.variable_scope import variable_scope
+from flowscope.ops.array.joining import concat, stack, unstack
+from flowscope.ops.array.moving import reverse_sequence
+from flowscope.ops.core.flow import identity
+from flowscope.ops.math.reductions import reduce_max
+from flowscope.ops.state.variable_scope import variable_scope
 from flowscope.rnn.cell import check_cell, tensors_of, zero_states
 from flowscope.rnn.steps import (
     batch_size_of,

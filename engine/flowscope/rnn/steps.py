@@ -10,11 +10,11 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype, int32
 from flowscope.graph.operation import Tensor
-from flowscope.ops.arrays import shape
-from flowscope.ops.casting import cast
-from flowscope.ops.checks import assert_equal
-from flowscope.ops.flow import identity
-from flowscope.ops.selection import where
+from flowscope.ops.array.arrays import shape
+from flowscope.ops.array.selection import where
+from flowscope.ops.core.casting import cast
+from flowscope.ops.core.flow import identity
+from flowscope.ops.host.checks import assert_equal
 from flowscope.rnn.cell import tensors_of
 
 __all__ = [

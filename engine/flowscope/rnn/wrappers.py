@@ -12,11 +12,11 @@ from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import TensorShape, as_dims
-from flowscope.ops.elementwise import floor
-from flowscope.ops.joining import concat, split
-from flowscope.ops.normalization import dropout
-from flowscope.ops.random import random_uniform
-from flowscope.ops.variable_scope import variable_scope
+from flowscope.ops.array.joining import concat, split
+from flowscope.ops.math.elementwise import floor
+from flowscope.ops.nn.normalization import dropout
+from flowscope.ops.random.normal_and_uniform import random_uniform
+from flowscope.ops.state.variable_scope import variable_scope
 from flowscope.rnn.cell import RNNCell, check_cell
 from flowscope.rnn.cells import LSTMStateTuple
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flowscope.graph.graph import Graph
-from flowscope.graph.late import frozen
+from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import where
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
 from flowscope.runtime.feeds import Converter
 from flowscope.runtime.fetches import Rebuild
-from flowscope.runtime.moves import Moves
+from flowscope.runtime.queue_transactions import Moves
 from flowscope.runtime.resources import uninitialized
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.runtime import crew
+from flowscope.runtime import thread_pool as crew
 from flowscope.runtime.devices import Device, Memory, on_host
 
 

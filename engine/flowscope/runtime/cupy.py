@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from flowscope.errors import UnavailableError
-from flowscope.ops.scipy_modules import finders
+from flowscope.ops.kernels.scipy_modules import finders
 from flowscope.runtime.devices import Device, Memory, on_host
 
 _INSTALL = "`pip install cupy-cuda12x` (or cupy-cuda13x) installs it"
@@ -68,7 +68,7 @@ def gpus() -> list[CupyGpu]:
 
 
 def _scipy(xp: Any, part: str) -> Any:
-    """Returns what stands for SciPy's module on GPUs; see `flowscope.ops.scipy_modules`."""
+    """Returns what stands for SciPy's module on GPUs; see `flowscope.ops.kernels.scipy_modules`."""
     return import_module(f"cupyx.scipy.{part}") if xp.__name__ == "cupy" else None
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from flowscope.errors import DeviceWarning, InvalidArgumentError, UnavailableError
 from flowscope.graph.devices import DeviceSpec
-from flowscope.graph.late import frozen
+from flowscope.graph.lazy import frozen
 
 if TYPE_CHECKING:
     from flowscope.runtime.config import ConfigProto

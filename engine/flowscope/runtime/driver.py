@@ -22,18 +22,18 @@ from flowscope.errors import DeadlineExceededError, InternalError
 from flowscope.executor.frames import Iteration
 from flowscope.executor.machine import Invocation, Machine
 from flowscope.executor.observe import Position, Wait
-from flowscope.executor.resume import resume
+from flowscope.executor.osr import resume
 from flowscope.executor.static import ExecutorGraph, Kind, Unit
 from flowscope.graph.op import Op
-from flowscope.ops.py_functions import forget_calls
-from flowscope.plan.code import Code, counter, loop_name, own
+from flowscope.ops.host.py_functions import forget_calls
+from flowscope.plan.codegen.function import Code, counter, loop_name, own
 from flowscope.plan.execution import Execution
 from flowscope.plan.interpret import InvocationError
+from flowscope.plan.locations import Left, RegionRun, Where
 from flowscope.plan.program import Node
-from flowscope.plan.stops import Left, RegionRun, Where
-from flowscope.runtime.dead import dead_fetch
+from flowscope.runtime.dead_fetches import dead_fetch
 from flowscope.runtime.failures import located
-from flowscope.runtime.generators import generator
+from flowscope.runtime.random_generators import generator
 
 #: What computes an invocation: (step, unit, iteration, inputs) -> outputs; None if it has begun.
 Handler = Callable[["_Step", Unit, Iteration, list[Any]], Any]
@@ -74,7 +74,7 @@ class Driver:
     def __call__(
         self, gate: Any, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
     ) -> tuple[Any, ...]:
-        """Runs one step; see `flowscope.plan.code` for the arguments."""
+        """Runs one step; see `flowscope.plan.codegen.function` for the arguments."""
         if resources is not self._bound:
             self.states = dict(zip(self.execution.region.handles, resources, strict=True))
             self.graph.bound(self.states)

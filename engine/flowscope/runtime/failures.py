@@ -12,9 +12,9 @@ from flowscope.graph.dtypes import of_numpy, string
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import where
 from flowscope.graph.shapes import text
-from flowscope.ops.py_functions import HostFunc
-from flowscope.ops.updates import CheckUpdate
-from flowscope.plan.code import Invocation
+from flowscope.ops.host.py_functions import HostFunc
+from flowscope.ops.state.update_groups import CheckUpdate
+from flowscope.plan.codegen.function import Invocation
 from flowscope.plan.interpret import InvocationError
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.ops.scipy_modules import finders
+from flowscope.ops.kernels.scipy_modules import finders
 from flowscope.runtime.devices import Device, Memory, on_host
 
 #: NumPy's functions that CuPy 14 has not, as far as a kernel might use them.
@@ -239,7 +239,7 @@ class FakeGpu(Device):
 
 
 def _scipy(xp: Any, part: str) -> Any:
-    """Returns SciPy's module for arrays of a fake device; see `flowscope.ops.scipy_modules`."""
+    """Returns SciPy's module for arrays of a fake device: see `scipy_modules`."""
     if not isinstance(xp, FakeModule):
         return None
     return FakeModule(import_module(f"scipy.{part}"), xp._device)

@@ -15,7 +15,7 @@ from flowscope.graph.op import Spec
 from flowscope.graph.operation import Tensor, where
 from flowscope.graph.shapes import compatible, is_known, text
 from flowscope.nest import flatten
-from flowscope.ops.sparse_tensor import SparseTensor
+from flowscope.ops.sparse.sparse_tensor import SparseTensor
 from flowscope.plan.plan import Plan
 from flowscope.runtime.config import DeviceStepStats, FeedStats, NodeExecStats
 from flowscope.runtime.devices import Device

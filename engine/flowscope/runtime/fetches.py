@@ -13,7 +13,7 @@ from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops.sparse_tensor import SparseTensor, SparseTensorValue
+from flowscope.ops.sparse.sparse_tensor import SparseTensor, SparseTensorValue
 
 #: Puts a structure together from the values of all fetched tensors.
 Rebuild = Callable[[tuple[Any, ...]], Any]

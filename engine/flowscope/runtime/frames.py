@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import Literal
 
 from flowscope.control.primitives import Enter
-from flowscope.graph.late import frozen
+from flowscope.graph.lazy import frozen
+from flowscope.plan.locations import IterationAt, LoopAt, Where, bytes_of
 from flowscope.plan.program import Node
-from flowscope.plan.stops import IterationAt, LoopAt, Where, bytes_of
 
 
 @frozen

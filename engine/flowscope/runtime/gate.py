@@ -26,8 +26,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from flowscope.errors import CancelledError, DeadlineExceededError
-from flowscope.plan.code import loop_name
-from flowscope.plan.stops import Here, Moved, Where
+from flowscope.plan.codegen.function import loop_name
+from flowscope.plan.locations import Here, Moved, Where
 from flowscope.runtime import interrupt
 from flowscope.runtime.interrupt import MAIN_THREAD
 

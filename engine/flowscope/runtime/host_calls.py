@@ -17,7 +17,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from flowscope.ops.py_functions import callers, starters
+from flowscope.ops.host.py_functions import callers, starters
 from flowscope.runtime import interrupt
 from flowscope.runtime.gate import Gate
 

@@ -11,23 +11,23 @@ from flowscope.graph.block import misplaced
 from flowscope.graph.dtypes import variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops.state import ReadVariableOp
+from flowscope.ops.state.variable_ops import ReadVariableOp
 from flowscope.plan.effects import is_worldly
 from flowscope.plan.execution import Execution
+from flowscope.plan.partial_run import Staged, staged
 from flowscope.plan.plan import Mode, Plan, Request, make_plan
 from flowscope.plan.program import Node
-from flowscope.plan.stages import Staged, staged
 from flowscope.runtime.calls import Call
 from flowscope.runtime.config import ConfigProto
+from flowscope.runtime.device_variable import PlacedVariable, on_device, within
 from flowscope.runtime.devices import Device
 from flowscope.runtime.feeds import Converter, converter
 from flowscope.runtime.fetches import Flattened, Rebuild, decoded, is_bare_handle
-from flowscope.runtime.generators import generator
-from flowscope.runtime.growth import growth_of
-from flowscope.runtime.moves import Moves
-from flowscope.runtime.placed import PlacedVariable, on_device, within
+from flowscope.runtime.graph_growth import growth_of
+from flowscope.runtime.plan_cache import Recent
 from flowscope.runtime.queue_state import QueueState
-from flowscope.runtime.recent import Recent
+from flowscope.runtime.queue_transactions import Moves
+from flowscope.runtime.random_generators import generator
 from flowscope.runtime.resources import VariableState
 
 _STRUCTURES = (list, tuple, Mapping)

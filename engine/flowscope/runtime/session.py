@@ -25,22 +25,23 @@ from flowscope.errors import (
 from flowscope.graph import default
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, runner
+from flowscope.graph.serialization.definition import GraphDef
 from flowscope.graph.summary import counted
-from flowscope.graph.written.definition import GraphDef
-from flowscope.ops.py_functions import callers
+from flowscope.ops.host.py_functions import callers
 from flowscope.plan.plan import Mode, Plan
 from flowscope.runtime import (
     checks,
-    clock as clock,
+    clock_kernels as clock,
     containers,
-    crew,
     host_calls,
     interrupt,
     reruns,
-    states,
+    resource_lookup as states,
+    thread_pool as crew,
 )
 from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
+from flowscope.runtime.device_variable import PlacedVariable
 from flowscope.runtime.devices import Device, local_devices
 from flowscope.runtime.failures import located_failure
 from flowscope.runtime.feeds import nbytes, stats, taken_apart, traced
@@ -48,11 +49,10 @@ from flowscope.runtime.fetches import structure_key
 from flowscope.runtime.frames import Frames, running
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.interrupt import MAIN_THREAD
-from flowscope.runtime.partial import PartialRun, Pattern
-from flowscope.runtime.placed import PlacedVariable
+from flowscope.runtime.partial_run import PartialRun, Pattern
+from flowscope.runtime.plan_cache import Recent
 from flowscope.runtime.planner import Planner
 from flowscope.runtime.queue_state import QueueState
-from flowscope.runtime.recent import Recent
 from flowscope.runtime.resources import Container, VariableState
 
 _ATOMS = frozenset({Tensor, Operation, str})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.ops import training
+from flowscope.ops.state import training
 from flowscope.train.rules import RuleOptimizer
 
 

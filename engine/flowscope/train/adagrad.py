@@ -6,8 +6,8 @@ from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import int64
-from flowscope.ops import training
-from flowscope.ops.casting import cast
+from flowscope.ops.core.casting import cast
+from flowscope.ops.state import training
 from flowscope.train.rules import RuleOptimizer, check_sign
 
 

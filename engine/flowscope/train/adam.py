@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops import training
-from flowscope.ops.flow import group
-from flowscope.ops.variables import Variable
+from flowscope.ops.core.flow import group
+from flowscope.ops.state import training
+from flowscope.ops.state.variables import Variable
 from flowscope.train.rules import RuleOptimizer
 from flowscope.train.slots import as_dtype_of
 

@@ -10,10 +10,10 @@ from dataclasses import field
 from typing import Any
 
 from flowscope.errors import DataLossError, DTypeError, InvalidArgumentError, NotFoundError
-from flowscope.graph.late import frozen
-from flowscope.graph.written.files import read_file
-from flowscope.graph.written.whole_files import replaced
-from flowscope.ops.checkpoint_file import CheckpointReader, file_of
+from flowscope.graph.lazy import frozen
+from flowscope.graph.serialization.files import read_file
+from flowscope.graph.serialization.whole_files import replaced
+from flowscope.ops.state.checkpoint_file import CheckpointReader, file_of
 
 _FORMAT, _VERSION = "flowscope-checkpoints", 1
 _LATEST = "checkpoint"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.ops import training
-from flowscope.ops.variables import Variable
+from flowscope.ops.state import training
+from flowscope.ops.state.variables import Variable
 from flowscope.train.rules import RuleOptimizer, check_sign
 
 

@@ -29,16 +29,16 @@ from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import int32
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops.arrays import zeros, zeros_like
-from flowscope.ops.casting import cast
-from flowscope.ops.elementwise import abs as absolute, floormod, maximum, minimum
-from flowscope.ops.gathering import gather
-from flowscope.ops.joining import concat, split
-from flowscope.ops.reductions import reduce_sum
-from flowscope.ops.scatters import scatter_update
-from flowscope.ops.selection import where
-from flowscope.ops.shaping import reshape
-from flowscope.ops.variables import Variable
+from flowscope.ops.array.arrays import zeros, zeros_like
+from flowscope.ops.array.gathering import gather
+from flowscope.ops.array.joining import concat, split
+from flowscope.ops.array.selection import where
+from flowscope.ops.array.shaping import reshape
+from flowscope.ops.core.casting import cast
+from flowscope.ops.math.elementwise import abs as absolute, floormod, maximum, minimum
+from flowscope.ops.math.reductions import reduce_sum
+from flowscope.ops.state.scatters import scatter_update
+from flowscope.ops.state.variables import Variable
 from flowscope.train.optimizer import Gradient, Optimizer
 from flowscope.train.slots import as_dtype_of
 

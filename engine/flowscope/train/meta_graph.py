@@ -10,10 +10,9 @@ from typing import Any
 from flowscope.errors import DTypeError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
-from flowscope.graph.unsupported import refuse
-from flowscope.graph.written.definition import GraphDef
-from flowscope.graph.written.files import read_file, write_file, write_graph
-from flowscope.graph.written.meta import (
+from flowscope.graph.serialization.definition import GraphDef
+from flowscope.graph.serialization.files import read_file, write_file, write_graph
+from flowscope.graph.serialization.meta import (
     UNBOUND,
     MetaGraphDef,
     check_unbound,
@@ -21,7 +20,8 @@ from flowscope.graph.written.meta import (
     meta_graph_of,
     register_kind,
 )
-from flowscope.ops.written import VARIABLES
+from flowscope.graph.unsupported import refuse
+from flowscope.ops.state.written import VARIABLES
 
 __all__ = ["export_meta_graph", "import_meta_graph", "read_meta_graph", "write_graph"]
 

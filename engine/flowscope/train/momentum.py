@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.ops import training
+from flowscope.ops.state import training
 from flowscope.train.rules import RuleOptimizer
 
 
@@ -18,7 +18,8 @@ class MomentumOptimizer(RuleOptimizer):
         momentum: The same.
         use_locking: Updates are always atomic.
         name: Name of the update operation and the slot.
-        use_nesterov: Whether to look one step ahead; see `flowscope.ops.training.ApplyMomentum`.
+        use_nesterov: Whether to look one step ahead; see
+        `flowscope.ops.state.training.ApplyMomentum`.
 
     Source: Sutskever et al. 2013, "On the importance of initialization and momentum".
     """

@@ -9,12 +9,12 @@ from flowscope.errors import DTypeError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops.arrays import zeros
-from flowscope.ops.casting import cast
-from flowscope.ops.elementwise import minimum, pow as power
-from flowscope.ops.flow import group
-from flowscope.ops.variable_lists import global_variables, trainable_variables
-from flowscope.ops.variables import (
+from flowscope.ops.array.arrays import zeros
+from flowscope.ops.core.casting import cast
+from flowscope.ops.core.flow import group
+from flowscope.ops.math.elementwise import minimum, pow as power
+from flowscope.ops.state.variable_lists import global_variables, trainable_variables
+from flowscope.ops.state.variables import (
     GraphKeys,
     Variable,
 )

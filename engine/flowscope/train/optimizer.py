@@ -11,9 +11,9 @@ from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops.flow import group, tuple as gated
-from flowscope.ops.variable_lists import trainable_variables
-from flowscope.ops.variables import GraphKeys, Variable
+from flowscope.ops.core.flow import group, tuple as gated
+from flowscope.ops.state.variable_lists import trainable_variables
+from flowscope.ops.state.variables import GraphKeys, Variable
 from flowscope.train.groups import join_group
 from flowscope.train.slots import Slots
 

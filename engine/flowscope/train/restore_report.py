@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from flowscope.errors import InvalidArgumentError, NotFoundError, OpError
 from flowscope.graph.dtypes import DType
-from flowscope.graph.late import frozen
+from flowscope.graph.lazy import frozen
 from flowscope.graph.shapes import Dims, compatible, size_of, text
-from flowscope.ops.checkpoint_file import CheckpointReader
+from flowscope.ops.state.checkpoint_file import CheckpointReader
 
 
 @frozen

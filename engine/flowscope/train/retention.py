@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from flowscope.graph.late import mutable
+from flowscope.graph.lazy import mutable
 
 
 @mutable

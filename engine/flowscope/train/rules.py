@@ -1,4 +1,4 @@
-"""Optimizers whose update of a variable is one op of `flowscope.ops.training`."""
+"""Optimizers whose update of a variable is one op of `flowscope.ops.state.training`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops.build import apply
-from flowscope.ops.training import Apply
-from flowscope.ops.variables import Variable
+from flowscope.ops.core.build import apply
+from flowscope.ops.state.training import Apply
+from flowscope.ops.state.variables import Variable
 from flowscope.train.optimizer import Optimizer
 from flowscope.train.slots import as_dtype_of
 

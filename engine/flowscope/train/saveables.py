@@ -7,17 +7,17 @@ from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.dtypes import DType
-from flowscope.graph.late import frozen
+from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, is_known
-from flowscope.ops.build import apply
-from flowscope.ops.checkpoint import Part
-from flowscope.ops.flow import group
-from flowscope.ops.joining import concat
-from flowscope.ops.partitioned import PartitionedVariable
-from flowscope.ops.shaping import reshape
-from flowscope.ops.state import AssignVariableOp
-from flowscope.ops.variables import Variable
+from flowscope.ops.array.joining import concat
+from flowscope.ops.array.shaping import reshape
+from flowscope.ops.core.build import apply
+from flowscope.ops.core.flow import group
+from flowscope.ops.state.checkpoint import Part
+from flowscope.ops.state.partitioned import PartitionedVariable
+from flowscope.ops.state.variable_ops import AssignVariableOp
+from flowscope.ops.state.variables import Variable
 from flowscope.train.restore_report import Wish
 
 

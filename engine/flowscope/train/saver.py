@@ -18,11 +18,11 @@ from flowscope.errors import (
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
+from flowscope.graph.serialization.files import write_file
+from flowscope.graph.serialization.meta import MetaGraphDef, meta_graph_of
 from flowscope.graph.unsupported import refuse
-from flowscope.graph.written.files import write_file
-from flowscope.graph.written.meta import MetaGraphDef, meta_graph_of
-from flowscope.ops.checkpoint_file import CheckpointReader, is_written_here
-from flowscope.ops.variables import GraphKeys, Variable
+from flowscope.ops.state.checkpoint_file import CheckpointReader, is_written_here
+from flowscope.ops.state.variables import GraphKeys, Variable
 from flowscope.train.checkpoints import (
     get_checkpoint_mtimes,
     load_checkpoint,

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from flowscope.errors import DataLossError, InvalidArgumentError, NotFoundError
 from flowscope.graph.constant import constant
 from flowscope.graph.graph import Graph
-from flowscope.graph.late import frozen, mutable
+from flowscope.graph.lazy import frozen, mutable
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.written.values import read_dims, read_dtype, read_sizes
-from flowscope.ops.checkpoint import Part, restore, save
-from flowscope.ops.flow import group, placeholder_with_default
+from flowscope.graph.serialization.values import read_dims, read_dtype, read_sizes
+from flowscope.ops.core.flow import group, placeholder_with_default
+from flowscope.ops.state.checkpoint import Part, restore, save
 from flowscope.train.restore_report import Wish
 from flowscope.train.saveables import Saveable, graph_of
 

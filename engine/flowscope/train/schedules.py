@@ -14,14 +14,14 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
-from flowscope.graph.late import frozen
+from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Tensor
-from flowscope.ops import elementwise as ew
-from flowscope.ops.arrays import ones_like
-from flowscope.ops.casting import cast
-from flowscope.ops.flow import identity
-from flowscope.ops.random import random_normal
-from flowscope.ops.selection import where
+from flowscope.ops.array.arrays import ones_like
+from flowscope.ops.array.selection import where
+from flowscope.ops.core.casting import cast
+from flowscope.ops.core.flow import identity
+from flowscope.ops.math import elementwise as ew
+from flowscope.ops.random.normal_and_uniform import random_normal
 
 
 @frozen

@@ -9,11 +9,11 @@ from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
-from flowscope.ops.arrays import fill
-from flowscope.ops.casting import cast
-from flowscope.ops.shaping import shape_of
-from flowscope.ops.variable_scope import get_variable_scope
-from flowscope.ops.variables import SaveSliceInfo, Variable
+from flowscope.ops.array.arrays import fill
+from flowscope.ops.array.shaping import shape_of
+from flowscope.ops.core.casting import cast
+from flowscope.ops.state.variable_scope import get_variable_scope
+from flowscope.ops.state.variables import SaveSliceInfo, Variable
 
 
 class Slots:

@@ -9,9 +9,9 @@ from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import int64
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
-from flowscope.ops.arrays import zeros
-from flowscope.ops.variable_scope import get_variable
-from flowscope.ops.variables import GraphKeys, Variable
+from flowscope.ops.array.arrays import zeros
+from flowscope.ops.state.variable_scope import get_variable
+from flowscope.ops.state.variables import GraphKeys, Variable
 
 
 def get_global_step(graph: Graph | None = None) -> Variable | Tensor | None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from flowscope.errors import DTypeError
 from flowscope.layers.base import Layer
-from flowscope.ops.partitioned import PartitionedVariable
-from flowscope.ops.variables import Variable
+from flowscope.ops.state.partitioned import PartitionedVariable
+from flowscope.ops.state.variables import Variable
 from flowscope.train.slots import Slots
 
 #: What TensorFlow writes behind the path of a variable.

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from flowscope.graph.block import Block
-from flowscope.graph.cells.behaviour import Comparison
-from flowscope.graph.cells.held import Held, held_by
-from flowscope.graph.cells.known import same_spec
+from flowscope.graph.cells.fingerprint import Comparison
+from flowscope.graph.cells.spec_match import same_spec
+from flowscope.graph.cells.user_functions import Held, held_by
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
 

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from flowscope.graph.cells.memory import Change
-from flowscope.graph.late import frozen
+from flowscope.graph.cells.build_state import Change
+from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 
 #: Places in program order that one cell has: its operations' orders share the bits above.

@@ -12,10 +12,10 @@ from typing import Any
 from flowscope.graph.block import Block
 from flowscope.graph.cells.bindings import bindings
 from flowscope.graph.cells.bodies import blocks_of
+from flowscope.graph.cells.build_state import NAMES, tables
 from flowscope.graph.cells.cell import PLACES, CellReport, Restart
-from flowscope.graph.cells.known import same_spec
-from flowscope.graph.cells.making import Making, is_variable
-from flowscope.graph.cells.memory import NAMES, tables
+from flowscope.graph.cells.reconcile import Making, is_variable
+from flowscope.graph.cells.spec_match import same_spec
 from flowscope.graph.cells.stale import Derivation, Spread, Stale, labels
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor

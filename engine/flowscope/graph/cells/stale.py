@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal
 from flowscope.errors import OpError, StaleError
 from flowscope.graph.cells.bodies import functions_of
 from flowscope.graph.cells.cell import Cell, named
-from flowscope.graph.cells.known import implies, same_spec
-from flowscope.graph.late import frozen
+from flowscope.graph.cells.spec_match import implies, same_spec
+from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.shapes import compatible, merge_dims

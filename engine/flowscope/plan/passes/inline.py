@@ -20,7 +20,7 @@ from typing import Any
 from flowscope.graph.dtypes import resource
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops.flow import Identity
+from flowscope.ops.core.flow import Identity
 from flowscope.plan.program import Node, Program, Value, needed, outer_values
 
 #: The op types that this pass takes away.

@@ -32,9 +32,9 @@ from flowscope.control.primitives import (
     Switch,
 )
 from flowscope.graph.dtypes import bool_, int32, int64
-from flowscope.graph.late import frozen
+from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Spec, op_class
-from flowscope.ops.flow import Identity
+from flowscope.ops.core.flow import Identity
 from flowscope.plan.effects import WORLD, is_worldly, leaves
 from flowscope.plan.lowering import (
     Body,

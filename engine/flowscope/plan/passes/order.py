@@ -7,8 +7,8 @@ import dataclasses
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import where
-from flowscope.plan.edits import count_versions, in_order
 from flowscope.plan.program import Node, Program, Value, is_back_edge
+from flowscope.plan.rewriting import count_versions, in_order
 
 
 def order(program: Program) -> Program:

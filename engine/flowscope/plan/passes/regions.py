@@ -6,7 +6,7 @@ before it starts and no op waits for anything yet, so a program is one region.
 
 from __future__ import annotations
 
-from flowscope.graph.late import frozen
+from flowscope.graph.lazy import frozen
 from flowscope.plan.program import Node, Program, Value
 
 

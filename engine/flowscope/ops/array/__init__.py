@@ -1,0 +1,1 @@
+"""Arrays: made, reshaped, joined, gathered, scattered, padded, selected, sorted; segments."""

@@ -1,0 +1,514 @@
+"""Arrays from shapes and shapes from arrays: fill, zeros, ones, shape, size, rank, range."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph import dtypes
+from flowscope.graph.constant import constant, convert_to_tensor
+from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import as_dims, compatible, is_known, merge_dims, size_of, text
+from flowscope.graph.string_values import boxed, zeros as empty_or_zeros
+from flowscope.ops.array.gathering import gather, gather_nd, scatter_nd
+from flowscope.ops.array.joining import concat, parallel_stack, split, stack, unstack
+from flowscope.ops.array.padding import pad, repeat, tile
+from flowscope.ops.array.selection import (
+    boolean_mask,
+    eye,
+    one_hot,
+    select,
+    sequence_mask,
+    where,
+    where_v2,
+)
+from flowscope.ops.array.shaping import expand_dims, invert_permutation, reshape, squeeze, transpose
+from flowscope.ops.array.slicing import newaxis, reverse, reverse_v2, slice, strided_slice
+from flowscope.ops.core.axes import positive_axis
+from flowscope.ops.core.broadcasting import (
+    as_shape,
+    as_sizes,
+    broadcast_dynamic_shape,
+    broadcast_static_shape,
+    broadcast_to,
+    check_shape_vector,
+)
+from flowscope.ops.core.build import apply
+from flowscope.ops.core.casting import cast
+from flowscope.ops.core.flow import identity
+from flowscope.ops.math.elementwise import maximum, multiply, realdiv, subtract
+from flowscope.ops.math.reductions import reduce_prod, reduce_sum
+
+__all__ = [
+    "boolean_mask",
+    "broadcast_dynamic_shape",
+    "broadcast_static_shape",
+    "broadcast_to",
+    "concat",
+    "expand_dims",
+    "eye",
+    "fill",
+    "gather",
+    "gather_nd",
+    "invert_permutation",
+    "lin_space",
+    "linspace",
+    "newaxis",
+    "one_hot",
+    "ones",
+    "ones_like",
+    "pad",
+    "parallel_stack",
+    "range",
+    "rank",
+    "repeat",
+    "reshape",
+    "reverse",
+    "reverse_v2",
+    "scatter_nd",
+    "select",
+    "sequence_mask",
+    "shape",
+    "shape_n",
+    "size",
+    "slice",
+    "split",
+    "squeeze",
+    "stack",
+    "strided_slice",
+    "tile",
+    "transpose",
+    "unstack",
+    "where",
+    "where_v2",
+    "zeros",
+    "zeros_like",
+]
+
+
+@frozen
+class Shape(Op):
+    """The shape of the input, which need not be kept for it.
+
+    Shapes: [...] of rank n -> [n]
+    """
+
+    out_type: DType = dtypes.int32
+    is_differentiable: ClassVar[bool] = False
+    needs_shape_only: ClassVar[bool] = True
+
+    def infer(self, x: Spec) -> Spec:
+        dims = x.shape
+        if dims is None:
+            return Spec(self.out_type, (None,))
+        value = np.array(dims, self.out_type.np_dtype) if None not in dims else None
+        return Spec(self.out_type, (len(dims),), value, dims)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return xp.array(np.shape(x), self.out_type.np_dtype)
+
+
+@frozen
+class Size(Op):
+    """The number of elements of the input."""
+
+    out_type: DType = dtypes.int32
+    is_differentiable: ClassVar[bool] = False
+    needs_shape_only: ClassVar[bool] = True
+
+    def infer(self, x: Spec) -> Spec:
+        n = size_of(x.shape)
+        if n is None:
+            return Spec(self.out_type, (), dims=(None,))
+        return Spec(self.out_type, (), self.out_type.np_dtype.type(n), (n,))
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return xp.asarray(np.size(x), self.out_type.np_dtype)[()]
+
+
+class Rank(Op):
+    """The rank of the input."""
+
+    is_differentiable: ClassVar[bool] = False
+    needs_shape_only: ClassVar[bool] = True
+
+    def infer(self, x: Spec) -> Spec:
+        if x.shape is None:
+            return Spec(dtypes.int32, ())
+        return Spec(dtypes.int32, (), np.int32(len(x.shape)), (len(x.shape),))
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return xp.asarray(np.ndim(x), np.int32)[()]
+
+
+class Fill(Op):
+    """One value everywhere.
+
+    Shapes: dims [n], value [] -> dims
+    Raises: InvalidArgumentError if the value is no scalar or a dimension is negative.
+    """
+
+    memory_order: ClassVar[str | None] = "C"
+
+    def infer(self, dims: Spec, value: Spec) -> Spec:
+        check_shape_vector(dims)
+        if value.shape not in (None, ()):
+            raise InvalidArgumentError(f"expected a scalar to fill with, got {text(value.shape)}")
+        if dims.constant is not None and (np.asarray(dims.constant) < 0).any():
+            raise InvalidArgumentError(
+                f"expected no negative dimension, got {dims.constant.tolist()}"
+            )
+        return Spec(value.dtype, dims.shape_value())
+
+    def grad(self, g: Tensor, y: Tensor, dims: Tensor, value: Tensor) -> Any:
+        return None, reduce_sum(g)
+
+    def kernel(self, xp: ArrayModule, dims: Array, value: Array) -> Array:
+        sizes = as_sizes(dims)
+        if any(d < 0 for d in sizes):
+            raise InvalidArgumentError(f"expected no negative dimension, got {list(sizes)}")
+        if not sizes:
+            return value
+        return xp.full(sizes, boxed(value), getattr(value, "dtype", object))
+
+
+class ZerosLike(Op):
+    """Zeros of the input's dtype and shape."""
+
+    def infer(self, x: Spec) -> Spec:
+        check_fillable(x.dtype)
+        return x.like()
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (None,)
+
+    is_differentiable: ClassVar[bool] = False
+    memory_order: ClassVar[str | None] = "C"
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        # Contiguous whatever the input's strides are.
+        x = boxed(x)
+        return empty_or_zeros(xp, x.shape, x.dtype)[()]
+
+
+class OnesLike(Op):
+    """Ones of the input's dtype and shape."""
+
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, x: Spec) -> Spec:
+        if x.dtype.kind not in "fiucb":
+            raise DTypeError(f"expected numbers or bools, got {x.dtype}")
+        return x.like()
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return xp.ones(x.shape, x.dtype)[()]
+
+
+class Range(Op):
+    """start, start + delta, ... below (or, for a negative delta, above) limit.
+
+    Shapes: [], [], [] -> [n]
+    """
+
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, start: Spec, limit: Spec, delta: Spec) -> Spec:
+        for s in (start, limit, delta):
+            if s.dtype is not start.dtype or s.dtype.kind not in "fiu":
+                raise DTypeError(
+                    "expected three of one real dtype, got "
+                    f"{start.dtype}, {limit.dtype} and {delta.dtype}"
+                )
+            if s.shape not in (None, ()):
+                raise InvalidArgumentError(f"expected scalars, got {text(s.shape)}")
+        if start.constant is None or limit.constant is None or delta.constant is None:
+            return Spec(start.dtype, (None,))
+        size = _range_size(start.constant, limit.constant, delta.constant)
+        small = size <= 16 and start.dtype.kind in "iu"
+        # A long one is not made to learn its length.
+        value = self.kernel(np, start.constant, limit.constant, delta.constant) if small else None
+        return Spec(start.dtype, (size,), value)
+
+    def kernel(self, xp: ArrayModule, start: Array, limit: Array, delta: Array) -> Array:
+        if delta == 0:
+            raise InvalidArgumentError("expected a delta that is not 0, got 0")
+        if start.dtype.kind == "f":
+            return xp.arange(start, limit, delta, dtype=start.dtype)
+        # Python's integers: differences of unsigned and of small ones wrap around.
+        return xp.arange(int(start), int(limit), int(delta), dtype=start.dtype)
+
+
+def _range_size(start: Any, limit: Any, delta: Any) -> int:
+    """Returns the length of a `Range` of these NumPy scalars; raises InvalidArgumentError."""
+    if delta == 0:
+        raise InvalidArgumentError("expected a delta that is not 0, got 0")
+    if start.dtype.kind != "f":
+        return max(0, -((int(start) - int(limit)) // int(delta)))
+    with np.errstate(all="ignore"):
+        steps = float((limit - start) / delta)
+    if not math.isfinite(steps):
+        raise InvalidArgumentError(
+            f"expected a finite number of steps from {start} to {limit} by {delta}"
+        )
+    return max(0, math.ceil(steps))
+
+
+@frozen
+class LinSpace(Op):
+    """Numbers at equal distances from start to stop, both included, along a new axis.
+
+    Shapes: start s, stop s, num [] -> s with num at the axis
+    """
+
+    axis: int = 0
+    grad_reads: ClassVar[Any] = ("num",)
+
+    def infer(self, start: Spec, stop: Spec, num: Spec) -> Spec:
+        if start.dtype is not stop.dtype or start.dtype.kind != "f":
+            raise DTypeError(
+                f"expected two of one floating-point dtype, got {start.dtype} and {stop.dtype}"
+            )
+        if num.dtype.kind not in "iu" or num.shape not in (None, ()):
+            raise DTypeError(f"expected an integer scalar as num, got {num}")
+        if not compatible(start.shape, stop.shape):
+            raise InvalidArgumentError(
+                f"expected both of one shape, got {text(start.shape)} and {text(stop.shape)}"
+            )
+        n = None if num.constant is None else int(num.constant)
+        if n is not None and n < 1:
+            raise InvalidArgumentError(f"expected at least one number, got {n}")
+        dims = merge_dims(start.shape, stop.shape)
+        if dims is None:
+            return Spec(start.dtype, None)
+        axis = positive_axis(self.axis, len(dims) + 1)
+        return Spec(start.dtype, (*dims[:axis], n, *dims[axis:]))
+
+    def grad(self, g: Tensor, y: Tensor, start: Tensor, stop: Tensor, num: Tensor) -> Any:
+        """Each number is start * (1 - part) + stop * part."""
+        steps = cast(maximum(subtract(num, 1), 1), g.dtype)
+        part = realdiv(cast(range(cast(num, dtypes.int32)), g.dtype), steps)
+        if self.axis >= 0:
+            behind = fill(reshape(subtract(rank(g), self.axis + 1), [1]), 1)
+            part = reshape(part, concat([[-1], behind], 0))
+        else:
+            part = reshape(part, [-1] + [1] * (-self.axis - 1))
+        later = reduce_sum(multiply(g, part), self.axis)
+        return subtract(reduce_sum(g, self.axis), later), later, None
+
+    def kernel(self, xp: ArrayModule, start: Array, stop: Array, num: Array) -> Array:
+        if start.shape != stop.shape:
+            raise InvalidArgumentError(
+                f"expected both of one shape, got {text(start.shape)} and {text(stop.shape)}"
+            )
+        n = int(num)
+        if n < 1:
+            raise InvalidArgumentError(f"expected at least one number, got {n}")
+        return xp.linspace(start, stop, n, dtype=start.dtype, axis=self.axis)
+
+
+_SHAPES = {t: Shape(t) for t in (dtypes.int32, dtypes.int64)}
+_SIZES = {t: Size(t) for t in (dtypes.int32, dtypes.int64)}
+_RANK, _FILL, _ZEROS_LIKE, _ONES_LIKE, _RANGE = Rank(), Fill(), ZerosLike(), OnesLike(), Range()
+
+
+def check_fillable(dtype: DType) -> None:
+    """Raises DTypeError for handles, which have no zero."""
+    if dtype.kind in "rv":
+        raise DTypeError(f"expected numbers, bools or strings, got {dtype}")
+
+
+def _index_type(out_type: Any) -> DType:
+    dtype = as_dtype(out_type)
+    if dtype not in _SHAPES:
+        raise DTypeError(f"expected int32 or int64 for out_type, got {dtype}")
+    return dtype
+
+
+def shape(
+    input: Any, name: str | None = None, out_type: Any = dtypes.int32, optimize: bool = True
+) -> Tensor:
+    """Returns the shape of `input` as a vector: a constant if it is known.
+
+    Args:
+        input: A tensor.
+        name: Name of the operation.
+        out_type: int32 or int64.
+        optimize: Whether a known shape becomes a constant.
+    """
+    dtype = _index_type(out_type)
+    if hasattr(input, "with_values"):
+        return _dense_shape(input, dtype, name)
+    x = convert_to_tensor(input)
+    if optimize and x.spec.is_static:
+        return constant(np.array(x.spec.shape, dtype.np_dtype), dtype, name=name or "Shape")
+    return apply(_SHAPES[dtype], x, name=name)
+
+
+def _dense_shape(input: Any, dtype: DType, name: str | None = None) -> Tensor:
+    """Returns the shape of a SparseTensor."""
+    return identity(cast(input.dense_shape, dtype), name or "Shape")
+
+
+def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> list[Tensor]:
+    """Returns the shapes of several tensors."""
+    return [shape(x, name, out_type) for x in input]
+
+
+def size(
+    input: Any, name: str | None = None, out_type: Any = dtypes.int32, optimize: bool = True
+) -> Tensor:
+    """Returns the number of elements of `input`: a constant if it is known."""
+    dtype = _index_type(out_type)
+    if hasattr(input, "with_values"):
+        return reduce_prod(_dense_shape(input, dtype), name=name or "Size")
+    x = convert_to_tensor(input)
+    if optimize and x.spec.is_static:
+        return constant(dtype.np_dtype.type(size_of(x.spec.shape)), dtype, name=name or "Size")
+    return apply(_SIZES[dtype], x, name=name)
+
+
+def rank(input: Any, name: str | None = None) -> Tensor:
+    """Returns the rank of `input`: a constant if it is known."""
+    if hasattr(input, "with_values"):
+        return size(input.dense_shape, name or "Rank")
+    x = convert_to_tensor(input)
+    if x.spec.rank is not None:
+        return constant(np.int32(x.spec.rank), name=name or "Rank")
+    return apply(_RANK, x, name=name)
+
+
+def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
+    """Returns a tensor of shape `dims` with `value` everywhere."""
+    shape = as_shape(dims, name or "Fill", "dims")
+    return apply(_FILL, shape, convert_to_tensor(value, None, "Fill/value"), name=name)
+
+
+def _full(shape: Any, value: int, dtype: Any, name: str) -> Tensor:
+    dtype = as_dtype(dtype)
+    check_fillable(dtype)
+    number: Any = {"s": b"", "b": bool(value)}.get(dtype.kind, value)
+    if not isinstance(shape, Tensor) and not _holds_tensors(shape):
+        dims = as_dims(shape)
+        if not is_known(dims):
+            raise InvalidArgumentError(f"expected a fully known shape, got {text(dims)}")
+        size = size_of(dims) or 0
+        if size <= 1000:
+            return constant(number, dtype, dims, name) if size else _empty(dims, dtype, name)
+        shape = list(dims or ())
+    return fill(shape, constant(number, dtype), name)
+
+
+def _empty(dims: Any, dtype: DType, name: str) -> Tensor:
+    return constant(np.zeros(dims, dtype.np_dtype), dtype, name=name)
+
+
+def _holds_tensors(shape: Any) -> bool:
+    return isinstance(shape, list | tuple) and any(isinstance(d, Tensor) for d in shape)
+
+
+def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+    """Returns zeros (empty strings, False).
+
+    Args:
+        shape: A shape, or an integer vector.
+        dtype: Element type.
+        name: Name of the operation.
+    """
+    return _full(shape, 0, dtype, name or "zeros")
+
+
+def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+    """Returns ones (True); the arguments are those of `zeros`."""
+    if as_dtype(dtype).kind == "s":
+        raise DTypeError("expected numbers or bools for ones, got string: see fs.fill")
+    return _full(shape, 1, dtype, name or "ones")
+
+
+def zeros_like(
+    tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True
+) -> Tensor:
+    """Returns zeros of the tensor's shape.
+
+    Args:
+        tensor: A tensor.
+        dtype: Element type; the tensor's own by default.
+        name: Name of the operation.
+        optimize: Whether zeros of a known shape need not wait for the tensor.
+    """
+    return _like(tensor, dtype, name or "zeros_like", optimize, zeros, _ZEROS_LIKE)
+
+
+def ones_like(
+    tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True
+) -> Tensor:
+    """Returns ones of the tensor's shape; the arguments are those of `zeros_like`."""
+    return _like(tensor, dtype, name or "ones_like", optimize, ones, _ONES_LIKE)
+
+
+def _like(tensor: Any, dtype: Any, name: str, optimize: bool, known: Any, like: Op) -> Tensor:
+    if hasattr(tensor, "with_values"):
+        want = tensor.dtype if dtype is None else as_dtype(dtype)
+        return known(shape(tensor), want, name)  # type: ignore[no-any-return]
+    x = convert_to_tensor(tensor)
+    want = x.dtype if dtype is None else as_dtype(dtype)
+    if optimize and x.spec.is_static:
+        return known(x.spec.shape, want, name)  # type: ignore[no-any-return]
+    if want is not x.dtype:
+        return known(shape(x), want, name)  # type: ignore[no-any-return]
+    return apply(like, x, name=name)
+
+
+def range(
+    start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = "range"
+) -> Tensor:
+    """Returns start, start + delta, ... as long as it is below limit; `range(n)` starts at 0.
+
+    Args:
+        start: First number; the limit if there is no other.
+        limit: Where to stop; it is left out.
+        delta: Step; a negative one counts down.
+        dtype: Element type; by default that of the arguments, the widest of them.
+        name: Name of the operation.
+    """
+    if limit is None:
+        start, limit = 0, start
+    given = [start, limit, delta]
+    if dtype is None:
+        tensors = [
+            convert_to_tensor(v) for v in given if isinstance(v, Tensor) or hasattr(v, "dtype")
+        ]
+        found = [t.dtype for t in tensors] or [dtypes.int32]
+        if any(isinstance(v, float) for v in given):
+            found.append(dtypes.float32)
+        order = [dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64]
+        dtype = max(found, key=lambda d: order.index(d) if d in order else -1)
+    dtype = as_dtype(dtype)
+    a, b, c = [
+        cast(v, dtype) if isinstance(v, Tensor) else convert_to_tensor(v, dtype) for v in given
+    ]
+    return apply(_RANGE, a, b, c, name=name)
+
+
+def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
+    """Returns numbers at equal distances from start to stop, both included.
+
+    Args:
+        start: First number, or a tensor of them.
+        stop: Last number, of the same dtype and shape.
+        num: How many, an integer.
+        name: Name of the operation.
+        axis: Where the new axis stands in the result.
+    """
+    a = convert_to_tensor(start)
+    b = convert_to_tensor(stop, None if isinstance(stop, Tensor) else a.dtype)
+    count = convert_to_tensor(num, None, None, dtypes.int32)
+    return apply(LinSpace(axis), a, b, count, name=name)
+
+
+lin_space = linspace

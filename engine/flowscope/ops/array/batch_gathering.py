@@ -1,0 +1,121 @@
+"""Gathering with indices of their own for each element of a batch."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph import dtypes
+from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import compatible, text
+from flowscope.ops.array.gathering import check_range
+from flowscope.ops.array.shaping import shape_of
+from flowscope.ops.core.axes import positive_axis
+from flowscope.ops.core.broadcasting import as_sizes
+from flowscope.ops.core.build import apply
+from flowscope.ops.kernels.scatter_rows import add_rows
+
+__all__ = ["batch_gather"]
+
+
+def _product(sizes: Any) -> int:
+    n = 1
+    for d in sizes:
+        n *= d
+    return n
+
+
+@frozen
+class BatchGather(Op):
+    """The slices of x along an axis that the indices of each batch element name.
+
+    Shapes: x b + p + [n] + q, indices b + s -> b + p + s + q   (b: `batch_dims` axes, p up to axis)
+    Raises: InvalidArgumentError if an index is not in [0, n).
+    """
+
+    axis: int
+    batch_dims: int
+    grad_reads: ClassVar[Any] = ("indices",)
+
+    def infer(self, x: Spec, indices: Spec) -> Spec:
+        if indices.dtype.name not in ("int32", "int64"):
+            raise DTypeError(f"expected indices of dtype int32 or int64, got {indices.dtype}")
+        if x.shape is None or indices.shape is None:
+            return Spec(x.dtype, None)
+        return Spec(x.dtype, self._shape(x.shape, indices.shape))
+
+    def _shape(self, x: Any, indices: Any) -> Any:
+        axis, b = positive_axis(self.axis, len(x)), self.batch_dims
+        if not 0 <= b <= axis or b > len(indices):
+            raise InvalidArgumentError(
+                f"expected batch_dims up to the axis {axis} and the indices' rank, got {b}"
+            )
+        if not compatible(x[:b], indices[:b]):
+            raise InvalidArgumentError(
+                f"expected {b} equal axes in front, got {text(x)} and {text(indices)}"
+            )
+        return (*x[:axis], *indices[b:], *x[axis + 1 :])
+
+    def _rows(self, xp: ArrayModule, x: Any, indices: Array) -> Array:
+        """Returns for each slice of the result the row of x, [batch, before, indices]."""
+        axis, b = positive_axis(self.axis, len(x)), self.batch_dims
+        check_range(indices, x[axis])
+        batch, before = _product(x[:b]), _product(x[b:axis])
+        lines = xp.arange(batch * before).reshape(batch, before, 1) * x[axis]
+        return lines + indices.reshape(batch, 1, _product(indices.shape[b:]))
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor, indices: Tensor) -> Any:
+        op = BatchGatherGrad(self.axis, self.batch_dims)
+        return apply(op, g, shape_of(x), indices), None
+
+    def kernel(self, xp: ArrayModule, x: Array, indices: Array) -> Array:
+        shape = self._shape(x.shape, indices.shape)
+        axis = positive_axis(self.axis, x.ndim)
+        rows = self._rows(xp, x.shape, indices)
+        flat = x.reshape(_product(x.shape[: axis + 1]), *x.shape[axis + 1 :])
+        return xp.take(flat, rows.reshape(-1), axis=0).reshape(shape)[()]
+
+
+@frozen
+class BatchGatherGrad(Op):
+    """Zeros of a shape, to which slices are added where a `BatchGather` takes them.
+
+    Shapes: g, shape [n], indices -> shape
+    """
+
+    axis: int
+    batch_dims: int
+    grad_reads: ClassVar[Any] = ("indices",)
+    accumulates: ClassVar[bool] = True
+
+    def infer(self, g: Spec, shape: Spec, indices: Spec) -> Spec:
+        return Spec(g.dtype, shape.shape_value())
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor, shape: Tensor, indices: Tensor) -> Any:
+        return apply(BatchGather(self.axis, self.batch_dims), g, indices), None, None
+
+    def kernel(self, xp: ArrayModule, g: Array, shape: Array, indices: Array) -> Array:
+        sizes = as_sizes(shape)
+        axis = positive_axis(self.axis, len(sizes))
+        rows = BatchGather(self.axis, self.batch_dims)._rows(xp, sizes, indices)
+        tail = sizes[axis + 1 :]
+        parts = g.reshape(rows.size, *tail)
+        return add_rows(xp, _product(sizes[: axis + 1]), rows.reshape(-1), parts).reshape(sizes)
+
+
+def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
+    """Returns slices of `params`: the last axis of the indices names them, the others are a batch.
+
+    Args:
+        params: A tensor.
+        indices: Integers of a known rank, 1 at least.
+        name: Name of the operation.
+    """
+    x = convert_to_tensor(params)
+    places = convert_to_tensor(indices, None, None, dtypes.int32)
+    if not places.spec.rank:
+        raise InvalidArgumentError(f"expected indices of known rank, 1 at least, got {places.spec}")
+    b = places.spec.rank - 1
+    return apply(BatchGather(b, b), x, places, name=name or "BatchGather")

@@ -1,0 +1,175 @@
+"""Slices dealt out to several tensors, and put together again."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.dtypes import int32
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, check_outputs, frozen
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import Dims, compatible, merge_dims, text
+from flowscope.graph.string_values import boxed, zeros
+from flowscope.ops.array.arrays import range as range_of, size
+from flowscope.ops.array.gathering import gather
+from flowscope.ops.array.shaping import reshape, shape_of, zeros_of
+from flowscope.ops.core.build import apply, apply_many
+
+__all__ = ["dynamic_partition", "dynamic_stitch", "parallel_dynamic_stitch"]
+
+
+@frozen
+class DynamicPartition(Op):
+    """The slices of x dealt out to `num_partitions` outputs, in order, as the partitions say.
+
+    Shapes: x p + s, partitions p -> num_partitions times [?] + s
+    Raises: InvalidArgumentError if a partition is not in [0, num_partitions).
+    """
+
+    num_partitions: int
+    grad_reads: ClassVar[Any] = ("partitions",)
+
+    def infer(self, x: Spec, partitions: Spec) -> Any:
+        if partitions.dtype is not int32:
+            raise DTypeError(f"expected int32 partitions, got {partitions.dtype}")
+        if self.num_partitions < 1:
+            raise InvalidArgumentError(
+                f"expected one partition at least, got {self.num_partitions}"
+            )
+        check_outputs(self.num_partitions)
+        tail: Dims = None
+        if x.shape is not None and partitions.shape is not None:
+            k = len(partitions.shape)
+            tail = (None, *x.shape[k:])
+            if not compatible(x.shape[:k], partitions.shape):
+                raise InvalidArgumentError(
+                    f"expected a partition per slice of {text(x.shape)}, "
+                    f"got partitions of shape {text(partitions.shape)}"
+                )
+        return tuple([Spec(x.dtype, tail)] * self.num_partitions)
+
+    def grad(self, g: Any, y: Any, x: Tensor, partitions: Tensor) -> Any:
+        places = reshape(range_of(size(partitions)), shape_of(partitions))
+        dealt = dynamic_partition(places, partitions, self.num_partitions)
+        parts = [zeros_of(t) if d is None else d for d, t in zip(g, y)]
+        return reshape(dynamic_stitch(dealt, parts), shape_of(x)), None
+
+    def kernel(self, xp: ArrayModule, x: Array, partitions: Array) -> Any:
+        partitions = xp.asarray(partitions)
+        k = partitions.ndim
+        if np.shape(x)[:k] != partitions.shape:
+            raise InvalidArgumentError(
+                f"expected a partition per slice of {text(np.shape(x))}, "
+                f"got partitions of shape {text(partitions.shape)}"
+            )
+        if partitions.size and not 0 <= partitions.min() <= partitions.max() < self.num_partitions:
+            raise InvalidArgumentError(
+                f"expected partitions in [0, {self.num_partitions}), "
+                f"got {partitions.min()} to {partitions.max()}"
+            )
+        flat = xp.asarray(boxed(x)).reshape(partitions.size, *np.shape(x)[k:])
+        chosen = partitions.reshape(-1)
+        return tuple([flat[chosen == i] for i in range(self.num_partitions)])
+
+
+@frozen
+class DynamicStitch(Op):
+    """A tensor whose slices are those of the data, at the places that the indices say.
+
+    Of slices for one place the last counts; places without any are zero.
+
+    Shapes: n indices i, n data i + s -> [largest index + 1] + s
+    """
+
+    n: int
+    grad_reads: ClassVar[Any] = ("inputs",)
+
+    def infer(self, *inputs: Spec) -> Spec:
+        indices, data = inputs[: self.n], inputs[self.n :]
+        tail: Dims = None
+        for i, d in zip(indices, data, strict=True):
+            if i.dtype is not int32 or d.dtype is not data[0].dtype:
+                raise DTypeError(f"expected int32 indices and data of one dtype, got {i} and {d}")
+            if i.shape is None or d.shape is None:
+                continue
+            k = len(i.shape)
+            if not compatible(i.shape, d.shape[:k]):
+                raise InvalidArgumentError(
+                    f"expected a slice per index, got {text(d.shape)} for {text(i.shape)}"
+                )
+            tail = merge_dims(tail, d.shape[k:])
+        known = [i.constant for i in indices]
+        length = None if any(c is None for c in known) else _length(known)
+        return Spec(data[0].dtype, None if tail is None else (length, *tail))
+
+    def grad(self, g: Tensor, y: Tensor, *inputs: Tensor) -> Any:
+        return (*[None] * self.n, *[gather(g, i) for i in inputs[: self.n]])
+
+    def kernel(self, xp: ArrayModule, *inputs: Array) -> Array:
+        indices, data = inputs[: self.n], inputs[self.n :]
+        tail = np.shape(data[0])[np.ndim(indices[0]) :]
+        out = zeros(xp, (_length(indices), *tail), boxed(data[0]).dtype)
+        for i, d in zip(indices, data, strict=True):
+            if np.shape(d) != (*np.shape(i), *tail):
+                raise InvalidArgumentError(
+                    f"expected a slice of shape {text(tail)} per index, "
+                    f"got {text(np.shape(d))} for {text(np.shape(i))}"
+                )
+            if np.size(i) and i.min() < 0:
+                raise InvalidArgumentError(f"expected indices of 0 or more, got {i.min()}")
+            out[i] = d
+        return out
+
+
+def _length(indices: Any) -> int:
+    return max((int(i.max()) + 1 for i in indices if np.size(i)), default=0)
+
+
+def dynamic_partition(
+    data: Any, partitions: Any, num_partitions: int, name: str | None = None
+) -> list[Tensor]:
+    """Returns `num_partitions` tensors to which the slices of `data` are dealt out, in order.
+
+    Args:
+        data: A tensor.
+        partitions: int32: for each slice the number of its tensor; its shape begins data's.
+        num_partitions: How many tensors.
+        name: Name of the operation.
+
+    Raises:
+        InvalidArgumentError: if a number is not in [0, num_partitions).
+    """
+    return list(
+        apply_many(
+            DynamicPartition(int(num_partitions)),
+            convert_to_tensor(data),
+            convert_to_tensor(partitions, int32),
+            name=name,
+        )
+    )
+
+
+def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
+    """Returns one tensor of the slices of all `data`, put where `indices` say.
+
+    Args:
+        indices: A list of int32 tensors; the last one wins where a place is named again.
+        data: A list of tensors: a slice for each index.
+        name: Name of the operation.
+
+    Raises:
+        InvalidArgumentError: if the lists or shapes do not fit each other.
+    """
+    places = [convert_to_tensor(i, int32) for i in indices]
+    slices = [convert_to_tensor(d) for d in data]
+    if not places or len(places) != len(slices):
+        raise InvalidArgumentError(
+            f"expected as many indices as data, one at least, got {len(places)} and {len(slices)}"
+        )
+    return apply(DynamicStitch(len(places)), *places, *slices, name=name)
+
+
+parallel_dynamic_stitch = dynamic_stitch

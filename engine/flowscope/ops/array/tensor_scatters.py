@@ -1,0 +1,157 @@
+"""Tensors with parts changed, at positions that the last axis of indices spells out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph import dtypes
+from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import Dims, compatible, text
+from flowscope.ops.array.arrays import zeros_like
+from flowscope.ops.array.gathering import GatherNd, flat_rows
+from flowscope.ops.core.build import apply
+from flowscope.ops.core.casting import cast
+from flowscope.ops.core.table import check_kind
+from flowscope.ops.kernels.scatter_rows import add_rows, fold_rows
+from flowscope.ops.math.elementwise import equal, maximum, multiply, negative, realdiv
+
+__all__ = [
+    "tensor_scatter_add",
+    "tensor_scatter_max",
+    "tensor_scatter_min",
+    "tensor_scatter_nd_add",
+    "tensor_scatter_nd_max",
+    "tensor_scatter_nd_min",
+    "tensor_scatter_nd_sub",
+    "tensor_scatter_nd_update",
+    "tensor_scatter_sub",
+    "tensor_scatter_update",
+]
+
+
+@frozen
+class TensorScatter(Op):
+    """The input with elements or slices changed at positions.
+
+    Attributes: `how` is "update", "add", "sub", "min" or "max". Where a position is named again,
+        all count, one after the other.
+
+    Shapes: x, indices [..., k], updates [...] + x.shape[k:] -> x
+    Raises: InvalidArgumentError if a position is out of range.
+    """
+
+    how: str
+    accumulates: ClassVar[bool] = True
+
+    def infer(self, x: Spec, indices: Spec, updates: Spec) -> Spec:
+        if indices.dtype.name not in ("int32", "int64"):
+            raise DTypeError(f"expected indices of dtype int32 or int64, got {indices.dtype}")
+        if updates.dtype is not x.dtype:
+            raise DTypeError(f"expected updates of {x.dtype}, got {updates.dtype}: use fs.cast")
+        if self.how != "update":
+            check_kind(x.dtype, "fiu" if self.how in ("min", "max") else "fiuc")
+        self._check(x.shape, indices.shape, updates.shape)
+        return x.like()
+
+    def _check(self, x: Dims, indices: Dims, updates: Dims) -> None:
+        if indices == ():
+            raise InvalidArgumentError("expected indices of rank 1 at least, got []")
+        if x is None or indices is None or indices[-1] is None:
+            return
+        if indices[-1] > len(x):
+            raise InvalidArgumentError(
+                f"expected at most {len(x)} numbers per position, got {indices[-1]}"
+            )
+        wanted = (*indices[:-1], *x[indices[-1] :])
+        if not compatible(wanted, updates):
+            raise InvalidArgumentError(
+                f"expected updates of shape {text(wanted)}, got {text(updates)}"
+            )
+
+    grad_reads: ClassVar[Any] = ("y", "x", "indices", "updates")
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor, indices: Tensor, updates: Tensor) -> Any:
+        """Where positions are named again, all their updates get the cotangent."""
+        part = apply(GatherNd(), g, indices)
+        if self.how == "add":
+            return g, None, part
+        if self.how == "sub":
+            return g, None, negative(part)
+        if self.how == "update":
+            return apply(self, g, indices, zeros_like(updates)), None, part
+        return self._extremum_grad(g, y, x, indices, updates)
+
+    def _extremum_grad(
+        self, g: Tensor, y: Tensor, x: Tensor, indices: Tensor, updates: Tensor
+    ) -> Any:
+        """The cotangent goes to all that are the extreme, in equal shares."""
+        mine = cast(equal(x, y), g.dtype)
+        theirs = cast(equal(updates, apply(GatherNd(), y, indices)), g.dtype)
+        ties = maximum(apply(TensorScatter("add"), mine, indices, theirs), 1.0)
+        share = realdiv(g, ties)
+        return multiply(share, mine), None, multiply(apply(GatherNd(), share, indices), theirs)
+
+    def kernel(self, xp: ArrayModule, x: Array, indices: Array, updates: Array) -> Array:
+        self._check(x.shape, indices.shape, updates.shape)
+        out, k = x.copy(), indices.shape[-1]
+        tail = x.shape[k:]
+        places = flat_rows(xp, indices, x.shape)
+        if not places.size:
+            return out
+        n = out.size // max(1, _product(tail)) if out.size else 0
+        rows, changes = out.reshape(n, *tail), updates.reshape(places.size, *tail)
+        if self.how == "update":
+            rows[places] = changes
+        elif self.how in ("add", "sub"):
+            sums = add_rows(xp, n, places, changes)
+            (xp.add if self.how == "add" else xp.subtract)(rows, sums, out=rows)
+        else:
+            fold_rows(xp, xp.minimum if self.how == "min" else xp.maximum, rows, places, changes)
+        return out
+
+
+def _product(sizes: Any) -> int:
+    n = 1
+    for d in sizes:
+        n *= d
+    return n
+
+
+def _scatter(function: str, how: str, what: str) -> Callable[..., Tensor]:
+    op, kind = TensorScatter(how), f"TensorScatter{how.title()}"
+
+    def call(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+        x = convert_to_tensor(tensor)
+        places = convert_to_tensor(indices, None, None, dtypes.int32)
+        changes = convert_to_tensor(updates, None if isinstance(updates, Tensor) else x.dtype)
+        return apply(op, x, places, changes, name=name or kind)
+
+    call.__name__ = call.__qualname__ = function
+    call.__doc__ = f"""Returns a tensor {what} `updates` at positions.
+
+    Args:
+        tensor: A tensor.
+        indices: Integers; the last axis spells out a position in the first axes of the tensor.
+        updates: An element, or a slice of the other axes, for each position.
+        name: Name of the operation.
+
+    Raises:
+        InvalidArgumentError: if a position is out of range.
+    """
+    return call
+
+
+tensor_scatter_update = _scatter("tensor_scatter_update", "update", "replaced by")
+tensor_scatter_add = _scatter("tensor_scatter_add", "add", "plus")
+tensor_scatter_sub = _scatter("tensor_scatter_sub", "sub", "minus")
+tensor_scatter_min = _scatter("tensor_scatter_min", "min", "lowered to at most")
+tensor_scatter_max = _scatter("tensor_scatter_max", "max", "raised to at least")
+tensor_scatter_nd_update = tensor_scatter_update
+tensor_scatter_nd_add = tensor_scatter_add
+tensor_scatter_nd_sub = tensor_scatter_sub
+tensor_scatter_nd_min = tensor_scatter_min
+tensor_scatter_nd_max = tensor_scatter_max

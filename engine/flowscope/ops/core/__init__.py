@@ -1,0 +1,1 @@
+"""What every family stands on: building, tables of ops, casts, broadcasting, groups."""

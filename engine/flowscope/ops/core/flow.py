@@ -1,0 +1,355 @@
+"""Ops that move values or order operations: placeholders, identities, groups, sums of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph.constant import Convertible, convert_to_tensor
+from flowscope.graph.default import get_default_graph
+from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.graph import Graph
+from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.shapes import Dims, as_dims, compatible, merge_dims, text
+from flowscope.ops.core.build import apply, apply_none, on_values, unary
+
+__all__ = [
+    "add_n",
+    "group",
+    "identity",
+    "identity_n",
+    "no_op",
+    "placeholder",
+    "placeholder_with_default",
+    "prevent_gradient",
+    "stop_gradient",
+    "tuple",
+]
+
+
+@frozen
+class Placeholder(Op):
+    """A value that each run must be fed."""
+
+    dtype: DType
+    shape: Dims
+
+    def infer(self) -> Spec:
+        return Spec(self.dtype, self.shape)
+
+    def grad(self, g: Tensor, y: Tensor) -> Any:
+        return ()
+
+    def kernel(self, xp: ArrayModule) -> Array:
+        raise InvalidArgumentError(
+            f"expected a feed of dtype {self.dtype} and shape {text(self.shape)}, got none: "
+            "give its value in the feed_dict of Session.run"
+        )
+
+
+@frozen
+class PlaceholderWithDefault(Op):
+    """A value that a run may be fed; else it is the input.
+
+    Shapes: the input must fit `shape`, which is the output's.
+    """
+
+    shape: Dims
+    views: ClassVar[Any] = (0,)
+    template: ClassVar[str | None] = "{0}"
+    passes_slices: ClassVar[bool] = True
+
+    def infer(self, x: Spec) -> Spec:
+        if not compatible(x.shape, self.shape):
+            raise InvalidArgumentError(
+                f"expected a default of shape {text(self.shape)}, got {text(x.shape)}"
+            )
+        return Spec(x.dtype, self.shape)
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (g,)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return x
+
+
+@frozen
+class Identity(Op):
+    """The input as it is."""
+
+    views: ClassVar[Any] = (0,)
+    memory_order: ClassVar[str | None] = "R"
+    template: ClassVar[str | None] = "{0}"
+    passes_slices: ClassVar[bool] = True
+
+    def infer(self, x: Spec) -> Spec:
+        return x
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (g,)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return x
+
+
+@frozen
+class StopGradient(Op):
+    """The input as it is; gradients do not flow through."""
+
+    views: ClassVar[Any] = (0,)
+    memory_order: ClassVar[str | None] = "R"
+    template: ClassVar[str | None] = "{0}"
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, x: Spec) -> Spec:
+        return x
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return x
+
+
+@frozen
+class PreventGradient(Op):
+    """The input as it is; asking for a gradient through it is an error."""
+
+    message: str
+    views: ClassVar[Any] = (0,)
+    memory_order: ClassVar[str | None] = "R"
+    template: ClassVar[str | None] = "{0}"
+
+    def infer(self, x: Spec) -> Spec:
+        return x
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        raise UnsupportedGradientError(f"no gradient is allowed here: {self.message}")
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return x
+
+
+@frozen
+class NoOp(Op):
+    """Nothing: it only waits for its control inputs."""
+
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self) -> Any:
+        return ()
+
+    def kernel(self, xp: ArrayModule) -> None:
+        return None
+
+
+@frozen
+class AddN(Op):
+    """Sum of n tensors of one dtype and shape, from the first to the last.
+
+    Shapes: n times s -> s
+    Raises: InvalidArgumentError if the shapes differ; DTypeError if the dtypes do.
+    """
+
+    memory_order: ClassVar[str | None] = "K"
+    accumulates: ClassVar[bool] = True
+
+    def infer(self, *xs: Spec) -> Spec:
+        first = xs[0]
+        dims = first.shape
+        if not first.dtype.is_numeric:
+            raise DTypeError(f"expected a numeric dtype, got {first.dtype}")
+        for x in xs:
+            if x.dtype is not first.dtype:
+                raise DTypeError(f"expected all of one dtype, got {first.dtype} and {x.dtype}")
+            if x.shape != dims:
+                if not compatible(x.shape, dims):
+                    raise InvalidArgumentError(
+                        f"expected all of one shape, got {text(dims)} and {text(x.shape)}"
+                    )
+                dims = merge_dims(dims, x.shape)
+        return Spec(first.dtype, dims)
+
+    def forwards(self, inputs: Any, output: Spec) -> int | None:
+        return 0 if len(inputs) == 1 else None
+
+    def grad(self, g: Tensor, y: Tensor, *xs: Tensor) -> Any:
+        return (g,) * len(xs)
+
+    def kernel(self, xp: ArrayModule, *xs: Array) -> Array:
+        if len(xs) == 1:
+            return +xs[0]
+        if len(xs) == 2 and xs[0].shape == xs[1].shape:
+            return xs[0] + xs[1]
+        if any(x.shape != xs[0].shape for x in xs):
+            shapes = ", ".join(text(x.shape) for x in xs)
+            raise InvalidArgumentError(f"expected all of one shape, got {shapes}")
+        total = xs[0] + xs[1]
+        for x in xs[2:]:
+            # `total` is ours; NumPy scalars are immutable and come back as new ones.
+            total += x
+        return total
+
+    def cost(self, inputs: Any, outputs: Any) -> Any:
+        from flowscope.graph.op import Cost
+
+        one = super().cost(inputs, outputs)
+        return Cost(None if one.flops is None else one.flops * (len(inputs) - 1), one.nbytes)
+
+
+_IDENTITY = Identity()
+_STOP = StopGradient()
+_NO_OP = NoOp()
+_ADD_N = AddN()
+
+
+def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
+    """Returns a tensor whose value is fed: `sess.run(y, feed_dict={x: ...})`.
+
+    Args:
+        dtype: Element type of what is fed.
+        shape: Static shape; None for any, None in it for any size.
+        name: Name of the operation.
+    """
+    return apply(Placeholder(as_dtype(dtype), as_dims(shape)), name=name)
+
+
+def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:
+    """Returns a tensor that is `input` unless a value is fed.
+
+    Args:
+        input: The default value.
+        shape: Static shape of what may be fed; the default must fit it.
+        name: Name of the operation.
+    """
+    return unary(PlaceholderWithDefault(as_dims(shape)), input, name)
+
+
+def identity(input: Any, name: str | None = None) -> Tensor:
+    """Returns a tensor with `input`'s value: a new operation, e.g. to place or to order."""
+    if type(input) is not Tensor and isinstance(getattr(input, "values", None), Tensor):
+        return on_values(input, lambda v: identity(v, name))  # type: ignore[no-any-return]
+    return unary(_IDENTITY, input, name)
+
+
+def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
+    """Returns an `identity` of each tensor of the list."""
+    return [unary(_IDENTITY, x, name or "IdentityN") for x in input]
+
+
+def stop_gradient(input: Any, name: str | None = None) -> Tensor:
+    """Returns `input`'s value as a constant for gradients."""
+    if type(input) is not Tensor and isinstance(getattr(input, "values", None), Tensor):
+        return on_values(input, lambda v: stop_gradient(v, name))  # type: ignore[no-any-return]
+    return unary(_STOP, input, name)
+
+
+def prevent_gradient(input: Any, message: str = "", name: str | None = None) -> Tensor:
+    """Returns `input`'s value; `fs.gradients` through it raises a LookupError."""
+    return unary(PreventGradient(message), input, name)
+
+
+def no_op(name: str | None = None) -> Operation:
+    """Returns an operation that does nothing: something to hang control dependencies on."""
+    return apply_none(_NO_OP, name=name)
+
+
+def group(*inputs: Any, **kwargs: Any) -> Operation:
+    """Returns an operation that is done when all of `inputs` are, on their device.
+
+    Where they stand on several devices, there is one operation per device, and one that waits for
+    these.
+
+    Args:
+        *inputs: Operations, tensors, variables, None, and lists of them.
+        **kwargs: Only `name`, the operation's name.
+    """
+    name = kwargs.pop("name", None)
+    if kwargs:
+        raise InvalidArgumentError(f"expected only the keyword name, got {', '.join(kwargs)}")
+    waited = [_element(x) for x in _flat(inputs)]
+    graph = waited[0].graph if waited else get_default_graph()
+    by_device: dict[str, list[Any]] = {}
+    for thing in waited:
+        by_device.setdefault(thing.device, []).append(thing)
+    name = name or "group_deps"
+    if len(by_device) < 2:
+        (device,) = by_device or [None]
+        return _waiting(graph, device, waited, name)
+    with graph.name_scope(name) as full:
+        parts = [_waiting(graph, d, by_device[d], "NoOp") for d in sorted(by_device)]
+    with graph.control_dependencies(parts):
+        return graph.add(_NO_OP, (), full)
+
+
+def _waiting(graph: Graph, device: str | None, things: list[Any], name: str) -> Operation:
+    """Returns an operation on a device ("": where it is asked for) that waits for others."""
+    with graph.control_dependencies(things), graph.device(device or ""):
+        return graph.add(_NO_OP, (), name)
+
+
+def tuple(tensors: Any, name: str | None = None, control_inputs: Any = None) -> list[Any]:
+    """Returns the tensors' values, each of them only once all have been computed.
+
+    Args:
+        tensors: Tensors, slices, or None (which stays None).
+        name: Name scope of the operations.
+        control_inputs: Further operations to wait for.
+
+    Raises:
+        InvalidArgumentError: if there is nothing to wait for.
+    """
+    given = [None if t is None else convert_to_tensor_or_indexed_slices(t) for t in tensors]
+    known = [t for t in given if t is not None]
+    if not known:
+        raise InvalidArgumentError(f"expected at least one tensor, got {tensors!r}")
+    graph = known[0].graph
+    with graph.name_scope(name or "tuple"):
+        gate = group(*known, *(control_inputs or ()))
+        with graph.control_dependencies([gate]):
+            return [None if t is None else _gated(t) for t in given]
+
+
+def _gated(t: Any) -> Any:
+    if isinstance(t, IndexedSlices):
+        return IndexedSlices(_gated(t.values), t.indices, t.dense_shape)
+    return identity(t, "control_dependency")
+
+
+def add_n(inputs: Any, name: str | None = None) -> Tensor:
+    """Returns the sum of a list of tensors of one dtype and shape (nothing is broadcast).
+
+    Args:
+        inputs: A list of tensors, or one tensor.
+        name: Name of the operation.
+
+    Raises:
+        InvalidArgumentError: if the list is empty or the shapes differ.
+    """
+    if isinstance(inputs, Tensor | Convertible):
+        inputs = [inputs]
+    if not isinstance(inputs, list | Iterator | type(())) or not (inputs := list(inputs)):
+        raise InvalidArgumentError("expected a list of one tensor at least, got none")
+    tensors = [convert_to_tensor(x) for x in inputs]
+    if len(tensors) == 1:
+        return identity(tensors[0], name) if name else tensors[0]
+    return apply(_ADD_N, *tensors, name=name)
+
+
+def _flat(inputs: Any) -> Iterator[Any]:
+    for x in inputs:
+        if isinstance(x, list | set | frozenset | type(())):
+            yield from _flat(x)
+        elif isinstance(x, dict):
+            yield from _flat(x.values())
+        elif x is not None:
+            yield x
+
+
+def _element(thing: Any) -> Any:
+    if isinstance(thing, Tensor | Operation):
+        return thing
+    element = getattr(thing, "_as_graph_element", None)
+    if element is None:
+        raise DTypeError(f"expected operations, tensors or variables, got {thing!r}")
+    return element()

@@ -1,0 +1,357 @@
+"""Python functions as operations: they run in the session's process, on NumPy arrays."""
+
+from __future__ import annotations
+
+import itertools
+import traceback
+import weakref
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any, ClassVar
+
+import numpy as np
+
+from flowscope.errors import (
+    DTypeError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    OutOfRangeError,
+    ResourceExhaustedError,
+    UnimplementedError,
+    UnknownError,
+)
+from flowscope.graph.cells.user_functions import Held
+from flowscope.graph.constant import convert_to_tensor, to_array
+from flowscope.graph.default import get_default_graph
+from flowscope.graph.dtypes import DType, as_dtype, of_numpy
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
+from flowscope.graph.operation import Operation, Tensor
+
+__all__ = ["numpy_function", "py_func", "py_function"]
+
+
+class _Held(Held):
+    """A Python function that operations call."""
+
+    eager = False
+
+    def name(self) -> str:
+        """Returns how messages call it."""
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+
+#: The functions by token. Ops hold them; a graph that was written and read again finds them here as
+#: long as the first one lives.
+_functions: weakref.WeakValueDictionary[str, _Held] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+
+#: How the functions of a step are called, by the step's thread; others are called as they are. The
+#: runtime fills it in.
+callers: dict[int | None, Callable[[Callable[[], Any]], Any]] = {}
+
+#: TensorFlow's errors for Python's.
+_ERRORS: tuple[tuple[Any, type[OpError]], ...] = (
+    (StopIteration, OutOfRangeError),
+    (MemoryError, ResourceExhaustedError),
+    (NotImplementedError, UnimplementedError),
+    ((ValueError, TypeError), InvalidArgumentError),
+)
+
+
+class EagerArray(np.ndarray[Any, Any]):
+    """What `py_function` hands to its function: an array that also has `numpy()`."""
+
+    def numpy(self) -> Any:
+        """Returns the plain array, or NumPy scalar."""
+        return np.asarray(self)[()]
+
+
+class _Calls(Op, abstract=True):
+    token: str
+    dtypes: tuple[DType, ...]
+    held: ClassVar[Held | None] = None
+    devices: ClassVar[tuple[str, ...]] = ("CPU",)
+
+    def infer(self, *inputs: Spec) -> Any:
+        return tuple([Spec(d, None) for d in self.dtypes])
+
+    def kernel(self, xp: ArrayModule, *inputs: Array) -> Any:
+        held = _functions.get(self.token)
+        if held is None:
+            raise NotFoundError(
+                f"the Python function {self.token!r} is not there: it lives in the process, and as "
+                "long as the graph, that built the operation"
+            )
+        given = [_given(v, held.eager) for v in inputs]
+
+        def call() -> Any:
+            try:
+                return held.function(*given)
+            except Exception as e:
+                raise _failure(held, e) from e
+
+        caller = callers.get(get_ident())
+        returned = call() if caller is None else caller(call)
+        values = _results(held, returned, self.dtypes)
+        return values[0] if len(values) == 1 else tuple(values)
+
+
+@frozen
+class PyFunc(_Calls):
+    """What a Python function returns for the inputs; it may have effects, and runs each time.
+
+    Attributes: `token` names the function, `dtypes` are those of its results.
+    """
+
+    token: str
+    dtypes: tuple[DType, ...]
+    is_stateful: ClassVar[bool] = True
+    is_differentiable: ClassVar[bool] = False
+
+
+@frozen
+class PyFuncStateless(_Calls):
+    """What a Python function returns for the inputs, which its results follow from alone."""
+
+    token: str
+    dtypes: tuple[DType, ...]
+    is_differentiable: ClassVar[bool] = False
+
+
+@frozen
+class EagerPyFunc(_Calls):
+    """What a Python function of arrays with `numpy()` returns; it runs each time."""
+
+    token: str
+    dtypes: tuple[DType, ...]
+    is_stateful: ClassVar[bool] = True
+
+    def grad(self, g: Any, y: Any, *inputs: Tensor) -> Any:
+        raise UnsupportedGradientError(
+            "py_function has no gradient here: wrap it in fs.custom_gradient, whose gradient may "
+            "be a Python function too"
+        )
+
+
+#: Starts a function on a thread of its own: see `flowscope.runtime.host_calls.HostCall`, with which
+#: the runtime fills it.
+starters: list[Callable[[Callable[[], Any]], Any]] = []
+#: A function that takes longer lets others of its step go on.
+_PATIENCE_S = 0.01
+#: Calls that code has started and left to the executor, by the step's thread.
+_left: dict[int, tuple[Op, Any]] = {}
+
+
+@frozen
+class HostFunc(Op):
+    """A Python function that overlaps with others of its step; a plan makes it of a `PyFunc`.
+
+    Attributes:
+        call: The op that calls the function.
+    """
+
+    call: Op
+    is_stateful: ClassVar[bool] = True
+    is_blocking: ClassVar[bool] = True
+    is_differentiable: ClassVar[bool] = False
+    devices: ClassVar[tuple[str, ...]] = ("CPU",)
+
+    def infer(self, *inputs: Spec) -> Any:
+        return self.call.infer(*inputs)
+
+    def attempt(self, *inputs: Any) -> tuple[Any, ...] | None:
+        """Returns what the function returns, if that does not take long."""
+        me = get_ident()
+        before = _left.pop(me, None)
+        if before is not None and before[0] is self:
+            call = before[1]
+        else:
+            call = starters[0](lambda: self._outputs(inputs))
+            call.wait(_PATIENCE_S)
+        if call.is_done:
+            return call.result()  # type: ignore[no-any-return]
+        _left[me] = self, call
+        return None
+
+    def begin(self, state: Any, finish: Callable[[Any], None], *inputs: Any) -> Callable[[], None]:
+        """Waits for the call that `attempt` has started."""
+        _, call = _left.pop(get_ident())
+        call.tell(finish)
+        give_up: Callable[[], None] = call.leave_alone
+        return give_up
+
+    def _outputs(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        found = self.call.kernel(np, *inputs)
+        return (found,) if len(self.call.dtypes) == 1 else tuple(found)  # type: ignore[attr-defined]
+
+
+def is_function(op: Op) -> bool:
+    """Whether an op calls a Python function."""
+    return isinstance(op, _Calls)
+
+
+def forget_calls() -> None:
+    """Leaves alone what a step of this thread has started and not waited for."""
+    found = _left.pop(get_ident(), None)
+    if found is not None:
+        found[1].leave_alone()
+
+
+def _given(value: Any, eager: bool) -> Any:
+    """Returns an input as the function sees it: read-only, for others may use it as well."""
+    if isinstance(value, np.ndarray):
+        value = value.view()
+        value.setflags(write=False)
+    return np.asarray(value).view(EagerArray) if eager and not isinstance(value, bytes) else value
+
+
+def _failure(held: _Held, error: Exception) -> OpError:
+    kind = next((k for e, k in _ERRORS if isinstance(error, e)), UnknownError)
+    if isinstance(error, OpError):
+        kind = type(error)
+    frames = traceback.extract_tb(error.__traceback__)[1:]
+    at = f" (line {frames[-1].lineno} of {frames[-1].filename})" if frames else ""
+    said = error.message if isinstance(error, OpError) else str(error)
+    return kind(f"{type(error).__name__} in {held.name()}{at}: {said}")
+
+
+def _results(held: _Held, returned: Any, wanted: tuple[DType, ...]) -> list[Any]:
+    if not wanted and (returned is None or (isinstance(returned, list) and not returned)):
+        return []
+    several = list(returned) if isinstance(returned, list | tuple) else [returned]
+    if len(several) != len(wanted):
+        raise InvalidArgumentError(
+            f"expected {len(wanted)} results of {held.name()}, got {len(several)}"
+        )
+    return [_converted(held, i, v, d) for i, (v, d) in enumerate(zip(several, wanted))]
+
+
+def _converted(held: _Held, index: int, value: Any, dtype: DType) -> Any:
+    """Returns a result as an array of its own; a plain Python number takes the dtype that fits."""
+    what = f"expected {dtype} as result {index} of {held.name()}"
+    if value is None:
+        raise InvalidArgumentError(f"{what}, got None")
+    try:
+        if dtype.kind == "s" or type(value) in (bool, int, float, complex, str, bytes):
+            return to_array(value, dtype)
+        array, found = _as_array(value)
+        if found is dtype:
+            return array[()]
+    except _Alien as e:
+        raise InternalError(f"{what}, got {e}: return an array") from None
+    except OpError as e:
+        raise InvalidArgumentError(f"{what}, {e.message}") from None
+    raise InvalidArgumentError(
+        f"{what}, got {found}: return np.asarray(..., np.{dtype.np_dtype.name})"
+    )
+
+
+class _Alien(Exception):
+    """What no array can be made of."""
+
+
+def _as_array(value: Any) -> tuple[Any, DType]:
+    """Returns a result as an array, and its dtype.
+
+    Raises:
+        InvalidArgumentError: if it is a ragged list.
+        _Alien: if it holds something else than numbers and strings.
+    """
+    try:
+        array = np.array(value, order="C").view(np.ndarray)
+    except UnicodeDecodeError:  # bytes beside a str
+        array = np.array(value, object)
+    except (ValueError, TypeError) as e:
+        raise InvalidArgumentError(f"got no regular array: {e}") from None
+    known = array.dtype.kind != "O" or all(isinstance(v, str | bytes) for v in array.reshape(-1))
+    try:
+        if known:
+            return array, of_numpy(array.dtype)
+    except DTypeError:
+        pass
+    raise _Alien(f"{type(value).__name__} of {array.dtype}" if array.ndim else type(value).__name__)
+
+
+def _call(
+    kind: type[_Calls], func: Any, inp: Any, wanted: Any, name: str
+) -> list[Tensor] | Tensor | Operation:
+    if not callable(func):
+        raise InvalidArgumentError(f"expected a function, got {func!r}")
+    is_list = isinstance(wanted, list | tuple)
+    dtypes = tuple([as_dtype(d) for d in (wanted if is_list else [wanted])])
+    graph = get_default_graph()
+    tensors = tuple([convert_to_tensor(v) for v in inp])
+    token = f"pyfunc_{next(_numbers)}"
+    held = _Held(graph, func, token=token, is_live=kind.is_stateful)
+    held.eager = kind is EagerPyFunc
+    definition = kind(token, dtypes)  # type: ignore[call-arg]
+    # Not a field: a function is neither written nor compared.
+    object.__setattr__(definition, "held", held)
+    _functions[token] = held
+    op = graph.add(definition, tensors, name)
+    if not dtypes:
+        return op if kind.is_stateful else []
+    return list(op.outputs) if is_list else op.outputs[0]
+
+
+def py_func(
+    func: Callable[..., Any],
+    inp: Any,
+    Tout: Any,
+    stateful: bool = True,
+    name: str | None = None,
+) -> Any:
+    """Returns what a Python function returns; it runs in the session's process.
+
+    Args:
+        func: Takes NumPy arrays (scalars for rank 0), which it must not change, and returns arrays.
+        inp: A list of tensors.
+        Tout: A dtype, or a list of them for several results.
+        stateful: Whether it may return something else for equal inputs, or has effects.
+        name: Name of the operation.
+
+    Returns:
+        A tensor, or a list of them where `Tout` is one; where there is no result the operation, or
+        an empty list if it is not stateful.
+        Their shapes are unknown: see `Tensor.set_shape` and `fs.ensure_shape`. No gradient flows
+        through: see `fs.custom_gradient`.
+
+    Raises:
+        InvalidArgumentError: when it runs, if the results have other dtypes; errors of the function
+            become errors of the step, with the function's line in their text.
+        InternalError: when it runs, if a result is no array, number or string.
+
+    Functions of one step that do not depend on each other start in the order of the program, each
+    once the one before it has returned or has taken 10 ms; several run on threads of their own.
+    Ctrl-C raises KeyboardInterrupt in the function of a step that the main thread runs. Where a
+    step has a deadline its functions run on threads of their own: at the deadline, or when it is
+    stopped, the step ends, and the function is left alone. It ends at its next line of Python.
+    """
+    kind = PyFunc if stateful else PyFuncStateless
+    return _call(kind, func, inp, Tout, name or "PyFunc")
+
+
+def numpy_function(
+    func: Any = None,
+    inp: Any = None,
+    Tout: Any = None,
+    stateful: bool = True,
+    name: str | None = None,
+) -> Any:
+    """Returns what a Python function of NumPy arrays returns; see `py_func`."""
+    return py_func(func, inp, Tout, stateful, name)
+
+
+def py_function(
+    func: Any = None,
+    inp: Any = None,
+    Tout: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Returns what a Python function returns; as `py_func`, but its arguments have `numpy()`.
+
+    There are no eager tensors: the arguments are NumPy arrays, and no gradient flows through.
+    """
+    return _call(EagerPyFunc, func, inp, Tout, name or "EagerPyFunc")

@@ -1,0 +1,362 @@
+"""Convolutions by oneDNN, where that library is installed: the extra `flowscope[onednn]`.
+
+oneDNN makes machine code for each shape, which keeps the windows in registers: there is no matrix
+of windows to copy. On the CPU, large convolutions of float32 go there; everything else, and every
+machine without the library, uses `flowscope.ops.kernels.convolution`. Values differ in the last
+bits between the two. FLOWSCOPE_ONEDNN=0 in the environment leaves the library alone.
+
+What this file holds is the part of the C interface (version 3) that convolutions need. A `Recipe`
+is what was made for shapes: a primitive, the layout it wants for filters, and the moves into that
+layout. Recipes are kept and may be used by several threads at once: all memory belongs to the
+call.
+
+Source: the interface: oneDNN's developer guide, "Basic concepts", "Convolution".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from flowscope.ops.kernels.windows import Axis
+
+#: Below so many flops the calls cost more than they gain.
+WORTH_FLOPS = 2e6
+
+#: And below so many multiplications in a product of matrices, for which BLAS uses one thread.
+WORTH_PRODUCTS = 1 << 18
+
+_VERSION = 3
+_CPU, _FLOAT32, _ANY, _IN_ORDER, _USER = 1, 3, 1, 1, 1
+TRAINING, _DIRECT = 64, 1
+SRC, DST, _WEIGHTS, SCRATCHPAD = 1, 17, 33, 80
+DIFF_SRC, DIFF_DST, _DIFF_WEIGHTS = 129, 145, 161
+_WEIGHTS_MD, _DIFF_WEIGHTS_MD, SCRATCHPAD_MD = 131, 132, 136
+
+_Pointer = ctypes.c_void_p
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = (("kind", ctypes.c_int), ("memory", _Pointer))
+
+
+class Refused(Exception):
+    """The library cannot do what it was asked for."""
+
+
+class _Version(ctypes.Structure):
+    _fields_ = (("major", ctypes.c_int), ("minor", ctypes.c_int))
+
+
+class Library:
+    """The loaded library, with one engine."""
+
+    def __init__(self, path: str) -> None:
+        """Loads it; raises OSError if it is no oneDNN of the right version."""
+        self.c = ctypes.CDLL(path)
+        self.c.dnnl_version.restype = ctypes.POINTER(_Version)
+        if self.c.dnnl_version().contents.major != _VERSION:
+            raise OSError(f"expected oneDNN {_VERSION}, got another version in {path}")
+        self.c.dnnl_primitive_desc_query_md.restype = _Pointer
+        self.c.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
+        self.engine = self.made("engine_create", _CPU, ctypes.c_size_t(0))
+        self.attributes = self.made("primitive_attr_create")
+        self.call("primitive_attr_set_scratchpad_mode", self.attributes, _USER)
+
+    def call(self, name: str, *args: Any) -> None:
+        """Calls a function of the library; raises Refused unless it says that all is well."""
+        status = getattr(self.c, f"dnnl_{name}")(*args)
+        if status:
+            raise Refused(f"{name}: {status}")
+
+    def made(self, name: str, *args: Any) -> Any:
+        """Calls a function that returns a new object in its first argument."""
+        out = _Pointer()
+        self.call(name, ctypes.byref(out), *args)
+        return out
+
+    def described(self, dims: Sequence[int], strides: Sequence[int] | None = None) -> Any:
+        """Returns a description of float32 memory; without strides the library may choose."""
+        n = len(dims)
+        if strides is None:
+            return self.made("memory_desc_create_with_tag", n, longs_of(dims), _FLOAT32, _ANY)
+        longs = longs_of(dims), _FLOAT32, longs_of(strides)
+        return self.made("memory_desc_create_with_strides", n, *longs)
+
+    def asked(self, made: Any, what: int) -> Any:
+        """Returns the description of memory that a primitive wants."""
+        return _Pointer(self.c.dnnl_primitive_desc_query_md(made, what, 0))
+
+    def size(self, description: Any) -> int:
+        """Returns how many bytes memory of this description has."""
+        return int(self.c.dnnl_memory_desc_get_size(description))
+
+    def reorder(self, source: Any, target: Any) -> Any:
+        """Returns a primitive that moves memory to another layout; None where it is the same."""
+        if self.c.dnnl_memory_desc_equal(source, target):
+            return None
+        ends = source, self.engine, target, self.engine, self.attributes
+        return self.made("primitive_create", self.made("reorder_primitive_desc_create", *ends))
+
+
+class Recipe:
+    """What was made for one convolution's shapes.
+
+    Args:
+        library: The library.
+        kind: "forward", "backward_data" or "backward_weights".
+        x: Shape of the images, channels last. k: Of the filters, outputs last.
+        axes: The images' spatial axes.
+        groups: Into how many equal groups the channels fall.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        kind: str,
+        x: tuple[int, ...],
+        k: tuple[int, ...],
+        axes: tuple[Axis, ...],
+        groups: int,
+    ) -> None:
+        self.library, self.kind = library, kind
+        y = (x[0], *[a.out for a in axes], k[-1])
+        self.x, self.y = (library.described(*images_layout(dims)) for dims in (x, y))
+        dims, strides = _filters(k, groups)
+        self.k = library.described(dims, strides)
+        chosen = library.described(dims)
+        margins = [max(0, a.span - a.low - a.size) for a in axes]
+        steps = [
+            longs_of(values)
+            for values in (
+                [a.stride for a in axes],
+                [a.dilation - 1 for a in axes],
+                [a.low for a in axes],
+                margins,
+            )
+        ]
+        attributes = library.attributes
+        forward = made = library.made(
+            "convolution_forward_primitive_desc_create", library.engine, TRAINING, _DIRECT,
+            self.x, chosen, None, self.y, *steps, attributes,
+        )  # fmt: skip
+        if kind == "backward_data":
+            made = library.made(
+                "convolution_backward_data_primitive_desc_create", library.engine, _DIRECT,
+                self.x, chosen, self.y, *steps, forward, attributes,
+            )  # fmt: skip
+        elif kind == "backward_weights":
+            made = library.made(
+                "convolution_backward_weights_primitive_desc_create", library.engine, _DIRECT,
+                self.x, chosen, None, self.y, *steps, forward, attributes,
+            )  # fmt: skip
+        self.primitive = library.made("primitive_create", made)
+        self.own = library.asked(
+            made, _DIFF_WEIGHTS_MD if kind == "backward_weights" else _WEIGHTS_MD
+        )
+        self.scratchpad = library.asked(made, SCRATCHPAD_MD)
+        ends = (self.own, self.k) if kind == "backward_weights" else (self.k, self.own)
+        self.move = library.reorder(*ends)
+
+    def run(self, x: Any, k: Any, y: Any) -> None:
+        """Computes the one of three arrays that is the result; all are in C order."""
+        call = Call(self.library)
+        try:
+            images, outputs = call.memory(self.x, x), call.memory(self.y, y)
+            filters = given = call.memory(self.k, k)
+            if self.move is not None:
+                filters = call.memory(self.own, call.space(self.own))
+            spare = call.memory(self.scratchpad, call.space(self.scratchpad))
+            if self.kind == "forward":
+                kinds = SRC, _WEIGHTS, DST
+            elif self.kind == "backward_data":
+                kinds = DIFF_SRC, _WEIGHTS, DIFF_DST
+            else:
+                kinds = SRC, _DIFF_WEIGHTS, DIFF_DST
+            if self.move is not None and self.kind != "backward_weights":
+                call.execute(self.move, {SRC: given, DST: filters})
+            parts = dict(zip(kinds, (images, filters, outputs), strict=True))
+            call.execute(self.primitive, {**parts, SCRATCHPAD: spare})
+            if self.move is not None and self.kind == "backward_weights":
+                call.execute(self.move, {SRC: filters, DST: given})
+        finally:
+            call.end()
+
+
+class Call:
+    """One use of primitives: a stream, and objects that stand for memory."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        self.stream = library.made("stream_create", library.engine, _IN_ORDER)
+        self.memories: list[Any] = []
+        self.spaces: list[Any] = []
+
+    def space(self, description: Any) -> Any:
+        """Returns new memory of a description."""
+        self.spaces.append(np.empty(max(self.library.size(description), 1) + 64, np.uint8))
+        raw = self.spaces[-1]
+        return raw[-raw.ctypes.data % 64 :]
+
+    def memory(self, description: Any, array: Any) -> Any:
+        """Returns what stands for an array's memory."""
+        found = self.library.made(
+            "memory_create", description, self.library.engine, _Pointer(array.ctypes.data)
+        )
+        self.memories.append(found)
+        return found
+
+    def execute(self, primitive: Any, memories: dict[int, Any]) -> None:
+        """Runs a primitive."""
+        arguments = (_Argument * len(memories))(*[_Argument(k, m) for k, m in memories.items()])
+        self.library.call("primitive_execute", primitive, self.stream, len(memories), arguments)
+
+    def end(self) -> None:
+        """Waits, and gives everything back."""
+        self.library.c.dnnl_stream_wait(self.stream)
+        for memory in self.memories:
+            self.library.c.dnnl_memory_destroy(memory)
+        self.library.c.dnnl_stream_destroy(self.stream)
+
+
+def longs_of(values: Sequence[int]) -> Any:
+    """Returns an array of 64-bit integers of C."""
+    return (ctypes.c_int64 * len(values))(*values)
+
+
+def _c_strides(dims: Sequence[int]) -> list[int]:
+    strides = [1]
+    for d in reversed(dims[1:]):
+        strides.append(strides[-1] * d)
+    return strides[::-1]
+
+
+def images_layout(dims: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """Returns sizes and strides of images in the library's order, in which channels come second."""
+    order = [0, len(dims) - 1, *range(1, len(dims) - 1)]
+    strides = _c_strides(dims)
+    return [dims[i] for i in order], [strides[i] for i in order]
+
+
+def _filters(dims: tuple[int, ...], groups: int) -> tuple[list[int], list[int]]:
+    """Returns sizes and strides of filters in the library's order: outputs, channels, windows."""
+    *windows, channels, outputs = dims
+    *steps, by_channel, by_output = _c_strides(dims)
+    if groups == 1:
+        return [outputs, channels, *windows], [by_output, by_channel, *steps]
+    each = outputs // groups
+    return [groups, each, channels, *windows], [each * by_output, by_output, by_channel, *steps]
+
+
+def matrix_product(xp: Any, a: Any, b: Any) -> Any:
+    """Returns the product of two large matrices of float32; None where `xp.matmul` should do it."""
+    if a.size * b.shape[-1] < WORTH_PRODUCTS or a.ndim != 2 or b.ndim != 2 or xp is not np:
+        return None
+    (m, k), n = a.shape, b.shape[1]
+    if a.dtype != np.float32 or min(m, n, k) < 2:
+        return None
+    loaded = library()
+    if loaded is None:
+        return None
+    (ta, a, lda), (tb, b, ldb) = _laid_out(a), _laid_out(b)
+    out = np.empty((m, n), np.float32)
+    longs = [ctypes.c_int64(v) for v in (m, n, k)]
+    one, zero = ctypes.c_float(1), ctypes.c_float(0)
+    status = loaded.c.dnnl_sgemm(
+        ta, tb, *longs, one, _Pointer(a.ctypes.data), lda, _Pointer(b.ctypes.data), ldb, zero,
+        _Pointer(out.ctypes.data), longs[1],
+    )  # fmt: skip
+    return None if status else out
+
+
+def _laid_out(a: Any) -> tuple[ctypes.c_char, Any, ctypes.c_int64]:
+    """Returns whether a matrix lies transposed, it (or a copy), and its rows' distance."""
+    rows, columns = a.strides
+    if columns == 4 and rows >= 4 * a.shape[1] and rows % 4 == 0:
+        return ctypes.c_char(b"N"), a, ctypes.c_int64(rows // 4)
+    if rows == 4 and columns >= 4 * a.shape[0] and columns % 4 == 0:
+        return ctypes.c_char(b"T"), a, ctypes.c_int64(columns // 4)
+    return ctypes.c_char(b"N"), np.ascontiguousarray(a), ctypes.c_int64(a.shape[1])
+
+
+@functools.cache
+def library() -> Library | None:
+    """Returns oneDNN, loaded at the first call; None where it is not installed or not wanted."""
+    if os.environ.get("FLOWSCOPE_ONEDNN") == "0":
+        return None
+    for place in ("lib", "Library/bin"):
+        for name in ("libdnnl.so.3", "libdnnl.3.dylib", "dnnl.dll"):
+            path = os.path.join(sys.prefix, place, name)
+            if os.path.exists(path):
+                with _without_spinning():
+                    return _loaded(path)
+    return None
+
+
+def _loaded(path: str) -> Library | None:
+    try:
+        return Library(path)
+    except (OSError, AttributeError, Refused):
+        return None
+
+
+@contextlib.contextmanager
+def _without_spinning() -> Iterator[None]:
+    """Has OpenMP's threads sleep while they wait, unless the user chose otherwise.
+
+    OpenMP reads the environment when it is loaded. Threads that spin keep a core from NumPy, and
+    where others use the machine they turn a step of 46 ms into one of 115 (measured).
+    """
+    names = "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"
+    if any(name in os.environ for name in names):
+        yield
+        return
+    os.environ[names[0]] = "0"
+    try:
+        yield
+    finally:
+        del os.environ[names[0]]
+
+
+@functools.lru_cache(512)
+def _recipe(
+    kind: str, x: tuple[int, ...], k: tuple[int, ...], axes: tuple[Axis, ...], groups: int
+) -> Recipe | None:
+    loaded = library()
+    if loaded is None or any(0 in dims for dims in (x, k)) or any(a.out < 1 for a in axes):
+        return None
+    try:
+        return Recipe(loaded, kind, x, k, axes, groups)
+    except Refused:
+        return None
+
+
+def recipe(
+    kind: str,
+    dtype: Any,
+    x: tuple[int, ...],
+    k: tuple[int, ...],
+    axes: Sequence[Axis],
+    groups: int = 1,
+) -> Recipe | None:
+    """Returns what computes a convolution or a gradient of one; None where NumPy should.
+
+    Args:
+        kind: "forward", "backward_data" or "backward_weights".
+        dtype: The arrays' dtype.
+        x: Shape of the images, channels last. k: Of the filters, outputs last.
+        axes: The images' spatial axes.
+        groups: Into how many equal groups the channels fall.
+    """
+    flops = 2.0 * x[0] * np.prod([a.out for a in axes], dtype=float) * np.prod(k, dtype=float)
+    # NumPy works on single channels with a pass per element of the window.
+    if dtype != np.float32 or flops < WORTH_FLOPS / (20 if groups > 1 else 1):
+        return None
+    return _recipe(kind, x, k, tuple(axes), groups)

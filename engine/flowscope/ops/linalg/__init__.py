@@ -1,0 +1,1 @@
+"""Linear algebra: products, Einstein sums, factorisations, solvers, eigenvalues, norms."""

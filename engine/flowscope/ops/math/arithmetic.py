@@ -1,0 +1,189 @@
+"""Element-wise arithmetic beside the common: division cut off, products without NaN, angles."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import as_dims, compatible
+from flowscope.ops.core import builder
+from flowscope.ops.core.build import apply
+from flowscope.ops.core.casting import complex, conj, imag, real
+from flowscope.ops.core.flow import add_n
+from flowscope.ops.core.table import BinaryFunction, binary_op
+from flowscope.ops.math.elementwise import (
+    _check_divisor,
+    abs,
+    add,
+    atan2,
+    div_no_nan,
+    floordiv,
+    less,
+    less_equal,
+    multiply,
+    negative,
+    realdiv,
+    square,
+    subtract,
+)
+from flowscope.ops.math.reductions import reduce_all
+
+__all__ = [
+    "accumulate_n",
+    "angle",
+    "approximate_equal",
+    "divide_no_nan",
+    "floor_div",
+    "is_non_decreasing",
+    "is_strictly_increasing",
+    "multiply_no_nan",
+    "nextafter",
+    "polyval",
+    "reciprocal_no_nan",
+    "truncatediv",
+    "truncatemod",
+]
+
+
+def _truncate_div(self: Any, xp: ArrayModule, a: Array, b: Array) -> Array:
+    if b.dtype.kind == "f":
+        return xp.trunc(a / b)
+    _check_divisor(b)
+    if b.dtype.kind == "u":
+        return a // b
+    down = a // b
+    return down + ((a % b != 0) & (down < 0)).astype(a.dtype)
+
+
+def _truncate_mod(self: Any, xp: ArrayModule, a: Array, b: Array) -> Array:
+    if b.dtype.kind != "f":
+        _check_divisor(b)
+    return xp.fmod(a, b)
+
+
+def _multiply_no_nan(self: Any, xp: ArrayModule, a: Array, b: Array) -> Array:
+    return xp.where(b == 0, xp.zeros((), a.dtype), a * b)[()]
+
+
+# fmt: off
+truncatediv: BinaryFunction = binary_op(
+    "truncatediv", "TruncateDiv", "x / y cut off towards 0; an error where integers are divided by "
+    "zero.", "", "fiu", folds=True, kernel=_truncate_div)
+truncatemod: BinaryFunction = binary_op(
+    "truncatemod", "TruncateMod", "x - y * truncatediv(x, y): it has x's sign; an error where "
+    "integers are divided by zero.", "", "fiu",
+    lambda g, y, a, b: (g, negative(multiply(g, truncatediv(a, b)))), "ab", folds=True,
+    kernel=_truncate_mod)
+multiply_no_nan: BinaryFunction = binary_op(
+    "multiply_no_nan", "MulNoNan", "x * y, and 0 where y is 0, whatever x is.", "", "fc",
+    lambda g, y, a, b: (multiply_no_nan(g, conj(b)), multiply_no_nan(conj(a), g)), "ab",
+    kernel=_multiply_no_nan, name="multiply_no_nan")
+nextafter: BinaryFunction = binary_op(
+    "nextafter", "NextAfter", "The number next to x1 in the direction of x2.",
+    "xp.nextafter({0}, {1})", "f", lambda g, y, a, b: (g, builder.zeros_like(g)),
+    parameters=("x1", "x2"))
+# fmt: on
+
+floor_div = floordiv
+divide_no_nan = div_no_nan
+
+
+def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
+    """Returns 1 / x, and 0 where x is 0."""
+    return div_no_nan(1.0, x, name or "reciprocal_no_nan")
+
+
+class Angle(Op):
+    """The angle of complex numbers in their plane, in (-pi, pi]."""
+
+    grad_reads: ClassVar[Any] = ("x",)
+
+    def infer(self, x: Spec) -> Spec:
+        if x.dtype.kind != "c":
+            raise DTypeError(f"expected complex64 or complex128, got {x.dtype}")
+        return x.like(x.dtype.real_dtype)
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        re, im = real(x), imag(x)
+        scaled = realdiv(g, add(square(re), square(im)))
+        return (complex(negative(multiply(scaled, im)), multiply(scaled, re)),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return xp.angle(x)[()]
+
+
+def angle(input: Any, name: str | None = None) -> Tensor:
+    """Returns the angle of complex numbers; that of real ones is 0, or pi below 0."""
+    x = convert_to_tensor(input)
+    if x.dtype.is_complex:
+        return apply(Angle(), x, name=name)
+    if not x.dtype.is_floating:
+        raise DTypeError(f"expected floating-point or complex numbers, got {x.dtype}")
+    with x.graph.name_scope(name or "Angle"):
+        return atan2(builder.zeros_like(x), x)
+
+
+def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5, name: str | None = None) -> Tensor:
+    """Returns whether x and y differ by less than `tolerance`, element by element."""
+    x = convert_to_tensor(x)
+    with x.graph.name_scope(name or "ApproximateEqual"):
+        return less(abs(subtract(x, y)), convert_to_tensor(tolerance, x.dtype.real_dtype))
+
+
+def polyval(coeffs: Any, x: Any, name: str | None = None) -> Tensor:
+    """Returns the value of a polynomial at x, by Horner's rule.
+
+    Args:
+        coeffs: A list of coefficients, that of the highest power first.
+        x: A tensor.
+        name: Name scope of the operations.
+    """
+    if not isinstance(coeffs, list):
+        raise DTypeError(f"expected a list of coefficients, got {type(coeffs).__name__}")
+    x = convert_to_tensor(x)
+    with x.graph.name_scope(name or "polyval"):
+        if not coeffs:
+            return builder.zeros_like(x)
+        terms = [c if isinstance(c, Tensor) else convert_to_tensor(c, x.dtype) for c in coeffs]
+        total = terms[0]
+        for term in terms[1:]:
+            total = add(term, multiply(total, x))
+        return total
+
+
+def accumulate_n(
+    inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: str | None = None
+) -> Tensor:
+    """Returns the sum of a list of tensors of one dtype and shape.
+
+    Args:
+        inputs: A list of tensors.
+        shape: The shape that they must fit; None for any.
+        tensor_dtype: The dtype that they must have; None for any.
+        name: Name of the operation.
+    """
+    tensors = [convert_to_tensor(t, tensor_dtype) for t in inputs]
+    wanted = as_dims(shape)
+    for t in tensors:
+        if not compatible(t.spec.shape, wanted):
+            raise InvalidArgumentError(f"expected tensors of shape {shape}, got {t.spec}")
+    return add_n(tensors, name)
+
+
+def _steps(x: Tensor, compare: Any, name: str) -> Tensor:
+    with x.graph.name_scope(name):
+        flat = builder.reshape(x, [-1])
+        return reduce_all(compare(flat[:-1], flat[1:]))
+
+
+def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
+    """Returns whether no element is below the one before it, row by row; true of one or none."""
+    return _steps(convert_to_tensor(x), less_equal, name or "is_non_decreasing")
+
+
+def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
+    """Returns whether every element is above the one before it, row by row; true of one or none."""
+    return _steps(convert_to_tensor(x), less, name or "is_strictly_increasing")

@@ -1,0 +1,32 @@
+"""Reductions of bools. A file of its own, for here `Any` is an op and not a type."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from flowscope.graph.op import Array, ArrayModule, frozen
+from flowscope.ops.core.axes import Reduction
+
+__all__: list[str] = []
+
+
+@frozen
+class All(Reduction):
+    """Whether all along axes are true; true of nothing."""
+
+    kinds: ClassVar[str] = "b"
+    is_differentiable: ClassVar[bool] = False
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return x.all(axis=self._axes(x), keepdims=self.keepdims)[()]
+
+
+@frozen
+class Any(Reduction):
+    """Whether one along axes is true; false of nothing."""
+
+    kinds: ClassVar[str] = "b"
+    is_differentiable: ClassVar[bool] = False
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return x.any(axis=self._axes(x), keepdims=self.keepdims)[()]

@@ -1,0 +1,1 @@
+"""Neural networks: activations, softmax, convolutions, pools, normalisation, dropout, CTC."""

@@ -1,0 +1,455 @@
+"""Losses: what training makes small. Each one is weighted, reduced and put into a collection.
+
+They are computed in float32 (float64 for float64) and returned in the dtype of the predictions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.constant import constant, convert_to_tensor
+from flowscope.graph.default import get_default_graph
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import compatible, text
+from flowscope.ops.array.arrays import ones_like, range as range_, rank, size, zeros_like
+from flowscope.ops.array.selection import where
+from flowscope.ops.array.shaping import shape_of
+from flowscope.ops.core.casting import cast
+from flowscope.ops.core.flow import add_n, stop_gradient
+from flowscope.ops.math.elementwise import (
+    abs,
+    add,
+    div_no_nan,
+    greater,
+    log,
+    maximum,
+    minimum,
+    multiply,
+    not_equal,
+    realdiv,
+    square,
+    squared_difference,
+    subtract,
+)
+from flowscope.ops.math.reductions import reduce_sum
+from flowscope.ops.nn.activations import relu
+from flowscope.ops.nn.softmax import (
+    sigmoid_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits_v2,
+    sparse_softmax_cross_entropy_with_logits,
+)
+from flowscope.ops.objectives.weights import as_real, broadcast_weights, same_ranks
+from flowscope.ops.state.variable_facts import GraphKeys
+
+__all__ = [
+    "Reduction",
+    "absolute_difference",
+    "add_loss",
+    "compute_weighted_loss",
+    "cosine_distance",
+    "get_losses",
+    "get_regularization_loss",
+    "get_regularization_losses",
+    "get_total_loss",
+    "hinge_loss",
+    "huber_loss",
+    "log_loss",
+    "mean_pairwise_squared_error",
+    "mean_squared_error",
+    "sigmoid_cross_entropy",
+    "softmax_cross_entropy",
+    "sparse_softmax_cross_entropy",
+]
+
+
+class Reduction:
+    """How a loss per element becomes one: names of the ways."""
+
+    NONE = "none"
+    SUM = "weighted_sum"
+    SUM_OVER_BATCH_SIZE = "weighted_sum_over_batch_size"
+    MEAN = "weighted_mean"
+    SUM_OVER_NONZERO_WEIGHTS = "weighted_sum_by_nonzero_weights"
+    SUM_BY_NONZERO_WEIGHTS = "weighted_sum_by_nonzero_weights"
+
+    @classmethod
+    def all(cls) -> tuple[str, ...]:
+        """Returns all ways."""
+        return (
+            cls.NONE,
+            cls.SUM,
+            cls.MEAN,
+            cls.SUM_OVER_BATCH_SIZE,
+            cls.SUM_OVER_NONZERO_WEIGHTS,
+            cls.SUM_BY_NONZERO_WEIGHTS,
+        )
+
+    @classmethod
+    def validate(cls, key: str) -> None:
+        """Raises InvalidArgumentError unless it is a way."""
+        if key not in cls.all():
+            raise InvalidArgumentError(f"expected a reduction of {cls.all()}, got {key!r}")
+
+
+_DEFAULT = Reduction.SUM_BY_NONZERO_WEIGHTS
+
+
+# -- what losses share ----------------------------------------------------------------------------
+
+
+def add_loss(loss: Any, loss_collection: str | None = GraphKeys.LOSSES) -> None:
+    """Puts a loss into a collection."""
+    if loss_collection:
+        get_default_graph().add_to_collection(loss_collection, loss)
+
+
+def get_losses(scope: str | None = None, loss_collection: str = GraphKeys.LOSSES) -> list[Any]:
+    """Returns the losses of the default graph, of a name scope if it is given."""
+    return get_default_graph().get_collection(loss_collection, scope)
+
+
+def get_regularization_losses(scope: str | None = None) -> list[Any]:
+    """Returns the losses that regularizers have made."""
+    return get_default_graph().get_collection(GraphKeys.REGULARIZATION_LOSSES, scope)
+
+
+def get_regularization_loss(
+    scope: str | None = None, name: str = "total_regularization_loss"
+) -> Tensor:
+    """Returns the sum of the regularizers' losses."""
+    losses = get_regularization_losses(scope)
+    return add_n(losses, name) if losses else constant(0.0)
+
+
+def get_total_loss(
+    add_regularization_losses: bool = True, name: str = "total_loss", scope: str | None = None
+) -> Tensor:
+    """Returns the sum of all losses, by default with the regularizers'.
+
+    Raises:
+        InvalidArgumentError: if there is none.
+    """
+    losses = get_losses(scope)
+    if add_regularization_losses:
+        losses = losses + get_regularization_losses(scope)
+    return add_n(losses, name)
+
+
+def _number_present(losses: Tensor, weights: Tensor, per_batch: bool = False) -> Tensor:
+    """Returns how many elements have a weight that is not 0."""
+    if not per_batch and weights.spec.shape == ():
+        return multiply(cast(size(losses), losses.dtype), _is_present(weights))
+    present = broadcast_weights(_is_present(weights), losses)
+    if per_batch:
+        return reduce_sum(present, _inner_axes(losses), keepdims=True)
+    return reduce_sum(present)
+
+
+def _is_present(weight: Tensor) -> Any:
+    known = weight.spec.constant
+    if known is not None and not known.ndim:
+        return float(known != 0)
+    return cast(not_equal(weight, zeros_like(weight)), weight.dtype)
+
+
+def _inner_axes(x: Tensor) -> Any:
+    n = x.spec.rank
+    return range_(1, rank(x)) if n is None else list(range(1, n))
+
+
+def compute_weighted_loss(
+    losses: Any,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: str | None = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+) -> Tensor:
+    """Returns losses times weights, reduced.
+
+    Args:
+        losses: A loss per element.
+        weights: A number, or a tensor of the losses' rank, with lengths of 1 where it repeats.
+        scope: Name scope of the operations.
+        loss_collection: Where the result is put; None for nowhere.
+        reduction: One of `Reduction`: nothing is reduced, or the sum is divided by 1, by the number
+            of elements, by the sum of the weights, or by the number of weights that are not 0.
+    """
+    Reduction.validate(reduction)
+    given = convert_to_tensor(losses)
+    with given.graph.name_scope(scope or "weighted_loss"):
+        wide = as_real(given)
+        w = as_real(weights, wide.dtype)
+        loss = multiply(wide, broadcast_weights(w, wide) if w.spec.shape != () else w)
+        if reduction != Reduction.NONE:
+            loss = _reduced(loss, wide, w, reduction)
+        loss = cast(loss, given.dtype)
+        add_loss(loss, loss_collection)
+        return loss
+
+
+def _reduced(loss: Tensor, losses: Tensor, weights: Tensor, reduction: str) -> Tensor:
+    total = reduce_sum(loss)
+    if reduction == Reduction.SUM:
+        return total
+    if reduction == Reduction.MEAN:
+        return div_no_nan(total, reduce_sum(multiply(ones_like(losses), weights)), "value")
+    if reduction == Reduction.SUM_OVER_BATCH_SIZE:
+        return div_no_nan(total, cast(size(losses), losses.dtype), "value")
+    return div_no_nan(total, _number_present(losses, weights), "value")
+
+
+def _pair(labels: Any, predictions: Any, what: str = "predictions") -> tuple[Tensor, Tensor]:
+    """Returns both as floating-point tensors of one dtype; raises unless they are of one shape."""
+    if labels is None or predictions is None:
+        raise InvalidArgumentError(f"expected labels and {what}, got None")
+    p = as_real(predictions)
+    y = as_real(labels, p.dtype)
+    if not compatible(y.spec.shape, p.spec.shape):
+        raise InvalidArgumentError(
+            f"expected labels and {what} of one shape, got {text(y.spec.shape)} and "
+            f"{text(p.spec.shape)}"
+        )
+    return y, p
+
+
+# -- the losses -----------------------------------------------------------------------------------
+
+
+def absolute_difference(
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: str | None = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+) -> Tensor:
+    """Returns the weighted loss |predictions - labels|; see `compute_weighted_loss`."""
+    y, p = _pair(labels, predictions)
+    with p.graph.name_scope(scope or "absolute_difference") as inner:
+        losses = abs(subtract(p, y))
+        return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
+
+
+def cosine_distance(
+    labels: Any,
+    predictions: Any,
+    axis: Any = None,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: str | None = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+    dim: Any = None,
+) -> Tensor:
+    """Returns the weighted loss 1 - labels . predictions, of vectors of length 1 along an axis.
+
+    Args:
+        labels: Vectors.
+        predictions: Vectors.
+        axis: The axis along which they lie.
+        weights: See `compute_weighted_loss`, as the rest.
+        scope: Name scope of the operations.
+        loss_collection: Where the result is put.
+        reduction: How elements become one.
+        dim: Old name of `axis`.
+    """
+    place = dim if axis is None else axis
+    if place is None:
+        raise InvalidArgumentError("expected an axis, got None")
+    y, p = _pair(labels, predictions)
+    with p.graph.name_scope(scope or "cosine_distance_loss") as inner:
+        losses = subtract(1.0, reduce_sum(multiply(p, y), [int(place)], keepdims=True))
+        return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
+
+
+def hinge_loss(
+    labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: str | None = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+) -> Tensor:
+    """Returns the weighted loss max(0, 1 - (2 labels - 1) logits), for labels of 0 and 1."""
+    y, p = _pair(labels, logits, "logits")
+    with p.graph.name_scope(scope or "hinge_loss") as inner:
+        signs = subtract(multiply(2.0, y), 1.0)
+        losses = relu(subtract(1.0, multiply(signs, p)))
+        return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
+
+
+def huber_loss(
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    delta: float = 1.0,
+    scope: str | None = None,
+    loss_collection: str | None = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+) -> Tensor:
+    """Returns the weighted loss that is half the square of errors up to `delta`, then linear."""
+    y, p = _pair(labels, predictions)
+    with p.graph.name_scope(scope or "huber_loss") as inner:
+        error = abs(subtract(p, y))
+        near = minimum(error, delta)
+        losses = add(multiply(0.5, multiply(near, near)), multiply(delta, subtract(error, near)))
+        return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
+
+
+def log_loss(
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    epsilon: float = 1e-7,
+    scope: str | None = None,
+    loss_collection: str | None = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+) -> Tensor:
+    """Returns the weighted loss -labels log(p) - (1 - labels) log(1 - p), `epsilon` inside logs."""
+    y, p = _pair(labels, predictions)
+    with p.graph.name_scope(scope or "log_loss") as inner:
+        hit = multiply(y, log(add(p, epsilon)))
+        miss = multiply(subtract(1.0, y), log(add(subtract(1.0, p), epsilon)))
+        losses = subtract(-hit, miss)
+        return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
+
+
+def mean_pairwise_squared_error(
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: str | None = GraphKeys.LOSSES,
+) -> Tensor:
+    """Returns the mean square of how errors differ, over the pairs of elements of each example.
+
+    Args:
+        labels: One example along the first axis each.
+        predictions: Likewise.
+        weights: A number, or one per example.
+        scope: Name scope of the operations.
+        loss_collection: Where the result is put.
+    """
+    y, p = _pair(labels, predictions)
+    with p.graph.name_scope(scope or "mean_pairwise_squared_error"):
+        w = as_real(weights, p.dtype)
+        errors = subtract(p, y)
+        axes = _inner_axes(errors)
+        count = _number_present(errors, w, per_batch=True)
+        others = maximum(subtract(count, 1.0), 0.0)
+        squares = reduce_sum(square(errors), axes, keepdims=True)
+        first = multiply(2.0, div_no_nan(squares, others))
+        totals = reduce_sum(errors, axes, keepdims=True)
+        second = multiply(2.0, div_no_nan(square(totals), multiply(count, others)))
+        loss = reduce_sum(multiply(subtract(first, second), w))
+        mean = where(greater(reduce_sum(count), 0.0), loss, zeros_like(loss), name="value")
+        add_loss(mean, loss_collection)
+        return mean
+
+
+def mean_squared_error(
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: str | None = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+) -> Tensor:
+    """Returns the weighted loss (predictions - labels)^2; see `compute_weighted_loss`."""
+    y, p = _pair(labels, predictions)
+    with p.graph.name_scope(scope or "mean_squared_error") as inner:
+        losses = squared_difference(p, y)
+        return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
+
+
+def sigmoid_cross_entropy(
+    multi_class_labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    label_smoothing: float = 0,
+    scope: str | None = None,
+    loss_collection: str | None = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+) -> Tensor:
+    """Returns the weighted sigmoid cross entropy.
+
+    Args:
+        multi_class_labels: Numbers in [0, 1], of the logits' shape.
+        logits: Unnormalised log-odds.
+        weights: See `compute_weighted_loss`, as the rest.
+        label_smoothing: Labels become (1 - this) labels + this / 2.
+        scope: Name scope of the operations.
+        loss_collection: Where the result is put.
+        reduction: How elements become one.
+    """
+    z = convert_to_tensor(logits)
+    y = cast(convert_to_tensor(multi_class_labels), z.dtype)
+    with z.graph.name_scope(scope or "sigmoid_cross_entropy_loss") as inner:
+        if label_smoothing > 0:
+            y = add(multiply(y, 1 - label_smoothing), 0.5 * label_smoothing)
+        losses = sigmoid_cross_entropy_with_logits(labels=y, logits=z, name="xentropy")
+        return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
+
+
+def softmax_cross_entropy(
+    onehot_labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    label_smoothing: float = 0,
+    scope: str | None = None,
+    loss_collection: str | None = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+) -> Tensor:
+    """Returns the weighted softmax cross entropy; no gradient reaches the labels.
+
+    Args:
+        onehot_labels: Probabilities of the classes, of the logits' shape.
+        logits: Unnormalised log-probabilities [..., classes].
+        weights: One per example, see `compute_weighted_loss`, as the rest.
+        label_smoothing: Labels become (1 - this) labels + this / classes.
+        scope: Name scope of the operations.
+        loss_collection: Where the result is put.
+        reduction: How elements become one.
+    """
+    z = convert_to_tensor(logits)
+    y = cast(convert_to_tensor(onehot_labels), z.dtype)
+    with z.graph.name_scope(scope or "softmax_cross_entropy_loss") as inner:
+        if label_smoothing > 0:
+            share = _share(label_smoothing, y)
+            y = add(multiply(y, 1 - label_smoothing), share)
+        losses = softmax_cross_entropy_with_logits_v2(
+            labels=stop_gradient(y), logits=z, name="xentropy"
+        )
+        return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
+
+
+def _share(number: float, y: Tensor) -> Any:
+    """Returns a number divided by the length of y's last axis."""
+    if y.spec.shape and y.spec.shape[-1] is not None:
+        return number / y.spec.shape[-1]
+    return realdiv(convert_to_tensor(number, y.dtype), cast(shape_of(y)[-1], y.dtype))
+
+
+def sparse_softmax_cross_entropy(
+    labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: str | None = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+) -> Tensor:
+    """Returns the weighted softmax cross entropy for classes given by number.
+
+    Args:
+        labels: Numbers of the classes.
+        logits: Unnormalised log-probabilities, of labels' shape and one more axis.
+        weights: One per example, see `compute_weighted_loss`, as the rest.
+        scope: Name scope of the operations.
+        loss_collection: Where the result is put.
+        reduction: How elements become one.
+    """
+    z = convert_to_tensor(logits)
+    with z.graph.name_scope(scope or "sparse_softmax_cross_entropy_loss") as inner:
+        y, z, w = same_ranks(labels, z, weights, expected_rank_diff=1)
+        losses = sparse_softmax_cross_entropy_with_logits(labels=y, logits=z, name="xentropy")
+        return compute_weighted_loss(losses, w, inner, loss_collection, reduction)

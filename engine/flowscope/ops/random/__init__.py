@@ -1,0 +1,1 @@
+"""Random tensors: counter-based generators, distributions, stateless draws."""

@@ -1,0 +1,1 @@
+"""Sparse tensors: coordinates, values and a shape; their arithmetic; sets; embeddings."""

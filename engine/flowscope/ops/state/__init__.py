@@ -1,0 +1,1 @@
+"""State: variables, scopes, initializers, optimizers' updates, locks, queues, checkpoints."""

@@ -1,0 +1,309 @@
+"""Queues: elements that steps hand to other steps, or to later parts of themselves (SPEC W30, O3).
+
+    queue = fs.FIFOQueue(capacity=10, dtypes=[fs.float32, fs.int32], shapes=[[28, 28], []])
+    put = queue.enqueue([image, label])             # waits while there are ten
+    images, labels = queue.dequeue_many(4)          # waits until there are four
+
+A step that waits holds no thread but the one that called `Session.run`; loops go on with what else
+they can do meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.default import get_default_graph
+from flowscope.graph.dtypes import DType, as_dtype, int32
+from flowscope.graph.op import Op
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.shapes import Dims, TensorShape, as_dims, is_known
+from flowscope.ops.core.build import apply, apply_many, apply_none
+from flowscope.ops.state import queue_ops as ops
+
+__all__ = ["FIFOQueue", "QueueBase"]
+
+
+class QueueBase:
+    """What queues of all kinds have in common; make one of the kinds, such as `fs.FIFOQueue`.
+
+    Attributes:
+        name: Name of the operation that makes the handle.
+        queue_ref: The handle.
+        dtypes: Of the components of an element.
+        shapes: Of the components, unknown ones where each element may have its own.
+        names: Of the components, None where they are taken by position.
+    """
+
+    def __init__(
+        self,
+        dtypes: Sequence[DType],
+        shapes: Sequence[Dims] | None,
+        names: Sequence[str] | None,
+        queue_ref: Tensor,
+    ) -> None:
+        self._shapes: ops.Shapes = None if shapes is None else tuple(shapes)
+        self.dtypes: list[DType] = list(dtypes)
+        self.names = None if names is None else list(names)
+        self.queue_ref = queue_ref
+
+    @property
+    def name(self) -> str:
+        """Name of the operation that makes the handle."""
+        return self.queue_ref.op.name
+
+    @property
+    def shapes(self) -> list[TensorShape]:
+        """Shapes of the components."""
+        return [TensorShape(s) for s in self._shapes or [None] * len(self.dtypes)]
+
+    def __repr__(self) -> str:
+        return f"<fs.{type(self).__name__} '{self.name}' of {', '.join(map(str, self.dtypes))}>"
+
+    # -- putting in -----------------------------------------------------------------------------
+
+    def enqueue(self, vals: Any, name: str | None = None) -> Operation:
+        """Returns an operation that puts one element in, and waits while the queue is full.
+
+        Args:
+            vals: A value for each component: a tensor, a list or tuple of them, or for a queue with
+                names a dict.
+            name: Name of the operation.
+
+        Raises:
+            CancelledError: when it runs, if the queue is closed, or gets closed with
+                `cancel_pending_enqueues` while it waits.
+        """
+        return self._put(ops.Enqueue, vals, name or f"{self._last}_enqueue")
+
+    def enqueue_many(self, vals: Any, name: str | None = None) -> Operation:
+        """Returns an operation that puts several elements in: the slices of `vals`, in order.
+
+        Nothing that others put in comes between them.
+
+        Args:
+            vals: As in `enqueue`, with a first axis more.
+            name: Name of the operation.
+
+        Raises:
+            CancelledError: when it runs, as for `enqueue`; what is in by then stays in.
+        """
+        return self._put(ops.EnqueueMany, vals, name or f"{self._last}_EnqueueMany")
+
+    def _put(self, op: Any, vals: Any, name: str) -> Operation:
+        values = self._components(vals)
+        full = get_default_graph().unique_name(name, mark_as_used=False)
+        tensors = [
+            convert_to_tensor(v, d, name=f"{full}/component_{i}/")
+            for i, (v, d) in enumerate(zip(values, self.dtypes))
+        ]
+        return apply_none(op(tuple(self.dtypes), self._shapes), self.queue_ref, *tensors, name=name)
+
+    def _components(self, vals: Any) -> list[Any]:
+        if isinstance(vals, Mapping) != (self.names is not None):
+            wanted = f"a dict with {self._described()}, the queue has names"
+            raise InvalidArgumentError(
+                f"expected {wanted}, got {vals!r}"
+                if self.names is not None
+                else f"expected values by position, for the queue has no names, got {vals!r}"
+            )
+        if self.names is not None:
+            if sorted(vals) != sorted(self.names):
+                raise InvalidArgumentError(
+                    f"expected values for {self._described()}, got {', '.join(map(repr, vals))}"
+                )
+            return [vals[n] for n in self.names]
+        # A list for a queue of one component may be that component's value.
+        values = list(vals) if isinstance(vals, list | tuple) else [vals]
+        if len(self.dtypes) == 1 and (len(values) != 1 or not isinstance(vals, list | tuple)):
+            values = [vals]
+        if len(values) != len(self.dtypes):
+            raise InvalidArgumentError(
+                f"expected {len(self.dtypes)} components, {self._described()}, got {len(values)}"
+            )
+        return values
+
+    def _described(self) -> str:
+        names = self.names or [str(i) for i in range(len(self.dtypes))]
+        return ", ".join(f"{n!r} ({d})" for n, d in zip(names, self.dtypes))
+
+    # -- taking out -----------------------------------------------------------------------------
+
+    def dequeue(self, name: str | None = None) -> Any:
+        """Returns the components of one element, and waits for one.
+
+        Args:
+            name: Name of the operation.
+
+        Returns:
+            A tensor for a queue of one component, else a list of them; for a queue with names a
+            dict.
+
+        Raises:
+            OutOfRangeError: when it runs, if the queue is closed and empty.
+        """
+        op = ops.Dequeue(tuple(self.dtypes), self._shapes)
+        return self._taken(op, name or f"{self._last}_Dequeue")
+
+    def dequeue_many(self, n: Any, name: str | None = None) -> Any:
+        """Returns `n` elements, stacked by component, and waits until there are as many.
+
+        Args:
+            n: int32 scalar; may be more than the capacity.
+            name: Name of the operation.
+
+        Shapes: [n, ...] per component
+
+        Raises:
+            OutOfRangeError: when it runs, if the queue is closed and has fewer.
+        """
+        op = ops.DequeueMany(tuple(self.dtypes), self._shapes)
+        return self._taken_many(op, n, name or f"{self._last}_DequeueMany")
+
+    def dequeue_up_to(self, n: Any, name: str | None = None) -> Any:
+        """Returns `n` elements, stacked by component; of a closed queue what it has left.
+
+        Args:
+            n: int32 scalar; may be more than the capacity.
+            name: Name of the operation.
+
+        Shapes: [between 1 and n, ...] per component
+
+        Raises:
+            OutOfRangeError: when it runs, if the queue is closed and empty.
+        """
+        op = ops.DequeueUpTo(tuple(self.dtypes), self._shapes)
+        return self._taken_many(op, n, name or f"{self._last}_DequeueUpTo")
+
+    def _taken_many(self, op: Op, n: Any, name: str) -> Any:
+        full = get_default_graph().unique_name(name, mark_as_used=False)
+        return self._taken(op, name, convert_to_tensor(n, int32, name=f"{full}/n/"))
+
+    def _taken(self, op: Op, name: str, *inputs: Tensor) -> Any:
+        tensors = apply_many(op, self.queue_ref, *inputs, name=name)
+        if self.names is not None:
+            return dict(zip(self.names, tensors, strict=True))
+        return tensors[0] if len(tensors) == 1 else list(tensors)
+
+    # -- its end, and what is asked -------------------------------------------------------------
+
+    def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
+        """Returns an operation that closes the queue: it takes in nothing new.
+
+        What is in can be taken out. Who waits to put something in still may, and the operation does
+        not wait for them, unlike TensorFlow's.
+
+        Args:
+            cancel_pending_enqueues: Whether the waits of those are ended with a CancelledError.
+            name: Name of the operation.
+
+        Raises:
+            CancelledError: when it runs, if the queue is closed already and nothing is to be
+                cancelled.
+        """
+        op = ops.QueueClose(bool(cancel_pending_enqueues))
+        return apply_none(op, self.queue_ref, name=name or f"{self._last}_Close")
+
+    def is_closed(self, name: str | None = None) -> Tensor:
+        """Returns whether the queue is closed, a bool scalar."""
+        return apply(ops.QueueIsClosed(), self.queue_ref, name=name or f"{self._last}_Is_Closed")
+
+    def size(self, name: str | None = None) -> Tensor:
+        """Returns the number of elements in the queue, an int32 scalar."""
+        return apply(ops.QueueSize(), self.queue_ref, name=name or f"{self._last}_Size")
+
+    @property
+    def _last(self) -> str:
+        """The last part of the name, after which the operations are called."""
+        return self.name.rpartition("/")[2]
+
+
+class FIFOQueue(QueueBase):
+    """A queue whose elements come out in the order in which they went in.
+
+    Args:
+        capacity: Most elements that it holds; what puts more in waits. Negative: no limit.
+        dtypes: Of the components of an element; one alone for elements of one component.
+        shapes: Of the components, fully known; None: each element may have its own, and elements
+            cannot be stacked.
+        names: Of the components: elements are dicts then.
+        shared_name: Name of the queue in its container (see `fs.container`), by which others can
+            use it; the handle's by default.
+        name: Name of the operation that makes the handle.
+
+    Raises:
+        InvalidArgumentError: if shapes or names do not fit the dtypes, or a shape is not known;
+            when it is first used, if the container has a queue of this name that differs.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        dtypes: Any,
+        shapes: Any = None,
+        names: Any = None,
+        shared_name: str | None = None,
+        name: str = "fifo_queue",
+    ) -> None:
+        kinds = _as_list(dtypes, as_dtype)
+        dims = _as_shapes(shapes, len(kinds))
+        called = _as_names(names, len(kinds))
+        graph = get_default_graph()
+        full = graph.unique_name(name)
+        definition = ops.FIFOQueueHandle(
+            _as_capacity(capacity),
+            tuple(kinds),
+            dims,
+            graph.extras.get("container", ""),
+            shared_name or full,
+        )
+        with graph.enter_block(graph.root):
+            handle = graph.add(definition, (), full + "/").outputs[0]
+        super().__init__(kinds, dims, called, handle)
+
+
+def _as_capacity(capacity: Any) -> int:
+    if isinstance(capacity, bool) or not hasattr(capacity, "__index__"):
+        raise DTypeError(f"expected a capacity, a number of elements, got {capacity!r}")
+    return int(capacity)
+
+
+def _as_list(dtypes: Any, convert: Any) -> list[Any]:
+    given = dtypes if isinstance(dtypes, list | tuple) else [dtypes]
+    if not given:
+        raise InvalidArgumentError("expected a dtype for each component, got none")
+    return [convert(d) for d in given]
+
+
+def _as_shapes(shapes: Any, count: int) -> tuple[Dims, ...] | None:
+    if shapes is None:
+        return None
+    # One shape alone may be given for one component: [2, 3], or [] for a scalar.
+    is_one = isinstance(shapes, TensorShape) or all(isinstance(s, int) for s in shapes)
+    given = [shapes] if is_one and count == 1 else list(shapes)
+    if len(given) != count:
+        raise InvalidArgumentError(
+            f"expected a shape for each of the {count} components, got {len(given)}"
+        )
+    dims = tuple([as_dims(s) for s in given])
+    if not all(is_known(d) for d in dims):
+        raise InvalidArgumentError(
+            f"expected shapes that are fully known, got {', '.join(map(str, given))}; "
+            "shapes=None leaves them open"
+        )
+    return dims
+
+
+def _as_names(names: Any, count: int) -> list[str] | None:
+    if names is None:
+        return None
+    given = [names] if isinstance(names, str) else list(names)
+    if len(given) != count:
+        raise InvalidArgumentError(
+            f"expected a name for each of the {count} components, got {len(given)}"
+        )
+    if len(set(given)) < len(given):
+        raise InvalidArgumentError(f"expected names that differ, got {', '.join(given)}")
+    return given

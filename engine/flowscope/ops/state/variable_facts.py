@@ -1,0 +1,95 @@
+"""What is known of variables besides their operations: collections, replicas, parts."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.lazy import frozen
+
+
+class GraphKeys:
+    """Names of the collections that flowscope itself fills."""
+
+    GLOBAL_VARIABLES = "variables"
+    LOCAL_VARIABLES = "local_variables"
+    MODEL_VARIABLES = "model_variables"
+    TRAINABLE_VARIABLES = "trainable_variables"
+    MOVING_AVERAGE_VARIABLES = "moving_average_variables"
+    REGULARIZATION_LOSSES = "regularization_losses"
+    LOSSES = "losses"
+    UPDATE_OPS = "update_ops"
+    TRAIN_OP = "train_op"
+    GLOBAL_STEP = "global_step"
+    EVAL_STEP = "eval_step"
+    WEIGHTS = "weights"
+    BIASES = "biases"
+    ACTIVATIONS = "activations"
+    METRIC_VARIABLES = "metric_variables"
+    INIT_OP = "init_op"
+    LOCAL_INIT_OP = "local_init_op"
+    READY_OP = "ready_op"
+    READY_FOR_LOCAL_INIT_OP = "ready_for_local_init_op"
+    SUMMARIES = "summaries"
+    SUMMARY_OP = "summary_op"
+    ASSET_FILEPATHS = "asset_filepaths"
+    SAVERS = "savers"
+    QUEUE_RUNNERS = "queue_runners"
+    TABLE_INITIALIZERS = "table_initializer"
+
+
+class VariableSynchronization(enum.Enum):
+    """When replicas' copies of a variable are brought together; one process has one copy."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+class VariableAggregation(enum.Enum):
+    """How replicas' copies of a variable are brought together; one process has one copy."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+
+
+@frozen
+class SaveSliceInfo:
+    """Which part of a larger tensor a variable is.
+
+    Attributes:
+        full_name: Name of the whole.
+        full_shape: Its shape.
+        var_offset: First position of the part, per axis.
+        var_shape: The part's shape.
+    """
+
+    full_name: str
+    full_shape: Sequence[int]
+    var_offset: Sequence[int]
+    var_shape: Sequence[int]
+
+    @property
+    def spec(self) -> str:
+        """As text: the whole's shape, then per axis the part's first position and its length."""
+        whole = " ".join(str(d) for d in self.full_shape)
+        parts = zip(self.var_offset, self.var_shape, strict=True)
+        return f"{whole} {':'.join(f'{start},{n}' for start, n in parts)}"
+
+    @classmethod
+    def from_spec(cls, spec: str, full_name: str = "") -> SaveSliceInfo:
+        """Returns what `spec` says as an object; raises InvalidArgumentError if it cannot."""
+        try:
+            *whole, parts = spec.split()
+            pairs = [part.split(",") for part in parts.split(":")]
+            starts, sizes = [int(p[0]) for p in pairs], [int(p[1]) for p in pairs]
+            shape = [int(d) for d in whole]
+        except (ValueError, IndexError):
+            shape, starts, sizes = [], [0], []
+        if not len(shape) == len(starts) == len(sizes):
+            raise InvalidArgumentError(f'expected text like "4 3 0,2:0,3", got {spec!r}')
+        return cls(full_name, shape, starts, sizes)

@@ -1,0 +1,432 @@
+"""Variables as ops: a handle, and what reads and writes the state behind it (SPEC W8, O2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError, OutOfRangeError
+from flowscope.graph import dtypes
+from flowscope.graph.dtypes import DType
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import Dims, compatible, text
+from flowscope.graph.string_values import boxed
+from flowscope.ops.array.gathering import check_range, positions
+from flowscope.ops.array.slicing import Part, StridedSlice, part_of
+
+
+def variable_spec(handle: Spec) -> Spec:
+    """Returns the Spec of the value behind a handle; raises DTypeError for anything else."""
+    if handle.variable is None:
+        raise DTypeError(f"expected a variable, got {handle}")
+    return handle.variable
+
+
+def like_variable(handle: Spec, value: Spec, what: str) -> Spec:
+    """Returns the Spec of the variable behind a handle, for a value that must fit it."""
+    variable = variable_spec(handle)
+    if value.dtype is not variable.dtype:
+        raise DTypeError(
+            f"expected {what} of dtype {variable.dtype}, the variable's, got {value.dtype}"
+        )
+    if not compatible(variable.shape, value.shape):
+        raise InvalidArgumentError(
+            f"expected {what} of shape {text(variable.shape)}, the variable's, "
+            f"got {text(value.shape)}"
+        )
+    return variable.like()
+
+
+@frozen
+class VarHandleOp(Op):
+    """The handle of a variable, whose value lives in a container under `shared_name`."""
+
+    dtype: DType
+    shape: Dims
+    container: str
+    shared_name: str
+    is_stateful: ClassVar[bool] = True
+    is_handle: ClassVar[bool] = True
+
+    def infer(self) -> Spec:
+        return Spec(dtypes.resource, (), variable=Spec(self.dtype, self.shape))
+
+
+class _Read(Op, abstract=True):
+    is_stateful: ClassVar[bool] = True
+    reads_state: ClassVar[bool] = True
+
+
+@frozen
+class ReadVariableOp(_Read):
+    """A variable's value as it is at this place in program order."""
+
+    template: ClassVar[str | None] = "{0}.read()"
+    memory_order: ClassVar[str | None] = "C"
+    passes_slices: ClassVar[bool] = True
+
+    def infer(self, handle: Spec) -> Spec:
+        return variable_spec(handle).like()
+
+    def grad(self, g: Tensor, y: Tensor, handle: Tensor) -> tuple[Tensor | None, ...]:
+        return (g,)
+
+    def kernel(self, xp: ArrayModule, state: Any) -> Array:
+        return state.read()
+
+
+@frozen
+class VarIsInitializedOp(_Read):
+    """Whether a variable has a value."""
+
+    accepts_empty: ClassVar[bool] = True
+    is_differentiable: ClassVar[bool] = False
+
+    def infer(self, handle: Spec) -> Spec:
+        variable_spec(handle)
+        return Spec(dtypes.bool_, ())
+
+    def kernel(self, xp: ArrayModule, state: Any) -> Array:
+        return xp.bool_(state.is_initialized)
+
+
+@frozen
+class InitializedValue(_Read):
+    """A variable's value if it has one, else the value given."""
+
+    accepts_empty: ClassVar[bool] = True
+    passes_slices: ClassVar[bool] = True
+
+    def infer(self, handle: Spec, otherwise: Spec) -> Spec:
+        return like_variable(handle, otherwise, "a value")
+
+    def grad(
+        self, g: Tensor, y: Tensor, handle: Tensor, otherwise: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        return g, None
+
+    def kernel(self, xp: ArrayModule, state: Any, otherwise: Array) -> Array:
+        return state.read() if state.is_initialized else otherwise
+
+
+class Write(Op, abstract=True):
+    """Base of ops that write a variable; the output is the new value.
+
+    Writes of one non-empty `group` (an optimizer's update) become visible together: a step that is
+    stopped, or that fails in one of them, has done all of them or none.
+    """
+
+    is_stateful: ClassVar[bool] = True
+    writes_state: ClassVar[bool] = True
+    is_differentiable: ClassVar[bool] = False
+    #: Whether `check` finds all that can make the kernel fail.
+    is_checkable: ClassVar[bool] = False
+
+    def check(self, state: Any, *inputs: Array) -> None:
+        """Raises what the kernel would raise for these inputs; changes nothing."""
+
+    def always_fits(self, handle: Spec, *inputs: Spec) -> bool:
+        """Whether the Specs say that the kernel does not fail where the variable has a value."""
+        return False
+
+
+@frozen
+class AssignVariableOp(Write):
+    """Sets a variable's value."""
+
+    group: str = ""
+    template: ClassVar[str | None] = "{0}.assign({1})"
+    is_checkable: ClassVar[bool] = True
+
+    def infer(self, handle: Spec, value: Spec) -> Spec:
+        return like_variable(handle, value, "a value")
+
+    def kernel(self, xp: ArrayModule, state: Any, value: Array) -> Array:
+        return state.assign(value)
+
+    def check(self, state: Any, *inputs: Array) -> None:
+        state.check_assign(inputs[0])
+
+    def always_fits(self, handle: Spec, *inputs: Spec) -> bool:
+        return has_shape(handle, inputs[0])
+
+
+def has_shape(handle: Spec, value: Spec) -> bool:
+    """Whether a value is known to have the shape of the variable behind a handle."""
+    return value.is_static and value.shape == variable_spec(handle).shape
+
+
+@frozen
+class DestroyResourceOp(Write):
+    """Drops a variable's value.
+
+    Raises: NotFoundError if there is none, unless that is to be ignored.
+    """
+
+    ignore_lookup_error: bool = True
+    accepts_empty: ClassVar[bool] = True
+
+    def infer(self, handle: Spec) -> tuple[Spec, ...]:
+        variable_spec(handle)
+        return ()
+
+    def kernel(self, xp: ArrayModule, state: Any) -> None:
+        if not state.drop() and not self.ignore_lookup_error:
+            raise NotFoundError(f'"{state.name}" has no value to destroy')
+
+
+class _Update(Write, abstract=True):
+    """A variable's value changed by a value of its shape."""
+
+    reads_state: ClassVar[bool] = True
+    is_checkable: ClassVar[bool] = True
+
+    def infer(self, handle: Spec, value: Spec) -> Spec:
+        return like_variable(handle, value, "a value")
+
+    def check(self, state: Any, *inputs: Array) -> None:
+        state.check_update()
+        _same_shape(inputs[0], state.current())
+
+    def always_fits(self, handle: Spec, *inputs: Spec) -> bool:
+        return has_shape(handle, inputs[0])
+
+
+def _same_shape(value: Array, old: Array) -> Array:
+    """Returns the value; raises InvalidArgumentError if it has another shape than the variable."""
+    shape = getattr(value, "shape", ())
+    if shape != getattr(old, "shape", ()):
+        raise InvalidArgumentError(
+            f"expected a value of shape {text(old.shape)}, the variable's, got {text(shape)}"
+        )
+    return value
+
+
+@frozen
+class AssignAddVariableOp(_Update):
+    """Adds to a variable's value, atomically."""
+
+    group: str = ""
+
+    def kernel(self, xp: ArrayModule, state: Any, value: Array) -> Array:
+        return state.update(
+            lambda old: old + _same_shape(value, old),
+            lambda old: xp.add(old, _same_shape(value, old), out=old),
+        )
+
+
+@frozen
+class AssignSubVariableOp(_Update):
+    """Subtracts from a variable's value, atomically."""
+
+    group: str = ""
+
+    def kernel(self, xp: ArrayModule, state: Any, value: Array) -> Array:
+        return state.update(
+            lambda old: old - _same_shape(value, old),
+            lambda old: xp.subtract(old, _same_shape(value, old), out=old),
+        )
+
+
+@frozen
+class CountUpTo(Write):
+    """Adds one to an integer scalar below a limit; the output is the value before.
+
+    Raises: OutOfRangeError if the value has reached the limit.
+    """
+
+    limit: int
+    reads_state: ClassVar[bool] = True
+    is_checkable: ClassVar[bool] = True
+
+    def infer(self, handle: Spec) -> Spec:
+        variable = variable_spec(handle)
+        if variable.dtype.kind not in "iu" or variable.shape not in ((), None):
+            raise DTypeError(f"expected an integer scalar to count with, got {variable}")
+        return variable.like()
+
+    def kernel(self, xp: ArrayModule, state: Any) -> Array:
+        before = []
+
+        def counted(old: Array) -> Array:
+            self._check_limit(old)
+            before.append(old + 0)
+            return old + type(old)(1)
+
+        state.update(counted, lambda old: xp.copyto(old, counted(old)))
+        return before[0]
+
+    def check(self, state: Any, *inputs: Array) -> None:
+        self._check_limit(state.current())
+
+    def _check_limit(self, old: Array) -> None:
+        if old >= self.limit:
+            raise OutOfRangeError(f"the count has reached its limit {self.limit}")
+
+
+#: What is done to the slices that a scatter names: NumPy's functions, for floats and for integers.
+_SCATTERS = {
+    "add": ("add", "add"),
+    "sub": ("subtract", "subtract"),
+    "mul": ("multiply", "multiply"),
+    "div": ("divide", "floor_divide"),
+    "min": ("minimum", "minimum"),
+    "max": ("maximum", "maximum"),
+}
+
+
+def _fold(function: Any, old: Array, where: Any, updates: Array) -> None:
+    """Applies a function to the slices at `where` and the updates, once for each naming."""
+    try:
+        function.at(old, where, updates)
+    except NotImplementedError:  # CuPy's `multiply.at` and `divide.at`
+        _fold_one_by_one(function, old, where, updates)
+
+
+def _fold_one_by_one(function: Any, old: Array, where: Any, updates: Array) -> None:
+    axes = where if isinstance(where, tuple) else (where,)
+    places = list(zip(*[a.reshape(-1).tolist() for a in axes], strict=True))
+    each = updates if updates.shape == () else updates.reshape(len(places), *old.shape[len(axes) :])
+    for i, place in enumerate(places):
+        old[place] = function(old[place], each if updates.shape == () else each[i])
+
+
+@frozen
+class ScatterVariable(Write):
+    """Changes slices of a variable, atomically: those that indices into its first axis name.
+
+    Attributes:
+        how: "update" sets the slices, "add", "sub", "mul", "div", "min" and "max" change them, once
+            for each time that they are named.
+        nd: Whether the indices' last axis spells out positions in several axes.
+
+    Shapes: variable [n] + s, indices i, updates i + s or a scalar
+        (nd: indices i + [k], updates i + variable's shape[k:])
+    Raises: InvalidArgumentError if an index is out of range.
+    """
+
+    how: str
+    nd: bool = False
+    group: str = ""
+    reads_state: ClassVar[bool] = True
+    is_checkable: ClassVar[bool] = True
+
+    def infer(self, handle: Spec, indices: Spec, updates: Spec) -> Spec:
+        variable = variable_spec(handle)
+        if indices.dtype.kind not in "iu":
+            raise DTypeError(f"expected integer indices, got {indices.dtype}")
+        if updates.dtype is not variable.dtype:
+            raise DTypeError(
+                f"expected updates of dtype {variable.dtype}, the variable's, got {updates.dtype}"
+            )
+        expected = self._updates_shape(variable.shape, indices.shape)
+        if updates.shape != () and not compatible(updates.shape, expected):
+            raise InvalidArgumentError(
+                f"expected updates of shape {text(expected)}, got {text(updates.shape)}"
+            )
+        return variable.like()
+
+    def _updates_shape(self, variable: Dims, indices: Dims) -> Dims:
+        if variable is None or indices is None:
+            return None
+        k = indices[-1] if self.nd and indices else 1
+        if k is None:
+            return None
+        if k > len(variable) or (self.nd and not indices):
+            raise InvalidArgumentError(
+                f"indices of shape {text(indices)} do not fit a variable of shape {text(variable)}"
+            )
+        return (*(indices[:-1] if self.nd else indices), *variable[k:])
+
+    def kernel(self, xp: ArrayModule, state: Any, indices: Array, updates: Array) -> Array:
+        def in_place(old: Array) -> None:
+            where = self._where(old, indices, updates)
+            if self.how == "update":
+                old[where] = updates
+            else:
+                name = _SCATTERS[self.how][old.dtype.kind in "iu"]
+                _fold(getattr(xp, name), old, where, boxed(updates))
+
+        return _changed(xp, state, in_place)
+
+    def check(self, state: Any, *inputs: Array) -> None:
+        state.check_update()
+        self._where(state.current(), *inputs)
+
+    def _where(self, old: Array, indices: Array, updates: Array) -> Any:
+        """Returns what selects the slices; raises InvalidArgumentError if it does not fit."""
+        expected = self._updates_shape(old.shape, indices.shape)
+        if np.shape(updates) not in ((), expected):
+            raise InvalidArgumentError(
+                f"expected updates of shape {text(expected)}, got {text(np.shape(updates))}"
+            )
+        if self.nd:
+            return positions(indices, old.shape)
+        check_range(indices, old.shape[0])
+        return indices
+
+
+@frozen
+class AssignStridedSlice(Write):
+    """Sets a part of a variable, by integers, slices and an ellipsis as in `StridedSlice`.
+
+    Shapes: variable s, value: what broadcasts to the shape of variable[key]
+    Raises: InvalidArgumentError if an index is out of range.
+    """
+
+    key: tuple[Part, ...]
+    group: str = ""
+    reads_state: ClassVar[bool] = True
+    is_checkable: ClassVar[bool] = True
+
+    def infer(self, handle: Spec, value: Spec, *given: Spec) -> Spec:
+        variable = variable_spec(handle)
+        part = StridedSlice(self.key).infer(variable.like(), *given)
+        if value.dtype is not variable.dtype:
+            raise DTypeError(
+                f"expected a value of dtype {variable.dtype}, the variable's, got {value.dtype}"
+            )
+        _check_fills(part.shape, value.shape)
+        return variable.like()
+
+    def kernel(self, xp: ArrayModule, state: Any, value: Array, *given: Array) -> Array:
+        index = StridedSlice(self.key).index(given)
+
+        def in_place(old: Array) -> None:
+            _check_fills(np.shape(part_of(old, index)), np.shape(value))
+            old[index] = value
+
+        return _changed(xp, state, in_place)
+
+    def check(self, state: Any, *inputs: Array) -> None:
+        value, *given = inputs
+        state.check_update()
+        part = part_of(state.current(), StridedSlice(self.key).index(given))
+        _check_fills(np.shape(part), np.shape(value))
+
+
+def _check_fills(part: Dims, value: Dims) -> None:
+    """Raises InvalidArgumentError unless a value broadcasts to the part's shape."""
+    if part is None or value is None:
+        return
+    if len(value) > len(part) or not all(
+        v in (1, None) or p is None or v == p
+        for v, p in zip(reversed(value), reversed(part), strict=False)
+    ):
+        raise InvalidArgumentError(
+            f"expected a value of shape {text(part)}, the part's, got {text(value)}"
+        )
+
+
+def _changed(xp: ArrayModule, state: Any, in_place: Callable[[Array], None]) -> Array:
+    """Changes a variable's buffer, or a copy of it where somebody reads the buffer."""
+
+    def fresh(old: Array) -> Array:
+        new = xp.array(boxed(old))
+        in_place(new)
+        return new if new.ndim else new[()]
+
+    return state.update(fresh, in_place)

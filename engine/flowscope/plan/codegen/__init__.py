@@ -1,0 +1,1 @@
+"""Code generation: from a region of nodes to a Python function with safepoints."""

@@ -1,0 +1,412 @@
+"""Branches and loops as Python's `if` and `while`, in the function of their region.
+
+A block's values live in local variables of the same function, and are freed at their last use in
+it. What a block captures stays where it is. A loop's variables keep one place: the result of an
+iteration is written where the parameter was as soon as that is dead, else moved there at the end. A
+safepoint stands at the end of each iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from flowscope.graph.constant import Const
+from flowscope.plan.codegen.buffer_reuse import owned_variables, reuse_in_block
+from flowscope.plan.codegen.safepoints import LoopNames
+from flowscope.plan.codegen.unboxed import is_number, is_raw_node
+from flowscope.plan.locations import Part
+from flowscope.plan.program import Node, Program, Value
+
+if TYPE_CHECKING:
+    from flowscope.plan.codegen.function import Frame, Writer
+
+
+@contextmanager
+def _inside(writer: Writer, frame: Frame) -> Iterator[None]:
+    """Writes the lines of a block, one step deeper."""
+    writer.frames.append(frame)
+    writer.depth += 1
+    yield
+    writer.depth -= 1
+    writer.frames.pop()
+
+
+def is_safe_inside(writer: Writer, frame: Frame) -> bool:
+    """Whether a step may be held in the blocks of the node that is being written."""
+    from flowscope.plan.codegen.function import unsafe_inside
+
+    is_whole = len(frame.unsafe) <= len(frame.nodes)
+    return is_whole and frame.index not in unsafe_inside(frame.nodes)
+
+
+def _frame(
+    writer: Writer,
+    outer: Frame,
+    program: Program,
+    own: tuple[Value, ...],
+    part: Part,
+    loop: LoopNames | None = None,
+) -> Frame:
+    from flowscope.plan.codegen.function import Frame
+
+    is_safe = is_safe_inside(writer, outer)
+    frame = Frame(program, own, is_safe, outer.is_inner or part != "branch", part, loop)
+    if writer.reuses:
+        frame.reuse = reuse_in_block(program)
+    return frame
+
+
+def _discard(writer: Writer, frame: Frame) -> list[str]:
+    """Frees the places of what a block made; returns those that hold memory."""
+    from flowscope.plan.codegen.function import is_small
+
+    gone = [(v, writer.place.take(v)) for v in frame.own if v in writer.place]
+    names = dict.fromkeys(n for _, n in gone if n[0] == "s")
+    writer.free += [n for n in names if n not in writer.free]
+    large = {n for v, n in gone if n in names and not (frame.is_inner and is_small(v))}
+    return [n for n in names if n in large]
+
+
+def write_cond(writer: Writer, frame: Frame, node: Node) -> None:
+    """Writes a Cond node."""
+    used = [i for i, v in enumerate(node.outputs) if v in frame.last_use]
+    targets = {i: writer.slot(frame.wishes.get(node.outputs[i])) for i in used}
+    pred = node.inputs[0]
+    test = writer.place[pred]
+    for head, block in zip((f"if {test}:", "else:"), node.blocks, strict=True):
+        writer.emit(head, node, (test,))
+        inner = _frame(writer, frame, block, (), "branch")
+        with _inside(writer, inner):
+            before = len(writer.text)
+            writer.nodes(inner)
+            left = [targets[i] for i in used]
+            right = [writer.boxed(block.fetches[i]) for i in used]
+            cleared = [n for n in _discard(writer, inner) if n not in left]
+            _assign(writer, [*left, *cleared], [*right, *["None"] * len(cleared)], node)
+            if len(writer.text) == before:
+                writer.emit("pass")
+    released = writer.release(frame, node)
+    tail = writer.clear(frame, released)
+    if tail:
+        writer.emit(tail[2:])
+    writer.place.assign([node.outputs[i] for i in targets], targets.values())
+
+
+def _assign(writer: Writer, left: list[str], right: list[str], node: Node) -> None:
+    """Writes an assignment of several values at once, without those that stay where they are."""
+    pairs = [(a, b) for a, b in zip(left, right, strict=True) if a != b]
+    if pairs:
+        a, b = (", ".join(p) for p in zip(*pairs, strict=True))
+        writer.emit(f"{a} = {b}", node)
+
+
+class _LoopWriter:
+    """Writes one Loop node."""
+
+    def __init__(self, writer: Writer, frame: Frame, node: Node) -> None:
+        op: Any = node.op
+        self.writer, self.frame, self.node = writer, frame, node
+        self.first, self.variables, self.lists = op.first, op.variables, op.lists
+        self.has_count: bool = op.has_count
+        self.body: Program = node.blocks[-1]
+        self.cond: Program | None = node.blocks[0] if len(node.blocks) == 2 else None
+        #: Parameters whose buffers are the loop's own.
+        self.owned = owned_variables(node) if writer.reuses else []
+        self.trip = node.outputs[self.variables]
+
+    def write(self) -> None:
+        writer, node = self.writer, self.node
+        self.places = self._start()
+        converted = self._convert()
+        pushes = [self.writer.slot() for _ in self.body.fetches[self.variables :]]
+        begun = writer.begun.get(node)
+        if begun:
+            _assign(writer, pushes, [writer.place[v] for v in begun.pushes], node)
+        elif pushes:
+            writer.emit(f"{' = '.join(pushes)} = None", node)
+        self.pushes = pushes
+        self.counter = self._counter()
+        writer.work = 0.0
+        self._loop()
+        for v, name in converted.items():
+            del writer.converted[v]
+            writer.free.append(name)
+        self._finish(pushes)
+
+    def _start(self) -> list[str]:
+        """Puts the variables and lists into places of their own; returns these."""
+        writer, node = self.writer, self.node
+        explicit = node.inputs[self.first : self.first + self.variables + self.lists]
+        others = [*node.inputs[: self.first], *node.inputs[self.first + len(explicit) :]]
+        left, right, places, moved = [], [], [], []
+        for i, start in enumerate(explicit):
+            is_owned = i < self.variables and self.body.feeds[i] in self.owned
+            is_only = not is_owned and explicit.count(start) == 1 and start not in others
+            name = writer.place[start]
+            is_same_kind = start in writer.raw.values or i >= self.variables or (
+                self.body.feeds[i] not in writer.raw.values
+            )  # fmt: skip
+            if is_only and is_same_kind and self.frame.dies(start) and name[0] == "s":
+                places.append(name)
+                moved.append(start)
+                continue
+            target = writer.slot()
+            places.append(target)
+            left.append(target)
+            raw = i < self.variables and self.body.feeds[i] in writer.raw.values
+            given = self._raw(start) if raw else writer.boxed(start)
+            right.append(f"own({given})" if is_owned else given)
+        for v in moved:
+            del writer.place[v]
+        _assign(writer, left, right, node)
+        self.taken = tuple(places[self.variables :])
+        return places
+
+    def _raw(self, value: Value) -> str:
+        from flowscope.plan.codegen.unboxed import is_constant
+
+        writer = self.writer
+        if value in writer.raw.values or value in writer.converted or is_constant(value):
+            return writer.as_raw(value)
+        return f"{number_type(value)}({writer.place[value]})"
+
+    def _convert(self) -> dict[Value, str]:
+        """Makes Python numbers of what raw nodes of the loop read from outside."""
+        from flowscope.plan.codegen.unboxed import is_constant
+
+        writer = self.writer
+        made: dict[Value, str] = {}
+        own = {v for b in self.node.blocks for n in b.walk() for v in n.outputs}
+        own |= _feeds(self.node)
+        for node in (n for b in self.node.blocks for n in b.walk()):
+            if not (is_raw_node(node) and node.outputs[0] in writer.raw.values):
+                continue
+            for v in node.inputs:
+                known = v in writer.raw.values or v in writer.converted or is_constant(v)
+                if not known and v not in own:
+                    made[v] = writer.converted[v] = writer.slot()
+                    writer.emit(f"{made[v]} = {number_type(v)}({writer.place[v]})", self.node)
+        return made
+
+    def _counter(self) -> str:
+        """Writes the start of the counter; returns its name."""
+        writer = self.writer
+        self.limit: tuple[str, ...] = ()
+        begun = writer.begun.get(self.node)
+        counting = self._counting_variable()
+        self.counts_itself = counting is not None
+        name = counting or writer.slot()
+        if not self.counts_itself:
+            writer.emit(f"{name} = {writer.place[begun.count] if begun else 0}", self.node)
+        if self.has_count:
+            count = writer.place[self.node.inputs[0]]
+            limit = writer.slot()
+            self.limit = (limit,)
+            writer.emit(f"{limit} = int({count})", self.node, (count,))
+        return name
+
+    def _counting_variable(self) -> str | None:
+        """Returns the place of a variable that is the number of iterations, if there is one.
+
+        In the middle of an iteration it may be the next one already, so only a body will do in
+        which nothing fails and nobody asks.
+        """
+        writer, body = self.writer, self.body
+        raw, first = writer.raw, self.first
+        is_plain = all(
+            isinstance(n.op, Const) or (is_raw_node(n) and n.outputs[0] in raw.values)
+            for n in body.nodes
+        )
+        if not is_plain or self.trip in self.frame.last_use or self.node in writer.begun:
+            return None
+        starts = self.node.inputs[first : first + self.variables]
+        for start, feed, after, name in zip(
+            starts, body.feeds, body.fetches, self.places, strict=False
+        ):
+            if feed in raw.values and is_number(start, 0) and after.node in raw.bounded:
+                if after.node.inputs[0] is feed:
+                    return name
+        return None
+
+    def _loop(self) -> None:
+        writer, node = self.writer, self.node
+        tests = [f"{self.counter} < {self.limit[0]}"] if self.limit else []
+        writer.iterations = [*writer.iterations, self.counter]
+        inline = self._inline_test()
+        if inline is not None:
+            tests.append(inline)
+        text = " and ".join(tests) or "True"
+        names = tuple(writer.place[v] for v in self._tested()) if inline is not None else ()
+        writer.emit(f"while {text}:", self._tested_node() if inline else node, names)
+        if self.cond is not None and inline is None:
+            self._test(self.cond)
+        self._iteration()
+        writer.iterations = writer.iterations[:-1]
+
+    def _names(self) -> LoopNames:
+        """Returns the local variables of its state, for safepoints inside."""
+        begun = self.writer.begun.get(self.node)
+        return LoopNames(
+            begun.loop if begun else self.node,
+            self.counter,
+            self.limit[0] if self.limit else None,
+            tuple(self.places[: self.variables]),
+            self.taken,
+            tuple(self.pushes),
+        )
+
+    def _tested_node(self) -> Node | None:
+        return (
+            next((n for n in self.cond.nodes if n.op.type != "Const"), None) if self.cond else None
+        )
+
+    def _tested(self) -> tuple[Value, ...]:
+        made = self._tested_node()
+        return made.inputs if made is not None else ()
+
+    def _inline_test(self) -> str | None:
+        """Returns the condition as one expression, if it is one; its parameters are placed then."""
+        from flowscope.plan.codegen.function import inlined_template
+
+        writer, cond = self.writer, self.cond
+        if cond is None:
+            return None
+        made = [n for n in cond.nodes if n.op.type != "Const"]
+        if len(made) != 1 or cond.fetches[0].node is not made[0] or made[0].blocks:
+            return None
+        node = made[0]
+        template = inlined_template(node)
+        is_raw = cond.fetches[0] in writer.raw.values
+        if not is_raw and (template is None or node.op.is_random):
+            return None
+        writer.place.assign(cond.feeds, self.places)
+        inner = _frame(
+            writer,
+            self.frame,
+            Program(tuple(n for n in cond.nodes if n is not node), (), ()),
+            (),
+            "test",
+        )
+        writer.nodes(inner)  # constants: they write no lines
+        if is_raw:
+            return writer.raw_expression(node)
+        assert template is not None
+        return template.format(*[writer.boxed(v) for v in node.inputs])
+
+    def _test(self, cond: Program) -> None:
+        writer = self.writer
+        writer.place.assign(cond.feeds, self.places)
+        inner = _frame(writer, self.frame, cond, (), "test", self._names())
+        with _inside(writer, inner):
+            writer.nodes(inner)
+            name = writer.place[cond.fetches[0]]
+            writer.emit(f"if not {name}: break", cond.fetches[0].node or self.node, (name,))
+            large = _discard(writer, inner)
+            _assign(writer, large, ["None"] * len(large), self.node)
+        for v in cond.feeds:
+            writer.place.drop(v)
+
+    def _iteration(self) -> None:
+        writer, node, body = self.writer, self.node, self.body
+        if self.cond is not None:
+            for v in self.cond.feeds:
+                writer.place.drop(v)
+        own = body.feeds[: self.variables]
+        inner = _frame(writer, self.frame, body, own, "body", self._names())
+        inner.own |= set(body.feeds)
+        if self.owned:
+            inner.reuse = reuse_in_block(body, self.owned)
+        n = self.variables
+        places = self.places[:n]
+        with _inside(writer, inner):
+            writer.place.assign(body.feeds, places)
+            for feed, rest in zip(body.feeds[n:], self.taken, strict=True):
+                target = writer.place[feed] = writer.slot()
+                writer.emit(f"{target}, {rest} = {rest}", node)
+            for feed in body.feeds:
+                if feed not in inner.last_use:
+                    writer.free.append(writer.place.take(feed))
+            inner.wishes = _wishes(body, places)
+            writer.nodes(inner)
+            self._next(inner, places)
+            if not self.counts_itself:
+                writer.emit(f"{self.counter} += 1", node)
+            if is_safe_inside(writer, self.frame):
+                self._back_edge()
+
+    def _next(self, inner: Frame, places: list[str]) -> None:
+        """Writes the end of an iteration: what is kept, and the variables' next values."""
+        writer, body, n = self.writer, self.body, self.variables
+        for name, value in zip(self.pushes, body.fetches[n:], strict=True):
+            writer.emit(f"{name} = ({writer.boxed(value)}, {name})", self.node)
+        right = [
+            self._raw(v) if f in writer.raw.values else writer.boxed(v)
+            for v, f in zip(body.fetches[:n], body.feeds, strict=False)
+        ]
+        large = [x for x in _discard(writer, inner) if x not in places]
+        _assign(writer, [*places, *large], [*right, *["None"] * len(large)], self.node)
+        for name in places:
+            if name in writer.free:
+                writer.free.remove(name)
+
+    def _back_edge(self) -> None:
+        """Writes the safepoint between two iterations, with the variables as they are now."""
+        writer = self.writer
+        writer.place.assign(self.body.feeds, self.places[: self.variables])
+        writer.safepoint(is_back=True)
+        for feed in self.body.feeds[: self.variables]:
+            del writer.place[feed]
+
+    def _finish(self, pushes: list[str]) -> None:
+        """Puts the outputs into their places, and frees what nothing needs."""
+        writer, frame, node = self.writer, self.frame, self.node
+        n = self.variables
+        left, right = [], []
+        for out, feed, name in zip(node.outputs[:n], self.body.feeds, self.places, strict=False):
+            writer.place[out] = name
+            if feed in writer.raw.values and out not in writer.raw.values and out in frame.last_use:
+                left.append(name)
+                right.append(f"{_BOX[out.spec.dtype.name]}({name})")
+        writer.place.assign(node.outputs[n + 1 :], pushes)
+        if self.trip in frame.last_use:
+            writer.place[self.trip] = self.counter
+            left.append(self.counter)
+            right.append(f"int64({self.counter})")
+        elif not self.counts_itself:
+            writer.free.append(self.counter)
+        _assign(writer, left, right, node)
+        unused = [(v, writer.place.take(v)) for v in node.outputs
+                  if v not in frame.last_use and v in writer.place]  # fmt: skip
+        writer.free += [*[x for _, x in unused], *self.taken, *self.limit]
+        released = writer.release(frame, node)
+        tail = writer.clear(frame, [*released, *unused])
+        if tail:
+            writer.emit(tail[2:])
+
+
+_BOX = {"int32": "int32", "int64": "int64", "float64": "float64", "bool": "bool_"}
+
+
+def number_type(value: Value) -> str:
+    """Returns the name of Python's type for a value that is raw."""
+    return {"i": "int", "f": "float", "b": "bool"}[value.spec.dtype.kind]
+
+
+def _wishes(body: Program, places: list[str]) -> dict[Value, str]:
+    """Returns the place that each next value of a variable shall have."""
+    return {v: name for v, name in zip(body.fetches, places, strict=False) if v not in body.feeds}
+
+
+def _feeds(node: Node) -> set[Value]:
+    found = {v for b in node.blocks for v in b.feeds}
+    for b in node.blocks:
+        for n in b.nodes:
+            found |= _feeds(n)
+    return found
+
+
+def write_loop(writer: Writer, frame: Frame, node: Node) -> None:
+    """Writes a Loop node."""
+    _LoopWriter(writer, frame, node).write()

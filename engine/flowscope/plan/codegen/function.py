@@ -1,0 +1,570 @@
+"""Code: a region becomes one Python function, straight-line, with safepoints.
+
+The function takes (gate, run, feeds, resources) and returns the region's outputs. Values live in
+local variables that are used again as soon as their value has died, so an array is freed at its
+last use. A line table leads from each line to its node, for errors.
+
+At a safepoint the code tests one flag; if it is set, a `Safepoint` gets the live values: it may
+hold the step, or run the rest of it in the code's place. Between two safepoints lies about
+`STRETCH_S` of estimated work, and never a write of an update group that has begun.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import linecache
+import weakref
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from flowscope.graph.lazy import frozen
+from flowscope.graph.op import is_special, kernel_of
+from flowscope.plan.codegen.buffer_reuse import Reuse, can_reuse, reuse
+from flowscope.plan.codegen.control_flow import write_cond, write_loop
+from flowscope.plan.codegen.outlining import is_apart, write_apart
+from flowscope.plan.codegen.parallel_for import LARGE, Share, first_full, is_shareable, shared
+from flowscope.plan.codegen.safepoints import (
+    Begun,
+    Leave,
+    LoopNames,
+    Names,
+    Places,
+    as_left,
+    safepoint,
+)
+from flowscope.plan.codegen.unboxed import TEMPLATES, Raw, literal, overflow_check, raw_values
+from flowscope.plan.locations import Part
+from flowscope.plan.passes.regions import Region
+from flowscope.plan.program import Node, Program, Value
+
+#: Estimated seconds of work between two safepoints.
+STRETCH_S = 200e-6
+_UNKNOWN_S = 50e-6
+_PER_OP_S = 1e-6
+_PER_SCALAR_OP_S = 0.05e-6
+_BYTES_PER_S = 10e9
+_FLOPS_PER_S = 20e9
+
+#: Op types that nothing is written for: their order is all they do.
+_SILENT = frozenset({"NoOp"})
+
+_numbers = itertools.count()
+
+
+@frozen
+class Line:
+    """What one generated line does: which node, and the locals that hold its inputs.
+
+    `loops` are the loops around, with the locals that count their iterations.
+    """
+
+    node: Node | None
+    arguments: tuple[str, ...]
+    loops: tuple[tuple[Node, str], ...] = ()
+
+
+@frozen
+class Invocation:
+    """One run of a node that has failed: its inputs, and the iterations of the loops around."""
+
+    node: Node
+    inputs: tuple[Any, ...]
+    iterations: tuple[tuple[str, int], ...]
+
+
+@frozen
+class Code:
+    """The function of a region with its source and line table."""
+
+    function: Callable[..., tuple[Any, ...]]
+    source: str
+    #: Line i + 1 of the source.
+    lines: tuple[Line, ...]
+    filename: str
+    #: Functions that it calls for blocks that stand too deep in others, by the line that does.
+    apart: Mapping[int, Code]
+
+    @property
+    def text(self) -> str:
+        """Its source, and that of the functions that it calls."""
+        return "\n".join([self.source, *[c.text for c in self.apart.values()]])
+
+    def failed(self, traceback: TracebackType | None) -> Invocation | None:
+        """Returns what a line of the function ran when it raised; None if no line did."""
+        while traceback is not None:
+            frame = traceback.tb_frame
+            if frame.f_code is self.function.__code__:
+                line = self.lines[traceback.tb_lineno - 1]
+                names = {**frame.f_globals, **frame.f_locals}
+                if line.node is None:
+                    return None
+                inputs = tuple(names.get(a) for a in line.arguments)
+                counted = tuple((loop_name(n), int(names[c])) for n, c in line.loops)
+                apart = self.apart.get(traceback.tb_lineno)
+                inner = apart and apart.failed(traceback.tb_next)
+                if inner:
+                    return replace(inner, iterations=(*counted, *inner.iterations))
+                return Invocation(line.node, inputs, counted)
+            traceback = traceback.tb_next
+        return None
+
+
+def generate(
+    region: Region,
+    xp: Any,
+    generator: Callable[..., Any],
+    leave: Leave,
+    begun: Mapping[Node, Begun] | None = None,
+    share: Share | None = None,
+    within: Leave = as_left,
+) -> Code:
+    """Returns the code of a region.
+
+    Args:
+        region: Nodes in order.
+        xp: The array module of the device.
+        generator: `generator(run, op_seed)` makes the random generator of one invocation.
+        leave: Runs the rest of a step that leaves the code at a safepoint.
+        begun: Loops that go on, by the nodes that stand for them in the region.
+        share: Has several threads take parts of a kernel; None where one does it all.
+        within: The same as `leave` for functions that the region's function calls; what is left
+            there comes to `leave` with all that is around.
+    """
+    return Writer(region, xp, generator, leave, begun or {}, share, within).code()
+
+
+def seconds(node: Node) -> float:
+    """Returns a first guess of the seconds that one invocation takes."""
+    if node.blocks:
+        return sum((seconds(n) for block in node.blocks for n in block.nodes), _PER_OP_S)
+    specs = tuple(v.spec for v in node.outputs)
+    inputs = tuple(v.spec for v in node.inputs)
+    if all(s.shape == () for s in (*inputs, *specs)):
+        return _PER_SCALAR_OP_S if node.op.template else _PER_OP_S
+    cost = node.op.cost(inputs, specs)
+    if cost.flops is None or cost.nbytes is None:
+        return _UNKNOWN_S
+    return _PER_OP_S + cost.flops / _FLOPS_PER_S + cost.nbytes / _BYTES_PER_S
+
+
+class Frame:
+    """A block that is being written: the region's own nodes, a branch, or a part of a loop.
+
+    Attributes:
+        program: The block.
+        part: What the block is to the node that runs it.
+        loop: The loop whose test or body it is.
+        nodes: The nodes.
+        last_use: Index of the node that reads each value last; the number of nodes for results.
+        own: Values that are made here: their places are free after their last use.
+        reuse: How nodes use dying buffers.
+        unsafe: Positions before which no safepoint may stand.
+        index: The node that is being written.
+        wishes: Places that results shall have, where these are free.
+        is_inner: Whether it is part of a loop: what costs little memory is not cleared there.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        own: Iterable[Value] = (),
+        is_safe: bool = True,
+        is_inner: bool = False,
+        part: Part = "region",
+        loop: LoopNames | None = None,
+    ) -> None:
+        self.program = program
+        self.part = part
+        self.loop = loop
+        self.nodes = program.nodes
+        self.last_use = _last_uses(program)
+        self.own = {v for n in program.nodes for v in n.outputs} | set(own)
+        self.reuse: dict[Node, Reuse] = {}
+        everywhere = frozenset(range(len(program.nodes) + 1))
+        self.unsafe = unsafe_positions(program.nodes) if is_safe else everywhere
+        self.index = 0
+        self.wishes: dict[Value, str] = {}
+        self.is_inner = is_inner
+
+    def dies(self, value: Value) -> bool:
+        """Whether the node that is being written is the last one to read a value made here."""
+        return value in self.own and self.last_use.get(value) == self.index
+
+
+class Writer:
+    """Writes one function; each method emits lines.
+
+    Attributes:
+        place: Local variable (or global, for constants) of each live value.
+        raw: Which values are Python numbers.
+        converted: Local variables with Python numbers for values whose `place` is NumPy's.
+        leave: Runs the rest of a step that leaves the code.
+        begun: Loops that go on, by the nodes that stand for them in the region.
+        frames: The blocks that are being written, from the outermost.
+        iterations: Local variables that count the iterations of the loops around.
+    """
+
+    def __init__(
+        self,
+        region: Region,
+        xp: Any,
+        generator: Callable[..., Any],
+        leave: Leave,
+        begun: Mapping[Node, Begun],
+        share: Share | None = None,
+        within: Leave = as_left,
+        is_safe: bool = True,
+    ) -> None:
+        self.region = region
+        self.within = within
+        self.is_safe = is_safe
+        #: Code of blocks that stand too deep in others, by the line that calls it.
+        self.apart: dict[int, Code] = {}
+        self.share = share
+        self.leave = leave
+        self.begun = begun
+        self.points = 0
+        self.namespace: dict[str, Any] = {"xp": xp, "generator": generator, "own": own}
+        self.namespace.update(int32=np.int32, int64=np.int64, float64=np.float64, bool_=np.bool_)
+        self.text: list[str] = []
+        self.lines: list[Line] = []
+        self.depth = 1
+        self.place = Places()
+        self.converted: dict[Value, str] = {}
+        self.free: list[str] = []
+        self.slots = 0
+        self.globals = 0
+        self.work = 0.0
+        self.frames: list[Frame] = []
+        self.iterations: list[str] = []
+        self.program = Program(region.nodes, region.inputs, region.outputs)
+        self.is_on_cpu = all(device_type(n) == "CPU" for n in region.nodes)
+        self.raw = raw_values(self.program) if self.is_on_cpu else Raw()
+        self.names = Names(self.place, self.raw.values, self.namespace)
+
+    def code(self) -> Code:
+        """Returns the function."""
+        self._head()
+        frame = Frame(self.program, is_safe=self.is_safe)
+        self.reuses = self.is_on_cpu and can_reuse(self.region)
+        if self.reuses:
+            frame.reuse = reuse(self.region)
+        self.frames.append(frame)
+        self.nodes(frame)
+        self._return()
+        number = next(_numbers)
+        filename = f"<flowscope plan {number}>.py"  # in brackets it would not be read at need
+        source = "\n".join(self.text) + "\n"
+        exec(compile(source, filename, "exec"), self.namespace)
+        function = self.namespace["region"]
+        linecache.cache[filename] = (lambda: source,)
+        weakref.finalize(function, linecache.cache.pop, filename, None).atexit = False
+        return Code(function, source, tuple(self.lines), filename, self.apart)
+
+    def nodes(self, frame: Frame) -> None:
+        """Writes the nodes of a block."""
+        for i, node in enumerate(frame.nodes):
+            frame.index = i
+            cost = seconds(node)
+            if self.work and self.work + cost > STRETCH_S and i not in frame.unsafe:
+                self.safepoint()
+            self._node(frame, node)
+            self.work += cost
+        frame.index = len(frame.nodes)
+
+    def emit(self, text: str, node: Node | None = None, arguments: tuple[str, ...] = ()) -> None:
+        """Writes one line."""
+        self.text.append("    " * self.depth + text)
+        around = [f.loop for f in self.frames if f.loop is not None]
+        loops = tuple([(loop.node, loop.counter) for loop in around])
+        self.lines.append(Line(node, arguments, loops))
+
+    def _head(self) -> None:
+        self.depth = 0
+        self.emit("def region(gate, run, feeds, resources):")
+        self.depth = 1
+        self._unpack(self.region.inputs, "feeds", "f")
+        self._unpack(self.region.handle_values, "resources", "r")
+
+    def _unpack(self, values: tuple[Value, ...], source: str, letter: str) -> None:
+        names = [f"{letter}{i}" for i in range(len(values))]
+        if names:
+            self.emit(f"{', '.join(names)}, = {source}")
+        self.place.assign(values, names)
+
+    def _node(self, frame: Frame, node: Node) -> None:
+        number = self.globals
+        self.globals += 1
+        kind = node.op.type
+        if kind in _SILENT or node.op.is_handle:
+            return
+        if node.blocks and is_apart(self, node):
+            write_apart(self, frame, node, f"n{number}")
+            return
+        if node.blocks:
+            (write_cond if kind == "Cond" else write_loop)(self, frame, node)
+            return
+        if node.op.is_blocking:
+            self._try(frame, node, f"a{number}")
+            return
+        if kind == "Const":
+            name = f"c{number}"
+            self.namespace[name] = node_kernel(node)(self.namespace["xp"])
+            self.place[node.outputs[0]] = name
+            return
+        names = tuple([self.place[v] for v in node.inputs])
+        if node.outputs and node.outputs[0] in self.raw.values:
+            expression = self.raw_expression(node)
+        else:
+            expression = self._expression(number, node, frame, tuple(map(self.boxed, node.inputs)))
+        released = self.release(frame, node)
+        targets = [self.slot(frame.wishes.get(v)) for v in node.outputs]
+        self.place.assign(node.outputs, targets)
+        unused = [(v, self.place.take(v)) for v in node.outputs if v not in frame.last_use]
+        self.free += [n for _, n in unused]
+        left = f"{', '.join(targets)} = " if targets else ""
+        tail = self.clear(frame, [*released, *unused])
+        self.emit(f"{left}{expression}{tail}", node, names)
+        self._wrap(node)
+
+    def _try(self, frame: Frame, node: Node, name: str) -> None:
+        """Writes an op that blocks: the function is left if it would have to wait."""
+        self.namespace[name] = node.op.attempt
+        self.safepoint()
+        names = tuple([self.place[v] for v in node.inputs])
+        self.emit(f"tried = {name}({', '.join(map(self.boxed, node.inputs))})", node, names)
+        point = self.point(False)
+        self.emit(f"if tried is None: return {point}.leave(locals())", node, names)
+        self.release(frame, node)
+        targets = [self.slot(frame.wishes.get(v)) for v in node.outputs]
+        self.place.assign(node.outputs, targets)
+        self.free += [self.place.take(v) for v in node.outputs if v not in frame.last_use]
+        if targets:
+            self.emit(f"{', '.join(targets)}, = tried", node)
+
+    def _wrap(self, node: Node) -> None:
+        if not (node.outputs and node.outputs[0] in self.raw.values):
+            return
+        name = self.place.get(node.outputs[0])
+        check = overflow_check(node, name, self.raw) if name else None
+        if check is not None:
+            self.emit(check, node)
+
+    def release(self, frame: Frame, node: Node) -> list[tuple[Value, str]]:
+        """Frees the places of what a node is the last one to read; returns them."""
+        dying = [v for v in dict.fromkeys(node.inputs)
+                 if frame.dies(v) and self.place.get(v, "-")[0] == "s"]  # fmt: skip
+        released = [(v, self.place.take(v)) for v in dying]
+        self.free += [n for _, n in released]
+        return released
+
+    def clear(self, frame: Frame, gone: list[tuple[Value, str]]) -> str:
+        """Returns what frees the memory of values that are not used any more."""
+        names = dict.fromkeys(
+            n for v, n in gone if n in self.free and not (frame.is_inner and is_small(v))
+        )
+        return f"; {' = '.join(names)} = None" if names else ""
+
+    def boxed(self, value: Value) -> str:
+        """Returns an expression of a value as NumPy's."""
+        name = self.place[value]
+        if value not in self.raw.values:
+            return name
+        return f"{_BOXES[value.spec.dtype.name]}({name})"
+
+    def raw_expression(self, node: Node) -> str:
+        """Returns the expression of a node that computes a raw value."""
+        return TEMPLATES[node.op.type].format(*[self.as_raw(v) for v in node.inputs])
+
+    def as_raw(self, value: Value) -> str:
+        """Returns an expression of a value as a Python number."""
+        if value in self.raw.values:
+            return self.place[value]
+        return self.converted.get(value) or literal(value)
+
+    def _expression(self, number: int, node: Node, frame: Frame, arguments: tuple[str, ...]) -> str:
+        op, device = node.op, device_type(node)
+        if not is_special(op, device):
+            plain = self._plain(node, frame, arguments)
+            if plain is not None:
+                if self.share is None or device != "CPU" or not is_shareable(node):
+                    return plain
+                return self._shared(number, node, frame, arguments, plain)
+        name = f"k{number}"
+        self.namespace[name] = node_kernel(node)
+        leading = ["xp"]
+        if op.is_random:
+            counts = [*map(str, counter(node))]
+            if self.iterations and len(counts) == 2:
+                counts += self.iterations
+            leading.append(f"generator(run, {', '.join(counts)})")
+        return f"{name}({', '.join([*leading, *arguments])})"
+
+    def _plain(self, node: Node, frame: Frame, arguments: tuple[str, ...]) -> str | None:
+        if node in frame.reuse:
+            return _in_place(frame.reuse[node], arguments)
+        template = inlined_template(node)
+        return None if template is None else template.format(*arguments)
+
+    def _shared(
+        self, number: int, node: Node, frame: Frame, arguments: tuple[str, ...], plain: str
+    ) -> str:
+        """Returns the expression of a large operation: see `parallel_for`."""
+        assert self.share is not None
+        name = f"k{number}"
+        self.namespace[name] = shared(node, self.share)
+        out = _out(frame.reuse[node], arguments) if node in frame.reuse else "None"
+        call = f"{name}({', '.join(arguments)}, {out})"
+        shape = node.outputs[0].spec.shape
+        if shape is not None and None not in shape:
+            return call
+        return f"{call} if {arguments[first_full(node)]}.size >= {LARGE} else {plain}"
+
+    def safepoint(self, is_back: bool = False) -> None:
+        """Writes a place where the step can be held; `is_back` where an iteration ends."""
+        point = self.point(is_back)
+        self.emit(
+            f"if gate.raised and (left := {point}(gate, run, resources, locals())) is not None: "
+            "return left"
+        )
+        self.work = 0.0
+
+    def point(self, is_back: bool) -> str:
+        """Makes a safepoint; returns its name."""
+        point = f"p{self.points}"
+        self.points += 1
+        self.namespace[point] = safepoint(self, is_back)
+        return point
+
+    #: Whether dying buffers may be used again.
+    reuses = False
+
+    def _return(self) -> None:
+        parts = []
+        for value, is_shared in zip(self.region.outputs, self.region.shared, strict=True):
+            name = self.place[value]
+            parts.append(f"own({name})" if is_shared and value.spec.shape != () else name)
+        self.emit(f"return ({', '.join(parts)}{',' if parts else ''})", None, ())
+
+    def slot(self, wish: str | None = None) -> str:
+        """Returns a free local variable: the wished one if it is free."""
+        if wish is not None and wish in self.free:
+            self.free.remove(wish)
+            return wish
+        if self.free:
+            return self.free.pop()
+        self.slots += 1
+        return f"s{self.slots - 1}"
+
+
+#: What makes NumPy's scalars of Python numbers, by dtype.
+_BOXES = {"int32": "int32", "int64": "int64", "float64": "float64", "bool": "bool_"}
+
+
+def loop_name(node: Node) -> str:
+    """Returns what errors call a loop: the name that its maker gave it."""
+    return node.name.removesuffix("/Loop")
+
+
+def is_small(value: Value) -> bool:
+    """Whether a value takes next to no memory: one number."""
+    return value.spec.shape == () and value.spec.dtype.kind in "fiucb"
+
+
+def _in_place(how: Reuse, arguments: tuple[str, ...]) -> str:
+    return how.template.format(*arguments, out=_out(how, arguments))
+
+
+def _out(how: Reuse, arguments: tuple[str, ...]) -> str:
+    """Returns an expression of the buffer that is used again, None where that cannot be."""
+    out = arguments[how.index]
+    if how.same:
+        tests = " == ".join(f"{arguments[j]}.shape" for j in (how.index, *how.same))
+        out = f"{out} if {tests} else None"
+    return out
+
+
+def inlined_template(node: Node) -> str | None:
+    """Returns the template that code inlines for a node; None where it calls the kernel.
+
+    An element-wise template is NumPy's arithmetic, which takes `bytes` for text of its own kind.
+    """
+    op = node.op
+    if op.memory_order == "K" and any(v.spec.dtype.kind == "s" for v in node.inputs):
+        return None
+    return scalar_template(node) or op.template
+
+
+def scalar_template(node: Node) -> str | None:
+    """Returns the template for numbers, where the node's inputs are known to be numbers."""
+    template = node.op.scalar_template
+    if template is None or device_type(node) != "CPU":
+        return None
+    is_scalar = all(v.spec.shape == () and v.spec.dtype.is_numeric for v in node.inputs)
+    return template if is_scalar else None
+
+
+def counter(node: Node) -> tuple[int, ...]:
+    """Returns what tells a random node's draws from others': op seed, and its path of calls."""
+    seed: int = node.op.seed  # type: ignore[attr-defined]
+    return (seed, zlib.crc32("/".join(node.path).encode())) if node.path else (seed,)
+
+
+def own(value: Any) -> Any:
+    """Returns a value that shares memory with no other: a copy of an array."""
+    copy = getattr(value, "copy", None)
+    return value if copy is None else copy()
+
+
+def node_kernel(node: Node) -> Callable[..., Any]:
+    """Returns the kernel (xp, *inputs) of a node for its device and its dtypes."""
+    specs = [v.spec for v in node.inputs], [v.spec for v in node.outputs]
+    return kernel_of(node.op, device_type(node), *specs)
+
+
+def device_type(node: Node) -> str:
+    """Returns the type of the device that the node was placed on, e.g. "CPU"."""
+    return _type_of(node.device)
+
+
+@functools.cache
+def _type_of(device: str) -> str:
+    return device.rpartition("/device:")[2].partition(":")[0] or "CPU"
+
+
+def _last_uses(program: Program) -> dict[Value, int]:
+    last: dict[Value, int] = {}
+    for i, node in enumerate(program.nodes):
+        for v in node.inputs:
+            last[v] = i
+    for v in program.fetches:
+        last[v] = len(program.nodes)
+    return last
+
+
+def unsafe_positions(nodes: tuple[Node, ...]) -> frozenset[int]:
+    """Returns the positions before which no safepoint may stand: inside an update group.
+
+    A node with blocks stands for the writes in them; see `unsafe_inside`.
+    """
+    return frozenset(i for a, b in _spans(nodes) for i in range(a + 1, b + 1))
+
+
+def unsafe_inside(nodes: tuple[Node, ...]) -> frozenset[int]:
+    """Returns the positions of nodes with blocks in which no safepoint may stand at all."""
+    return frozenset(i for a, b in _spans(nodes) if a < b for i in range(a, b + 1))
+
+
+def _spans(nodes: tuple[Node, ...]) -> list[tuple[int, int]]:
+    spans: dict[str, tuple[int, int]] = {}
+    for i, node in enumerate(nodes):
+        for group in node.update_groups:
+            first, _ = spans.get(group, (i, i))
+            spans[group] = (first, i)
+    return list(spans.values())

@@ -1,0 +1,66 @@
+"""Blocks that stand too deep in others for one Python function: they get a function of their own.
+
+Python's compiler takes 20 loops in each other and 100 levels of indentation. A branch or loop
+further in is a region of its own, whose function the function around calls with all that it takes.
+Where that is left at a safepoint, the one around is left as well, with what both know.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flowscope.graph.dtypes import resource
+from flowscope.plan.codegen.control_flow import is_safe_inside, number_type
+from flowscope.plan.locations import inside_loops
+from flowscope.plan.passes.regions import Region
+from flowscope.plan.program import Node
+
+if TYPE_CHECKING:
+    from flowscope.plan.codegen.function import Frame, Writer
+
+#: Loops in each other, and levels of indentation, from which on a block has its own function.
+MOST_LOOPS, MOST_LEVELS = 15, 60
+
+
+def is_apart(writer: Writer, node: Node) -> bool:
+    """Whether a node with blocks gets a function of its own at the place that is being written."""
+    loops = sum(f.loop is not None for f in writer.frames)
+    return writer.depth > MOST_LEVELS or (loops >= MOST_LOOPS and node.op.type == "Loop")
+
+
+def write_apart(writer: Writer, frame: Frame, node: Node, name: str) -> None:
+    """Writes a call of a node's own function."""
+    taken = tuple(dict.fromkeys(v for v in node.inputs if v.spec.dtype is not resource))
+    given = tuple([v for v in node.outputs if v in frame.last_use])
+    region = Region((node,), taken, given, (False,) * len(given), writer.region.handles)
+    code = type(writer)(
+        region,
+        writer.namespace["xp"],
+        inside_loops(writer.namespace["generator"]),
+        writer.within,
+        {},
+        writer.share,
+        writer.within,
+        is_safe_inside(writer, frame),
+    ).code()
+    writer.namespace[name] = code.function
+    arguments = "".join(f"{writer.boxed(v)}, " for v in taken)
+    point = writer.point(False)
+    writer.emit(
+        f"is_left, done = {point}.enter({name}, gate, run, resources, locals(), ({arguments}))",
+        node,
+    )
+    writer.apart[len(writer.lines)] = code
+    writer.emit("if is_left: return done", node)
+    released = writer.release(frame, node)
+    targets = [writer.slot(frame.wishes.get(v)) for v in given]
+    writer.place.assign(given, targets)
+    if targets:
+        writer.emit(f"{', '.join(targets)}, = done", node)
+    for value, target in zip(given, targets, strict=True):
+        if value in writer.raw.values:
+            writer.emit(f"{target} = {number_type(value)}({target})", node)
+    writer.emit(f"done = None{writer.clear(frame, released)}")
+
+
+__all__ = ["is_apart", "write_apart"]

@@ -1,0 +1,296 @@
+"""Safepoints of generated code: where a step can be held, looked at, or taken over.
+
+Generated code calls a safepoint with its local variables if the gate's flag is raised. The
+gate may hold the step there. If it is to go on one operation at a time the code is left: what it
+knew, by the names of its variables, becomes values by what they stand for in the program, and
+`leave` runs the rest of the step. So no code is ever entered in its middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flowscope.graph.lazy import frozen
+from flowscope.plan.locations import Inside, Left, LoopState, Part, Stop, Where, loops_at, where_in
+from flowscope.plan.program import Node, Program, Value
+
+if TYPE_CHECKING:
+    from flowscope.plan.codegen.function import Writer
+
+#: Runs the rest of a step: (gate, run, resources, left) -> the region's outputs.
+Leave = Callable[[Any, Any, tuple[Any, ...], Left], Any]
+
+_BOXES: dict[str, Callable[[Any], Any]] = {
+    "int32": np.int32,
+    "int64": np.int64,
+    "float64": np.float64,
+    "bool": np.bool_,
+}
+
+
+@frozen
+class LoopNames:
+    """The local variables that hold a loop's state."""
+
+    node: Node
+    counter: str
+    limit: str | None
+    variables: tuple[str, ...]
+    lists: tuple[str, ...]
+    pushes: tuple[str, ...]
+
+
+@frozen
+class Begun:
+    """A loop that goes on in code of its own.
+
+    Attributes:
+        loop: The loop.
+        count: The number of iterations that are done.
+        pushes: What it has kept.
+    """
+
+    loop: Node
+    count: Value
+    pushes: tuple[Value, ...]
+
+
+@frozen
+class Level:
+    """A block around a safepoint: a `Stop` with names in place of values."""
+
+    program: Program
+    index: int
+    part: Part
+    loop: LoopNames | None
+
+
+class Places(dict[Value, str]):
+    """Which variable holds each value at the line that is being written, and did at those before.
+
+    A function has many safepoints, and many values may be alive at each. So they are not written
+    down there: a safepoint notes how many changes there have been, which are made again when a step
+    stands at it.
+
+    Attributes:
+        changes: Each value that got a variable, or lost it (None), in order.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes: list[tuple[Value, str | None]] = []
+
+    def __setitem__(self, value: Value, name: str) -> None:
+        super().__setitem__(value, name)
+        self.changes.append((value, name))
+
+    def __delitem__(self, value: Value) -> None:
+        super().__delitem__(value)
+        self.changes.append((value, None))
+
+    def assign(self, values: Iterable[Value], names: Iterable[str]) -> None:
+        """Gives a variable to each value, as far as there are some."""
+        for value, name in zip(values, names, strict=False):
+            self[value] = name
+
+    def take(self, value: Value) -> str:
+        """Takes a value's variable away from it and returns it."""
+        name = self[value]
+        del self[value]
+        return name
+
+    def drop(self, value: Value) -> None:
+        """Takes a value's variable away from it, if it has one."""
+        if value in self:
+            del self[value]
+
+    def after(self, count: int) -> dict[Value, str]:
+        """Returns the variables as they were after so many changes."""
+        found: dict[Value, str] = {}
+        for value, name in self.changes[:count]:
+            if name is None:
+                del found[value]
+            else:
+                found[value] = name
+        return found
+
+
+@frozen
+class Names:
+    """What the variables of one function stand for.
+
+    Attributes:
+        places: The variables.
+        raw: Values that are Python numbers.
+        namespace: The function's globals, constants among them.
+    """
+
+    places: Places
+    raw: Collection[Value]
+    namespace: Mapping[str, Any]
+
+
+class Safepoint:
+    """One safepoint of a generated function; calling it returns None to go on with the code.
+
+    It is given the function's local variables by name, and empties the mapping: what stays in it
+    would live as long as the call.
+
+    Args:
+        index: Position of the region's node that it stands before or in.
+        levels: The blocks around, from the outermost.
+        names: What the function's variables stand for.
+        leave: Runs the rest of a step.
+    """
+
+    def __init__(self, index: int, levels: tuple[Level, ...], names: Names, leave: Leave) -> None:
+        self.index = index
+        self.is_back_edge = levels[-1].part == "back"
+        self._levels = levels
+        self._names = names
+        self._changes = len(names.places.changes)
+        self._leave = leave
+
+    @cached_property
+    def _values(self) -> list[tuple[str, Value, Callable[[Any], Any] | None]]:
+        """Local variables with the values that they hold, and what makes NumPy's of them."""
+        raw = self._names.raw
+        return [
+            (n, v, _BOXES[v.spec.dtype.name] if v in raw else None)
+            for v, n in self._names.places.after(self._changes).items()
+            if n[0] in "sf"
+        ]
+
+    @cached_property
+    def _constants(self) -> dict[Value, Any]:
+        namespace, places = self._names.namespace, self._names.places.after(self._changes)
+        return {v: namespace[n] for v, n in places.items() if n[0] == "c"}
+
+    def __call__(
+        self, gate: Any, run: Any, resources: tuple[Any, ...], live: dict[str, Any]
+    ) -> tuple[Any, ...] | None:
+        """Lets the step be held; returns None, or the region's outputs if the code is left."""
+        try:
+            if not gate.hold(self.index, _Here(self, live, run)):
+                return None
+            left = self.left(live)
+        finally:
+            live.clear()
+        result: tuple[Any, ...] = self._leave(gate, run, resources, left)
+        return result
+
+    def leave(self, live: dict[str, Any]) -> Left:
+        """Returns what is needed to go on without the code, where that cannot go on."""
+        left = self.left(live)
+        live.clear()
+        return left
+
+    def enter(
+        self,
+        function: Callable[..., Any],
+        gate: Any,
+        run: Any,
+        resources: tuple[Any, ...],
+        live: dict[str, Any],
+        inputs: tuple[Any, ...],
+    ) -> tuple[bool, Any]:
+        """Runs the function of the node that comes next; returns whether the code is left.
+
+        With it comes what the code has to return then, else the node's outputs.
+        """
+        here = self.leave(live)
+        around = tuple([s.loop for s in here.stops if s.loop is not None])
+        node = here.stops[-1].program.nodes[here.stops[-1].index]
+        found = function(gate, Inside(run, around, node, here.values), inputs, resources)
+        if not isinstance(found, Left):
+            return False, found
+        left = Left((*here.stops, *found.stops[1:]), {**here.values, **found.values})
+        return True, self._leave(gate, run, resources, left)
+
+    def left(self, live: Mapping[str, Any]) -> Left:
+        """Returns what is needed to go on without the code."""
+        values = dict(self._constants)
+        for name, value, box in self._values:
+            values[value] = live[name] if box is None else box(live[name])
+        return Left(self.stops(live), values)
+
+    def stops(self, live: Mapping[str, Any]) -> tuple[Stop, ...]:
+        """Returns the blocks around, with the loops' states."""
+        return tuple(
+            Stop(v.program, v.index, v.part, None if v.loop is None else _state(v.loop, live))
+            for v in self._levels
+        )
+
+    def where(self, live: Mapping[str, Any], run: Any) -> Where:
+        """Returns where the step is."""
+        stops = self.stops(live)
+        innermost = stops[-1]
+        node = None
+        if innermost.part != "back" and innermost.index < len(innermost.program.nodes):
+            node = innermost.program.nodes[innermost.index]
+        loops = [s.loop for s in stops if s.loop is not None]
+        own = loops_at(loops, node, self.left(live).values)
+        return where_in(run, Where("compiled", own, node))
+
+
+def as_left(gate: Any, run: Any, resources: tuple[Any, ...], left: Left) -> Left:
+    """What a function returns if it is left, where whoever called it goes on."""
+    del gate, run, resources
+    return left
+
+
+class _Here:
+    """A step at a safepoint of its code."""
+
+    __slots__ = ("_live", "_point", "_run")
+    is_op = False
+
+    def __init__(self, point: Safepoint, live: Mapping[str, Any], run: Any) -> None:
+        self._point = point
+        self._live = live
+        self._run = run
+
+    @property
+    def is_back_edge(self) -> bool:
+        """Whether an iteration of a loop has just ended."""
+        return self._point.is_back_edge
+
+    def where(self) -> Where:
+        """Returns where it is."""
+        return self._point.where(self._live, self._run)
+
+
+def _state(loop: LoopNames, named: Mapping[str, Any]) -> LoopState:
+    n = len(loop.variables)
+    variables = [named.get(name) for name in loop.variables]
+    for i, feed in enumerate(loop.node.blocks[-1].feeds[:n]):
+        box = _BOXES.get(feed.spec.dtype.name)
+        if box is not None and type(variables[i]) in (int, float, bool):
+            variables[i] = box(variables[i])
+    return LoopState(
+        loop.node,
+        named[loop.counter],
+        None if loop.limit is None else named[loop.limit],
+        variables,
+        [named[name] for name in loop.lists],
+        [named[name] for name in loop.pushes],
+    )
+
+
+def safepoint(writer: Writer, is_back: bool) -> Safepoint:
+    """Returns the safepoint for the place that a writer has come to.
+
+    Args:
+        writer: The writer.
+        is_back: Whether an iteration ends here.
+    """
+    frames = writer.frames
+    parts: list[Part] = [f.part for f in frames]
+    if is_back:
+        parts[-1] = "back"
+    levels = tuple(Level(f.program, f.index, p, f.loop) for f, p in zip(frames, parts, strict=True))
+    return Safepoint(frames[0].index, levels, writer.names, writer.leave)

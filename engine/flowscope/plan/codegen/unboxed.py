@@ -1,0 +1,270 @@
+"""Raw values: numbers of loops that generated code computes as Python's own.
+
+A Python integer or float is added and compared in a quarter of the time that a NumPy scalar takes,
+with the same results: float64 is what Python computes with, and integers are wrapped where they can
+leave their range. Making a NumPy scalar of one takes long, so a value is raw only if all that reads
+it in loops computes with raw values too. What is read from outside a loop is converted before the
+loop.
+
+Which values are raw is the largest set in which each follows from raw values, constants and values
+from outside its loop, and none is read by anything else: found by taking away what does not fit
+until all does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from flowscope.graph.constant import Const
+from flowscope.graph.dtypes import DType, bool_, float64, int32, int64
+from flowscope.graph.lazy import frozen, mutable
+from flowscope.plan.program import Node, Program, Value
+
+_NUMBERS: tuple[DType, ...] = (int32, int64, float64)
+#: Expressions by op type, the same for all numbers.
+TEMPLATES = {
+    "Add": "{0} + {1}",
+    "Sub": "{0} - {1}",
+    "Mul": "{0} * {1}",
+    "Neg": "-{0}",
+    "Less": "{0} < {1}",
+    "LessEqual": "{0} <= {1}",
+    "Greater": "{0} > {1}",
+    "GreaterEqual": "{0} >= {1}",
+    "Equal": "{0} == {1}",
+    "NotEqual": "{0} != {1}",
+    "Maximum": "({0} if {0} >= {1} or {0} != {0} else {1})",
+    "Minimum": "({0} if {0} <= {1} or {0} != {0} else {1})",
+    "LogicalAnd": "({0} and {1})",
+    "LogicalOr": "({0} or {1})",
+    "LogicalNot": "(not {0})",
+}
+#: What can leave the range of an integer.
+_GROWING = frozenset(["Add", "Sub", "Mul", "Neg"])
+_LOGIC = frozenset(["LogicalAnd", "LogicalOr", "LogicalNot"])
+
+
+@mutable
+class Raw:
+    """What is raw in a program.
+
+    Attributes:
+        values: The values.
+        bounded: Nodes whose results cannot leave their range.
+    """
+
+    values: set[Value] = field(default_factory=set)
+    bounded: set[Node] = field(default_factory=set)
+
+
+def raw_values(program: Program) -> Raw:
+    """Returns what can be raw in the loops of a program."""
+    found = Raw()
+    scopes = list(_scopes(program))
+    if len(scopes) < 2:
+        return found
+    _Search(scopes, found).run()
+    return found
+
+
+@frozen
+class _Scope:
+    """A block: of a loop or a branch, or the program itself."""
+
+    program: Program
+    owner: Node | None
+    #: Where each value that can be seen was made: the innermost loop around that place.
+    loop: Node | None
+
+
+def _scopes(
+    program: Program, owner: Node | None = None, loop: Node | None = None
+) -> Iterator[_Scope]:
+    yield _Scope(program, owner, loop)
+    for node in program.nodes:
+        for block in node.blocks:
+            inner = node if node.op.type == "Loop" else loop
+            yield from _scopes(block, node, inner)
+
+
+class _Search:
+    """The fixpoint."""
+
+    def __init__(self, scopes: list[_Scope], found: Raw) -> None:
+        self._scopes = scopes
+        self._raw = found
+        #: The innermost loop that each value is made in.
+        self._loop: dict[Value, Node | None] = {}
+        self._around: dict[Node, Node | None] = {}
+
+    def run(self) -> None:
+        for scope in self._scopes:
+            for v in (*scope.program.feeds, *[v for n in scope.program.nodes for v in n.outputs]):
+                self._loop[v] = scope.loop
+            for node in scope.program.nodes:
+                if node.op.type == "Loop":
+                    self._around[node] = scope.loop
+        for scope in self._scopes:
+            if scope.loop is not None:
+                self._guess(scope)
+        while self._removed():
+            pass
+        for scope in self._scopes:
+            owner = scope.owner
+            if owner is not None and owner.op.type == "Loop" and scope.program is owner.blocks[-1]:
+                self._bound(owner)
+
+    def _guess(self, scope: _Scope) -> None:
+        self._raw.values.update(v for v in scope.program.feeds if _is_number(v))
+        for node in scope.program.nodes:
+            if is_raw_node(node):
+                self._raw.values.add(node.outputs[0])
+            elif node.op.type == "Loop":
+                op: Any = node.op
+                self._raw.values.update(v for v in node.outputs[: op.variables] if _is_number(v))
+
+    def _removed(self) -> bool:
+        """Takes away what does not fit; returns whether there was something."""
+        before = len(self._raw.values)
+        for scope in self._scopes:
+            for node in scope.program.nodes:
+                self._check(node, scope)
+            if scope.owner is None or scope.owner.op.type == "Cond":
+                self._drop(scope.program.fetches)
+            if scope.owner is not None and scope.owner.op.type == "Loop":
+                self._check_loop(scope)
+        return len(self._raw.values) < before
+
+    def _drop(self, values: Any) -> None:
+        self._raw.values.difference_update(values)
+
+    def _check(self, node: Node, scope: _Scope) -> None:
+        raw = self._raw.values
+        if node.op.type == "Loop":
+            return
+        if node.op.type == "Cond":
+            self._drop(node.outputs)
+            return
+        if node.outputs and node.outputs[0] in raw:
+            if not all(self._is_rawable(v, scope) for v in node.inputs):
+                raw.discard(node.outputs[0])
+        if not (node.outputs and node.outputs[0] in raw):
+            self._drop(node.inputs)
+
+    def _is_rawable(self, value: Value, scope: _Scope) -> bool:
+        if value in self._raw.values or is_constant(value):
+            return True
+        is_outside = self._loop.get(value, None) is not scope.loop
+        return is_outside and (_is_number(value) or value.spec.dtype is bool_)
+
+    def _check_loop(self, scope: _Scope) -> None:
+        node = scope.owner
+        assert node is not None
+        op: Any = node.op
+        raw, program = self._raw.values, scope.program
+        if program is not node.blocks[-1]:
+            if program.fetches[0] not in raw:
+                self._drop([])
+            for a, b in zip(program.feeds, node.blocks[-1].feeds, strict=False):
+                if a not in raw or b not in raw:
+                    self._drop([a, b])
+            return
+        for i in range(op.variables):
+            feed, after, out = program.feeds[i], program.fetches[i], node.outputs[i]
+            start = node.inputs[op.first + i]
+            if feed in raw and not (after in raw or self._is_rawable(after, scope)):
+                raw.discard(feed)
+            if feed not in raw:
+                self._drop([after, out, start])
+        self._drop(program.fetches[op.variables :])
+        self._drop(program.feeds[op.variables :])
+        self._drop(node.inputs[: op.first])
+        self._drop(node.inputs[op.first + op.variables : op.first + op.variables + op.lists])
+
+    def _bound(self, node: Node) -> None:
+        """Notes additions of 1 to what the condition says is below something."""
+        if len(node.blocks) < 2:
+            return
+        cond, body = node.blocks
+        below: set[Value] = set()
+        stack = list(cond.fetches)
+        while stack:
+            made = stack.pop().node
+            if made is None or made not in cond.nodes:
+                continue
+            if made.op.type == "LogicalAnd":
+                stack += made.inputs
+            if made.op.type == "Less":
+                below.add(made.inputs[0])
+            if made.op.type == "Greater":
+                below.add(made.inputs[1])
+        pairs = zip(cond.feeds, body.feeds, strict=False)
+        low = {b for a, b in pairs if a in below}
+        for n in body.nodes:
+            if n.op.type == "Add" and n.inputs[0] in low and is_number(n.inputs[1], 1):
+                self._raw.bounded.add(n)
+
+
+def _is_number(value: Value) -> bool:
+    return value.spec.shape == () and value.spec.dtype in _NUMBERS
+
+
+def is_raw_node(node: Node) -> bool:
+    """Whether a node computes a number or bool from such ones, by an expression of `TEMPLATES`."""
+    if node.op.type not in TEMPLATES or node.control:
+        return False
+    specs = [v.spec for v in node.inputs]
+    if not all(s.shape == () for s in specs):
+        return False
+    if node.op.type in _LOGIC:
+        return True
+    return specs[0].dtype in _NUMBERS
+
+
+def is_constant(value: Value) -> bool:
+    """Whether a value is a constant of the program, one number or bool."""
+    node = value.node
+    return node is not None and isinstance(node.op, Const) and value.spec.shape == ()
+
+
+def literal(value: Value) -> str:
+    """Returns a constant number as Python text."""
+    assert value.node is not None
+    number: Any = value.node.op.value.array.item()  # type: ignore[attr-defined]
+    if isinstance(number, float) and not np.isfinite(number):
+        return f'float("{number}")'
+    return f"({number!r})" if number < 0 else repr(number)
+
+
+def is_number(value: Value, number: int) -> bool:
+    """Whether a value is a constant, this integer."""
+    return is_constant(value) and literal(value) == str(number)
+
+
+def overflow_check(node: Node, name: str, raw: Raw) -> str | None:
+    """Returns a statement that wraps an integer which has left its range; None without need."""
+    dtype = node.outputs[0].spec.dtype
+    if node.op.type not in _GROWING or dtype is float64 or node in raw.bounded:
+        return None
+    bits = dtype.size * 8
+    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+    wrapped = f"{name} = ({name} + {1 << bits - 1}) % {1 << bits} - {1 << bits - 1}"
+    if node.op.type == "Add" and any(is_constant(v) and literal(v)[0] != "(" for v in node.inputs):
+        return f"if {name} > {high}: {wrapped}"
+    return f"if not {low} <= {name} <= {high}: {wrapped}"
+
+
+__all__ = [
+    "TEMPLATES",
+    "Raw",
+    "is_constant",
+    "is_number",
+    "is_raw_node",
+    "literal",
+    "overflow_check",
+    "raw_values",
+]

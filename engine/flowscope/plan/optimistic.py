@@ -1,0 +1,77 @@
+"""Trying: a program in which something blocks is one function first, as if nothing had to wait.
+
+Each operation that blocks is an attempt there. If one fails, the function returns where it is and
+what is alive (`Left`), as at a safepoint, and the executor goes on from there; see
+`flowscope.executor.osr`. So whoever need not wait pays for no tokens.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowscope.plan.codegen.function import unsafe_inside, unsafe_positions
+from flowscope.plan.locations import Left
+from flowscope.plan.passes.lower import Lowered
+from flowscope.plan.program import Node, Program
+
+#: A program with more operations that block is not tried: at each of them all that is alive is
+#: written down, so the code would grow with their square.
+MOST = 100
+
+
+def as_left(gate: Any, run: Any, resources: tuple[Any, ...], left: Left) -> Left | None:
+    """Leaves the code for the executor; see `flowscope.plan.codegen.safepoints.Leave`.
+
+    Returns:
+        None inside of a region, which the executor runs as a whole: the code is left after it.
+    """
+    stop = left.stops[-1]
+    node = stop.loop.node if stop.part == "back" and stop.loop else None
+    if node is not None:
+        return left if any(n.op.is_blocking for b in node.blocks for n in b.walk()) else None
+    nodes = stop.program.nodes[stop.index : stop.index + 1]
+    return left if any(n.op.is_blocking for n in nodes) else None
+
+
+def can_be_tried(program: Program, lowered: Lowered) -> bool:
+    """Whether the executor can go on wherever the function of a program may be left.
+
+    Not where more than `MOST` operations block; where something is held until the step ends, which
+    nobody would give back; where a loop in which something blocks keeps values for a gradient, or
+    has a condition that must not run once its count is reached; or where something blocks between
+    the writes of one update group.
+    """
+    walked = list(program.walk())
+    if any(n.op.ends_with_step for n in walked) or sum(n.op.is_blocking for n in walked) > MOST:
+        return False
+    loops = [made.node for made in lowered.loops.values()]
+    if any(_has_lists(n) for n in loops) or not set(lowered.doors) <= {*walked}:
+        return False
+    return not any(_is_split(p) for p in _programs(program))
+
+
+def _has_lists(loop: Node) -> bool:
+    op: Any = loop.op
+    return bool(op.lists) or len(loop.outputs) > op.variables + 1
+
+
+def _programs(program: Program) -> list[Program]:
+    return [program, *[b for n in program.walk() for b in n.blocks]]
+
+
+def _is_split(program: Program) -> bool:
+    """Whether something blocks between two writes of one update group."""
+    nodes = program.nodes
+    unsafe = unsafe_positions(nodes)
+    inside = unsafe_inside(nodes)
+    return any(
+        (i in unsafe and node.op.is_blocking)
+        or (
+            (i in unsafe or i in inside)
+            and any(n.op.is_blocking for b in node.blocks for n in b.walk())
+        )
+        for i, node in enumerate(nodes)
+    )
+
+
+__all__ = ["as_left", "can_be_tried"]

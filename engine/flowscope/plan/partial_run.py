@@ -1,0 +1,163 @@
+"""Stages: one program that is run in several calls, as its feeds come in (SPEC W25).
+
+A stage is what can run once some feeds are there and could not before: every node whose inputs,
+control inputs and earlier effects on its variables are done. So each node runs once, in the first
+call that allows it, in an order that program order allows too. The writes of one update group stay
+together: they run once all of them can.
+
+A stage is a program of its own. Values that later stages need are its outputs and their inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flowscope.graph.lazy import frozen
+from flowscope.graph.operation import Operation
+from flowscope.plan.passes.order import effects
+from flowscope.plan.passes.regions import Region
+from flowscope.plan.plan import Backend, Plan, Request, built, planned, required
+from flowscope.plan.program import Node, Program, Value
+
+Feeds = frozenset[int]
+
+
+@frozen
+class Staged:
+    """A program with the feeds that each node waits for, by their positions.
+
+    Attributes:
+        data: What a node's inputs and control inputs wait for.
+        needs: What a node waits for, with earlier effects and its update group.
+        earlier: Per node these effects and the others of its group.
+        required: Handles of variables that are read before the step writes them.
+    """
+
+    request: Request
+    program: Program
+    operations: frozenset[Operation]
+    data: Mapping[Node, Feeds]
+    needs: Mapping[Node, Feeds]
+    earlier: Mapping[Node, set[Node]]
+    required: tuple[Node, ...]
+
+    def waits_for(self, value: Value) -> Feeds:
+        """Returns the feeds that a value needs."""
+        return self.needs[value.node] if value.node is not None else frozenset([value.index])
+
+    def blockers(self, node: Node, given: Feeds) -> list[tuple[Node, Feeds]]:
+        """Returns what must come before a node and waits for feeds, and for which.
+
+        Empty where the node itself is computed from a feed that is missing.
+        """
+        if not self.data[node] <= given:
+            return []
+        found: dict[Node, Feeds] = {}
+        stack, seen = [node], {node}
+        while stack:
+            at = stack.pop()
+            for n in (*_before(at), *self.earlier.get(at, ())):
+                if n in seen:
+                    continue
+                seen.add(n)
+                if self.data[n] <= given:
+                    stack.append(n)
+                else:
+                    found[n] = self.data[n] - given
+        return list(found.items())
+
+    def stage(
+        self,
+        before: Feeds | None,
+        now: Feeds,
+        devices: Mapping[str, Backend],
+        generator: Callable[..., Any],
+    ) -> Plan:
+        """Returns the plan of what can run with the feeds `now` and could not with `before`.
+
+        Its program's feeds and fetches are values of this program: what it takes from the call and
+        from earlier stages, and what later stages and the user take from it.
+
+        Args:
+            before: The feeds of earlier calls; None if there were none.
+            now: These and the ones of this call.
+            devices: The devices by name.
+            generator: See `make_plan`.
+        """
+        nodes = self.program.nodes
+        own = {
+            n for n in nodes
+            if self.needs[n] <= now and (before is None or not self.needs[n] <= before)
+        }  # fmt: skip
+        used = [v for n in nodes if n in own for v in n.inputs]
+        own |= {v.node for v in used if v.node is not None and _is_remade(v.node)}
+        inputs = dict.fromkeys(v for v in used if v.node is None or v.node not in own)
+        later = {v for n in nodes if not self.needs[n] <= now for v in n.inputs}
+        fetched = set(self.program.fetches)
+        outputs = tuple([
+            v for n in nodes if n in own for v in n.outputs
+            if v in fetched or (v in later and not _is_remade(n))
+        ])  # fmt: skip
+        program = Program(tuple([n for n in nodes if n in own]), tuple(inputs), outputs)
+        handles = tuple([n for n in program.nodes if n.op.is_handle])
+        shared = (False,) * len(outputs)  # whoever hands them out copies them
+        region = Region(program.nodes, tuple(inputs), outputs, shared, handles)
+        return built(self.request, program, region, self.operations, devices, generator)
+
+    def still_needed(self, given: Feeds) -> frozenset[Value]:
+        """Returns the values that nodes need which cannot run with these feeds."""
+        late = [n for n in self.program.nodes if not self.needs[n] <= given]
+        return frozenset(v for n in late for v in n.inputs)
+
+
+def staged(request: Request) -> Staged:
+    """Returns the program of a request, to be run in stages."""
+    program, operations = planned(request)
+    data: dict[Node, Feeds] = {}
+    for node in program.nodes:
+        own = frozenset(v.index for v in node.inputs if v.node is None)
+        data[node] = own.union(*(data[n] for n in _before(node)))
+    earlier = _earlier(program)
+    needs = _needs(program, data, earlier)
+    return Staged(request, program, operations, data, needs, earlier, required(program))
+
+
+def _earlier(program: Program) -> dict[Node, set[Node]]:
+    """Returns what must run before a node, or together with it, but gives it no value."""
+    earlier = effects(list(program.nodes))
+    groups: dict[str, list[Node]] = {}
+    for node in program.nodes:
+        if node.writes_state and node.update_group:
+            groups.setdefault(node.update_group, []).append(node)
+    for group in groups.values():
+        for node in group:
+            earlier.setdefault(node, set()).update(n for n in group if n is not node)
+    return earlier
+
+
+def _needs(
+    program: Program, data: Mapping[Node, Feeds], earlier: Mapping[Node, set[Node]]
+) -> dict[Node, Feeds]:
+    needs = dict(data)
+    changed = True
+    while changed:
+        changed = False
+        for node in program.nodes:
+            before = (*_before(node), *earlier.get(node, ()))
+            found = needs[node].union(*(needs[n] for n in before))
+            changed = changed or found != needs[node]
+            needs[node] = found
+    return needs
+
+
+def _is_remade(node: Node) -> bool:
+    """Whether every stage that uses it makes it for itself."""
+    return node.op.type == "Const" or node.op.is_handle
+
+
+def _before(node: Node) -> list[Node]:
+    return [*(v.node for v in node.inputs if v.node is not None), *node.control]
+
+
+__all__ = ["Feeds", "Staged", "staged"]

@@ -1,0 +1,155 @@
+"""Updates: the writes of one update group are all done, or none is, also where one of them fails.
+
+The nodes of a group stand side by side, behind all that they need: nothing else can fail between
+them. What the writes themselves can fail of is dealt with in one of three ways:
+
+- Where shapes are known and fit, nothing can go wrong, and nothing is added.
+- Where all inputs are there before the first write, each is checked before it: `CheckUpdate`.
+- Else the values are kept (`BeginUpdate`, `EndUpdate`): then a write makes a new buffer, and the
+  old one is put back if the step fails. So it is in tokens mode, where others run in between, where
+  a branch writes for the group, and where a write needs what another one has written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from flowscope.control.primitives import Primitive
+from flowscope.graph.dtypes import variant
+from flowscope.graph.op import Op, Spec
+from flowscope.ops.state.update_groups import BeginUpdate, CheckUpdate, EndUpdate
+from flowscope.plan.effects import leaves, touched
+from flowscope.plan.lowering import is_ambient
+from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.rewriting import explicit_inputs, origins_of, with_blocks
+from flowscope.plan.updates import UpdateGroup, gathered
+
+
+def updates(program: Program, by_tokens: bool = False) -> Program:
+    """Returns a placed program whose update groups are whole.
+
+    Args:
+        program: The program.
+        by_tokens: Whether operations run as tokens arrive: then others may run between two writes.
+    """
+    walked = list(program.walk())
+    # Where primitives are made by hand it is not known what of these is dead.
+    if any(isinstance(n.op, Primitive) for n in walked):
+        return program
+    if sum(n.writes_state and not n.blocks for n in walked) < 2:
+        return program
+    trusts = program.has_true_specs and not any(n.op.type in _UNTOLD for n in walked)
+    return _Updates(by_tokens, trusts).block(program, False)
+
+
+#: Ops whose results may have another shape than was said.
+_UNTOLD = frozenset(("HostFunc", "PyFunc", "PyFuncStateless", "EagerPyFunc"))
+
+
+class _Updates:
+    def __init__(self, by_tokens: bool, trusts: bool) -> None:
+        self._by_tokens = by_tokens
+        self._trusts = trusts
+
+    def block(self, program: Program, is_inner: bool) -> Program:
+        """Returns a block whose update groups are whole, and those of its blocks."""
+        for node in program.nodes:
+            if node.blocks and len([n for n in leaves(node) if n.writes_state]) > 1:
+                explicit = explicit_inputs(node)
+                blocks = tuple([self.block(b, True) for b in node.blocks])
+                with_blocks(node, blocks, explicit)
+        nodes, groups = gathered(program.nodes, touched)
+        if not groups:
+            return program
+        for group in groups:
+            nodes = self._whole(nodes, group, is_inner)
+        if self._by_tokens:
+            _one_after_the_other(nodes)
+        return dataclasses.replace(program, nodes=tuple(nodes))
+
+    def _whole(self, nodes: Sequence[Node], group: UpdateGroup, is_inner: bool) -> list[Node]:
+        """Returns the nodes with what makes a group whole around it."""
+        start = nodes.index(group.whole[0])
+        end = start + len(group.whole)
+        checks = None if self._by_tokens else self._checks(group, is_inner)
+        if checks is not None:
+            return [*nodes[:start], *checks, *nodes[start:]]
+        begin = _begin(group, self._by_tokens)
+        over = _made(EndUpdate(), group.members[-1], "update_ends", (begin.outputs[0],), [])
+        over.control = group.members
+        return [*nodes[:start], begin, *nodes[start:end], over, *nodes[end:]]
+
+    def _checks(self, group: UpdateGroup, is_inner: bool) -> list[Node] | None:
+        """Returns nodes that check the writes of a group; None if not all can be checked before."""
+        made: list[Node] = []
+        own = {v for n in group.whole for v in n.outputs}
+        written = [h for n in group.members for h in n.handles]
+        if len(set(written)) < len(written) or not all(map(_is_safe, _between(group))):
+            return None
+        for node in group.members:
+            if node.blocks or not getattr(node.op, "is_checkable", False):
+                return None
+            if self._always_fits(node, is_inner):
+                continue
+            if any(v in own for v in node.inputs):
+                return None
+            made.append(_made(CheckUpdate(node.op), node, "check", node.inputs, []))
+        return made
+
+    def _always_fits(self, node: Node, is_inner: bool) -> bool:
+        # In a block it is not known whether a variable that is read has a value.
+        if not self._trusts or (is_inner and node.op.reads_state):
+            return False
+        op: Any = node.op
+        return bool(op.always_fits(*[v.spec for v in node.inputs]))
+
+
+def _one_after_the_other(nodes: Sequence[Node]) -> None:
+    """Has each group begin once the one before it has ended: while one keeps, none takes more."""
+    ended: tuple[Node, ...] = ()
+    for node in nodes:
+        if isinstance(node.op, BeginUpdate):
+            node.control = (*node.control, *ended)
+        elif isinstance(node.op, EndUpdate):
+            ended = (node,)
+
+
+def _between(group: UpdateGroup) -> list[Node]:
+    return [n for n in group.whole if n not in group.members]
+
+
+def _is_safe(node: Node) -> bool:
+    """Whether nothing can go wrong with a node."""
+    if node.op.type in ("NoOp", "Identity", "Const"):
+        return True
+    is_number = all(v.spec.shape == () for v in (*node.inputs, *node.outputs))
+    is_float = all(v.spec.dtype.kind == "f" for v in (*node.inputs, *node.outputs))
+    return node.op.is_pure and node.op.template is not None and is_number and is_float
+
+
+def _begin(group: UpdateGroup, by_tokens: bool) -> Node:
+    """Returns what keeps the values of a group, made part of what its members wait for."""
+    handles = dict.fromkeys(h.outputs[0] for n in group.members for h in n.handles)
+    values = [v for v in group.values if v not in handles] if by_tokens else []
+    first = group.members[0]
+    inputs = (*handles, *values)
+    op = BeginUpdate(len(handles))
+    node = _made(op, first, "update_begins", inputs, [Spec(variant, ())])
+    node.origins = origins_of(group.members)
+    if by_tokens:
+        node.control = tuple([n for n in group.control if not is_ambient(n)])
+        for member in group.members:
+            member.control = (*member.control, node)
+    return node
+
+
+def _made(op: Op, like: Node, what: str, inputs: tuple[Value, ...], specs: list[Spec]) -> Node:
+    node = Node(op, f"{like.name}/{what}", like.order, inputs, specs, like.requested, like.origins,
+                like.path)  # fmt: skip
+    node.device, node.reason = like.device, f'belongs to "{like.name}"'
+    return node
+
+
+__all__ = ["updates"]

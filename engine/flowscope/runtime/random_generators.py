@@ -1,0 +1,40 @@
+"""Random numbers from counters: the same program draws the same ones, in every order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowscope.ops.random.normal_and_uniform import DEFAULT_GRAPH_SEED, NAME_SEEDS
+
+#: An odd number that spreads iteration numbers over 64 bits (Knuth's multiplier for LCGs).
+_MIX = 6364136223846793005
+
+
+def generator(
+    run: tuple[int | None, int, int], op_seed: int, path: int = 0, *iterations: int
+) -> Any:
+    """Returns the generator of one invocation of a random op.
+
+    Where the graph has no seed, an op with a seed of its own draws the same numbers in every
+    session, and one without draws other numbers in each, as in TensorFlow.
+
+    Source: Philox 4x64 (Salmon et al. 2011), keyed by (graph seed, op seed), at the counter of this
+    run, so that no generator is ever kept between invocations.
+
+    Args:
+        run: (graph seed or None, the session's entropy, number of the run in its session).
+        op_seed: The op's own seed, or one that follows from its name: see `NAME_SEEDS`.
+        path: Tells the calls of a function and the blocks apart that the op stands in; 0 outside.
+        iterations: Numbers of the iterations of the loops around it, from the outermost.
+    """
+    graph_seed, entropy, number = run
+    mask = (1 << 64) - 1
+    for count in iterations:
+        path = (path * _MIX + count + 1) & mask
+    if graph_seed is None:
+        graph_seed = DEFAULT_GRAPH_SEED if op_seed < NAME_SEEDS else entropy
+    counter = np.array([0, 0, path, number], np.uint64)
+    key = [graph_seed & mask, op_seed & mask]
+    return np.random.Generator(np.random.Philox(key=key, counter=counter))

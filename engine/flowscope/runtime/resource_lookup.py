@@ -1,0 +1,59 @@
+"""What a handle stands for in a container: a variable's value, a queue, a lock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowscope.errors import InternalError, InvalidArgumentError
+from flowscope.graph.graph import Graph
+from flowscope.ops.state.locks import MutexHandle
+from flowscope.ops.state.queue_ops import FIFOQueueHandle
+from flowscope.ops.state.variable_ops import VarHandleOp
+from flowscope.runtime.mutex_state import MutexState
+from flowscope.runtime.queue_state import QueueState, bounded, check_same
+from flowscope.runtime.reruns import variable_state
+from flowscope.runtime.resources import Container
+
+
+def state_of(graph: Graph, container: Container, handle: Any) -> Any:
+    """Returns what the handle stands for, made on first use.
+
+    Args:
+        graph: The graph in which the handle is made.
+        container: Where it is kept.
+        handle: The op that makes the handle.
+
+    Raises:
+        InvalidArgumentError: if the container has one of this name that differs.
+    """
+    match handle:
+        case VarHandleOp():
+            return variable_state(graph, container, handle)
+        case FIFOQueueHandle():
+            return _queue(graph, container, handle)
+        case MutexHandle():
+            return container.other(MutexState(handle.shared_name), lambda found, fresh: None)
+    raise InternalError(f"nothing is known of the state behind {handle!r}")
+
+
+def _queue(graph: Graph, container: Container, handle: FIFOQueueHandle) -> QueueState:
+    name = handle.shared_name
+    fresh = QueueState(name, bounded(handle.capacity), handle.dtypes, handle.shapes)
+    try:
+        return container.other(fresh, check_same)
+    except InvalidArgumentError:
+        if not _was_rerun(graph, handle):
+            raise
+        return container.renewed(fresh)
+
+
+def _was_rerun(graph: Graph, handle: FIFOQueueHandle) -> bool:
+    """Whether a re-run of a notebook cell has made the queue another one, with all its handles."""
+    if handle.container or not graph.cells.has_rerun:
+        return False
+    handles = [op.definition for op in graph.get_operations() if op.definition.is_handle]
+    named = [h for h in handles if getattr(h, "shared_name", None) == handle.shared_name]
+    return all(h == handle for h in named if isinstance(h, FIFOQueueHandle))
+
+
+__all__ = ["state_of"]
