@@ -146,7 +146,7 @@ class Node:
         if self.blocks:
             inside = [h for b in self.blocks for n in b.nodes for h in n.handles]
             return list(dict.fromkeys(inside))
-        if not (self.reads_state or self.writes_state):
+        if not (self.op.reads_state or self.op.writes_state):
             return []
         return [v.node for v in self.inputs if v.spec.dtype is resource and v.node is not None]
 

@@ -64,7 +64,7 @@ def _discard(writer: Writer, frame: Frame) -> list[str]:
 
     gone = [(v, writer.place.take(v)) for v in frame.own if v in writer.place]
     names = dict.fromkeys(n for _, n in gone if n[0] == "s")
-    writer.free += [n for n in names if n not in writer.free]
+    writer.release_names(names)
     large = {n for v, n in gone if n in names and not (frame.is_inner and is_small(v))}
     return [n for n in names if n in large]
 
@@ -132,7 +132,7 @@ class _LoopWriter:
         self._loop()
         for v, name in converted.items():
             del writer.converted[v]
-            writer.free.append(name)
+            writer.release_names([name])
         self._finish(pushes)
 
     def _start(self) -> list[str]:
@@ -327,7 +327,7 @@ class _LoopWriter:
                 writer.emit(f"{target}, {rest} = {rest}", node)
             for feed in body.feeds:
                 if feed not in inner.last_use:
-                    writer.free.append(writer.place.take(feed))
+                    writer.release_names([writer.place.take(feed)])
             inner.wishes = _wishes(body, places)
             writer.nodes(inner)
             self._next(inner, places)
@@ -348,8 +348,7 @@ class _LoopWriter:
         large = [x for x in _discard(writer, inner) if x not in places]
         _assign(writer, [*places, *large], [*right, *["None"] * len(large)], self.node)
         for name in places:
-            if name in writer.free:
-                writer.free.remove(name)
+            writer.free.pop(name, None)
 
     def _back_edge(self) -> None:
         """Writes the safepoint between two iterations, with the variables as they are now."""
@@ -375,11 +374,11 @@ class _LoopWriter:
             left.append(self.counter)
             right.append(f"int64({self.counter})")
         elif not self.counts_itself:
-            writer.free.append(self.counter)
+            writer.release_names([self.counter])
         _assign(writer, left, right, node)
         unused = [(v, writer.place.take(v)) for v in node.outputs
                   if v not in frame.last_use and v in writer.place]  # fmt: skip
-        writer.free += [*[x for _, x in unused], *self.taken, *self.limit]
+        writer.release_names([*[x for _, x in unused], *self.taken, *self.limit])
         released = writer.release(frame, node)
         tail = writer.clear(frame, [*released, *unused])
         if tail:

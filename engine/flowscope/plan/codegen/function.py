@@ -237,7 +237,7 @@ class Writer:
         self.depth = 1
         self.place = Places()
         self.converted: dict[Value, str] = {}
-        self.free: list[str] = []
+        self.free: dict[str, None] = {}  # the latest last
         self.slots = 0
         self.globals = 0
         self.work = 0.0
@@ -327,7 +327,7 @@ class Writer:
         targets = [self.slot(frame.wishes.get(v)) for v in node.outputs]
         self.place.assign(node.outputs, targets)
         unused = [(v, self.place.take(v)) for v in node.outputs if v not in frame.last_use]
-        self.free += [n for _, n in unused]
+        self.release_names(n for _, n in unused)
         left = f"{', '.join(targets)} = " if targets else ""
         tail = self.clear(frame, [*released, *unused])
         self.emit(f"{left}{expression}{tail}", node, names)
@@ -344,7 +344,7 @@ class Writer:
         self.release(frame, node)
         targets = [self.slot(frame.wishes.get(v)) for v in node.outputs]
         self.place.assign(node.outputs, targets)
-        self.free += [self.place.take(v) for v in node.outputs if v not in frame.last_use]
+        self.release_names(self.place.take(v) for v in node.outputs if v not in frame.last_use)
         if targets:
             self.emit(f"{', '.join(targets)}, = tried", node)
 
@@ -361,8 +361,12 @@ class Writer:
         dying = [v for v in dict.fromkeys(node.inputs)
                  if frame.dies(v) and self.place.get(v, "-")[0] == "s"]  # fmt: skip
         released = [(v, self.place.take(v)) for v in dying]
-        self.free += [n for _, n in released]
+        self.release_names(n for _, n in released)
         return released
+
+    def release_names(self, names: Iterable[str]) -> None:
+        """Lets other values have local variables."""
+        self.free.update(dict.fromkeys(names))
 
     def clear(self, frame: Frame, gone: list[tuple[Value, str]]) -> str:
         """Returns what frees the memory of values that are not used any more."""
@@ -455,10 +459,10 @@ class Writer:
     def slot(self, wish: str | None = None) -> str:
         """Returns a free local variable: the wished one if it is free."""
         if wish is not None and wish in self.free:
-            self.free.remove(wish)
+            del self.free[wish]
             return wish
         if self.free:
-            return self.free.pop()
+            return self.free.popitem()[0]
         self.slots += 1
         return f"s{self.slots - 1}"
 

@@ -26,10 +26,14 @@ from flowscope.control.primitives import Primitive
 from flowscope.graph.constant import Const, Literal
 from flowscope.graph.dtypes import resource, string, variant
 from flowscope.graph.op import Spec, has_kernel, kernel_of
+from flowscope.graph.operation import Operation
+from flowscope.plan.edits import origins_of
 from flowscope.plan.program import Node, Program, Value, needed, outer_values
 
 #: A folded constant has at most so many bytes: more is quicker made again than kept and read.
 FOLD_BYTES = 1 << 16
+#: A folded constant remembers at most so many operations: in a long chain each has those before.
+_MOST_ORIGINS = 1000
 
 
 def simplify(program: Program, merges: bool = True, folds: bool = True) -> Program:
@@ -67,6 +71,9 @@ class _Simplifier:
         self._known: dict[Value, Any] = around._known if around else {}
         self._seen: dict[Hashable, Node] = {}
         self._changed = False
+        #: Per node what was replaced by it, and per folded node what its constant was made of.
+        self._joined: dict[Node, list[Node]] = {}
+        self._made: dict[Node | None, tuple[Operation, ...]] = around._made if around else {}
         self._trusts: bool = around._trusts if around else program.has_true_specs
         #: Whether nothing of the step ever waits: then what a block takes in is always there.
         self._is_sequential: bool = (
@@ -85,6 +92,8 @@ class _Simplifier:
         for node in self._program.nodes:
             nodes.append(self._visit(node))
             self._own.add(nodes[-1])
+        for by, joined in self._joined.items():
+            by.origins = origins_of([by, *joined])
         if not (self._changed or self._same):
             return self._program
         program = dataclasses.replace(
@@ -99,6 +108,7 @@ class _Simplifier:
 
     def _visit(self, node: Node) -> Node | None:
         """Returns the node that stands for `node` from now on; None where only a value does."""
+        given = node.inputs
         if self._same:
             node.inputs = tuple([self._same.get(v, v) for v in node.inputs])
         if self._instead and node.control:
@@ -121,7 +131,7 @@ class _Simplifier:
             return node
         if self._forwarded(node):
             return None
-        return self._standing_for(node, self._folded(node))
+        return self._standing_for(node, self._folded(node, given))
 
     def _standing_for(self, node: Node, candidate: Node) -> Node:
         key = _key(candidate) if self._merges else None
@@ -168,9 +178,15 @@ class _Simplifier:
         self._instead[node] = by
         self._same.update(zip(node.outputs, values, strict=True))
         if by is not None:
-            by.origins = tuple(dict.fromkeys((*by.origins, *node.origins)))
+            self._joined.setdefault(by, []).append(node)
 
-    def _folded(self, node: Node) -> Node:
+    def _folded(self, node: Node, given: tuple[Value, ...]) -> Node:
+        """Returns a constant in the place of a node, where its value is known; else the node.
+
+        Args:
+            node: The node.
+            given: Its inputs before any of them were replaced.
+        """
         if not self._folds:
             return node
         if isinstance(node.op, Const):
@@ -185,11 +201,10 @@ class _Simplifier:
         spec = node.outputs[0].spec
         op = Const(Literal(value), spec.dtype)
         known = Spec(spec.dtype, np.shape(value), value)
-        constant = Node(op, node.name, node.order, (), [known], node.requested, node.origins)
-        constant.origins = tuple(
-            dict.fromkeys(o for v in (*node.inputs, node.outputs[0]) if v.node
-                          for o in v.node.origins)
-        )  # fmt: skip
+        sources = [self._made.get(v.node, v.node.origins) for v in given if v.node]
+        found = tuple(dict.fromkeys(o for s in (node.origins, *sources) for o in s))
+        self._made[node] = found[:_MOST_ORIGINS]
+        constant = Node(op, node.name, node.order, (), [known], node.requested, self._made[node])
         self._known[constant.outputs[0]] = value
         return constant
 
