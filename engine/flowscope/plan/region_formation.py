@@ -15,10 +15,11 @@ them, each region has run or has not.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from flowscope.plan.codegen.function import Code
+from flowscope.plan.codegen.function import Code, CodeAtNeed
 from flowscope.plan.locations import RegionRun
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.passes.lower import Lowered
@@ -111,7 +112,7 @@ def _region_part(nodes: list[Node], used: dict[Value, set[Node | None]], write: 
     handles = tuple(dict.fromkeys(n for n in ambient if n.op.is_handle))
     whole = (*dict.fromkeys(ambient), *nodes)
     region = Region(whole, inputs, outputs, (False,) * len(outputs), handles)
-    code = write(region)
+    code = CodeAtNeed(functools.partial(write, region))
     return Part(tuple(nodes), inputs, outputs, code.function, code, handles)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flowscope.plan.codegen.function import Code
+from flowscope.plan.codegen.function import CodeAtNeed
 from flowscope.plan.kernels import kernel_function
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.program import Node, Program, Value
@@ -41,7 +41,7 @@ class Part:
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     function: Callable[..., Any] | None = None
-    code: Code | None = None
+    code: CodeAtNeed | None = None
     handles: tuple[Node, ...] = ()
 
 

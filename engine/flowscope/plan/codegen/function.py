@@ -115,6 +115,26 @@ class Code:
         return None
 
 
+class CodeAtNeed:
+    """Code that is written when it is first run: a program that is tried may never need it."""
+
+    def __init__(self, write: Callable[[], Code]) -> None:
+        self._write = write
+
+    @functools.cached_property
+    def code(self) -> Code:
+        """The code."""
+        return self._write()
+
+    def function(self, *arguments: Any) -> tuple[Any, ...]:
+        """Runs the function."""
+        return self.code.function(*arguments)
+
+    def failed(self, traceback: TracebackType | None) -> Invocation | None:
+        """Returns what a line of the function ran when it raised; None if no line did."""
+        return self.code.failed(traceback)
+
+
 def generate(
     region: Region,
     xp: Any,
