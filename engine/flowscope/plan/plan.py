@@ -206,8 +206,9 @@ def planned(request: Request) -> tuple[Program, frozenset[Operation]]:
             f"expected mode to be one of {get_args(Mode)}, got {request.mode!r}"
         )
     used: set[Operation] = {t.op for t in (*request.fetches, *request.feeds)}
-    for _, program in request.stages():
-        used.update(o for n in program.walk() for o in n.origins)
+    for name, program in request.stages():
+        if name in ("prune", "inline"):  # later passes have no others
+            used.update(o for n in program.walk() for o in n.origins)
     return program, frozenset(used)
 
 

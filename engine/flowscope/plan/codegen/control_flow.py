@@ -26,11 +26,15 @@ if TYPE_CHECKING:
 @contextmanager
 def _inside(writer: Writer, frame: Frame) -> Iterator[None]:
     """Writes the lines of a block, one step deeper."""
+    around = writer.loops
+    if frame.loop is not None:
+        writer.loops = (*around, (frame.loop.node, frame.loop.counter))
     writer.frames.append(frame)
     writer.depth += 1
     yield
     writer.depth -= 1
     writer.frames.pop()
+    writer.loops = around
 
 
 def is_safe_inside(writer: Writer, frame: Frame) -> bool:

@@ -228,6 +228,7 @@ class Writer:
         begun: Loops that go on, by the nodes that stand for them in the region.
         frames: The blocks that are being written, from the outermost.
         iterations: Local variables that count the iterations of the loops around.
+        loops: The loops around whose test or body is being written, with these variables.
     """
 
     def __init__(
@@ -263,6 +264,7 @@ class Writer:
         self.work = 0.0
         self.frames: list[Frame] = []
         self.iterations: list[str] = []
+        self.loops: tuple[tuple[Node, str], ...] = ()
         self.program = Program(region.nodes, region.inputs, region.outputs)
         self.is_on_cpu = all(device_type(n) == "CPU" for n in region.nodes)
         self.raw = raw_values(self.program) if self.is_on_cpu else Raw()
@@ -301,9 +303,7 @@ class Writer:
     def emit(self, text: str, node: Node | None = None, arguments: tuple[str, ...] = ()) -> None:
         """Writes one line."""
         self.text.append("    " * self.depth + text)
-        around = [f.loop for f in self.frames if f.loop is not None]
-        loops = tuple([(loop.node, loop.counter) for loop in around])
-        self.lines.append(Line(node, arguments, loops))
+        self.lines.append(Line(node, arguments, self.loops))
 
     def _head(self) -> None:
         self.depth = 0
