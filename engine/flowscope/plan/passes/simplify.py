@@ -27,8 +27,8 @@ from flowscope.graph.constant import Const, Literal
 from flowscope.graph.dtypes import resource, string, variant
 from flowscope.graph.op import Spec, has_kernel, kernel_of
 from flowscope.graph.operation import Operation
-from flowscope.plan.edits import origins_of
 from flowscope.plan.program import Node, Program, Value, needed, outer_values
+from flowscope.plan.rewriting import origins_of
 
 #: A folded constant has at most so many bytes: more is quicker made again than kept and read.
 FOLD_BYTES = 1 << 16
