@@ -46,6 +46,11 @@ class WrittenOrigin(Origin):
         """The user's lines, innermost first; empty if there was none."""
         return self._places
 
+    @property
+    def place(self) -> Place | None:
+        """The user's innermost line."""
+        return self._places[0] if self._places else None
+
 
 @mutable
 class NodeDef:
