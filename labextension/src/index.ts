@@ -1,5 +1,5 @@
-/** The widget's entry: joins the kernel's messages, the channel and the instrument. */
-import { Instrument } from "./view/instrument.js";
+/** The widget's entry: joins the kernel's messages, the channel and the app. */
+import { App } from "./view/app.js";
 import type { WidgetState } from "./view/shared.js";
 import { Channel, isFromKernel, type ChannelEvent, type Instruction } from "./wire/channel.js";
 import { PROTOCOL, type Command, type FromView, type Reply } from "./wire/messages.js";
@@ -23,23 +23,23 @@ function render({ model, el, signal }: RenderContext): () => void {
   const now = (): number => performance.now();
   const take = (event: ChannelEvent): void => {
     for (const instruction of channel.take(event)) carryOut(instruction);
-    instrument.runBar.setHeard(channel.takesCommands);
+    app.runBar.setHeard(channel.takesCommands);
   };
-  const instrument = new Instrument(el, (name, value) => {
+  const app = new App(el, (name, value) => {
     if (channel.takesCommands) take({ kind: "command", name, at_ms: now(), ...(value === undefined ? {} : { value }) });
   }, life.signal, model);
   const beat = new Beat(() => take({ kind: "alive" }), life.signal);
   let isUnderstood = false;
   const carryOut = (instruction: Instruction): void => {
     if (instruction.kind === "send") model.send(instruction.message);
-    else if (instruction.kind === "answered") answer(instrument, instruction.name, instruction.reply);
+    else if (instruction.kind === "answered") answer(app, instruction.name, instruction.reply);
     else if (instruction.message.kind === "snapshot") {
       const { protocol, silence_s } = instruction.message;
       isUnderstood = protocol === PROTOCOL;
-      if (!isUnderstood) return instrument.runBar.say(otherVersion(protocol), true);
-      instrument.model.applySnapshot(instruction.message);
+      if (!isUnderstood) return app.runBar.say(otherVersion(protocol), true);
+      app.model.applySnapshot(instruction.message);
       beat.every(silence_s * 1000 / 3);
-    } else if (isUnderstood) instrument.model.applyDelta(instruction.message);
+    } else if (isUnderstood) app.model.applyDelta(instruction.message);
   };
   const listen = (message: unknown): void => {
     if (isFromKernel(message)) take({ kind: "message", message, at_ms: now() });
@@ -85,10 +85,10 @@ function otherVersion(protocol: number): string {
 }
 
 /** What a step or a pace does is seen. A reply to another view's command is not ours to show, unless it failed. */
-function answer(instrument: Instrument, name: Command["name"] | null, reply: Reply): void {
+function answer(app: App, name: Command["name"] | null, reply: Reply): void {
   const isSeen = name === null || name === "step_op" || name === "step_iteration" || name === "pace" || name === "level";
-  if (!isSeen || !reply.ok) instrument.runBar.say(reply.message, !reply.ok);
-  else if (name === "level") instrument.runBar.say("", false);
+  if (!isSeen || !reply.ok) app.runBar.say(reply.message, !reply.ok);
+  else if (name === "level") app.runBar.say("", false);
 }
 
 export default { render };

@@ -8,7 +8,7 @@ import { runSections } from "../src/model/frame_facts.js";
 import { GraphModel } from "../src/model/graph.js";
 import { chipsOf } from "../src/model/running.js";
 import { endFinder, sizeText, visibleGraph } from "../src/model/visible.js";
-import { Ways } from "../src/model/ways.js";
+import { EdgePaths } from "../src/model/edge_paths.js";
 import type { FrameState, Node } from "../src/wire/messages.js";
 
 function modelOf(nodes: readonly Node[]): GraphModel {
@@ -49,7 +49,7 @@ test("a while loop in it lies inside, with its bodies", () => {
     { ...plain, id: end, name: "inner/body/v", type: "Parameter", body: "inner/body" },
     { ...plain, id: end + 1, name: "inner/Loop", type: "Loop", scope: "count", runs: ["inner/body"], roles: ["body"] },
   ]);
-  assert.deepEqual(model.tree.wayTo("inner/body"), ["count", "inner", "inner/body"]);
+  assert.deepEqual(model.tree.ancestry("inner/body"), ["count", "inner", "inner/body"]);
   assert.equal(model.tree.get("count")?.size, 11);
   assert.equal(model.tree.root.size, 14);
 });
@@ -73,8 +73,8 @@ test("its run is seen at its frame, by whichever Enter it is told", () => {
   };
   model.run = { frames: [frame], position: null, tokens: [], pace_s: 0 };
   const chips = (...open: string[]): readonly unknown[] => {
-    const ways = new Ways(model, visibleGraph(model, opened(...open)), endFinder(model, opened(...open)));
-    return chipsOf(model.run, (loop) => ways.frameOf(loop));
+    const edgePaths = new EdgePaths(model, visibleGraph(model, opened(...open)), endFinder(model, opened(...open)));
+    return chipsOf(model.run, (loop) => edgePaths.frameOf(loop));
   };
   assert.deepEqual(chips(), [{ box: "s:count", text: "i = 3" }]);
   assert.deepEqual(chips("count"), [{ box: "s:count", text: "i = 3" }]);

@@ -9,7 +9,7 @@ import { walk } from "../src/layout/walk.js";
 import { factsOf } from "../src/model/facts.js";
 import { runSections } from "../src/model/frame_facts.js";
 import { GraphModel } from "../src/model/graph.js";
-import { linksOf, waysOf } from "../src/model/links.js";
+import { linksOf, edgePathsOf } from "../src/model/links.js";
 import { framePath, type Scope } from "../src/model/scopes.js";
 import { visibleGraph, type VisibleGraph } from "../src/model/visible.js";
 import type { FrameState, Node } from "../src/wire/messages.js";
@@ -51,7 +51,7 @@ test("a body that is named elsewhere lies in the frame of the operation that run
     version: 2, added: [g.nodes[loop]!], placed: [], changed: [], removed: [], marked: [], fetches: [],
   } });
   assert.equal(model.tree.get("while"), undefined, "nothing is left there");
-  assert.deepEqual(model.tree.wayTo("while/body_grad"), ["gradients", "gradients/while_grad", "while/body_grad"]);
+  assert.deepEqual(model.tree.ancestry("while/body_grad"), ["gradients", "gradients/while_grad", "while/body_grad"]);
   assert.deepEqual(["gradients", "gradients/while_grad", "while/body_grad"].map((path) => model.tree.get(path)?.size), [3, 3, 2]);
   assert.equal(model.tree.homeOf(loop).path, "gradients/while_grad");
   const sizes = (scope: Scope): number => scope.ops.size + [...scope.scopes.values()].reduce((sum, inner) => sum + sizes(inner), 0);
@@ -107,7 +107,7 @@ test("a return leaves its body below, runs around it and enters from above", () 
   const [tanh, y] = ["while/body/tanh", "while/body/y"].map((name) => `o${model.tree.idOf(name)}`);
   const edge = graph.edges.find(({ kind, from, to }) => kind === "return" && from === tanh && to === y)!;
   const links = new Map(linksOf(graph).map((link) => [link.id, link]));
-  const way = waysOf(graph)(edge).map((id) => links.get(id)!);
+  const way = edgePathsOf(graph)(edge).map((id) => links.get(id)!);
   assert.deepEqual(way.map(({ scope, from, to, kind }) => [scope, from, to, kind]), [
     ["s:while/body", tanh, null, "data"], ["s:while", "s:while/body", "s:while/body", "return"], ["s:while/body", null, y, "data"],
   ]);

@@ -1,4 +1,4 @@
-/** What runs: figures of frames, the ways of values, and what is drawn over the picture. */
+/** What runs: figures of frames, the edge paths of values, and what is drawn over the picture. */
 import assert from "node:assert/strict";
 import test from "node:test";
 import { snapshotOf } from "../dev/builder.js";
@@ -14,7 +14,7 @@ import {
   readable, shareOf,
 } from "../src/model/running.js";
 import { endFinder, visibleGraph } from "../src/model/visible.js";
-import { Ways } from "../src/model/ways.js";
+import { EdgePaths } from "../src/model/edge_paths.js";
 import { runningMarks, STILL, type MovingToken } from "../src/render/running.js";
 import { scene } from "../src/render/scene.js";
 import { toSvg } from "../src/render/svg.js";
@@ -37,7 +37,7 @@ const deltaOf = (run: RunState | null): Delta => ({ kind: "delta", seq: 1, graph
 
 class Picture {
   readonly model = new GraphModel();
-  readonly ways: Ways;
+  readonly edgePaths: EdgePaths;
   readonly positions: Positions;
   readonly svg: (run: Parameters<typeof runningMarks>[0]) => string;
 
@@ -45,7 +45,7 @@ class Picture {
     this.model.applySnapshot(snapshotOf(loops()));
     const isOpen = (path: string): boolean => path === "" || open.includes(path);
     const graph = visibleGraph(this.model, isOpen);
-    this.ways = new Ways(this.model, graph, endFinder(this.model, isOpen));
+    this.edgePaths = new EdgePaths(this.model, graph, endFinder(this.model, isOpen));
     const { root, links } = layoutJob(graph, roughMeasure);
     this.positions = layoutTree(root, new LayoutMemory());
     const none = new Set<string>();
@@ -61,7 +61,7 @@ class Picture {
 
   /** The names of scopes and boxes that a value passes. */
   way(source: string, output: number, target: string): string[] {
-    return this.ways.find(this.id(source), output, this.id(target)).map((link) => link.split("|").slice(0, 3).join("|"));
+    return this.edgePaths.find(this.id(source), output, this.id(target)).map((link) => link.split("|").slice(0, 3).join("|"));
   }
 }
 
@@ -186,9 +186,9 @@ test("in a closed frame a value moves unseen, and from outside to the frame", ()
   const picture = new Picture();
   assert.deepEqual(picture.way("while/body/mul", 0, "while/body/tanh"), []);
   assert.deepEqual(picture.way("x", 0, "while/body/mul"), [`s:|o${picture.id("x")}|s:while`]);
-  assert.equal(picture.ways.frameOf(picture.id("while/Loop")), "s:while");
-  assert.equal(new Picture(...OPEN).ways.frameOf(picture.id("while/Loop")), "s:while");
-  assert.equal(picture.ways.boxOf(9999), null);
+  assert.equal(picture.edgePaths.frameOf(picture.id("while/Loop")), "s:while");
+  assert.equal(new Picture(...OPEN).edgePaths.frameOf(picture.id("while/Loop")), "s:while");
+  assert.equal(picture.edgePaths.boxOf(9999), null);
 });
 
 test("a point runs along a drawn line", () => {
@@ -204,7 +204,7 @@ test("chips, the held operation and values over the picture", () => {
   const picture = new Picture(...OPEN);
   const [mul, tanh, y] = ["while/body/mul", "while/body/tanh", "while/body/y"].map((name) => picture.id(name));
   const token = (source: number | undefined, target: number | undefined, rest: Partial<MovingToken>): MovingToken => ({
-    links: picture.ways.find(source ?? -1, 0, target ?? -1), from: `o${source}`, to: `o${target}`, text: "41", isDead: false,
+    links: picture.edgePaths.find(source ?? -1, 0, target ?? -1), from: `o${source}`, to: `o${target}`, text: "41", isDead: false,
     isFaint: false, share: 0.5, ...rest,
   });
   matchSnapshot("loops-running", "svg", picture.svg({
@@ -234,7 +234,7 @@ test("dots start, travel, rest, and leave when the step runs freely", () => {
   const motion = new TokenMotion();
   motion.take(state, 1000);
   assert.equal(motion.count, state.tokens.length);
-  const at = (now: number, isStill = false): number[] => motion.at(now, picture.ways, null, isStill).map(({ share }) => share);
+  const at = (now: number, isStill = false): number[] => motion.at(now, picture.edgePaths, null, isStill).map(({ share }) => share);
   assert.equal(at(1000)[0], 0);
   assert.ok(motion.moves(1001));
   assert.ok((at(1300)[0] ?? 0) > 0 && (at(1300)[0] ?? 1) < 1);
@@ -244,7 +244,7 @@ test("dots start, travel, rest, and leave when the step runs freely", () => {
   motion.take({ ...state, tokens: [] }, 3100);
   assert.equal(motion.count, state.tokens.length, "nothing new has moved");
   const { frame, iterations } = state.tokens[0]!;
-  const isFaint = (number: number): boolean | undefined => motion.at(3000, picture.ways, { frame, number }, false)[0]?.isFaint;
+  const isFaint = (number: number): boolean | undefined => motion.at(3000, picture.edgePaths, { frame, number }, false)[0]?.isFaint;
   assert.deepEqual([isFaint(iterations[0]!), isFaint(99)], [false, true]);
   motion.take({ ...RUN, frames: [FRAME] }, 3200);
   assert.equal(motion.count, 0);

@@ -1,5 +1,5 @@
 /**
- * The lines' ways. A route is x, y, x, y ...; between points that share an x or a y the line is
+ * The routes of lines. A route is x, y, x, y ...; between points that share an x or a y the line is
  * straight, between others it swings with upright ends (`render/trace.ts` draws it so).
  */
 import { at, type Drawing, type Vertex, type Wire } from "./drawing.js";

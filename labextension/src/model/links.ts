@@ -96,7 +96,7 @@ function linkId(source: BoxId, { scope, from, to, kind }: Piece): string {
 }
 
 /** The ids of the links that an edge runs through, in order. */
-export function waysOf(graph: VisibleGraph): (edge: Edge) => readonly string[] {
+export function edgePathsOf(graph: VisibleGraph): (edge: Edge) => readonly string[] {
   const chains = chainFinder(graph);
   return (edge) => edge.kind === "control" ? []
     : cut(edge, edge.kind, chains(edge.from), chains(edge.to)).map((piece) => linkId(edge.from, piece));

@@ -50,7 +50,7 @@ export class ScopeTree {
   }
 
   /** The paths of the scopes around a scope, outermost first, and its own; [] for the root. */
-  wayTo(path: string): string[] {
+  ancestry(path: string): string[] {
     const way: string[] = [];
     for (let scope = this.#byPath.get(path); scope?.parent; scope = scope.parent) way.push(scope.path);
     return way.reverse();

@@ -2,7 +2,7 @@
 import type { IRenderMime } from "@jupyterlab/rendermime-interfaces";
 import { Panel, Widget } from "@lumino/widgets";
 import { make } from "../view/dom.js";
-import { Instrument } from "../view/instrument.js";
+import { App } from "../view/app.js";
 import type { LiveModels } from "./live_models.js";
 import { WIDGET_MIME_TYPE, readSavedView, svgAddress, type SavedView } from "./saved_view.js";
 
@@ -77,12 +77,12 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   #showSaved(view: SavedView): void {
     this.#clear();
     this.#shown = "saved";
-    this.addWidget(view.snapshot ? new SavedInstrument(view) : new Widget({ node: picture(view) }));
+    this.addWidget(view.snapshot ? new SavedApp(view) : new Widget({ node: picture(view) }));
   }
 }
 
 /** The rendering core on a saved snapshot: one may look around, but nothing runs. */
-class SavedInstrument extends Widget {
+class SavedApp extends Widget {
   readonly #view: SavedView;
   readonly #life = new AbortController();
 
@@ -98,9 +98,9 @@ class SavedInstrument extends Widget {
     const showing = new AbortController();
     this.#life.signal.addEventListener("abort", () => showing.abort(), { once: true });
     try {
-      const instrument = new Instrument(this.node, null, showing.signal);
-      instrument.model.applySnapshot({ ...snapshot, session: null });
-      instrument.runBar.say(NOTE, true);
+      const app = new App(this.node, null, showing.signal);
+      app.model.applySnapshot({ ...snapshot, session: null });
+      app.runBar.say(NOTE, true);
     } catch {
       // The file may hold a snapshot that is broken; the picture still serves.
       showing.abort();

@@ -4,7 +4,7 @@ import { SPACE, type Rect } from "../layout/types.js";
 import { runsBodies } from "../model/bodies.js";
 import type { Mark, ShapeMark, TextMark } from "./marks.js";
 import { sizeText, type Box } from "../model/visible.js";
-import type { Part, Picture } from "./scene.js";
+import type { PlacedBox, Picture } from "./scene.js";
 import { deviceColor, tint, type Theme } from "./theme.js";
 
 /** Side of the square with "+" or "-" on a scope. */
@@ -19,7 +19,7 @@ const FRAME_PX = 3;
 const NAME_FROM = 0.27;
 const DETAIL_FROM = 0.55;
 
-export function opMarks({ box, rect }: Part, picture: Picture, theme: Theme): Mark[] {
+export function opMarks({ box, rect }: PlacedBox, picture: Picture, theme: Theme): Mark[] {
   const node = box.node;
   if (!node) return [];
   const shape = shapeOf(node);
@@ -43,7 +43,7 @@ export function opMarks({ box, rect }: Part, picture: Picture, theme: Theme): Ma
 }
 
 /** On the corner a dot where the latest re-run of a cell has changed something, a ring where something is stale. */
-function dots({ box, rect }: Part, picture: Picture, theme: Theme): Mark[] {
+function dots({ box, rect }: PlacedBox, picture: Picture, theme: Theme): Mark[] {
   const dot = { fill: theme.mark, stroke: theme.background, width: 1.5 };
   const ring = { fill: theme.background, stroke: theme.mark, width: 2.5 };
   const kinds = [...(picture.marked.has(box.id) ? [dot] : []), ...(picture.stale.has(box.id) ? [ring] : [])];
@@ -65,7 +65,7 @@ function strip(placed: string | null, rect: Rect, shape: string, picture: Pictur
   }];
 }
 
-export function scopeMarks({ box, rect }: Part, picture: Picture, theme: Theme): Mark[] {
+export function scopeMarks({ box, rect }: PlacedBox, picture: Picture, theme: Theme): Mark[] {
   const x = rect.x + SPACE.padding - 4;
   const room = rect.w - SPACE.padding - TOGGLE_PX - 14;
   const y = rect.y + rect.h / 2;
@@ -82,7 +82,7 @@ export function scopeMarks({ box, rect }: Part, picture: Picture, theme: Theme):
 }
 
 /** The area of a scope and the line around it; the frames of loops and branches have two. */
-export function walls({ box, rect }: Part, picture: Picture, theme: Theme, isOpen: boolean): Mark[] {
+export function walls({ box, rect }: PlacedBox, picture: Picture, theme: Theme, isOpen: boolean): Mark[] {
   const { stroke, width } = edgeOf(box, picture, theme);
   const outer = outline(box.id, rect, fillOf({ box, rect }, picture, theme, isOpen), stroke, width);
   if (!box.frame) return [outer];
@@ -100,7 +100,7 @@ function edgeOf(box: Box, picture: Picture, theme: Theme): Pick<ShapeMark, "stro
 }
 
 /** Drawn after the lines, so that lines pass under the name. */
-export function openScopeHeader({ box, rect }: Part, picture: Picture, theme: Theme): Mark[] {
+export function openScopeHeader({ box, rect }: PlacedBox, picture: Picture, theme: Theme): Mark[] {
   const y = rect.y + SPACE.header / 2 + 1;
   const x = rect.x + SPACE.padding - 4;
   const halo = fillOf({ box, rect }, picture, theme, true);
@@ -116,7 +116,7 @@ export function openScopeHeader({ box, rect }: Part, picture: Picture, theme: Th
   ];
 }
 
-function fillOf({ box }: Part, picture: Picture, theme: Theme, isOpen: boolean): string {
+function fillOf({ box }: PlacedBox, picture: Picture, theme: Theme, isOpen: boolean): string {
   if (box.body) return theme.bodyFill;
   const family = picture.families.get(box.scope?.path ?? "");
   if (family !== undefined) return tint(family, theme);

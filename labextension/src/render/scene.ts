@@ -26,32 +26,33 @@ export interface Picture {
   readonly stale: ReadonlySet<BoxId>;
 }
 
-export interface Part {
+/** A box and where it lies. */
+export interface PlacedBox {
   readonly box: Box;
   readonly rect: Rect;
 }
 
 export function scene(picture: Picture, positions: Positions, run: SessionState | null, theme: Theme): Scene {
-  const parts = placed(picture.graph, positions);
-  const open = parts.filter(({ box }) => box.isOpen && box.parent !== null);
+  const boxes = placedBoxes(picture.graph, positions);
+  const open = boxes.filter(({ box }) => box.isOpen && box.parent !== null);
   const marks: Mark[] = [
-    ...open.flatMap((part) => walls(part, picture, theme, true)),
+    ...open.flatMap((placed) => walls(placed, picture, theme, true)),
     ...controlMarks(picture, positions, theme),
     ...linkMarks(picture, positions, run, theme),
-    ...open.flatMap((part) => openScopeHeader(part, picture, theme)),
-    ...parts.flatMap((part) => closedMarks(part, picture, theme)),
+    ...open.flatMap((placed) => openScopeHeader(placed, picture, theme)),
+    ...boxes.flatMap((placed) => closedMarks(placed, picture, theme)),
   ];
   return { w: positions.w, h: positions.h, background: theme.background, font: theme.font, marks };
 }
 
-/** Boxes with their places, outer ones first. */
-function placed(graph: VisibleGraph, positions: Positions): Part[] {
-  const parts: Part[] = [];
+/** Boxes with their positions, outer ones first. */
+function placedBoxes(graph: VisibleGraph, positions: Positions): PlacedBox[] {
+  const found: PlacedBox[] = [];
   for (const box of graph.boxes.values()) {
     const rect = positions.boxes.get(box.id);
-    if (rect) parts.push({ box, rect });
+    if (rect) found.push({ box, rect });
   }
-  return parts.sort((a, b) => depth(graph, a.box) - depth(graph, b.box));
+  return found.sort((a, b) => depth(graph, a.box) - depth(graph, b.box));
 }
 
 function depth(graph: VisibleGraph, box: Box): number {
@@ -61,7 +62,7 @@ function depth(graph: VisibleGraph, box: Box): number {
   return count;
 }
 
-function closedMarks(part: Part, picture: Picture, theme: Theme): Mark[] {
-  if (part.box.isOpen) return [];
-  return part.box.node ? opMarks(part, picture, theme) : scopeMarks(part, picture, theme);
+function closedMarks(placed: PlacedBox, picture: Picture, theme: Theme): Mark[] {
+  if (placed.box.isOpen) return [];
+  return placed.box.node ? opMarks(placed, picture, theme) : scopeMarks(placed, picture, theme);
 }

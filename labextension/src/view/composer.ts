@@ -9,7 +9,7 @@ import { scopeBox, type BoxId } from "../model/ids.js";
 import { markedBoxes, staleBoxes } from "../model/marked.js";
 import { families } from "../model/structure.js";
 import { endFinder, visibleGraph, type VisibleGraph } from "../model/visible.js";
-import { Ways } from "../model/ways.js";
+import { EdgePaths } from "../model/edge_paths.js";
 import type { Picture } from "../render/scene.js";
 
 export type ShowPicture = (picture: Picture, positions: Positions, hold: BoxId | null) => void;
@@ -21,7 +21,7 @@ export class Composer {
   measure: Measure = roughMeasure;
   readonly #thread: LayoutThread;
   readonly #show: ShowPicture;
-  #ways: Ways | null = null;
+  #edgePaths: EdgePaths | null = null;
   #isBusy = false;
   /** Asked for while a layout was under way. */
   #next: { hold: BoxId | null } | null = null;
@@ -47,7 +47,7 @@ export class Composer {
       this.#isBusy = false;
       const families = this.#familiesNow();
       const devices = devicesOf(this.#model);
-      this.#ways = new Ways(this.#model, graph, endFinder(this.#model, (path) => path === "" || isOpenIn(graph, path)));
+      this.#edgePaths = new EdgePaths(this.#model, graph, endFinder(this.#model, (path) => path === "" || isOpenIn(graph, path)));
       const [marked, stale] = [markedBoxes(this.#model), staleBoxes(this.#model)];
       this.#show({ graph, links, families, devices, ...this.selected(), marked, stale }, positions, hold);
       const next = this.#next;
@@ -57,8 +57,8 @@ export class Composer {
   }
 
   /** The lines of the picture that was shown last. */
-  get ways(): Ways | null {
-    return this.#ways;
+  get edgePaths(): EdgePaths | null {
+    return this.#edgePaths;
   }
 
   /** The selection, and what belongs to it. */

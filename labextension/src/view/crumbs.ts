@@ -20,7 +20,7 @@ export class Crumbs {
     const op = selection === null ? null : opOf(selection);
     const node = op === null ? undefined : model.nodes.get(op);
     const path = node ? model.tree.homeOf(node.id).path : (pathOf(selection ?? ROOT) ?? "");
-    const steps = [crumb(ROOT, levelText(model)), ...model.tree.wayTo(path).map((part) => crumb(scopeBox(part), scopeTitle(model, part)))];
+    const steps = [crumb(ROOT, levelText(model)), ...model.tree.ancestry(path).map((part) => crumb(scopeBox(part), scopeTitle(model, part)))];
     if (node) steps.push(make("span", {}, shortName(node.name)));
     this.element.replaceChildren(...steps.flatMap((step, i) => (i === 0 ? [step] : [" / ", step])));
   }

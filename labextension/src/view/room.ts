@@ -1,5 +1,5 @@
 /**
- * The room that the instrument takes in the page: it grows with what is opened, and with what is shown
+ * The room that the app takes in the page: it grows with what is opened, and with what is shown
  * below the stage, never shrinks, and stays as the user has dragged it.
  */
 import { growthOf } from "./camera.js";

@@ -3,7 +3,7 @@ import type { Command, SessionState } from "../wire/messages.js";
 import type { GraphModel } from "../model/graph.js";
 import { clock, duration, plural, rate, significant, whole } from "../model/figures.js";
 import { button, icon, make, setText } from "./dom.js";
-import { Stepping, type Places } from "./stepping.js";
+import { Stepping, type FollowActions } from "./stepping.js";
 
 export type SendCommand = (name: Command["name"], value?: Command["value"]) => void;
 
@@ -40,11 +40,11 @@ export class RunBar {
   #isLasting = false;
   readonly #none: string;
 
-  constructor(send: SendCommand | null, places: Places, until: AbortSignal) {
+  constructor(send: SendCommand | null, actions: FollowActions, until: AbortSignal) {
     this.#none = send ? "no session" : "saved";
     this.#pause = button("Pause", "pause", () => send?.(this.#isPaused ? "resume" : "pause"), until);
     this.#stop = button("Stop", "stop", () => send?.("stop"), until);
-    this.#stepping = new Stepping(send, places, until);
+    this.#stepping = new Stepping(send, actions, until);
     const buttons = make(
       "span", { class: "fs-buttons", role: "group", "aria-label": "Run" }, this.#pause, ...this.#stepping.buttons, this.#stop,
       this.#stepping.pace,

@@ -2,7 +2,7 @@
 import type { Positions } from "../layout/types.js";
 import type { BoxId } from "../model/ids.js";
 import { chipsOf, type ChosenIteration } from "../model/running.js";
-import type { Ways } from "../model/ways.js";
+import type { EdgePaths } from "../model/edge_paths.js";
 import type { Mark } from "../render/marks.js";
 import { runningMarks } from "../render/running.js";
 import type { Theme } from "../render/theme.js";
@@ -13,7 +13,7 @@ export class RunningLayer {
   /** The iteration that the user has chosen; values of others are faint. */
   chosen: ChosenIteration | null = null;
   /** The lines of the picture that is shown. */
-  ways: Ways | null = null;
+  edgePaths: EdgePaths | null = null;
   readonly #motion = new TokenMotion();
   #run: RunState | null = null;
 
@@ -33,7 +33,7 @@ export class RunningLayer {
   /** The box that shows the operation before which a step is held. */
   get held(): BoxId | null {
     const op = this.#run?.position?.op ?? null;
-    return op === null ? null : (this.ways?.boxOf(op) ?? null);
+    return op === null ? null : (this.edgePaths?.boxOf(op) ?? null);
   }
 
   moves(now_ms: number): boolean {
@@ -42,10 +42,10 @@ export class RunningLayer {
 
   /** What is drawn over the picture at a zoom. */
   marks(positions: Positions, theme: Theme, now_ms: number, zoom: number): Mark[] {
-    const ways = this.ways;
-    if (!ways || !this.#run) return [];
-    const chips = chipsOf(this.#run, (op) => ways.frameOf(op), this.chosen);
-    const tokens = this.#motion.at(now_ms, ways, this.chosen, isStill());
+    const edgePaths = this.edgePaths;
+    if (!edgePaths || !this.#run) return [];
+    const chips = chipsOf(this.#run, (op) => edgePaths.frameOf(op), this.chosen);
+    const tokens = this.#motion.at(now_ms, edgePaths, this.chosen, isStill());
     return runningMarks({ chips, held: this.held, tokens }, positions, theme, zoom);
   }
 }

@@ -12,7 +12,7 @@ const PACES: readonly (readonly [number, string])[] = [
 const CAN_STEP: readonly string[] = ["running", "pausing", "paused"];
 
 /** What moves the picture to where a step is. */
-export interface Places {
+export interface FollowActions {
   /** Selects an operation and shows it as `follow` does. */
   select(box: BoxId): void;
   /** Opens what an operation lies in, and shows it with what is around it. */
@@ -32,14 +32,14 @@ export class Stepping {
   });
   readonly #op: HTMLButtonElement;
   readonly #iteration: HTMLButtonElement;
-  readonly #places: Places;
+  readonly #actions: FollowActions;
   #held: BoxId | null = null;
   #isFollowing = false;
 
-  constructor(send: SendCommand | null, places: Places, until: AbortSignal) {
-    this.#places = places;
+  constructor(send: SendCommand | null, actions: FollowActions, until: AbortSignal) {
+    this.#actions = actions;
     const act = (...command: Parameters<SendCommand>): void => {
-      places.letGo();
+      actions.letGo();
       send?.(...command);
     };
     this.#op = button("Step one operation (.)", "stepOp", () => act("step_op"), until);
@@ -49,7 +49,7 @@ export class Stepping {
     this.pace.addEventListener("change", () => act("pace", Number(this.pace.value)), { signal: until });
     this.position.addEventListener("click", () => {
       this.#follow(!this.#isFollowing);
-      if (this.#isFollowing && this.#held !== null) places.select(this.#held);
+      if (this.#isFollowing && this.#held !== null) actions.select(this.#held);
     }, { signal: until });
   }
 
@@ -64,8 +64,8 @@ export class Stepping {
     this.#held = position === null || position.op === null ? null : opBox(position.op);
     if (isOver(run)) this.#follow(false);
     if (this.#held !== null && this.#held !== before) {
-      if (this.#isFollowing) this.#places.follow(this.#held);
-      else this.#places.keepInSight(this.#held);
+      if (this.#isFollowing) this.#actions.follow(this.#held);
+      else this.#actions.keepInSight(this.#held);
     }
     setText(this.position, position?.what ?? "");
     this.position.hidden = position === null;

@@ -3,7 +3,7 @@
  * rests where it has arrived until the next ones start. Time comes in.
  */
 import type { ChosenIteration } from "../model/running.js";
-import type { Ways } from "../model/ways.js";
+import type { EdgePaths } from "../model/edge_paths.js";
 import type { MovingToken } from "../render/running.js";
 import type { RunState, Token } from "../wire/messages.js";
 
@@ -40,13 +40,13 @@ export class TokenMotion {
   }
 
   /** The dots as they stand now; without motion they stand half way. */
-  at(now_ms: number, ways: Ways, chosen: ChosenIteration | null, isStill: boolean): MovingToken[] {
+  at(now_ms: number, edgePaths: EdgePaths, chosen: ChosenIteration | null, isStill: boolean): MovingToken[] {
     return this.#tokens.flatMap((token, k) => {
       const since = now_ms - this.#startedAt - k * this.#gap;
-      const [from, to] = [ways.boxOf(token.source), ways.boxOf(token.target)];
+      const [from, to] = [edgePaths.boxOf(token.source), edgePaths.boxOf(token.target)];
       if (since < 0 || from === null || to === null) return [];
       const share = isStill ? 0.5 : eased(Math.min(1, since / this.#travel));
-      const links = ways.find(token.source, token.output, token.target);
+      const links = edgePaths.find(token.source, token.output, token.target);
       return [{ links, from, to, text: textOf(token), isDead: token.is_dead, isFaint: isOther(token, chosen), share }];
     });
   }

@@ -1,4 +1,4 @@
-/** The instrument: run bar, stage, inspector and outline around one graph and one selection. */
+/** The app: run bar, stage, inspector and outline around one graph and one selection. */
 import { walk } from "../layout/walk.js";
 import { calledBox } from "../model/bodies.js";
 import { Choices } from "../model/choices.js";
@@ -31,7 +31,7 @@ import { canvasMeasure } from "./text_width.js";
 
 const ZOOM_STEP = 1.25;
 
-export class Instrument {
+export class App {
   readonly model = new GraphModel();
   readonly runBar: RunBar;
   readonly #choices = new Choices();
@@ -56,7 +56,7 @@ export class Instrument {
   #wasRunning = false;
 
   /**
-   * Puts the instrument into `host` until the signal fires. Without `send` it only shows; with a `state` what is
+   * Puts the app into `host` until the signal fires. Without `send` it only shows; with a `state` what is
    * chosen is shared.
    */
   constructor(host: HTMLElement, send: SendCommand | null, until: AbortSignal, state: WidgetState | null = null) {
@@ -219,7 +219,7 @@ export class Instrument {
     const height = this.#room.growFor(mayGrow ? positions : { w: 0, h: 0 });
     if (isFirst) this.#isFirst = false;
     this.#graph = picture.graph;
-    this.#stage.running.ways = this.#composer.ways;
+    this.#stage.running.edgePaths = this.#composer.edgePaths;
     this.#stage.show({ ...picture, ...this.#composer.selected() }, positions, hold, height, this.#sought);
     this.#stage.renewRunning();
     if (positions.boxes.has(this.#sought ?? "")) this.#sought = null;
@@ -274,22 +274,22 @@ export class Instrument {
   }
 
   /** The scopes that are to be open for a box to be seen, from the outermost. */
-  #wayTo(box: BoxId): readonly string[] {
+  #ancestry(box: BoxId): readonly string[] {
     const path = pathOf(box) ?? "";
     const op = opOf(box);
     const home = op === null ? (this.model.tree.get(path)?.parent?.path ?? "") : this.model.tree.homeOf(op).path;
-    return this.model.tree.wayTo(this.model.bodies.has(path) ? path : home);
+    return this.model.tree.ancestry(this.model.bodies.has(path) ? path : home);
   }
 
   /** Whether a box lies in a scope that is closed. */
   #isHidden(box: BoxId): boolean {
-    return this.#wayTo(box).some((one) => !this.#choices.isOpen(one));
+    return this.#ancestry(box).some((one) => !this.#choices.isOpen(one));
   }
 
   /** Brings a box into sight and opens the scopes that it lies in; whether it is seen already. */
   #reveal(box: BoxId): boolean {
     if (!this.#isThere(box)) return false;
-    const wanted = this.#wayTo(box);
+    const wanted = this.#ancestry(box);
     const closed = wanted.find((one) => !this.#choices.isOpen(one));
     if (closed !== undefined) [this.#hold, this.#sought] = [scopeBox(closed), box];
     this.#choices.reveal(wanted);

@@ -2,7 +2,7 @@
 import type { BoxId } from "./ids.js";
 import { opBox, opOf, scopeBox } from "./ids.js";
 import type { Edge } from "./edges.js";
-import { waysOf } from "./links.js";
+import { edgePathsOf } from "./links.js";
 import type { GraphModel } from "./graph.js";
 import { giversOf, isFrame } from "./frames.js";
 import type { VisibleGraph } from "./visible.js";
@@ -10,7 +10,7 @@ import type { VisibleGraph } from "./visible.js";
 /** Operations between the two that only hand a value on, at most. */
 const MOST_BETWEEN = 4;
 
-export class Ways {
+export class EdgePaths {
   readonly #model: GraphModel;
   readonly #endOf: (op: number) => BoxId;
   readonly #linksOf: (edge: Edge) => readonly string[];
@@ -21,7 +21,7 @@ export class Ways {
     this.#model = model;
     this.#graph = graph;
     this.#endOf = endOf;
-    this.#linksOf = waysOf(graph);
+    this.#linksOf = edgePathsOf(graph);
     for (const edge of graph.edges) {
       if (edge.kind === "control") continue;
       const list = this.#out.get(edge.from);
@@ -39,7 +39,7 @@ export class Ways {
   frameOf(op: number): BoxId | null {
     const path = this.#model.scopeOfLoop(op);
     if (path === null) return this.boxOf(op);
-    const seen = this.#model.tree.wayTo(path).map(scopeBox).filter((box) => this.#graph.boxes.has(box));
+    const seen = this.#model.tree.ancestry(path).map(scopeBox).filter((box) => this.#graph.boxes.has(box));
     return seen[seen.length - 1] ?? null;
   }
 
