@@ -1,13 +1,14 @@
 /** The widget's entry: joins the kernel's messages, the channel and the app. */
 import { App } from "./view/app.js";
 import type { WidgetState } from "./view/shared.js";
+import { unpacked, type Buffer } from "./wire/columns.js";
 import { Channel, isFromKernel, type ChannelEvent, type Instruction } from "./wire/channel.js";
-import { PROTOCOL, type Command, type FromView, type Reply } from "./wire/messages.js";
+import { PROTOCOL, type Ack, type Command, type Delta, type FromView, type Reply, type Snapshot } from "./wire/messages.js";
 
 /** What is used of a widget model; each display of a widget shares it with the others. */
 export interface WidgetModel extends WidgetState {
-  on(event: string, listener: (message: unknown) => void): void;
-  off(event: string, listener: (message: unknown) => void): void;
+  on(event: string, listener: (message: unknown, buffers?: readonly Buffer[]) => void): void;
+  off(event: string, listener: (message: unknown, buffers?: readonly Buffer[]) => void): void;
   send(message: FromView): void;
 }
 
@@ -33,16 +34,23 @@ function render({ model, el, signal }: RenderContext): () => void {
   const carryOut = (instruction: Instruction): void => {
     if (instruction.kind === "send") model.send(instruction.message);
     else if (instruction.kind === "answered") answer(app, instruction.name, instruction.reply);
-    else if (instruction.message.kind === "snapshot") {
-      const { protocol, silence_s } = instruction.message;
+    else deliver(instruction.message, instruction.ack);
+  };
+  const deliver = (message: Snapshot | Delta, ack: Ack): void => {
+    if (message.kind === "snapshot") {
+      const { protocol, silence_s } = message;
       isUnderstood = protocol === PROTOCOL;
       if (!isUnderstood) return app.runBar.say(otherVersion(protocol), true);
-      app.model.applySnapshot(instruction.message);
+      app.model.applySnapshot(message);
       beat.every(silence_s * 1000 / 3);
-    } else if (isUnderstood) app.model.applyDelta(instruction.message);
+    } else if (isUnderstood) app.model.applyDelta(message);
+    // It is taken when it is drawn: a page that is not seen draws nothing, and is sent nothing more.
+    requestAnimationFrame(() => !life.signal.aborted && model.send(ack));
   };
-  const listen = (message: unknown): void => {
-    if (isFromKernel(message)) take({ kind: "message", message, at_ms: now() });
+  const listen = (message: unknown, buffers: readonly Buffer[] = []): void => {
+    if (!isFromKernel(message)) return;
+    const isForeign = message.kind === "snapshot" ? message.protocol !== PROTOCOL : !isUnderstood && message.kind === "delta";
+    take({ kind: "message", message: isForeign ? message : unpacked(message, buffers), at_ms: now() });
   };
   const dispose = (): void => {
     if (life.signal.aborted) return;

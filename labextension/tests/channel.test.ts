@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { snapshotOf } from "../dev/builder.js";
 import { Channel, isFromKernel, type Instruction } from "../src/wire/channel.js";
-import type { Delta, FromKernel } from "../src/wire/messages.js";
+import { PROTOCOL, type Delta, type FromKernel } from "../src/wire/messages.js";
 
-const delta = (seq: number): Delta => ({ kind: "delta", seq, graph: null, session: null, run: null });
+const delta = (seq: number): Delta => ({ kind: "delta", seq, graph: null, session: null, run: null, skipped: 0, view: 0 });
 const hear = (channel: Channel, message: FromKernel, at_ms = 0): readonly Instruction[] =>
   channel.take({ kind: "message", message, at_ms });
 const kinds = (instructions: readonly Instruction[]): string[] =>
@@ -44,7 +44,18 @@ test("a gap asks again and drops deltas until the snapshot", () => {
   assert.deepEqual(kinds(hear(channel, delta(7))), ["deliver delta"]);
 });
 
-test("a snapshot that another view asked for is taken in sync", () => {
+test("what is delivered is acknowledged, and what is for another view is passed over", () => {
+  const channel = new Channel(7);
+  channel.take({ kind: "open" });
+  assert.deepEqual(hear(channel, { ...snapshotOf([], null, 3), view: 8 }), []);
+  const [found] = hear(channel, { ...snapshotOf([], null, 3), view: 7 });
+  assert.ok(found?.kind === "deliver");
+  assert.deepEqual(found.ack, { kind: "ack", view: 7, seq: 3 });
+  assert.deepEqual(hear(channel, { ...delta(4), view: 8 }), []);
+  assert.deepEqual(kinds(hear(channel, { ...delta(4), view: 7 })), ["deliver delta"]);
+});
+
+test("a snapshot in the place of deltas is taken in sync", () => {
   const channel = synced(3);
   assert.deepEqual(kinds(hear(channel, snapshotOf([], null, 8))), ["deliver snapshot"]);
   assert.deepEqual(kinds(hear(channel, delta(9))), ["deliver delta"]);
@@ -53,8 +64,8 @@ test("a snapshot that another view asked for is taken in sync", () => {
 test("a reply finds its command, and another view's reply comes without a name", () => {
   const channel = synced();
   const [sent] = channel.take({ kind: "command", name: "pause", at_ms: 100 });
-  assert.deepEqual(sent, { kind: "send", message: { kind: "command", command_id: 1, name: "pause", value: null } });
-  const reply = { kind: "reply", command_id: 1, ok: true, message: "paused" } as const;
+  assert.deepEqual(sent, { kind: "send", message: { kind: "command", command_id: 1, name: "pause", value: null, view: 1 } });
+  const reply = { kind: "reply", command_id: 1, ok: true, message: "paused", view: 0 } as const;
   assert.deepEqual(hear(channel, reply, 130), [{ kind: "answered", name: "pause", reply, took_ms: 30 }]);
   assert.deepEqual(hear(channel, reply, 140), [{ kind: "answered", name: null, reply, took_ms: 0 }]);
 });
@@ -71,7 +82,7 @@ test("two views of one widget do not take each other's replies", () => {
     hear(channel, snapshotOf([], null, 1));
     channel.take({ kind: "command", name: "pause", at_ms: 0 });
   }
-  const reply = { kind: "reply", command_id: 1000, ok: true, message: "paused" } as const;
+  const reply = { kind: "reply", command_id: 1000, ok: true, message: "paused", view: 0 } as const;
   assert.deepEqual(hear(other, reply, 5), [{ kind: "answered", name: null, reply, took_ms: 0 }]);
   assert.deepEqual(hear(mine, reply, 5), [{ kind: "answered", name: "pause", reply, took_ms: 5 }]);
 });
@@ -95,7 +106,7 @@ test("a view says that it is there, leaves with its page, and comes back with it
   assert.deepEqual(channel.take({ kind: "away" }), [{ kind: "send", message: { kind: "disconnect", view: 7 } }]);
   assert.deepEqual(channel.take({ kind: "alive" }), []);
   assert.equal(channel.takesCommands, false);
-  assert.deepEqual(channel.take({ kind: "message", message: { kind: "reply", command_id: 7, ok: true, message: "" }, at_ms: 0 }), []);
-  assert.deepEqual(channel.take({ kind: "open" }), [{ kind: "send", message: { kind: "connect", view: 7 } }]);
+  assert.deepEqual(channel.take({ kind: "message", message: { kind: "reply", command_id: 7, ok: true, message: "", view: 0 }, at_ms: 0 }), []);
+  assert.deepEqual(channel.take({ kind: "open" }), [{ kind: "send", message: { kind: "connect", view: 7, protocol: PROTOCOL } }]);
   assert.equal(channel.state, "connecting");
 });

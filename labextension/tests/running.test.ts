@@ -33,7 +33,7 @@ const FRAME: FrameState = {
 };
 const RUN: RunState = { frames: [], position: null, tokens: [], pace_s: 0 };
 const iteration = (number: number, state: Iteration["state"], finished = 3): Iteration => ({ number, state, finished, total: 7 });
-const deltaOf = (run: RunState | null): Delta => ({ kind: "delta", seq: 1, graph: null, session: null, run });
+const deltaOf = (run: RunState | null): Delta => ({ kind: "delta", skipped: 0, view: 0, seq: 1, graph: null, session: null, run });
 
 class Picture {
   readonly model = new GraphModel();
@@ -164,8 +164,8 @@ test("a pace is sent with its value, a step without", () => {
   channel.take({ kind: "message", message: snapshotOf([]), at_ms: 0 });
   const sent = (name: "pace" | "step_op", value?: number): unknown =>
     channel.take({ kind: "command", name, at_ms: 0, ...(value === undefined ? {} : { value }) });
-  assert.deepEqual(sent("pace", 0.25), [{ kind: "send", message: { kind: "command", command_id: 1, name: "pace", value: 0.25 } }]);
-  assert.deepEqual(sent("step_op"), [{ kind: "send", message: { kind: "command", command_id: 2, name: "step_op", value: null } }]);
+  assert.deepEqual(sent("pace", 0.25), [{ kind: "send", message: { kind: "command", command_id: 1, name: "pace", value: 0.25, view: 1 } }]);
+  assert.deepEqual(sent("step_op"), [{ kind: "send", message: { kind: "command", command_id: 2, name: "step_op", value: null, view: 1 } }]);
 });
 
 test("a value takes the lines from its operation to the one that takes it, through parameters", () => {
@@ -229,7 +229,7 @@ test("a value without lines goes straight, and from afar all is drawn larger", (
 test("dots start, travel, rest, and leave when the step runs freely", () => {
   const picture = new Picture(...OPEN);
   const run = new PlayedRun(loops());
-  run.hear({ kind: "command", command_id: 1, name: "step_op", value: null });
+  run.hear({ kind: "command", command_id: 1, name: "step_op", value: null, view: 1 });
   const state = { ...run.run(), pace_s: 1 };
   const motion = new TokenMotion();
   motion.take(state, 1000);

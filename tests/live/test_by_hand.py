@@ -10,7 +10,7 @@ import flowscope as fs
 from flowscope import raw_ops
 from flowscope.live import bus
 from flowscope.live.bus import Feed
-from flowscope.live.state import node_of
+from flowscope.live.nodes import node_of
 
 pytestmark = pytest.mark.usefixtures("graph")
 

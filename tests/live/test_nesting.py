@@ -6,7 +6,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.live.nesting import around, frame_path, givers, returns, takers
-from flowscope.live.state import node_of
+from flowscope.live.nodes import node_of
 from flowscope.live.text import scope_tree, text
 
 

@@ -1,5 +1,6 @@
 """The message vectors that the front end's tests run are messages of the schema, both ways."""
 
+import collections.abc
 import dataclasses
 import json
 import pathlib
@@ -30,6 +31,8 @@ def read(hint, value):
     if origin is types.UnionType:
         (inner,) = [a for a in args if a is not type(None)]
         return None if value is None else read(inner, value)
+    if origin is collections.abc.Sequence:
+        return tuple(read(args[0], v) for v in value)
     if origin is tuple and args[-1] is Ellipsis:
         return tuple(read(args[0], v) for v in value)
     if origin is tuple:

@@ -6,6 +6,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.live import bus
+from flowscope.live.schema import PROTOCOL
 from flowscope_widgets import graph_view
 from flowscope_widgets.displays import Displays
 
@@ -22,7 +23,7 @@ def view(graph, root, monkeypatch):
     fs.reduce_sum(x, name="model/loss/sum")
     made = graph_view.GraphView(graph)
     made.sent = []
-    monkeypatch.setattr(made, "send", made.sent.append)
+    monkeypatch.setattr(made, "send", lambda content, buffers: made.sent.append(content))
     yield made
     made.close()
 
@@ -99,30 +100,50 @@ def test_what_is_no_choice_is_refused(view, what, value):
 # -- who watches ----------------------------------------------------------------------------------
 
 
+def connect(widget, view):
+    hear(widget, kind="connect", view=view, protocol=PROTOCOL)
+
+
 def test_a_view_that_closes_or_falls_silent_is_told_nothing_more(view):
-    hear(view, kind="connect", view=1)
-    hear(view, kind="connect", view=2)
-    assert view.open_views == 2 and view._feed._subscribers
-    assert view.sent[-1]["kind"] == "snapshot" and view.sent[-1]["silence_s"] > 0
-    now_s = max(view._audience._heard_s.values())
+    connect(view, 1)
+    connect(view, 2)
+    feed = view._feed
+    assert view.open_views == 2
+    assert [(m["kind"], m["view"]) for m in view.sent] == [("snapshot", 1), ("snapshot", 2)]
+    assert view.sent[-1]["silence_s"] > 0
+    now_s = max(feed.audience._heard_s.values())
     hear(view, kind="disconnect", view=1)
     assert view.open_views == 1
-    view._feed.look_after(now_s + view._audience.silence_s / 2)
+    feed.look_after(now_s + feed.audience.silence_s / 2)
     assert view.open_views == 1
-    view._feed.look_after(now_s + 10 * view._audience.silence_s)
-    assert view.open_views == 0 and not view._feed._subscribers
-    assert view._feed._end is None, "nothing looks at the graph any more"
+    feed.look_after(now_s + 10 * feed.audience.silence_s)
+    assert view.open_views == 0
+    assert feed._end is None, "nothing looks at the graph any more"
 
 
 def test_a_silent_view_that_is_heard_again_gets_a_snapshot(view):
-    hear(view, kind="connect", view=1)
+    connect(view, 1)
     count = len(view.sent)
     hear(view, kind="alive", view=1)
     assert len(view.sent) == count, "it is known, and was told all"
     view._feed.look_after(1e12)
     hear(view, kind="alive", view=1)
-    assert view.open_views == 1 and view._feed._subscribers
+    assert view.open_views == 1
     assert [m["kind"] for m in view.sent[count:]] == ["snapshot"]
+
+
+def test_two_widgets_of_a_graph_share_one_look(view, graph, monkeypatch):
+    other = graph_view.GraphView(graph)
+    told = []
+    monkeypatch.setattr(other, "send", lambda content, buffers: told.append(content))
+    connect(view, 1)
+    connect(other, 2)
+    assert other._feed is view._feed and (view.open_views, other.open_views) == (1, 1)
+    fs.constant(1.0, name="later")
+    view._feed.tick(1.0)
+    assert [m["view"] for m in (view.sent[-1], told[-1])] == [1, 2]
+    other.close()
+    assert (view.open_views, other.open_views) == (1, 0)
 
 
 # -- displays -------------------------------------------------------------------------------------

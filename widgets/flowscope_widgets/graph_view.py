@@ -8,10 +8,8 @@ text, for a notebook that is read without a kernel.
 
 from __future__ import annotations
 
-import dataclasses
 import pathlib
 import threading
-import time
 import warnings
 from typing import Any
 
@@ -20,10 +18,9 @@ import traitlets
 
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
-from flowscope.live.bus import Feed
-from flowscope.live.schema import Alive, Choose, Command, Connect, Disconnect, FromKernel, Snapshot
-from flowscope.live.subscribers import Audience
-from flowscope.live.wire import message_from, to_json
+from flowscope.live.bus import Feed, feeds
+from flowscope.live.schema import Choose, FromKernel
+from flowscope.live.wire import message_from, to_wire
 from flowscope.runtime.session import Session
 from flowscope_widgets.chosen import ChosenIteration, iteration_from, selection_from
 from flowscope_widgets.displays import Displays
@@ -69,11 +66,8 @@ class GraphView(anywidget.AnyWidget):
         *,
         feed: Feed | None = None,
     ) -> None:
-        self._feed = feed or Feed(get_default_graph() if graph is None else graph, session)
-        self._end: Any = None
-        #: The views that are open in browsers: without any nothing is looked at or sent.
-        self._audience = Audience()
-        self._lock = threading.Lock()
+        shown = get_default_graph() if graph is None else graph
+        self._feed = feed or feeds.feed(shown, session)
         #: The thread that takes what the browser has chosen, if one does.
         self._hearing: int | None = None
         self._displays = Displays(self)
@@ -84,7 +78,7 @@ class GraphView(anywidget.AnyWidget):
     @property
     def open_views(self) -> int:
         """How many views of this widget are open in browsers, as far as is known."""
-        return len(self._audience)
+        return self._feed.views(self._tell)
 
     @property
     def graph(self) -> Graph:
@@ -120,56 +114,20 @@ class GraphView(anywidget.AnyWidget):
         except ValueError as e:
             warnings.warn(str(e), stacklevel=2)
             return
-        match message:
-            case Disconnect(view):
-                with self._lock:
-                    self._audience.left(view)
-                    if not len(self._audience):
-                        self._unsubscribe()
-            case Connect(view):
-                self._heard(view)
-                self._feed.receive(message)
-            case Alive(view):
-                if not self._heard(view):
-                    self._feed.receive(Connect(view))
-            case Choose():
-                self._choose(message)
-            case Command():
-                self._feed.receive(message)
-
-    def _heard(self, view: int) -> bool:
-        """Notes that a view is there; returns whether it was known to be."""
-        with self._lock:
-            is_known = self._audience.heard(view, time.monotonic())
-            if self._end is None:
-                self._end = self._feed.subscribe(self._tell, self._remains)
-            return is_known
-
-    def _remains(self, now_s: float) -> bool:
-        """Whether a view is open; if none is, the feed forgets this widget."""
-        with self._lock:
-            if self._audience.remains(now_s):
-                return True
-            self._end = None
-            return False
+        if isinstance(message, Choose):
+            self._choose(message)
+        else:
+            self._feed.hear(message, self._tell)
 
     def _tell(self, message: FromKernel) -> None:
-        if self.comm is None:
-            return
-        if isinstance(message, Snapshot):
-            message = dataclasses.replace(message, silence_s=self._audience.silence_s)
-        self.send(to_json(message))
+        if self.comm is not None:
+            self.send(*to_wire(message))
 
     def close(self) -> None:
         """Ends the view."""
-        self._unsubscribe()
+        self._feed.leave(self._tell)
         self._displays.close()
         super().close()
-
-    def _unsubscribe(self) -> None:
-        if self._end is not None:
-            self._end()
-            self._end = None
 
     # -- displays -------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -50,10 +51,20 @@ class Literal:
         return self._hash
 
     def __repr__(self) -> str:
-        shown = np.array2string(
-            np.asarray(boxed(self.array)), threshold=6, edgeitems=2, precision=4
-        )
-        return " ".join(shown.split())
+        array = np.asarray(boxed(self.array))
+        if array.ndim == 0 and not array.dtype.hasobject:
+            return _scalar_text(array.dtype, array.tobytes())
+        return _shown(array)
+
+
+def _shown(array: Any) -> str:
+    return " ".join(np.array2string(array, threshold=6, edgeitems=2, precision=4).split())
+
+
+@functools.lru_cache(maxsize=4096)
+def _scalar_text(dtype: Any, value: bytes) -> str:
+    """Returns what is shown of a number: NumPy takes a while, and graphs are full of ones."""
+    return _shown(np.frombuffer(value, dtype)[0])
 
 
 @frozen

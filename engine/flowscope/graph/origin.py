@@ -81,6 +81,12 @@ class Origin:
         return tuple([f if type(f) is int else id(f) for f in self._frames])
 
     @property
+    def innermost(self) -> tuple[int, ...]:
+        """What two origins share whose innermost line is the same, while both live."""
+        frames = self._frames
+        return (id(frames[0]), frames[1]) if frames else ()  # type: ignore[return-value]
+
+    @property
     def places(self) -> tuple[Place, ...]:
         """The user's lines, innermost first; empty if there was none."""
         pairs = zip(self._frames[::2], self._frames[1::2], strict=True)

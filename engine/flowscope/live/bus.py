@@ -2,8 +2,9 @@
 
 The engine does nothing for it: sessions count their steps anyway, and a thread of the bus reads the
 counters. Only where a step is in its loops it has to be asked: at each look, one safepoint of each
-running step tells. A subscriber is a function that takes a message; it is called on the bus's
-thread and must not wait. Nothing runs while nobody is subscribed.
+running step tells. All views of a graph share one look; what each is sent, and when, its outbox
+decides. Messages go through a function, which is called on the bus's thread and must not wait.
+Nothing runs while nobody is told.
 """
 
 from __future__ import annotations
@@ -12,17 +13,22 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 from flowscope.graph.graph import Graph
 from flowscope.live import progress
 from flowscope.live.frames import FrameWatcher
 from flowscope.live.lowered import LoweredWatcher
+from flowscope.live.outbox import WINDOW, Outbox
 from flowscope.live.schema import (
     PROTOCOL,
+    Ack,
+    Alive,
     Command,
     Connect,
     Delta,
+    Disconnect,
     FromKernel,
     GraphChange,
     Reply,
@@ -31,6 +37,7 @@ from flowscope.live.schema import (
     Snapshot,
 )
 from flowscope.live.state import GraphWatcher, Meter, activity, session_state
+from flowscope.live.subscribers import Audience
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.session import Session, open_sessions
 
@@ -38,6 +45,7 @@ from flowscope.runtime.session import Session, open_sessions
 PERIOD_S = 0.125
 
 Subscriber = Callable[[FromKernel], None]
+Level = Literal["graph", "lowered"]
 
 
 class Notebook:
@@ -52,8 +60,23 @@ class Notebook:
 notebook = Notebook()
 
 
+class Port:
+    """One who is told: a view, or a function of this process.
+
+    Args:
+        send: Takes the messages.
+        view: The number that the view drew; 0 for a function, which takes any number of messages.
+    """
+
+    def __init__(self, send: Subscriber, view: int = 0) -> None:
+        self.send = send
+        self.view = view
+        self.outbox = Outbox(WINDOW if view else None)
+        self.level: Level = "graph"
+
+
 class Feed:
-    """The messages about one graph, for any number of subscribers: one sequence for all of them.
+    """The messages about one graph, for any number of views: it is looked at once for all.
 
     Args:
         graph: The graph to look at.
@@ -63,19 +86,19 @@ class Feed:
     def __init__(self, graph: Graph, session: Session | None = None) -> None:
         self._graph = graph
         self._chosen = None if session is None else weakref.ref(session)
-        self._subscribers: list[Subscriber] = []
-        #: Those of them who may go without a word, and what tells whether they are there.
-        self._asked: list[tuple[Subscriber, Callable[[float], bool]]] = []
+        self._ports: list[Port] = []
+        #: The views that were heard of lately.
+        self.audience = Audience()
         self._seq = 0
         self._lock = threading.RLock()
         #: Ends the thread that looks; None while there is none.
         self._end: threading.Event | None = None
-        #: What is told of lowered programs; None where the graph as written is shown.
-        self._lowered: LoweredWatcher | None = None
         self._forget()
 
     def _forget(self) -> None:
         self._watcher = GraphWatcher()
+        #: What is told of lowered programs, to those who are shown these.
+        self._lowered = LoweredWatcher()
         self._meter = Meter()
         self._metered: Session | None = None
         self._told: SessionState | None = None
@@ -98,36 +121,41 @@ class Feed:
         candidates = [s for s in list(open_sessions) if s.graph is self._graph]
         return max(candidates, key=lambda s: s.number, default=None)
 
-    # -- subscribing ----------------------------------------------------------------------------
+    # -- who is told ----------------------------------------------------------------------------
 
-    def subscribe(
-        self, subscriber: Subscriber, remains: Callable[[float], bool] | None = None
-    ) -> Callable[[], None]:
-        """Sends every message to `subscriber` from now on; returns a function that ends it.
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Sends every message to `subscriber` from now on; returns a function that ends it."""
+        port = self._join(Port(subscriber))
+        port.outbox.needs_snapshot = False
+        return lambda: self._leave(port)
 
-        Args:
-            subscriber: Takes the messages.
-            remains: Asked at each look, with the time, whether the subscriber is still there.
-        """
+    def _join(self, port: Port) -> Port:
         with self._lock:
-            self._subscribers.append(subscriber)
-            if remains is not None:
-                self._asked.append((subscriber, remains))
+            self._ports.append(port)
             if self._end is None:
                 self._end = threading.Event()
                 threading.Thread(
                     target=self._look, args=(self._end,), name="flowscope live", daemon=True
                 ).start()
-        return lambda: self._unsubscribe(subscriber)
+        return port
 
-    def _unsubscribe(self, subscriber: Subscriber) -> None:
+    def _leave(self, port: Port) -> None:
         with self._lock:
-            if subscriber in self._subscribers:
-                self._subscribers.remove(subscriber)
-            self._asked = [(s, r) for s, r in self._asked if s in self._subscribers]
-            if not self._subscribers and self._end is not None:
+            self._ports = [p for p in self._ports if p is not port]
+            self.audience.left(port.view)
+            if not self._ports and self._end is not None:
                 self._end.set()
                 self._end = None
+                self._forget()
+
+    def leave(self, send: Subscriber) -> None:
+        """Ends what is sent through a function, to all its views."""
+        for port in [p for p in self._ports if p.send == send]:
+            self._leave(port)
+
+    def views(self, send: Subscriber) -> int:
+        """Returns how many views are told through a function."""
+        return sum(p.send == send for p in self._ports)
 
     def _look(self, end: threading.Event) -> None:
         while not end.wait(PERIOD_S):
@@ -136,64 +164,95 @@ class Feed:
             self.tick(now_s)
 
     def look_after(self, now_s: float) -> None:
-        """Ends the subscriptions of those who are there no more."""
-        for subscriber, remains in list(self._asked):
-            if not remains(now_s):
-                self._unsubscribe(subscriber)
+        """Forgets the views that were silent for long."""
+        with self._lock:
+            self.audience.remains(now_s)
+            gone = [p for p in self._ports if p.view and p.view not in self.audience]
+        for port in gone:
+            self._leave(port)
 
-    def _send(self, message: FromKernel) -> None:
-        for subscriber in list(self._subscribers):
-            subscriber(message)
+    # -- what views say -------------------------------------------------------------------------
 
-    # -- telling --------------------------------------------------------------------------------
+    def hear(self, message: Connect | Disconnect | Alive | Ack | Command, send: Subscriber) -> None:
+        """Takes a view's message.
+
+        Args:
+            message: The message.
+            send: What brings the view messages.
+        """
+        with self._lock:
+            port = next((p for p in self._ports if p.view == message.view), None)
+            if isinstance(message, Disconnect):
+                if port is not None:
+                    self._leave(port)
+                return
+            self.audience.heard(message.view, time.monotonic())
+            is_new = port is None
+            if port is None:
+                port = self._join(Port(send, message.view))
+            if isinstance(message, Connect) and message.protocol != PROTOCOL:
+                send(replace(_OTHER_VERSION, view=message.view))
+            elif isinstance(message, Connect) or is_new:
+                self._send_snapshot(port, time.monotonic())
+            elif isinstance(message, Ack):
+                port.outbox.acknowledge(message.seq)
+                self._flush(port, time.monotonic())
+            if isinstance(message, Command):
+                self._obey(message, [port])
 
     def receive(self, message: Connect | Command) -> None:
-        """Takes a view's message: a Connect gets a snapshot, a Command goes to the gate."""
+        """Takes a message of a function of this process: all of these are answered."""
+        ports = [p for p in self._ports if not p.view]
         if isinstance(message, Connect):
             self.snapshot(time.monotonic())
         else:
-            if message.name == "level":
-                self._send(self._show_level(message))
-            else:
-                self._send(self._carry_out(message))
-            self.tick(time.monotonic())
+            self._obey(message, ports)
+
+    def _obey(self, command: Command, ports: list[Port]) -> None:
+        is_level = command.name == "level"
+        reply = self._show_level(command, ports) if is_level else self._carry_out(command)
+        for port in ports:
+            port.send(replace(reply, view=port.view))
+        self.tick(time.monotonic())
+
+    # -- telling --------------------------------------------------------------------------------
 
     def snapshot(self, now_s: float) -> Snapshot:
-        """Sends the full state to all subscribers and returns it."""
+        """Sends the full state to all functions that are subscribed, and returns it."""
         with self._lock:
-            self._forget()
-            message = self._snapshot(now_s)
-            self._send(message)
-        return message
+            ports = [p for p in self._ports if not p.view]
+            for port in ports:
+                self._send_snapshot(port, now_s)
+            if not ports:
+                self.tick(now_s)
+            level: Level = ports[0].level if ports else "graph"
+            return replace(self._snapshot(level, now_s), seq=self._seq)
 
-    def _snapshot(self, now_s: float) -> Snapshot:
-        state = self._session_state(now_s)
-        change = self._change()
-        if self._lowered is not None and self._lowered.plan is not None:
-            change = self._lowered.whole(self._lowered.plan)
-        self._told = state
-        self._run = self._run_state(now_s)
-        self._seq += 1
+    def _send_snapshot(self, port: Port, now_s: float) -> None:
+        self.tick(now_s, port)  # the others are told what is in it
+        message = port.outbox.snapshot(self._snapshot(port.level, now_s))
+        silence_s = self.audience.silence_s if port.view else 0.0
+        self._seq = max(self._seq, message.seq)
+        port.send(replace(message, view=port.view, silence_s=silence_s))
+
+    def _snapshot(self, level: Level, now_s: float) -> Snapshot:
+        if self._told is None:
+            self._told = self._session_state(now_s)
+        plan = self._lowered.plan
+        if level == "lowered" and plan is not None:
+            change = self._lowered.all(plan)
+        else:
+            change = self._watcher.whole()
         return Snapshot(
-            seq=self._seq,
+            seq=0,
             protocol=PROTOCOL,
             graph_name="graph",
-            graph=change or _EMPTY,
-            session=state,
+            graph=change,
+            session=self._told,
             control=notebook.control,
-            run=self._run,
-            level="graph" if self._lowered is None else "lowered",
+            run=self._run and replace(self._run, tokens=()),
+            level=level,
         )
-
-    def _change(self) -> GraphChange | None:
-        session = self.session
-        return self._watcher.change(self._graph, session.placements if session else {})
-
-    def _lowered_change(self, now_s: float) -> GraphChange | None:
-        session = self.session
-        if session is None or self._lowered is None:
-            return None
-        return self._lowered.change(session.latest_plan, session.steps, now_s)
 
     def describe(self) -> Snapshot:
         """Returns the full state as a message, without sending it."""
@@ -204,21 +263,55 @@ class Feed:
             state = session_state(session, activity(session, None, None), None, None, None)
         return Snapshot(0, PROTOCOL, "graph", change or _EMPTY, state, notebook.control)
 
-    def tick(self, now_s: float) -> Delta | None:
-        """Looks once; sends and returns what changed since the last look, None if nothing did."""
+    def tick(self, now_s: float, asking: Port | None = None) -> Delta | None:
+        """Looks once; sends and returns what changed since the last look, None if nothing did.
+
+        While none of those who are told can take a message, nothing is looked at.
+
+        Args:
+            now_s: The time.
+            asking: One who is about to get a snapshot, and so no change.
+        """
         with self._lock:
-            change = self._change() if self._lowered is None else self._lowered_change(now_s)
+            has_room = asking is not None or any(p.outbox.has_room for p in self._ports)
+            if self._ports and not has_room:
+                return None
+            changes = self._changes(now_s)
             state = self._session_state(now_s)
             run, before = self._run_state(now_s), self._run
-            if change is None and state == self._told and run == before:
+            if not any(changes.values()) and state == self._told and run == before:
                 return None
             self._told, self._run = state, run
-            self._seq += 1
             # A step that has ended is told by frames and a position that are no more.
             news = None if run == before else run or NOTHING_RUNS
-            message = Delta(seq=self._seq, graph=change, session=state, run=news)
-            self._send(message)
-        return message
+            for port in [p for p in self._ports if p is not asking]:
+                port.outbox.put(changes[port.level], state, news)
+                self._flush(port, now_s)
+            self._seq += 1
+            level: Level = next((p.level for p in self._ports if not p.view), "graph")
+            return Delta(seq=self._seq, graph=changes[level], session=state, run=news)
+
+    def _flush(self, port: Port, now_s: float) -> None:
+        outbox = port.outbox
+        outbox.give_up(len(self._graph))
+        if outbox.needs_snapshot and outbox.has_room and port.view:
+            return self._send_snapshot(port, now_s)
+        message = outbox.take()
+        if message is not None:
+            port.send(replace(message, view=port.view))
+        return None
+
+    def _changes(self, now_s: float) -> dict[Level, GraphChange | None]:
+        """Returns what is new on each level that somebody is shown."""
+        session = self.session
+        levels = {p.level for p in self._ports} or {"graph"}
+        found: dict[Level, GraphChange | None] = {"graph": None, "lowered": None}
+        if "graph" in levels:
+            placed = session.placements if session else {}
+            found["graph"] = self._watcher.change(self._graph, placed)
+        if "lowered" in levels and session is not None:
+            found["lowered"] = self._lowered.change(session.latest_plan, session.steps, now_s)
+        return found
 
     def _session_state(self, now_s: float) -> SessionState | None:
         session = self.session
@@ -244,19 +337,20 @@ class Feed:
         gate.look()
         return state
 
-    def _show_level(self, command: Command) -> Reply:
+    def _show_level(self, command: Command, ports: list[Port]) -> Reply:
         """Sends a snapshot of the level that is asked for."""
         session = self.session
         plan = session.latest_plan if session is not None else None
         if command.value == "lowered" and plan is None:
             what = "nothing is lowered yet: run something first"
             return Reply(command.command_id, False, what)
-        self._lowered = None
-        if command.value == "lowered":
-            self._lowered = LoweredWatcher()
-            self._lowered.plan = plan
-        self.snapshot(time.monotonic())
-        return Reply(command.command_id, True, _LEVELS[self._lowered is not None])
+        level: Level = "lowered" if command.value == "lowered" else "graph"
+        if plan is not None and all(p.level == "graph" for p in self._ports):
+            self._lowered.whole(plan)
+        for port in ports:
+            port.level = level
+            self._send_snapshot(port, time.monotonic())
+        return Reply(command.command_id, True, _LEVELS[level])
 
     def _carry_out(self, command: Command) -> Reply:
         session = self.session
@@ -284,7 +378,31 @@ _DONE = {
     "step_iteration": "until the next iteration ends",
     "pace": "going on at this pace",
 }
-_LEVELS = ("the graph as written", "the latest step's program as lowered")
+_LEVELS = {
+    "graph": "the graph as written",
+    "lowered": "the latest step's program as lowered",
+}
 #: What is told of steps when the last one has ended.
 NOTHING_RUNS = RunState((), None, (), 0.0)
 _EMPTY = GraphChange(version=0, added=(), placed=())
+#: All that a page of another version gets: it says what is to be done.
+_OTHER_VERSION = Snapshot(0, PROTOCOL, "graph", _EMPTY, None, "live")
+
+
+class Feeds:
+    """The feeds that views share: one for each graph and chosen session."""
+
+    def __init__(self) -> None:
+        self._known: weakref.WeakValueDictionary[tuple[int, int], Feed]
+        self._known = weakref.WeakValueDictionary()
+
+    def feed(self, graph: Graph, session: Session | None = None) -> Feed:
+        """Returns the feed of a graph, and of a session on it where one is chosen."""
+        key = id(graph), id(session)
+        found = self._known.get(key)
+        if found is None or found.graph is not graph:
+            found = self._known[key] = Feed(graph, session)
+        return found
+
+
+feeds = Feeds()

@@ -10,13 +10,12 @@ from flowscope.control.primitives import Enter
 from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import Operation, is_back_edge
 from flowscope.live.blocks import blocks_of
+from flowscope.live.outbox import TOKENS
 from flowscope.live.schema import FrameState, Iteration, Position, RunState, Token
 from flowscope.plan.locations import IterationAt, LoopAt, Moved, Where
 from flowscope.plan.program import Node
 from flowscope.runtime.frames import Frame, Frames, frames_of, place, running
 
-#: Most tokens of one message; of more, the newest are told.
-TOKENS = 200
 #: Over so many seconds iterations are counted.
 WINDOW_S = 1.5
 

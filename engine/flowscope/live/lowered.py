@@ -13,15 +13,15 @@ from typing import Any
 from flowscope.graph.operation import Operation
 from flowscope.live import schema
 from flowscope.live.nesting import parent_path
+from flowscope.live.nodes import made_at, output_of, short
 from flowscope.live.raw_loops import Shown, shown
 from flowscope.live.schema import GraphChange
-from flowscope.live.state import made_at, output_of, short
 from flowscope.plan.passes.lower import lower
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node, Value
 
 #: Numbers of nodes that are no operation of the user's are above this: no graph grows so large.
-FIRST_ID = 2**32
+FIRST_ID = 1 << 30
 #: Seconds after which the program of a plan that is no longer run makes way for another's, while
 #: steps follow each other quickly.
 FOLLOW_S = 2.0
@@ -48,6 +48,10 @@ class LoweredWatcher:
         """Returns all of a plan's program."""
         self._told = {}
         return self._show(plan)
+
+    def all(self, plan: Plan) -> GraphChange:
+        """Returns all that was told so far, of the program of `plan`."""
+        return GraphChange(self._version, tuple(self._told.values()), (), fetches=_fetches(plan))
 
     def change(self, plan: Plan | None, steps: int, now_s: float) -> GraphChange | None:
         """Returns what is new in the program that is to be told now; None if nothing is.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from flowscope.control.frames import Frame, Frames
+from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation
 from flowscope.live.nesting import parent_path
 
@@ -26,9 +27,18 @@ class Shown(NamedTuple):
     frame: str = ""
 
 
+def has_frames(graph: Graph) -> bool:
+    """Whether the graph has loops made by hand."""
+    return _frames(graph) is not None
+
+
+def _frames(graph: Graph) -> Frames | None:
+    return next((c for c in graph.checks if isinstance(c, Frames)), None)
+
+
 def shown(op: Operation) -> Shown:
     """Returns where an operation is shown; what leads into a loop or out of it, inside of it."""
-    frames = next((c for c in op.graph.checks if isinstance(c, Frames)), None)
+    frames = _frames(op.graph)
     if frames is None:
         return Shown()
     # An Exit's outputs are used outside, but it runs inside.
@@ -67,4 +77,4 @@ def _joined(*parts: str) -> str:
     return "/".join(part for part in parts if part)
 
 
-__all__ = ["Shown", "shown"]
+__all__ = ["Shown", "has_frames", "shown"]

@@ -1,7 +1,8 @@
 """The messages between the engine and a view, as data.
 
-One protocol, version 3: after `Connect` the kernel answers with one `Snapshot`, then with numbered
-`Delta`s; a view that sees a gap in `seq` asks again with `Connect`. A view that is silent for long
+One protocol, version 4: after `Connect` the kernel answers with one `Snapshot`, then with numbered
+`Delta`s; a view that sees a gap in `seq` asks again with `Connect`. Each view has numbers of its
+own, and says `Ack` for each message; two at most are on their way. A view that is silent for long
 is taken for closed, so it says `Alive`. A view sends `Command`s; each is answered with one `Reply`.
 The TypeScript types of the front end are generated from these classes
 (`flowscope.live.typescript`), so both sides read the same page.
@@ -11,10 +12,11 @@ Every message is a JSON object whose `kind` names its class in lower case.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-PROTOCOL = 3
+PROTOCOL = 4
 
 
 @dataclass(frozen=True)
@@ -127,17 +129,55 @@ class Node:
     frame: str = ""
 
 
+#: How the fields of `Node` travel: as columns of numbers. "number": itself; "text", "attributes"
+#: and "origin": its index in the table, -1 for None; "numbers", "pairs" and "outputs": how many,
+#: and behind the counts of all rows the values: numbers, pairs of them, indices of outputs. Fields
+#: that are not named here stand in `Columns.rest`.
+COLUMNS: dict[str, Literal["number", "text", "numbers", "pairs", "outputs", "attributes", "origin"]]
+COLUMNS = {
+    "id": "number",
+    "name": "text",
+    "type": "text",
+    "inputs": "pairs",
+    "control": "numbers",
+    "outputs": "outputs",
+    "attributes": "attributes",
+    "device": "text",
+    "placed": "text",
+    "summary": "text",
+    "origin": "origin",
+    "body": "text",
+    "is_result": "number",
+}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Nodes as they travel: tables here, and the columns in a buffer of the message."""
+
+    #: Number of nodes.
+    rows: int
+    #: Which of the message's buffers has the columns: little-endian int32 numbers.
+    buffer: int
+    texts: tuple[str, ...]
+    outputs: tuple[Output, ...]
+    attributes: tuple[dict[str, str], ...]
+    origins: tuple[Origin, ...]
+    #: (row, fields that have no column and are not what they mostly are).
+    rest: tuple[tuple[int, dict[str, object]], ...]
+
+
 @dataclass(frozen=True)
 class GraphChange:
     """What became of operations since the message before (a snapshot has all of them)."""
 
     #: Grows with every change of the graph.
     version: int
-    added: tuple[Node, ...]
+    added: Sequence[Node]
     #: Ids of operations whose `placed` became known, with the device.
     placed: tuple[tuple[int, str], ...]
     #: Operations that were told before and are others now: a notebook cell was run again.
-    changed: tuple[Node, ...] = ()
+    changed: Sequence[Node] = ()
     #: Ids of operations that are gone.
     removed: tuple[int, ...] = ()
     #: Ids of all operations that the latest re-run of a cell has changed or added.
@@ -302,6 +342,8 @@ class Snapshot:
     level: Literal["graph", "lowered"] = "graph"
     #: Seconds of silence after which a view is taken for closed; 0 where it need not say `Alive`.
     silence_s: float = 0.0
+    #: The view that it is for; 0 for all.
+    view: int = 0
     kind: Literal["snapshot"] = "snapshot"
 
 
@@ -315,6 +357,10 @@ class Delta:
     session: SessionState | None
     #: None where nothing changed; without frames and position when the step has ended.
     run: RunState | None = None
+    #: States that came since the message before, and were replaced before the view had room.
+    skipped: int = 0
+    #: The view that it is for; 0 for all.
+    view: int = 0
     kind: Literal["delta"] = "delta"
 
 
@@ -326,6 +372,8 @@ class Reply:
     ok: bool
     #: What was done, or why not; shown to the user.
     message: str
+    #: The view that it is for; 0 for all.
+    view: int = 0
     kind: Literal["reply"] = "reply"
 
 
@@ -333,8 +381,10 @@ class Reply:
 class Connect:
     """A view asks for a snapshot: when it opens, and after a gap."""
 
-    #: Number that the view drew for itself: two views of one widget are told apart by it.
+    #: Number, not 0, that the view drew for itself: views are told apart by it.
     view: int
+    #: The version of the protocol that the view speaks.
+    protocol: int = PROTOCOL
     kind: Literal["connect"] = "connect"
 
 
@@ -355,6 +405,15 @@ class Alive:
 
 
 @dataclass(frozen=True)
+class Ack:
+    """A view has taken the messages up to this one: there is room for others."""
+
+    view: int
+    seq: int
+    kind: Literal["ack"] = "ack"
+
+
+@dataclass(frozen=True)
 class Command:
     """A view asks for something to be done at the next safepoint."""
 
@@ -367,6 +426,8 @@ class Command:
     #: For "pace": seconds per operation, 0 for full speed. For "level": "graph" or "lowered". None
     #: for the others.
     value: float | str | None = None
+    #: The view that asks.
+    view: int = 0
     kind: Literal["command"] = "command"
 
 
@@ -383,4 +444,4 @@ class Choose:
 
 
 FromKernel = Snapshot | Delta | Reply
-FromView = Connect | Disconnect | Alive | Choose | Command
+FromView = Connect | Disconnect | Alive | Ack | Choose | Command

@@ -31,8 +31,8 @@ def show(graph: Graph | Session | None = None, session: Session | None = None) -
     Returns:
         The view, in which can be read and set what is chosen; None where there is none.
     """
-    from flowscope.live.bus import Feed  # at need: most programs are never looked at
-    from flowscope.live.state import node_of
+    from flowscope.live.bus import feeds  # at need: most programs are never looked at
+    from flowscope.live.nodes import node_of
     from flowscope.live.text import text
 
     if isinstance(graph, Session):
@@ -42,7 +42,7 @@ def show(graph: Graph | Session | None = None, session: Session | None = None) -
         graph = session.graph if session is not None else get_default_graph()
     if not isinstance(graph, Graph):
         raise DTypeError(f"expected a graph or a session to show, got {graph!r}")
-    feed = Feed(graph, session)
+    feed = feeds.feed(graph, session)
     for display in _displays():
         is_shown, view = display(feed)
         if is_shown:

@@ -6,17 +6,12 @@ from collections import deque
 from dataclasses import replace
 from typing import Literal
 
-from flowscope.control.calls import Call
 from flowscope.control.cond import always_run
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation
-from flowscope.live.blocks import blocks_of
-from flowscope.live.raw_loops import shown
+from flowscope.live.nodes import Described
 from flowscope.live.schema import (
     GraphChange,
-    Node,
-    Origin,
-    Output,
     Progress,
     QueueState,
     SessionState,
@@ -25,66 +20,12 @@ from flowscope.runtime.session import Session
 
 State = Literal["idle", "running", "pausing", "paused", "stopping", "stopped", "closed"]
 
-#: Longest text of an attribute that is sent.
-ATTRIBUTE_CHARS = 80
-
-
-def node_of(op: Operation, placed: str | None) -> Node:
-    """Returns an operation as a view sees it."""
-    definition = op.definition
-    scope, frame = shown(op)
-    return Node(
-        id=op.id,
-        name=op.name,
-        type=op.type,
-        inputs=tuple((t.op.id, t.value_index) for t in op.inputs),
-        control=tuple(c.id for c in op.control_inputs),
-        outputs=tuple(output_of(t.spec.variable or t.spec) for t in op.outputs),
-        attributes={k: short(v) for k, v in definition.attributes().items()},
-        device=op.device,
-        placed=placed,
-        summary=(type(definition).__doc__ or "").strip().partition("\n")[0],
-        origin=made_at(op),
-        stale=None if op.stale is None else op.graph.cells.refusal(op).message,
-        body=op.block.name,
-        is_result=_is_result(op),
-        calls=definition.function.name if isinstance(definition, Call) else "",
-        scope=scope,
-        frame=frame,
-        **blocks_of(op),
-    )
-
-
-def _is_result(op: Operation) -> bool:
-    function = op.graph.functions.get(op.block.name)
-    return function is not None and any(t.op is op for t in function.results)
-
-
-def output_of(spec: object) -> Output:
-    """Returns what is told of an output."""
-    return Output(dtype=str(spec.dtype), shape=spec.shape)  # type: ignore[attr-defined]
-
-
-def short(value: object) -> str:
-    """Returns an attribute as a text that is not too long."""
-    text = str(value)
-    return text if len(text) <= ATTRIBUTE_CHARS else text[: ATTRIBUTE_CHARS - 3] + "..."
-
-
-def made_at(op: Operation) -> Origin | None:
-    """Returns the user's line that made an operation."""
-    place = op.origin.place
-    if place is None:
-        return None
-    file = None if place.cell is not None else place.filename
-    return Origin(file=file, cell=place.cell, line=place.line, text=place.text)
-
 
 class GraphWatcher:
     """Knows what of a graph was told, and what is new."""
 
     def __init__(self) -> None:
-        self._told: set[int] = set()
+        self._told: dict[int, Operation] = {}
         self._edits = 0
         self._version = -1
         self._placed: dict[int, str] = {}
@@ -109,20 +50,28 @@ class GraphWatcher:
             return None
         version = graph.version
         present, removed = self._look(graph)
-        added = tuple([_node(op, placements) for op in present if op.id not in self._told])
-        told = {n.id for n in added}
-        changed = self._changed(graph, placements, told)
+        added = [op for op in present if op.id not in self._told]
+        told = {op.id for op in added}
+        changed = self._changed(graph, told)
         fresh = {i: d for i, d in list(placements.items()) if self._placed.get(i) != d}
-        seen = told | {n.id for n in changed}
+        seen = told | {op.id for op in changed}
         placed = tuple((i, d) for i, d in fresh.items() if i in self._told and i not in seen)
-        marked = tuple(sorted(graph.cells.marked & (self._told | told)))
+        marked = tuple(sorted(graph.cells.marked & (self._told.keys() | told)))
         is_news = added or changed or removed or placed or marked != self._marked
-        self._told = (self._told | told) - set(removed)
+        self._told |= {op.id: op for op in added}
+        for i in removed:
+            del self._told[i]
         self._version, self._marked = version, marked
         self._placed.update(fresh)
         if not is_news:
             return None
-        return GraphChange(version, added, placed, changed, removed, marked)
+        new, other = Described(added, placements), Described(changed, placements)
+        return GraphChange(version, new, placed, other, removed, marked)
+
+    def whole(self) -> GraphChange:
+        """Returns all that was told so far, as one change."""
+        operations = Described(list(self._told.values()), self._placed)
+        return GraphChange(max(self._version, 0), operations, (), marked=self._marked)
 
     def _look(self, graph: Graph) -> tuple[list[Operation], tuple[int, ...]]:
         """Returns the operations, and the ids of those that are there no more.
@@ -135,19 +84,17 @@ class GraphWatcher:
         runs.append(graph.run)
         if any(run is not None and run.is_again for run in runs):
             return present, ()
-        return present, tuple(sorted(self._told - {op.id for op in present}))
+        return present, tuple(sorted(self._told.keys() - {op.id for op in present}))
 
-    def _changed(
-        self, graph: Graph, placements: dict[int, str], added: set[int]
-    ) -> tuple[Node, ...]:
+    def _changed(self, graph: Graph, added: set[int]) -> list[Operation]:
         edits = graph.edits
         edited = {op.id: op for op in graph.edited_since(self._edits)}
         self._edits = edits
         turned = self._turned(graph) | self._freed(graph)
         edited |= {op.id: op for op in graph.get_operations() if op.id in turned} if turned else {}
         gone = {op.id for op in edited.values() if op.stale and op.stale.kind == "gone"}
-        known = self._told - added - gone
-        return tuple([_node(op, placements) for i, op in edited.items() if i in known])
+        known = self._told.keys() - added - gone
+        return [op for i, op in edited.items() if i in known]
 
     def _turned(self, graph: Graph) -> set[int]:
         """Returns the ids of what has become, or was, a function's result since the last call."""
@@ -163,10 +110,6 @@ class GraphWatcher:
         changed = {i for i, ids in always.items() if self._always.get(i, ids) != ids}
         self._always = always
         return changed
-
-
-def _node(op: Operation, placements: dict[int, str]) -> Node:
-    return node_of(op, placements.get(op.id))
 
 
 class Meter:

@@ -23,6 +23,9 @@ class Audience:
         self.silence_s = silence_s
         self._heard_s: dict[int, float] = {}
 
+    def __contains__(self, view: int) -> bool:
+        return view in self._heard_s
+
     def __len__(self) -> int:
         return len(self._heard_s)
 

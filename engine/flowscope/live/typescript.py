@@ -5,6 +5,7 @@ python -m flowscope.live.typescript > labextension/src/wire/messages.ts
 
 from __future__ import annotations
 
+import collections.abc
 import dataclasses
 import inspect
 import types
@@ -13,7 +14,14 @@ from typing import Any, Literal, get_args, get_origin
 
 from flowscope.live import schema
 
-_SCALARS = {int: "number", float: "number", str: "string", bool: "boolean", type(None): "null"}
+_SCALARS = {
+    object: "unknown",
+    int: "number",
+    float: "number",
+    str: "string",
+    bool: "boolean",
+    type(None): "null",
+}
 
 
 def typescript() -> str:
@@ -23,6 +31,9 @@ def typescript() -> str:
     classes.sort(key=lambda c: inspect.getsourcelines(c)[1])
     parts = ["// Generated from flowscope.live.schema by flowscope.live.typescript: do not edit."]
     parts.append(f"export const PROTOCOL = {schema.PROTOCOL};")
+    columns = "".join(f'  {name}: "{kind}",\n' for name, kind in schema.COLUMNS.items())
+    parts.append("/** How the fields of a node travel. */")
+    parts[-1] += f"\nexport const COLUMNS = {{\n{columns}}} as const;"
     parts += [_interface(c) for c in classes]
     for name in ("FromKernel", "FromView"):
         members = " | ".join(c.__name__ for c in get_args(getattr(schema, name)))
@@ -52,6 +63,8 @@ def _type(hint: Any) -> str:
     if origin is tuple and len(args) == 2 and args[1] is Ellipsis:
         inner = _type(args[0])
         return f"readonly ({inner})[]" if " | " in inner else f"readonly {_array(inner)}[]"
+    if origin is collections.abc.Sequence:
+        return f"readonly {_type(args[0])}[]"
     if origin is tuple:
         return "readonly [" + ", ".join(_type(a) for a in args) + "]"
     raise TypeError(f"no TypeScript type for {hint!r}")

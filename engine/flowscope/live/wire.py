@@ -7,15 +7,20 @@ import math
 from typing import Any
 
 from flowscope.live import schema
+from flowscope.live.columns import columns_of
+from flowscope.live.nodes import Described
 from flowscope.live.schema import (
     PROTOCOL,
+    Ack,
     Alive,
     Choose,
     Command,
     Connect,
+    Delta,
     Disconnect,
     FromKernel,
     FromView,
+    Snapshot,
 )
 
 #: Field names by message class; `dataclasses.asdict` takes five times as long on a large graph.
@@ -31,28 +36,48 @@ def to_json(message: FromKernel) -> dict[str, Any]:
     return _plain(message)  # type: ignore[no-any-return]
 
 
+def to_wire(message: FromKernel) -> tuple[dict[str, Any], list[bytes]]:
+    """Returns a message as it travels: its JSON form, with columns for operations, and buffers."""
+    if not isinstance(message, Snapshot | Delta) or message.graph is None:
+        return to_json(message), []
+    change, buffers = message.graph, list[bytes]()
+    told = _plain(
+        dataclasses.replace(message, graph=dataclasses.replace(change, added=(), changed=()))
+    )
+    for name in ("added", "changed"):
+        columns, buffer = columns_of(getattr(change, name))
+        told["graph"][name] = _plain(dataclasses.replace(columns, buffer=len(buffers)))
+        buffers.append(buffer)
+    return told, buffers
+
+
 def _plain(value: Any) -> Any:
     kind = type(value)
     fields = _FIELDS.get(kind)
     if fields is not None:
         return {name: _plain(getattr(value, name)) for name in fields}
-    if kind is tuple:
+    if kind is tuple or kind is Described:
         return [_plain(v) for v in value]
+    if kind is dict:
+        return {k: _plain(v) for k, v in value.items()}
     return value
 
 
 def message_from(data: Any) -> FromView:
     """Returns a view's message from its JSON form; raises ValueError if it is none."""
     match data:
-        case {"kind": "connect", "view": int(view)}:
-            return Connect(view)
-        case {"kind": "disconnect", "view": int(view)}:
+        case {"kind": "connect", "view": int(view)} if view:
+            version = data.get("protocol")
+            return Connect(view, version if isinstance(version, int) else 0)
+        case {"kind": "disconnect", "view": int(view)} if view:
             return Disconnect(view)
-        case {"kind": "alive", "view": int(view)}:
+        case {"kind": "alive", "view": int(view)} if view:
             return Alive(view)
+        case {"kind": "ack", "view": int(view), "seq": int(seq)} if view:
+            return Ack(view, seq)
         case {"kind": "command", "command_id": int(number), "name": "pace", "value": value}:
             if isinstance(value, int | float) and 0 <= value < math.inf:
-                return Command(number, "pace", float(value))
+                return Command(number, "pace", float(value), _view(data))
         case {"kind": "choose", "what": "selection", "value": None | str() as name}:
             return Choose("selection", name)
         case {"kind": "choose", "what": "iteration", "value": None}:
@@ -68,11 +93,16 @@ def message_from(data: Any) -> FromView:
             "name": "level",
             "value": "graph" | "lowered" as level,
         }:
-            return Command(number, "level", level)
+            return Command(number, "level", level, _view(data))
         case {
             "kind": "command",
             "command_id": int(number),
             "name": "pause" | "resume" | "stop" | "step_op" | "step_iteration" as name,
         } if data.get("value") is None:
-            return Command(number, name)
+            return Command(number, name, None, _view(data))
     raise ValueError(f"not a message of protocol {PROTOCOL}: {data!r}")
+
+
+def _view(data: dict[str, Any]) -> int:
+    view = data.get("view")
+    return view if isinstance(view, int) else 0

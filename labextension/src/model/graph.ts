@@ -23,6 +23,8 @@ export class GraphModel {
   /** Whether this is the graph as written, or the program as lowered. */
   level: Snapshot["level"] = "graph";
   protocol = 0;
+  /** States that the kernel has not sent, because this view was busy with others. */
+  skipped = 0;
   /** Of the program as lowered: what the step fetches that it is of. */
   fetches: readonly string[] = [];
   #nodes = new Map<number, Node>();
@@ -103,6 +105,7 @@ export class GraphModel {
   }
 
   applyDelta(delta: Delta): void {
+    this.skipped += delta.skipped;
     if (delta.session) this.session = delta.session;
     if (delta.graph) this.#merge(delta.graph);
     if (delta.run) this.run = this.#identities.ofRun(delta.run);

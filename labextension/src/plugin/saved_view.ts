@@ -38,7 +38,7 @@ function isSnapshot(value: unknown): value is Snapshot {
 function whole(snapshot: Snapshot): Snapshot {
   const added = snapshot.graph.added.map((node) => ({ ...PLAIN, ...node }));
   const session = snapshot.session && { ...NO_QUEUES, ...snapshot.session };
-  return { ...snapshot, session, run: null, level: "graph", silence_s: 0, graph: { ...NO_CHANGE, ...snapshot.graph, added } };
+  return { ...snapshot, session, run: null, level: "graph", silence_s: 0, view: 0, graph: { ...NO_CHANGE, ...snapshot.graph, added } };
 }
 
 /** A picture as an address: in an image nothing of it can run. */

@@ -23,6 +23,7 @@ export class RunBar {
   readonly #rate = figure("fs-rate", "steps per second");
   readonly #stepTime = figure("fs-step-time", "mean time of a step");
   readonly #nodes = figure("fs-nodes", "operations in the graph");
+  readonly #skipped = figure("fs-skipped", "states that were not shown, because this view was busy");
   readonly #bar = make("div", { class: "fs-progress-bar", role: "progressbar" }, make("div"));
   readonly #progressText = make("span", { class: "fs-progress-text" });
   readonly #progress = make("span", { class: "fs-progress", "data-testid": "fs-progress" }, this.#progressText, this.#bar);
@@ -51,7 +52,7 @@ export class RunBar {
     );
     this.element = make(
       "div", { class: "fs-bar" }, this.#state, buttons, this.#steps, this.#rate, this.#stepTime,
-      this.#progress, this.#eta, this.#note, this.#message, this.#nodes,
+      this.#progress, this.#eta, this.#note, this.#message, this.#skipped, this.#nodes,
     );
   }
 
@@ -86,6 +87,7 @@ export class RunBar {
     setText(this.#steps, session ? plural(session.steps, "step") : "");
     setText(this.#rate, session?.steps_per_s == null ? "" : rate(session.steps_per_s));
     setText(this.#stepTime, session?.step_time_s == null ? "" : `${duration(session.step_time_s)}/step`);
+    setText(this.#skipped, model.skipped > 0 ? `${whole(model.skipped)} skipped` : "");
     setText(this.#nodes, plural(model.nodes.size, "op"));
     setText(this.#note, session && model.control === "between cells" ? "buttons act between cells" : "");
     this.#showProgress(session);

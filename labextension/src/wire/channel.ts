@@ -2,7 +2,7 @@
  * The live channel as a state machine: messages and wishes in, instructions out. It knows no DOM,
  * no socket and no clock; whoever owns it carries the instructions out.
  */
-import type { Command, Delta, FromKernel, FromView, Reply, Snapshot } from "./messages.js";
+import { PROTOCOL, type Ack, type Command, type Delta, type FromKernel, type FromView, type Reply, type Snapshot } from "./messages.js";
 
 export type ChannelState = "new" | "connecting" | "synced" | "gap" | "away" | "closed";
 
@@ -16,7 +16,8 @@ export type ChannelEvent =
 
 export type Instruction =
   | { readonly kind: "send"; readonly message: FromView }
-  | { readonly kind: "deliver"; readonly message: Snapshot | Delta }
+  /** The message is to be shown, and then acknowledged. */
+  | { readonly kind: "deliver"; readonly message: Snapshot | Delta; readonly ack: Ack }
   | { readonly kind: "answered"; readonly name: Command["name"] | null; readonly reply: Reply; readonly took_ms: number };
 
 /** What the table is asked about: a delta is told apart by its number. */
@@ -47,7 +48,7 @@ const TABLE: Readonly<Record<ChannelState, Partial<Record<Trigger, Transition>>>
     next: drop("connecting"), ahead: drop("connecting"), old: drop("connecting"),
   },
   synced: {
-    // A snapshot that another view asked for reaches every view of the widget.
+    // The kernel may put a snapshot in the place of many deltas.
     snapshot: adopt, reply: answer("synced"), command: ask("synced"), alive: stay("synced"), away, close: leave,
     next: { action: "apply", next: "synced" }, old: drop("synced"),
     ahead: { action: "connect", next: "gap" },
@@ -93,6 +94,7 @@ export class Channel {
 
   /** Moves by one event and returns what to do. Throws for a pair that is not in the table. */
   take(event: ChannelEvent): readonly Instruction[] {
+    if (event.kind === "message" && event.message.view !== 0 && event.message.view !== this.#view) return [];
     const trigger = this.#trigger(event);
     const transition = TABLE[this.#state][trigger];
     if (!transition) throw new Error(`channel: "${trigger}" cannot happen while "${this.#state}"`);
@@ -109,7 +111,7 @@ export class Channel {
   }
 
   #act(action: Action, event: ChannelEvent): readonly Instruction[] {
-    if (action === "connect") return [{ kind: "send", message: { kind: "connect", view: this.#view } }];
+    if (action === "connect") return [{ kind: "send", message: { kind: "connect", view: this.#view, protocol: PROTOCOL } }];
     if (action === "stay") return [{ kind: "send", message: { kind: "alive", view: this.#view } }];
     if (action === "leave") return [{ kind: "send", message: { kind: "disconnect", view: this.#view } }];
     if (event.kind === "command" && action === "ask") return [this.#ask(event.name, event.value ?? null, event.at_ms)];
@@ -118,13 +120,13 @@ export class Channel {
     if (action === "drop") return [];
     if (message.kind === "reply") return [this.#answer(message, event.at_ms)];
     this.#seq = message.seq;
-    return [{ kind: "deliver", message }];
+    return [{ kind: "deliver", message, ack: { kind: "ack", view: this.#view, seq: message.seq } }];
   }
 
   #ask(name: Command["name"], value: Command["value"], at_ms: number): Instruction {
     const command_id = this.#nextCommand++;
     this.#pending.set(command_id, { name, at_ms });
-    return { kind: "send", message: { kind: "command", command_id, name, value } };
+    return { kind: "send", message: { kind: "command", command_id, name, value, view: this.#view } };
   }
 
   /** Another view's reply reaches us too; it comes back with the name null. */

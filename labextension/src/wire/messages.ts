@@ -1,6 +1,23 @@
 // Generated from flowscope.live.schema by flowscope.live.typescript: do not edit.
 
-export const PROTOCOL = 3;
+export const PROTOCOL = 4;
+
+/** How the fields of a node travel. */
+export const COLUMNS = {
+  id: "number",
+  name: "text",
+  type: "text",
+  inputs: "pairs",
+  control: "numbers",
+  outputs: "outputs",
+  attributes: "attributes",
+  device: "text",
+  placed: "text",
+  summary: "text",
+  origin: "origin",
+  body: "text",
+  is_result: "number",
+} as const;
 
 /** One output of an operation. */
 export interface Output {
@@ -59,6 +76,17 @@ export interface Node {
   readonly made_from: readonly Source[];
   readonly scope: string;
   readonly frame: string;
+}
+
+/** Nodes as they travel: tables here, and the columns in a buffer of the message. */
+export interface Columns {
+  readonly rows: number;
+  readonly buffer: number;
+  readonly texts: readonly string[];
+  readonly outputs: readonly Output[];
+  readonly attributes: readonly Readonly<Record<string, string>>[];
+  readonly origins: readonly Origin[];
+  readonly rest: readonly (readonly [number, Readonly<Record<string, unknown>>])[];
 }
 
 /** What became of operations since the message before (a snapshot has all of them). */
@@ -164,6 +192,7 @@ export interface Snapshot {
   readonly run: RunState | null;
   readonly level: "graph" | "lowered";
   readonly silence_s: number;
+  readonly view: number;
   readonly kind: "snapshot";
 }
 
@@ -173,6 +202,8 @@ export interface Delta {
   readonly graph: GraphChange | null;
   readonly session: SessionState | null;
   readonly run: RunState | null;
+  readonly skipped: number;
+  readonly view: number;
   readonly kind: "delta";
 }
 
@@ -181,12 +212,14 @@ export interface Reply {
   readonly command_id: number;
   readonly ok: boolean;
   readonly message: string;
+  readonly view: number;
   readonly kind: "reply";
 }
 
 /** A view asks for a snapshot: when it opens, and after a gap. */
 export interface Connect {
   readonly view: number;
+  readonly protocol: number;
   readonly kind: "connect";
 }
 
@@ -202,11 +235,19 @@ export interface Alive {
   readonly kind: "alive";
 }
 
+/** A view has taken the messages up to this one: there is room for others. */
+export interface Ack {
+  readonly view: number;
+  readonly seq: number;
+  readonly kind: "ack";
+}
+
 /** A view asks for something to be done at the next safepoint. */
 export interface Command {
   readonly command_id: number;
   readonly name: "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "pace" | "level";
   readonly value: number | string | null;
+  readonly view: number;
   readonly kind: "command";
 }
 
@@ -219,4 +260,4 @@ export interface Choose {
 
 export type FromKernel = Snapshot | Delta | Reply;
 
-export type FromView = Connect | Disconnect | Alive | Choose | Command;
+export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command;

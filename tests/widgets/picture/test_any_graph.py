@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import flowscope as fs
+from flowscope.live.nodes import node_of
 from flowscope.live.schema import Node, Output
-from flowscope.live.state import node_of
 from flowscope_widgets import picture
 from flowscope_widgets.picture import engines, own
 from flowscope_widgets.picture.geometry import Placement, Rect

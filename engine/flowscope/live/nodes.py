@@ -1,0 +1,120 @@
+"""What views are told of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import overload
+
+from flowscope.control.calls import Call
+from flowscope.graph.op import Op
+from flowscope.graph.operation import Operation
+from flowscope.live.blocks import blocks_of
+from flowscope.live.raw_loops import shown
+from flowscope.live.schema import Node, Origin, Output
+
+#: Longest text of an attribute that is sent.
+ATTRIBUTE_CHARS = 80
+
+
+def node_of(op: Operation, placed: str | None) -> Node:
+    """Returns an operation as a view sees it."""
+    definition = op.definition
+    scope, frame = shown(op)
+    return Node(
+        id=op.id,
+        name=op.name,
+        type=op.type,
+        inputs=tuple((t.op.id, t.value_index) for t in op.inputs),
+        control=tuple(c.id for c in op.control_inputs),
+        outputs=tuple(output_of(t.spec.variable or t.spec) for t in op.outputs),
+        attributes=attributes_of(definition),
+        device=op.device,
+        placed=placed,
+        summary=summary_of(definition),
+        origin=made_at(op),
+        stale=None if op.stale is None else op.graph.cells.refusal(op).message,
+        body=op.block.name,
+        is_result=_is_result(op),
+        calls=definition.function.name if isinstance(definition, Call) else "",
+        scope=scope,
+        frame=frame,
+        **blocks_of(op),
+    )
+
+
+def attributes_of(definition: Op) -> dict[str, str]:
+    """Returns the attributes of an op as texts."""
+    return {k: short(v) for k, v in definition.attributes().items()}
+
+
+def summary_of(definition: Op) -> str:
+    """Returns one sentence about an op."""
+    return (type(definition).__doc__ or "").strip().partition("\n")[0]
+
+
+def _is_result(op: Operation) -> bool:
+    function = op.graph.functions.get(op.block.name)
+    return function is not None and any(t.op is op for t in function.results)
+
+
+def output_of(spec: object) -> Output:
+    """Returns what is told of an output."""
+    return Output(dtype=str(spec.dtype), shape=spec.shape)  # type: ignore[attr-defined]
+
+
+def short(value: object) -> str:
+    """Returns an attribute as a text that is not too long."""
+    text = str(value)
+    return text if len(text) <= ATTRIBUTE_CHARS else text[: ATTRIBUTE_CHARS - 3] + "..."
+
+
+def made_at(op: Operation) -> Origin | None:
+    """Returns the user's line that made an operation."""
+    place = op.origin.place
+    if place is None:
+        return None
+    file = None if place.cell is not None else place.filename
+    return Origin(file=file, cell=place.cell, line=place.line, text=place.text)
+
+
+class Described(Sequence[Node]):
+    """Operations as `Node`s, which are made when somebody looks at them one by one.
+
+    Args:
+        operations: The operations.
+        placements: Device by operation id, as far as known.
+    """
+
+    def __init__(self, operations: Sequence[Operation], placements: Mapping[int, str]) -> None:
+        self.operations = operations
+        self.placements = placements
+        self._nodes: tuple[Node, ...] | None = None
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All of them."""
+        if self._nodes is None:
+            placed = self.placements
+            self._nodes = tuple([node_of(op, placed.get(op.id)) for op in self.operations])
+        return self._nodes
+
+    def __len__(self) -> int:
+        return len(self.operations)
+
+    @overload
+    def __getitem__(self, index: int) -> Node: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Node, ...]: ...
+    def __getitem__(self, index: int | slice) -> Node | tuple[Node, ...]:
+        return self.nodes[index]
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self.nodes == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+__all__ = ["Described", "attributes_of", "made_at", "node_of", "output_of", "short", "summary_of"]
