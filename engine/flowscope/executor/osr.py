@@ -108,7 +108,7 @@ class _Resuming:
             variables = [self._values.get(v) for v in stop.program.feeds]
             test = self._machine.graph.unit_of(made.test)
             self._taken.update((taker.node, True) for _, _, taker in test.targets[0])
-            for condition in made.node.blocks[:-1]:
+            for condition in made.node.conditions:
                 self._pass(condition, len(condition.nodes))
         for merge, value in zip(made.variables, variables, strict=True):
             self._entering[_entry(merge)] = value

@@ -35,6 +35,7 @@ from flowscope.plan.locations import (
 )
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.structured import CondNode, LoopNode
 
 #: Called after each operation with the node and its outputs' values.
 Probe = Callable[[Node, tuple[Any, ...]], None]
@@ -219,9 +220,10 @@ class _Step:
         inputs = [self.values[v] for v in node.inputs]
         if node.blocks:
             was_safe, self.is_safe = self.is_safe, self.is_safe and not is_closed
-            if node.op.type == "Cond":
+            if isinstance(node, CondNode):
                 outputs = self._cond(node)
             else:
+                assert isinstance(node, LoopNode)
                 self._hand_over(node, dying)
                 outputs = self._loop(node, inputs)
             self.is_safe = was_safe
@@ -234,10 +236,9 @@ class _Step:
         inputs.clear()
         self._hand_on(node, outputs, dying)
 
-    def _hand_over(self, loop: Node, dying: Sequence[Value]) -> None:
+    def _hand_over(self, loop: LoopNode, dying: Sequence[Value]) -> None:
         """Leaves to a loop alone what only it reads: it frees the elements of lists one by one."""
-        op: Any = loop.op
-        inside = set(loop.inputs[op.first + op.variables + op.lists :])
+        inside = set(loop.behind)
         for v in dying:
             if v not in inside:
                 self.values.pop(v, None)
@@ -257,20 +258,19 @@ class _Step:
             loops = (*[(at.node, at.iteration) for at in self.run.look().loops], *loops)
         self._gate.moves.append(Moved(node, loops, is_dead, is_back))
 
-    def _cond(self, node: Node) -> tuple[Any, ...]:
-        then, orelse = node.blocks
-        taken, other = (then, orelse) if self.values[node.inputs[0]] else (orelse, then)
+    def _cond(self, node: CondNode) -> tuple[Any, ...]:
+        then, orelse = node.then, node.orelse
+        taken, other = (then, orelse) if self.values[node.pred] else (orelse, then)
         if self._gate.is_by_op:
             for n in other.nodes:
                 self._moved(n, is_dead=True)
         return tuple(self.block(taken, ()))
 
-    def _loop(self, node: Node, inputs: list[Any]) -> tuple[Any, ...]:
-        op: Any = node.op
-        n, first = op.variables, op.first
-        limit = int(inputs[0]) if op.has_count else None
-        pushed: list[Any] = [None] * (len(node.blocks[-1].fetches) - n)
-        end = first + n + op.lists
+    def _loop(self, node: LoopNode, inputs: list[Any]) -> tuple[Any, ...]:
+        n, first = node.variables, node.op.first
+        limit = None if node.count is None else int(inputs[0])
+        pushed: list[Any] = [None] * len(node.kept_values)
+        end = first + n + node.lists
         loop = LoopState(node, 0, limit, inputs[first : first + n], inputs[first + n : end], pushed)
         inputs.clear()
         return self._iterate(loop, ())

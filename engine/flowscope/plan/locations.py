@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 from flowscope.graph.lazy import frozen
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.saved_for_backward import trips
+from flowscope.plan.structured import LoopNode
 
 #: What a block is to the node that runs it. "back" is a loop's between two iterations.
 Part = Literal["region", "branch", "test", "body", "back"]
@@ -35,7 +36,7 @@ class LoopState:
 
     def __init__(
         self,
-        node: Node,
+        node: LoopNode,
         count: int,
         limit: int | None,
         variables: list[Any],

@@ -296,7 +296,7 @@ def copied(node: Node, stand_in: Callable[[Value], Value], control: Sequence[Nod
     """
     inputs = tuple([stand_in(v) for v in node.inputs])
     specs = [v.spec for v in node.outputs]
-    made = Node(
+    made = type(node)(
         node.op, node.name, node.order, inputs, specs, node.requested, node.origins, node.path
     )
     made.control, made.versions = tuple(control), node.versions

@@ -12,7 +12,8 @@ from typing import Any
 from flowscope.plan.codegen.function import unsafe_inside, unsafe_positions
 from flowscope.plan.locations import Left
 from flowscope.plan.passes.lower import Lowered
-from flowscope.plan.program import Node, Program
+from flowscope.plan.program import Program
+from flowscope.plan.structured import LoopNode
 
 #: A program with more operations that block is not tried: at each of them all that is alive is
 #: written down, so the code would grow with their square.
@@ -50,9 +51,8 @@ def can_be_tried(program: Program, lowered: Lowered) -> bool:
     return not any(_is_split(p) for p in _programs(program))
 
 
-def _has_lists(loop: Node) -> bool:
-    op: Any = loop.op
-    return bool(op.lists) or len(loop.outputs) > op.variables + 1
+def _has_lists(loop: LoopNode) -> bool:
+    return bool(loop.taken or loop.kept)
 
 
 def _programs(program: Program) -> list[Program]:

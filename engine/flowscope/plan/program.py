@@ -150,6 +150,11 @@ class Node:
             return []
         return [v.node for v in self.inputs if v.spec.dtype is resource and v.node is not None]
 
+    @property
+    def block_names(self) -> tuple[str, ...]:
+        """What the text form calls the blocks."""
+        return ()
+
     def __repr__(self) -> str:
         return f"<Node {self.name} {self.op.type}>"
 
@@ -231,8 +236,7 @@ def outer_values(blocks: Sequence[Program]) -> list[Value]:
 
 def _lines(node: Node) -> list[str]:
     lines = [_line(node)]
-    names = ("then", "else") if node.op.type == "Cond" else ("cond", "body")[-len(node.blocks) :]
-    for name, block in zip(names, node.blocks, strict=False):
+    for name, block in zip(node.block_names, node.blocks, strict=False):
         takes = ", ".join(v.label for v in block.feeds)
         gives = ", ".join(v.label for v in block.fetches)
         lines.append(f"  {name}({takes}) -> ({gives}):")

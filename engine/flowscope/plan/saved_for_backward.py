@@ -19,8 +19,9 @@ import numpy as np
 
 from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.lazy import frozen
-from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.program import Program, Value
 from flowscope.plan.rewriting import uses
+from flowscope.plan.structured import CondNode, LoopNode
 
 
 @frozen
@@ -111,18 +112,16 @@ class _Estimate:
         result.nbytes = _sum([self._more(n) for n in _outer_loops(program)])
         return result
 
-    def _more(self, node: Node) -> int | None:
+    def _more(self, node: LoopNode) -> int | None:
         """Returns by how much a loop's lists are more than those that it uses up."""
         own = self._loop(node).nbytes
         taken = self._taken(node)
         return own if not own or taken is None else max(0, own - taken)
 
-    def _taken(self, node: Node) -> int | None:
+    def _taken(self, node: LoopNode) -> int | None:
         """Returns the bytes of the lists that a loop takes and nobody else has."""
-        op: Any = node.op
-        first = op.first + op.variables
-        lists = {v for v in node.inputs[first : first + op.lists] if self._uses[v] < 2}
-        makers = dict.fromkeys(v.node for v in lists if v.node and v.node.op.type == "Loop")
+        lists = {v for v in node.taken if self._uses[v] < 2}
+        makers = dict.fromkeys(v.node for v in lists if isinstance(v.node, LoopNode))
         parts = [self._bytes(v) for v in lists if v.node not in makers]
         for maker in makers:
             for value, shown in _memories(maker).items():
@@ -130,12 +129,11 @@ class _Estimate:
                     parts.append(_product(self._bytes(value), self._trips(maker)))
         return _sum(parts)
 
-    def _loop(self, node: Node) -> KeptByLoop:
-        op: Any = node.op
-        body = node.blocks[-1]
+    def _loop(self, node: LoopNode) -> KeptByLoop:
+        body = node.body
         own = {*body.feeds, *[v for n in body.nodes for v in n.outputs]}
-        wanted = dict.fromkeys(v for v in body.fetches[op.variables :] if v in own)
-        for before, after in zip(body.feeds, body.fetches[: op.variables], strict=False):
+        wanted = dict.fromkeys(v for v in node.kept_values if v in own)
+        for before, after in zip(node.parameters, node.next_values, strict=True):
             if before in wanted and after in wanted and before is not after:
                 del wanted[before]  # it is what an iteration before has kept
         tensors, counted = [], set[Value]()
@@ -155,12 +153,12 @@ class _Estimate:
             return self._array_bytes(value)
         if node is None:
             return None
-        if node.op.type == "Loop":
-            body = node.blocks[-1]
+        if isinstance(node, LoopNode):
+            body = node.body
             own = {*body.feeds, *[v for n in body.nodes for v in n.outputs]}
             element = body.fetches[value.index - 1]
             return _product(self._bytes(element), self._trips(node)) if element in own else 0
-        if node.op.type == "Cond":
+        if isinstance(node, CondNode):
             found = [self._bytes(b.fetches[value.index]) for b in node.blocks]
             return None if None in found else max(n or 0 for n in found)
         if node.op.type == "EmptyList":
@@ -176,23 +174,21 @@ class _Estimate:
             total = _product(total, self._dimension if d is None else d)
         return total
 
-    def _trips(self, node: Node) -> int | None:
+    def _trips(self, node: LoopNode) -> int | None:
         found = trips(node)
         return self._iterations if found is None else found
 
 
-def _memories(loop: Node) -> dict[Value, list[Value]]:
+def _memories(loop: LoopNode) -> dict[Value, list[Value]]:
     """Returns the values of a loop's body that it keeps, each with the lists that show its memory.
 
     A variable before an iteration is what the one before has made of it.
     """
-    op: Any = loop.op
-    body = loop.blocks[-1]
+    body, elements = loop.body, loop.kept_values
     own = {*body.feeds, *[v for n in body.nodes for v in n.outputs]}
-    elements = body.fetches[op.variables :]
-    after = dict(zip(body.feeds, body.fetches[: op.variables], strict=False))
+    after = dict(zip(loop.parameters, loop.next_values, strict=True))
     found: dict[Value, list[Value]] = {}
-    for element, output in zip(elements, loop.outputs[op.variables + 1 :], strict=True):
+    for element, output in zip(elements, loop.kept, strict=True):
         if element in own:
             value = after.get(element, element)
             found.setdefault(_base(value if value in elements else element), []).append(output)
@@ -210,38 +206,35 @@ def _base(value: Value) -> Value:
     return value
 
 
-def trips(loop: Node, known: Mapping[Value, Any] | None = None) -> int | None:
+def trips(loop: LoopNode, known: Mapping[Value, Any] | None = None) -> int | None:
     """Returns how often a loop runs: a known count, or a counter up to a known limit.
 
     Args:
         loop: The loop.
         known: Values of a running step.
     """
-    op: Any = loop.op
     counted = None
-    if op.has_count:
-        made = loop.inputs[0].node
-        if made is not None and made.op.type == "Loop":
+    if loop.count is not None:
+        made = loop.count.node
+        if isinstance(made, LoopNode):
             counted = trips(made, known)
         else:
-            counted = _constant(loop.inputs[0], known)
-        if len(loop.blocks) == 1 or counted is None:
+            counted = _constant(loop.count, known)
+        if loop.condition is None or counted is None:
             return counted
     until = _counter_trips(loop, known)
     return until if counted is None or until is None else min(until, counted)
 
 
-def most_trips(loop: Node, known: Mapping[Value, Any]) -> int | None:
+def most_trips(loop: LoopNode, known: Mapping[Value, Any]) -> int | None:
     """Returns how often a loop of a running step runs at most; None where nothing tells."""
-    op: Any = loop.op
-    counted = _constant(loop.inputs[0], known) if op.has_count else None
+    counted = None if loop.count is None else _constant(loop.count, known)
     found = trips(loop, known)
     return counted if found is None else found if counted is None else min(counted, found)
 
 
-def _counter_trips(loop: Node, known: Mapping[Value, Any] | None) -> int | None:
+def _counter_trips(loop: LoopNode, known: Mapping[Value, Any] | None) -> int | None:
     """Returns the iterations of `while i < limit: i += step`, None for any other loop."""
-    op: Any = loop.op
     cond, body = loop.blocks
     test = cond.fetches[0].node
     if test is None or test.op.type not in ("Less", "LessEqual"):
@@ -253,7 +246,7 @@ def _counter_trips(loop: Node, known: Mapping[Value, Any] | None) -> int | None:
     step_node = body.fetches[i].node
     if step_node is None or step_node.op.type != "Add" or step_node.inputs[0] is not body.feeds[i]:
         return None
-    start, step = _constant(loop.inputs[op.first + i]), _constant(step_node.inputs[1])
+    start, step = _constant(loop.starts[i]), _constant(step_node.inputs[1])
     if start is None or limit is None or step is None:
         return None
     return count_up(start, limit if test.op.type == "LessEqual" else limit - 1, step)
@@ -272,13 +265,13 @@ def _constant(value: Value, known: Mapping[Value, Any] | None = None) -> int | N
     return int(found) if is_integer else None
 
 
-def _loops(program: Program) -> Iterator[Node]:
-    return (n for n in program.walk() if n.op.type == "Loop")
+def _loops(program: Program) -> Iterator[LoopNode]:
+    return (n for n in program.walk() if isinstance(n, LoopNode))
 
 
-def _outer_loops(program: Program) -> Iterator[Node]:
+def _outer_loops(program: Program) -> Iterator[LoopNode]:
     for node in program.nodes:
-        if node.op.type == "Loop":
+        if isinstance(node, LoopNode):
             yield node
         else:
             for block in node.blocks:

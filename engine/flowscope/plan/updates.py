@@ -14,6 +14,7 @@ from flowscope.plan.effects import leaves
 from flowscope.plan.lowering import Accesses, Key, is_ambient
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.rewriting import in_order
+from flowscope.plan.structured import LoopNode
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ def join(program: Program) -> Program:
 
 
 def _join(group: Node) -> None:
-    writes = [n for n in group.control if n.writes_state and n.op.type != "Loop"]
+    writes = [n for n in group.control if n.writes_state and not isinstance(n, LoopNode)]
     if len(writes) > 1 and not any(n.update_groups for n in writes):
         for leaf in (leaf for n in writes for leaf in leaves(n)):
             leaf.group = group.name

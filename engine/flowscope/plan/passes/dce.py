@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
 
 from flowscope.plan.program import Node, Program, Value, is_back_edge, outer_values
+from flowscope.plan.structured import CondNode, LoopNode
 
 
 def trim(program: Program) -> Program:
@@ -26,9 +26,9 @@ def trim(program: Program) -> Program:
     for node in reversed(program.nodes):
         if not _is_needed(node, live, kept):
             continue
-        if node.op.type == "Cond":
+        if isinstance(node, CondNode):
             _trim_cond(node, live)
-        elif node.blocks:
+        elif isinstance(node, LoopNode):
             _trim_loop(node, live)
         live.update(node.inputs)
         kept.update(node.control)
@@ -42,19 +42,18 @@ def _is_needed(node: Node, live: set[Value], kept: set[Node]) -> bool:
     return node.has_effect
 
 
-def _trim_cond(node: Node, live: set[Value]) -> None:
+def _trim_cond(node: CondNode, live: set[Value]) -> None:
     used = [i for i, v in enumerate(node.outputs) if v in live]
     node.outputs = _renumbered([node.outputs[i] for i in used])
     node.blocks = tuple([
         _block(b, b.feeds, [b.fetches[i] for i in used]) for b in node.blocks
     ])  # fmt: skip
-    node.inputs = (node.inputs[0], *outer_values(node.blocks))
+    node.inputs = (node.pred, *outer_values(node.blocks))
 
 
-def _trim_loop(node: Node, live: set[Value]) -> None:
-    op: Any = node.op
-    *conditions, body = node.blocks
-    n = op.variables
+def _trim_loop(node: LoopNode, live: set[Value]) -> None:
+    op, body, conditions = node.op, node.body, node.conditions
+    n = node.variables
     pushed = [j for j in range(n + 1, len(node.outputs)) if node.outputs[j] in live]
     variables = {i for i in range(n) if node.outputs[i] in live}
     for block in conditions:
@@ -73,7 +72,8 @@ def _trim_loop(node: Node, live: set[Value]) -> None:
         *[_block(b, [b.feeds[i] for i in kept], b.fetches) for b in conditions],
         _block(body, feeds, results),
     )
-    explicit = [*node.inputs[: op.first], *[node.inputs[op.first + i] for i in (*kept, *lists)]]
+    given = (*node.starts, *node.taken)
+    explicit = [*node.inputs[: op.first], *[given[i] for i in (*kept, *lists)]]
     node.inputs = (*explicit, *outer_values(node.blocks))
     node.outputs = _renumbered([node.outputs[i] for i in (*kept, n, *pushed)])
     node.op = dataclasses.replace(op, variables=len(kept), lists=len(lists))

@@ -22,6 +22,7 @@ from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.core.flow import Identity
 from flowscope.plan.program import Node, Program, Value, needed, outer_values
+from flowscope.plan.structured import LoopNode, kind_of, without_functions
 
 #: The op types that this pass takes away.
 CALL, PARAMETER = "Call", "Parameter"
@@ -153,11 +154,16 @@ class _Inliner:
 
     def _add_blocks(self, node: Node) -> None:
         op: Any = node.op
-        explicit = 1 if op.type == "Cond" else op.first + op.carried
+        node.op = without_functions(op)
+        if isinstance(node, LoopNode):
+            counts = [node.variables] * (len(op.functions) - 1) + [node.variables + node.lists]
+            explicit = node.op.first + counts[-1]
+        else:
+            counts, explicit = [0, 0], 1
         captured = list(node.inputs[explicit:])
         blocks = []
-        for i, function in enumerate(op.functions):
-            feeds = _carried(node, function)
+        for i, (function, carried) in enumerate(zip(op.functions, counts, strict=True)):
+            feeds = _carried(function, carried)
             count = len(function.captures)
             given, captured = captured[:count], captured[count:]
             path = (*node.path, f"{node.name}:{i}")
@@ -218,12 +224,8 @@ def _functions(node: Node) -> tuple[Any, ...]:
     return getattr(node.op, "functions", ())
 
 
-def _carried(node: Node, function: Any) -> list[Value]:
+def _carried(function: Any, count: int) -> list[Value]:
     """Returns stand-ins for what changes from one iteration of a loop to the next."""
-    op: Any = node.op
-    if node.op.type == "Cond":
-        return []
-    count = op.carried if function is op.body else op.variables
     made = []
     for i, t in enumerate(function.parameters[:count]):
         spec = Spec(t.spec.dtype, t.spec.shape, variable=t.spec.variable)
@@ -237,7 +239,9 @@ def _copy(
     specs = [t.spec for t in op.outputs]
     inputs = tuple([values[t] for t in op.inputs[: op.definition.kernel_inputs]])
     origins = (op, *call.origins)
-    return Node(op.definition, name, (), inputs, specs, op.device or call.requested, origins, path)
+    device = op.device or call.requested
+    kind = kind_of(op.definition)
+    return kind(op.definition, name, (), inputs, specs, device, origins, path)
 
 
 __all__ = ["CALL", "PARAMETER", "inline"]

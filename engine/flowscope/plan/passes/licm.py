@@ -14,10 +14,10 @@ the loop comes after (its *version* is counted anew there), and waits for what t
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.rewriting import count_versions, explicit_inputs, replaced, with_blocks
+from flowscope.plan.structured import LoopNode
 
 
 def invariants(program: Program) -> Program:
@@ -32,12 +32,12 @@ def invariants(program: Program) -> Program:
         if node.blocks:
             explicit = explicit_inputs(node)
             with_blocks(node, tuple([invariants(b) for b in node.blocks]), explicit)
-        if node.op.type == "Loop":
+        if isinstance(node, LoopNode):
             nodes += _hoisted(node, late)
         nodes.append(node)
     count_versions(nodes)
     for node in nodes:
-        if node.op.type == "Loop":
+        if isinstance(node, LoopNode):
             _unlist(node, nodes)
     return dataclasses.replace(program, nodes=tuple(nodes))
 
@@ -52,16 +52,16 @@ def _before(node: Node) -> list[Node]:
     return [*(v.node for v in node.inputs if v.node is not None), *node.control]
 
 
-def _hoisted(node: Node, late: set[Node]) -> list[Node]:
+def _hoisted(node: LoopNode, late: set[Node]) -> list[Node]:
     """Takes reads of variables out of a loop's body; returns them."""
     if node.has_effect or any(n.op.is_blocking for b in node.blocks for n in b.walk()):
         return []
-    *conditions, body = node.blocks
+    body = node.body
     own = {*body.feeds, *[v for n in body.nodes for v in n.outputs]}
     found = [n for n in body.nodes if _is_read(n) and own.isdisjoint(n.inputs)]
     rest = tuple([n for n in body.nodes if n not in found])
-    explicit = explicit_inputs(node)
-    with_blocks(node, (*conditions, dataclasses.replace(body, nodes=rest)), explicit)
+    explicit = node.explicit
+    with_blocks(node, (*node.conditions, dataclasses.replace(body, nodes=rest)), explicit)
     waits = [*node.control, *[v.node for v in explicit if v.node is not None]]
     for read in found:
         read.control = tuple(dict.fromkeys(n for n in waits if n in late))
@@ -73,36 +73,28 @@ def _is_read(node: Node) -> bool:
     return is_plain and not node.op.has_effect
 
 
-def _unlist(forward: Node, nodes: list[Node]) -> None:
+def _unlist(forward: LoopNode, nodes: list[Node]) -> None:
     """Has loops use the values that a forward loop keeps alike in every iteration."""
-    op: Any = forward.op
-    body = forward.blocks[-1]
+    body = forward.body
     own = {*body.feeds, *[v for n in body.nodes for v in n.outputs]}
-    same = {
-        kept: value
-        for kept, value in zip(
-            forward.outputs[op.variables + 1 :], body.fetches[op.variables :], strict=True
-        )
-        if value not in own
-    }
+    pairs = zip(forward.kept, forward.kept_values, strict=True)
+    same = {kept: value for kept, value in pairs if value not in own}
     if same:
         for node in nodes:
-            if node.op.type == "Loop" and not same.keys().isdisjoint(node.inputs):
+            if isinstance(node, LoopNode) and not same.keys().isdisjoint(node.inputs):
                 _use(node, same)
 
 
-def _use(node: Node, same: dict[Value, Value]) -> None:
-    op: Any = node.op
-    *conditions, body = node.blocks
-    explicit = explicit_inputs(node)
-    first = op.first + op.variables
-    gone = {i for i in range(op.lists) if explicit[first + i] in same}
-    inside = {body.feeds[op.variables + i]: same[explicit[first + i]] for i in gone}
+def _use(node: LoopNode, same: dict[Value, Value]) -> None:
+    body, op = node.body, node.op
+    pairs = list(zip(node.taken, node.elements, strict=True))
+    inside = {element: same[kept] for kept, element in pairs if kept in same}
     feeds = tuple([f for f in body.feeds if f not in inside])
-    left = tuple([v for i, v in enumerate(explicit) if i - first not in gone])
+    lists = [kept for kept, _ in pairs if kept not in same]
+    left = (*node.inputs[: op.first], *node.starts, *lists)
     body = replaced(dataclasses.replace(body, feeds=feeds), inside)
-    node.op = dataclasses.replace(op, lists=op.lists - len(gone))
-    with_blocks(node, (*conditions, body), left)
+    node.op = dataclasses.replace(op, lists=len(lists))
+    with_blocks(node, (*node.conditions, body), left)
 
 
 __all__ = ["invariants"]

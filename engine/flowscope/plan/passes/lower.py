@@ -47,6 +47,7 @@ from flowscope.plan.lowering import (
     is_ambient,
 )
 from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.structured import CondNode, CondOp, LoopNode
 
 #: A loop's condition of these ops alone can be computed though the count says that the loop ends.
 _HARMLESS = frozenset(
@@ -83,7 +84,7 @@ class LoweredLoop:
             lowered, what stands for it in the frame).
     """
 
-    node: Node
+    node: LoopNode
     variables: tuple[Node, ...]
     counter: Node | None
     test: Node
@@ -189,8 +190,11 @@ class _Lowering:
     def _lower(self, place: Place, node: Node) -> None:
         keys = self._keys(node)
         tokens = self._tokens(place, node, keys)
-        lower = self._cond if node.op.type == "Cond" else self._loop
-        ends = lower(place, node, tokens)
+        if isinstance(node, CondNode):
+            ends = self._cond(place, node, tokens)
+        else:
+            assert isinstance(node, LoopNode)
+            ends = self._loop(place, node, tokens)
         for key, end in ends.items():
             place.accesses.note(key, end, keys[key])
         if node in ends:
@@ -240,9 +244,9 @@ class _Lowering:
 
     # -- branches -------------------------------------------------------------------------------
 
-    def _cond(self, place: Place, node: Node, tokens: dict[Key, Value]) -> dict[Key, Node]:
+    def _cond(self, place: Place, node: CondNode, tokens: dict[Key, Value]) -> dict[Key, Node]:
         """Lowers a Cond; returns the token of the end per key."""
-        pred = place.get(node.inputs[0])
+        pred = place.get(node.pred)
         control = self._controls(node)
         if control:
             pred = place.make(Identity(), "pred", (pred,), [pred.spec], node, control).outputs[0]
@@ -270,21 +274,20 @@ class _Lowering:
 
     # -- loops ----------------------------------------------------------------------------------
 
-    def _loop(self, place: Place, node: Node, tokens: dict[Key, Value]) -> dict[Key, Node]:
+    def _loop(self, place: Place, node: LoopNode, tokens: dict[Key, Value]) -> dict[Key, Node]:
         """Lowers a Loop; returns the token of the end per key."""
-        op: Any = node.op
-        *conditions, body = node.blocks
+        body = node.body
         name = self._names.unique(f"{node.name}/frame")
-        frame = Frame(place, node, name, op.parallel_iterations, self._controls(node))
+        frame = Frame(place, node, name, node.op.parallel_iterations, self._controls(node))
         variables, counter = self._variables(place, node)
         merges = [frame.variable(start, spec) for start, spec in variables]
         orders = {key: frame.variable(token, token.spec) for key, token in tokens.items()}
         for key, merge in orders.items():
             frame.accesses.note(key, merge, True)
         count = merges[-1].outputs[0] if counter else None
-        limit = frame.get(node.inputs[0]) if op.has_count else None
+        limit = None if node.count is None else frame.get(node.count)
         carried = [m.outputs[0] for m in merges]
-        test = self._test(frame, node, conditions, carried, count, limit)
+        test = self._test(frame, node, list(node.conditions), carried, count, limit)
         inside = Body(frame, node, test)
         switched = [self._switch(frame, inside, node, v, test) for v in carried]
         ordered = {key: self._switch(frame, inside, node, frame.end(key), test) for key in orders}
@@ -307,21 +310,20 @@ class _Lowering:
         self._doors[node] = Doors(tuple(frame.entries), tuple(left))
         return ends
 
-    def _variables(self, place: Place, node: Node) -> tuple[list[tuple[Value, Spec]], bool]:
+    def _variables(self, place: Place, node: LoopNode) -> tuple[list[tuple[Value, Spec]], bool]:
         """Returns the start and the Spec of each variable, and whether the last is a counter."""
-        op: Any = node.op
-        body = node.blocks[-1]
-        n, first = op.variables, op.first
         found = []
-        for i in range(n + op.lists):
-            start = place.get(node.inputs[first + i])
-            found.append((start, _outside(body.feeds[i].spec) if i < n else _outside(start.spec)))
-        for output in node.outputs[n + 1 :]:
+        for value, parameter in zip(node.starts, node.parameters, strict=True):
+            found.append((place.get(value), _outside(parameter.spec)))
+        taken = [place.get(value) for value in node.taken]
+        found += [(value, _outside(value.spec)) for value in taken]
+        for output in node.kept:
             empty = place.make(
                 EmptyList(element_spec(output.spec)), "empty", (), [output.spec], node
             )
             found.append((empty.outputs[0], output.spec))
-        has_counter = op.has_count or node.outputs[n] in self._used or not found
+        is_counted = node.count is not None or node.trip_count in self._used
+        has_counter = is_counted or not found
         if has_counter:
             zero = place.constant(np.int64(0), int64, "count", node)
             found.append((zero, Spec(int64, ())))
@@ -330,7 +332,7 @@ class _Lowering:
     def _test(
         self,
         frame: Frame,
-        node: Node,
+        node: LoopNode,
         conditions: list[Program],
         carried: list[Value],
         count: Value | None,
@@ -362,8 +364,8 @@ class _Lowering:
     def _guarded(self, frame: Frame, node: Node, cond: Program, test: Value) -> Value:
         """Lowers a condition that must not run once the count says that the loop ends."""
         false = frame.constant(np.False_, bool_, "ends")
-        guard = Node(
-            LoopCond(),
+        guard = CondNode(
+            CondOp("", ""),
             self._names.unique(f"{node.name}/goes_on"),
             node.order,
             (test,),
@@ -387,19 +389,18 @@ class _Lowering:
         return switch
 
     def _iteration(
-        self, inside: Body, node: Node, body: Program, switched: list[Value], has_counter: bool
+        self, inside: Body, node: LoopNode, body: Program, switched: list[Value], has_counter: bool
     ) -> list[Any]:
         """Gives the body its variables; returns their next values, or what makes them."""
-        op: Any = node.op
-        n, lists = op.variables, op.lists
+        n, lists = node.variables, node.lists
         inside.values.update(zip(body.feeds[:n], switched, strict=False))
-        nexts: list[Any] = list(body.fetches[:n])
-        for feed, taken in zip(body.feeds[n:], switched[n : n + lists], strict=True):
+        nexts: list[Any] = list(node.next_values)
+        for feed, taken in zip(node.elements, switched[n : n + lists], strict=True):
             specs = [_outside(feed.spec), _outside(taken.spec)]
             pop = inside.make(ListPop(), "pop", (taken,), specs)
             inside.values[feed] = pop.outputs[0]
             nexts.append(pop.outputs[1])
-        for value, kept in zip(body.fetches[n:], switched[n + lists :], strict=False):
+        for value, kept in zip(node.kept_values, switched[n + lists :], strict=False):
             nexts.append(lambda v=value, k=kept: self._push(inside, k, v))
         if has_counter:
             one = inside.constant(np.int64(1), int64, "one")
@@ -417,12 +418,11 @@ class _Lowering:
         merge.inputs = (*merge.inputs, node.outputs[0])
 
     def _exits(
-        self, place: Place, node: Node, switched: list[Node], has_counter: bool
+        self, place: Place, node: LoopNode, switched: list[Node], has_counter: bool
     ) -> list[tuple[Node, Value | None]]:
         """Gives the outputs that somebody uses their Exits; returns these."""
-        op: Any = node.op
-        n = op.variables
-        ends = [*switched[:n], switched[-1] if has_counter else None, *switched[n + op.lists :]]
+        n = node.variables
+        ends = [*switched[:n], switched[-1] if has_counter else None, *switched[n + node.lists :]]
         made: list[tuple[Node, Value | None]] = []
         for output, switch in zip(node.outputs, ends, strict=False):
             if switch is not None and output in self._used:
@@ -434,21 +434,21 @@ class _Lowering:
 
 
 def _lowered_loop(
-    frame: Frame, node: Node, merges: list[Node], has_counter: bool, goes_on: Value
+    frame: Frame, node: LoopNode, merges: list[Node], has_counter: bool, goes_on: Value
 ) -> LoweredLoop:
-    op: Any = node.op
-    n = op.variables + op.lists
-    kept = merges[n : n + len(node.outputs) - op.variables - 1]
-    limits = [node.inputs[0]] if op.has_count else []
-    test = node.blocks[0].fetches[0].node if len(node.blocks) > 1 else None
-    if test is not None and test.op.type in ("Less", "LessEqual"):
-        own = {*node.blocks[0].feeds, *[v for m in node.blocks[0].nodes for v in m.outputs]}
+    n = node.variables + node.lists
+    kept = merges[n : n + len(node.kept)]
+    limits = [] if node.count is None else [node.count]
+    cond = node.condition
+    test = None if cond is None else cond.fetches[0].node
+    if cond is not None and test is not None and test.op.type in ("Less", "LessEqual"):
+        own = {*cond.feeds, *[v for m in cond.nodes for v in m.outputs]}
         limits += [v for v in test.inputs[1:] if v not in own]
     known = tuple([(v, frame.get(v)) for v in limits if v.spec.constant is None])
     assert goes_on.node is not None
     counter = merges[-1] if has_counter else None
     return LoweredLoop(
-        node, tuple(merges[: op.variables]), counter, goes_on.node, tuple(kept), known
+        node, tuple(merges[: node.variables]), counter, goes_on.node, tuple(kept), known
     )
 
 

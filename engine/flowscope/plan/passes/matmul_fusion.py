@@ -34,6 +34,7 @@ from flowscope.plan.rewriting import (
     uses,
     with_blocks,
 )
+from flowscope.plan.structured import LoopNode
 
 #: Products of so many rows are as quick alone.
 MANY_ROWS = 512
@@ -75,7 +76,7 @@ class _Rewriter:
             explicit = explicit_inputs(node)
             with_blocks(node, tuple([products(b) for b in node.blocks]), explicit)
         after: list[Node] = []
-        if node.op.type == "Loop":
+        if isinstance(node, LoopNode):
             self._transposes_outside(node)
             after = self._after(node)
         elif _is_transposing(node) and self._often[node.inputs[1]] >= _OFTEN:
@@ -96,18 +97,18 @@ class _Rewriter:
         node.op = dataclasses.replace(op, transpose_b=False)
         node.inputs = (a, self._transposed[b])
 
-    def _transposes_outside(self, loop: Node) -> None:
+    def _transposes_outside(self, loop: LoopNode) -> None:
         """Transposes matrices from outside of a loop before it."""
-        *conditions, body = loop.blocks
+        body = loop.body
         own = {*body.feeds, *[v for n in body.nodes for v in n.outputs]}
-        explicit = explicit_inputs(loop)
+        explicit = loop.explicit
         for node in body.nodes:
             if _is_transposing(node) and node.inputs[1] not in own:
                 self._transpose(node)
         copies = [n for n in body.nodes if _is_copy(n) and n.inputs[0] not in own]
         self._nodes += copies
         rest = tuple([n for n in body.nodes if n not in copies])
-        with_blocks(loop, (*conditions, dataclasses.replace(body, nodes=rest)), explicit)
+        with_blocks(loop, (*loop.conditions, dataclasses.replace(body, nodes=rest)), explicit)
 
     # -- sums
 
@@ -129,7 +130,7 @@ class _Rewriter:
         size, factors = value.spec.nbytes or 0, [v.spec.nbytes for v in value.node.inputs]
         return None not in factors and sum(n or 0 for n in factors) <= size
 
-    def _after(self, loop: Node) -> list[Node]:
+    def _after(self, loop: LoopNode) -> list[Node]:
         """Takes sums of products out of a loop; returns what follows it."""
         found = _Sums(loop)
         made = []
@@ -161,18 +162,14 @@ class _Sum:
 class _Sums:
     """The sums of products that a loop computes, and how they are taken out of it."""
 
-    def __init__(self, loop: Node) -> None:
+    def __init__(self, loop: LoopNode) -> None:
         self._loop = loop
-        op: Any = loop.op
-        n: int = op.variables
-        self._op = op
-        *self._conditions, self._body = loop.blocks
+        self._conditions, self._body = loop.conditions, loop.body
         self._uses = uses(self._body)
-        self._explicit = explicit_inputs(loop)
         self._own = {v for node in self._body.nodes for v in node.outputs}
-        self._variables, self._taken = self._body.feeds[:n], self._body.feeds[n:]
-        self._kept = list(self._body.fetches[n:])
-        self._lists = list(loop.outputs[n + 1 :])
+        self._variables, self._taken = loop.parameters, loop.elements
+        self._kept = list(loop.kept_values)
+        self._lists = list(loop.kept)
         self._gone: set[int] = set()
 
     def worth(self) -> list[_Sum]:
@@ -213,15 +210,14 @@ class _Sums:
         pairs = [(v.node.inputs[0], v.node.inputs[1]) for v in terms if v.node is not None]
         if not all(v in self._own or v in self._body.feeds for pair in pairs for v in pair):
             return None
-        start = self._explicit[self._op.first + i]
+        start = self._loop.starts[i]
         origins = origins_of([add, *[v.node for v in terms]])
         return _Sum(i, start, pairs, term.spec.nbytes or 0, origins)
 
     def list_of(self, value: Value) -> tuple[Value, bool]:
         """Returns the list of a value of the body, and whether the loop takes it."""
         if value in self._taken:
-            at = self._op.first + self._op.variables + self._taken.index(value)
-            return self._explicit[at], True
+            return self._loop.taken[self._taken.index(value)], True
         if value not in self._kept:
             self._kept.append(value)
             self._lists.append(Value(self._loop, 0, list_spec(value.spec)))
@@ -229,9 +225,8 @@ class _Sums:
 
     def finish(self) -> None:
         """Takes the variables out of the loop, and lets it keep the factors."""
-        loop, op, gone = self._loop, self._op, self._gone
-        stay = [i for i in range(op.variables) if i not in gone]
-        trip = loop.outputs[op.variables]
+        loop, op, gone = self._loop, self._loop.op, self._gone
+        stay = [i for i in range(loop.variables) if i not in gone]
         feeds = (*[self._variables[i] for i in stay], *self._taken)
         fetches = (*[self._body.fetches[i] for i in stay], *self._kept)
         conditions = [
@@ -239,8 +234,9 @@ class _Sums:
             for c in self._conditions
         ]
         body = dataclasses.replace(self._body, feeds=feeds, fetches=fetches)
-        explicit = [v for i, v in enumerate(self._explicit) if i - op.first not in gone]
-        loop.outputs = renumbered([*[loop.outputs[i] for i in stay], trip, *self._lists])
+        explicit = [v for i, v in enumerate(loop.explicit) if i - op.first not in gone]
+        results = [loop.results[i] for i in stay]
+        loop.outputs = renumbered([*results, loop.trip_count, *self._lists])
         loop.op = dataclasses.replace(op, variables=len(stay))
         with_blocks(loop, (*conditions, body), tuple(explicit))
 

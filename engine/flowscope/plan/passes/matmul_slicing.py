@@ -25,6 +25,7 @@ from flowscope.plan.rewriting import (
     uses,
     with_blocks,
 )
+from flowscope.plan.structured import LoopNode
 
 
 def parts(program: Program) -> Program:
@@ -41,7 +42,7 @@ def parts(program: Program) -> Program:
     gone: set[Node] = set()
     nodes: list[Node] = []
     for node in program.nodes:
-        if node.op.type == "Loop":
+        if isinstance(node, LoopNode):
             nodes += _hoisted(node)
         if node in chosen:
             split, i = chosen[node]
@@ -93,15 +94,15 @@ def _narrow(product: Node, part: Value, split: Node) -> None:
     product.origins = origins_of([product, split])
 
 
-def _hoisted(loop: Node) -> list[Node]:
+def _hoisted(loop: LoopNode) -> list[Node]:
     """Takes parts of matrices from outside of a loop out of it; returns them."""
-    *conditions, body = loop.blocks
+    body = loop.body
     own = {*body.feeds, *[v for n in body.nodes for v in n.outputs]}
     found = [n for n in body.nodes if n.op.type == "Part" and own.isdisjoint(n.inputs)]
     if found:
-        explicit = explicit_inputs(loop)
+        explicit = loop.explicit
         rest = tuple([n for n in body.nodes if n not in found])
-        with_blocks(loop, (*conditions, dataclasses.replace(body, nodes=rest)), explicit)
+        with_blocks(loop, (*loop.conditions, dataclasses.replace(body, nodes=rest)), explicit)
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.structured import kind_of
 
 
 def prune(
@@ -48,8 +49,8 @@ def prune(
 
 def _node(op: Operation, values: dict[Tensor, Value]) -> Node:
     specs = [t.spec for t in op.outputs]
-    node = Node(op.definition, op.name, op.order, (), specs, op.device, (op,))
-    return node
+    kind = kind_of(op.definition)
+    return kind(op.definition, op.name, op.order, (), specs, op.device, (op,))
 
 
 def _connect(nodes: dict[Operation, Node], values: dict[Tensor, Value]) -> None:
