@@ -253,7 +253,7 @@ class _Step:
             self._moved(node)
 
     def _moved(self, node: Node, is_dead: bool = False, is_back: bool = False) -> None:
-        loops = tuple((s.node, s.count) for s in self.loops)
+        loops: tuple[tuple[Node, int], ...] = tuple((s.node, s.count) for s in self.loops)
         if isinstance(self.run, RegionRun):
             loops = (*[(at.node, at.iteration) for at in self.run.look().loops], *loops)
         self._gate.moves.append(Moved(node, loops, is_dead, is_back))

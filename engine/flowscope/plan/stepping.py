@@ -23,6 +23,7 @@ from flowscope.plan.interpret import Interpreter, InvocationError
 from flowscope.plan.locations import Inside, Left, LoopState, inside_loops
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Value
+from flowscope.plan.structured import LoopNode
 
 
 class Stepper:
@@ -91,20 +92,16 @@ class Stepper:
             raise InvocationError(failed.node, failed.inputs, e, counts) from e
         return result
 
-    def _code(self, node: Node) -> tuple[Code, tuple[Value, ...]]:
+    def _code(self, node: LoopNode) -> tuple[Code, tuple[Value, ...]]:
         """Returns the code of a loop that has begun, and the values from outside that it takes."""
-        op: Any = node.op
-        first = op.first
-        start = _feeds(node.inputs[: first + op.variables + op.lists], 1)
-        pushes = tuple(
-            Value(None, 1 + len(start) + i, v.spec)
-            for i, v in enumerate(node.outputs[op.variables + 1 :])
-        )
-        behind = node.inputs[len(start) :]
+        start = _feeds(node.inputs[: len(node.inputs) - len(node.behind)], 1)
+        pushes = tuple(Value(None, 1 + len(start) + i, v.spec) for i, v in enumerate(node.kept))
+        behind = node.behind
         captured = tuple(dict.fromkeys(v for v in behind if v.spec.dtype is not resource))
         count = Value(None, 0, Spec(int64, ()))
-        clone = Node(op, node.name, node.order, (*start, *behind), [v.spec for v in node.outputs],
-                     node.requested, node.origins, node.path)  # fmt: skip
+        specs = [v.spec for v in node.outputs]
+        clone = LoopNode(node.op, node.name, node.order, (*start, *behind), specs,
+                         node.requested, node.origins, node.path)  # fmt: skip
         clone.control, clone.versions, clone.device = (), node.versions, node.device
         clone.blocks = node.blocks
         region = Region(
@@ -114,7 +111,7 @@ class Stepper:
             (False,) * len(clone.outputs),
             self._region.handles,
         )
-        begun = {clone: Begun(node, count, pushes)}
+        begun: dict[Node, Begun] = {clone: Begun(node, count, pushes)}
         return generate(region, self._xp, inside_loops(self._generator), as_left, begun), captured
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from flowscope.graph.lazy import frozen
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value, outer_values
+from flowscope.plan.structured import LoopNode
 
 #: Up to about this size a new buffer costs nothing (measured: from 16 KB on it doubles the time).
 SMALL_BYTES = 1 << 13
@@ -79,18 +80,16 @@ def _as_region(block: Program) -> Region:
     return Region(block.nodes, inputs, block.fetches, (), ())
 
 
-def owned_variables(node: Node) -> list[Value]:
+def owned_variables(node: LoopNode) -> list[Value]:
     """Returns parameters of a loop's body whose buffers the next values can take: sums, mostly.
 
     They start in C order, their next values have memory of their own that is in C order too, and
     the body writes into them. The loop has to start with a copy, which is its own.
     """
-    op: Any = node.op
-    block = node.blocks[-1]
-    starts = node.inputs[op.first : op.first + op.variables]
-    pairs = list(zip(block.feeds, block.fetches, strict=False))[: op.variables]
+    block = node.body
+    pairs = list(zip(node.parameters, node.next_values, strict=True))
     found = []
-    for (f, after), start in zip(pairs, starts, strict=True):
+    for (f, after), start in zip(pairs, node.starts, strict=True):
         if f.spec.shape != () and after.node in block.nodes and _starts_in_c_order(start):
             found.append(f)
     while found:

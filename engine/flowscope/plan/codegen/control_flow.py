@@ -18,6 +18,7 @@ from flowscope.plan.codegen.safepoints import LoopNames
 from flowscope.plan.codegen.unboxed import is_number, is_raw_node
 from flowscope.plan.locations import Part
 from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.structured import CondNode, LoopNode
 
 if TYPE_CHECKING:
     from flowscope.plan.codegen.function import Frame, Writer
@@ -73,12 +74,11 @@ def _discard(writer: Writer, frame: Frame) -> list[str]:
     return [n for n in names if n in large]
 
 
-def write_cond(writer: Writer, frame: Frame, node: Node) -> None:
+def write_cond(writer: Writer, frame: Frame, node: CondNode) -> None:
     """Writes a Cond node."""
     used = [i for i, v in enumerate(node.outputs) if v in frame.last_use]
     targets = {i: writer.slot(frame.wishes.get(node.outputs[i])) for i in used}
-    pred = node.inputs[0]
-    test = writer.place[pred]
+    test = writer.place[node.pred]
     for head, block in zip((f"if {test}:", "else:"), node.blocks, strict=True):
         writer.emit(head, node, (test,))
         inner = _frame(writer, frame, block, (), "branch")
@@ -109,22 +109,19 @@ def _assign(writer: Writer, left: list[str], right: list[str], node: Node) -> No
 class _LoopWriter:
     """Writes one Loop node."""
 
-    def __init__(self, writer: Writer, frame: Frame, node: Node) -> None:
-        op: Any = node.op
+    def __init__(self, writer: Writer, frame: Frame, node: LoopNode) -> None:
         self.writer, self.frame, self.node = writer, frame, node
-        self.first, self.variables, self.lists = op.first, op.variables, op.lists
-        self.has_count: bool = op.has_count
-        self.body: Program = node.blocks[-1]
-        self.cond: Program | None = node.blocks[0] if len(node.blocks) == 2 else None
+        self.variables = node.variables
+        self.body, self.cond = node.body, node.condition
         #: Parameters whose buffers are the loop's own.
         self.owned = owned_variables(node) if writer.reuses else []
-        self.trip = node.outputs[self.variables]
+        self.trip = node.trip_count
 
     def write(self) -> None:
         writer, node = self.writer, self.node
         self.places = self._start()
         converted = self._convert()
-        pushes = [self.writer.slot() for _ in self.body.fetches[self.variables :]]
+        pushes = [self.writer.slot() for _ in node.kept]
         begun = writer.begun.get(node)
         if begun:
             _assign(writer, pushes, [writer.place[v] for v in begun.pushes], node)
@@ -142,8 +139,8 @@ class _LoopWriter:
     def _start(self) -> list[str]:
         """Puts the variables and lists into places of their own; returns these."""
         writer, node = self.writer, self.node
-        explicit = node.inputs[self.first : self.first + self.variables + self.lists]
-        others = [*node.inputs[: self.first], *node.inputs[self.first + len(explicit) :]]
+        explicit = (*node.starts, *node.taken)
+        others = [*([] if node.count is None else [node.count]), *node.behind]
         left, right, places, moved = [], [], [], []
         for i, start in enumerate(explicit):
             is_owned = i < self.variables and self.body.feeds[i] in self.owned
@@ -204,8 +201,8 @@ class _LoopWriter:
         name = counting or writer.slot()
         if not self.counts_itself:
             writer.emit(f"{name} = {writer.place[begun.count] if begun else 0}", self.node)
-        if self.has_count:
-            count = writer.place[self.node.inputs[0]]
+        if self.node.count is not None:
+            count = writer.place[self.node.count]
             limit = writer.slot()
             self.limit = (limit,)
             writer.emit(f"{limit} = int({count})", self.node, (count,))
@@ -218,16 +215,15 @@ class _LoopWriter:
         which nothing fails and nobody asks.
         """
         writer, body = self.writer, self.body
-        raw, first = writer.raw, self.first
+        raw = writer.raw
         is_plain = all(
             isinstance(n.op, Const) or (is_raw_node(n) and n.outputs[0] in raw.values)
             for n in body.nodes
         )
         if not is_plain or self.trip in self.frame.last_use or self.node in writer.begun:
             return None
-        starts = self.node.inputs[first : first + self.variables]
         for start, feed, after, name in zip(
-            starts, body.feeds, body.fetches, self.places, strict=False
+            self.node.starts, body.feeds, body.fetches, self.places, strict=False
         ):
             if feed in raw.values and is_number(start, 0) and after.node in raw.bounded:
                 if after.node.inputs[0] is feed:
@@ -372,7 +368,7 @@ class _LoopWriter:
             if feed in writer.raw.values and out not in writer.raw.values and out in frame.last_use:
                 left.append(name)
                 right.append(f"{_BOX[out.spec.dtype.name]}({name})")
-        writer.place.assign(node.outputs[n + 1 :], pushes)
+        writer.place.assign(node.kept, pushes)
         if self.trip in frame.last_use:
             writer.place[self.trip] = self.counter
             left.append(self.counter)
@@ -410,6 +406,6 @@ def _feeds(node: Node) -> set[Value]:
     return found
 
 
-def write_loop(writer: Writer, frame: Frame, node: Node) -> None:
+def write_loop(writer: Writer, frame: Frame, node: LoopNode) -> None:
     """Writes a Loop node."""
     _LoopWriter(writer, frame, node).write()

@@ -42,6 +42,7 @@ from flowscope.plan.codegen.unboxed import TEMPLATES, Raw, literal, overflow_che
 from flowscope.plan.locations import Part
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.structured import CondNode, LoopNode
 
 #: Estimated seconds of work between two safepoints.
 STRETCH_S = 200e-6
@@ -327,8 +328,11 @@ class Writer:
         if node.blocks and is_apart(self, node):
             write_apart(self, frame, node, f"n{number}")
             return
-        if node.blocks:
-            (write_cond if kind == "Cond" else write_loop)(self, frame, node)
+        if isinstance(node, CondNode):
+            write_cond(self, frame, node)
+            return
+        if isinstance(node, LoopNode):
+            write_loop(self, frame, node)
             return
         if node.op.is_blocking:
             self._try(frame, node, f"a{number}")

@@ -14,6 +14,7 @@ from flowscope.plan.codegen.control_flow import is_safe_inside, number_type
 from flowscope.plan.locations import inside_loops
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node
+from flowscope.plan.structured import LoopNode
 
 if TYPE_CHECKING:
     from flowscope.plan.codegen.function import Frame, Writer
@@ -25,7 +26,7 @@ MOST_LOOPS, MOST_LEVELS = 15, 60
 def is_apart(writer: Writer, node: Node) -> bool:
     """Whether a node with blocks gets a function of its own at the place that is being written."""
     loops = sum(f.loop is not None for f in writer.frames)
-    return writer.depth > MOST_LEVELS or (loops >= MOST_LOOPS and node.op.type == "Loop")
+    return writer.depth > MOST_LEVELS or (loops >= MOST_LOOPS and isinstance(node, LoopNode))
 
 
 def write_apart(writer: Writer, frame: Frame, node: Node, name: str) -> None:

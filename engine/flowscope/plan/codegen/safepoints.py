@@ -17,6 +17,7 @@ import numpy as np
 from flowscope.graph.lazy import frozen
 from flowscope.plan.locations import Inside, Left, LoopState, Part, Stop, Where, loops_at, where_in
 from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.structured import LoopNode
 
 if TYPE_CHECKING:
     from flowscope.plan.codegen.function import Writer
@@ -36,7 +37,7 @@ _BOXES: dict[str, Callable[[Any], Any]] = {
 class LoopNames:
     """The local variables that hold a loop's state."""
 
-    node: Node
+    node: LoopNode
     counter: str
     limit: str | None
     variables: tuple[str, ...]
@@ -54,7 +55,7 @@ class Begun:
         pushes: What it has kept.
     """
 
-    loop: Node
+    loop: LoopNode
     count: Value
     pushes: tuple[Value, ...]
 

@@ -23,6 +23,7 @@ from flowscope.graph.constant import Const
 from flowscope.graph.dtypes import DType, bool_, float64, int32, int64
 from flowscope.graph.lazy import frozen, mutable
 from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.structured import CondNode, LoopNode
 
 _NUMBERS: tuple[DType, ...] = (int32, int64, float64)
 #: Expressions by op type, the same for all numbers.
@@ -87,7 +88,7 @@ def _scopes(
     yield _Scope(program, owner, loop)
     for node in program.nodes:
         for block in node.blocks:
-            inner = node if node.op.type == "Loop" else loop
+            inner = node if isinstance(node, LoopNode) else loop
             yield from _scopes(block, node, inner)
 
 
@@ -106,7 +107,7 @@ class _Search:
             for v in (*scope.program.feeds, *[v for n in scope.program.nodes for v in n.outputs]):
                 self._loop[v] = scope.loop
             for node in scope.program.nodes:
-                if node.op.type == "Loop":
+                if isinstance(node, LoopNode):
                     self._around[node] = scope.loop
         for scope in self._scopes:
             if scope.loop is not None:
@@ -115,7 +116,7 @@ class _Search:
             pass
         for scope in self._scopes:
             owner = scope.owner
-            if owner is not None and owner.op.type == "Loop" and scope.program is owner.blocks[-1]:
+            if isinstance(owner, LoopNode) and scope.program is owner.body:
                 self._bound(owner)
 
     def _guess(self, scope: _Scope) -> None:
@@ -123,9 +124,8 @@ class _Search:
         for node in scope.program.nodes:
             if is_raw_node(node):
                 self._raw.values.add(node.outputs[0])
-            elif node.op.type == "Loop":
-                op: Any = node.op
-                self._raw.values.update(v for v in node.outputs[: op.variables] if _is_number(v))
+            elif isinstance(node, LoopNode):
+                self._raw.values.update(v for v in node.results if _is_number(v))
 
     def _removed(self) -> bool:
         """Takes away what does not fit; returns whether there was something."""
@@ -133,10 +133,10 @@ class _Search:
         for scope in self._scopes:
             for node in scope.program.nodes:
                 self._check(node, scope)
-            if scope.owner is None or scope.owner.op.type == "Cond":
+            if isinstance(scope.owner, LoopNode):
+                self._check_loop(scope, scope.owner)
+            else:
                 self._drop(scope.program.fetches)
-            if scope.owner is not None and scope.owner.op.type == "Loop":
-                self._check_loop(scope)
         return len(self._raw.values) < before
 
     def _drop(self, values: Any) -> None:
@@ -144,9 +144,9 @@ class _Search:
 
     def _check(self, node: Node, scope: _Scope) -> None:
         raw = self._raw.values
-        if node.op.type == "Loop":
+        if isinstance(node, LoopNode):
             return
-        if node.op.type == "Cond":
+        if isinstance(node, CondNode):
             self._drop(node.outputs)
             return
         if node.outputs and node.outputs[0] in raw:
@@ -161,31 +161,28 @@ class _Search:
         is_outside = self._loop.get(value, None) is not scope.loop
         return is_outside and (_is_number(value) or value.spec.dtype is bool_)
 
-    def _check_loop(self, scope: _Scope) -> None:
-        node = scope.owner
-        assert node is not None
-        op: Any = node.op
+    def _check_loop(self, scope: _Scope, node: LoopNode) -> None:
         raw, program = self._raw.values, scope.program
-        if program is not node.blocks[-1]:
+        if program is not node.body:
             if program.fetches[0] not in raw:
                 self._drop([])
-            for a, b in zip(program.feeds, node.blocks[-1].feeds, strict=False):
+            for a, b in zip(program.feeds, node.parameters, strict=False):
                 if a not in raw or b not in raw:
                     self._drop([a, b])
             return
-        for i in range(op.variables):
-            feed, after, out = program.feeds[i], program.fetches[i], node.outputs[i]
-            start = node.inputs[op.first + i]
+        for feed, after, out, start in zip(
+            node.parameters, node.next_values, node.results, node.starts, strict=True
+        ):
             if feed in raw and not (after in raw or self._is_rawable(after, scope)):
                 raw.discard(feed)
             if feed not in raw:
                 self._drop([after, out, start])
-        self._drop(program.fetches[op.variables :])
-        self._drop(program.feeds[op.variables :])
-        self._drop(node.inputs[: op.first])
-        self._drop(node.inputs[op.first + op.variables : op.first + op.variables + op.lists])
+        self._drop(node.kept_values)
+        self._drop(node.elements)
+        self._drop([] if node.count is None else [node.count])
+        self._drop(node.taken)
 
-    def _bound(self, node: Node) -> None:
+    def _bound(self, node: LoopNode) -> None:
         """Notes additions of 1 to what the condition says is below something."""
         if len(node.blocks) < 2:
             return
