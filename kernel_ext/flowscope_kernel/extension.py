@@ -10,7 +10,7 @@ from flowscope.errors import OpError
 from flowscope.graph import cells, origin
 from flowscope.graph.cells.interrupts import deferred
 from flowscope.live.bus import notebook
-from flowscope.runtime.session import open_sessions
+from flowscope.runtime import engine
 from flowscope_kernel.tracebacks import users_lines
 
 #: Stands for the facts about the cell that loads the extension.
@@ -82,7 +82,7 @@ class Extension:
             if self._building is not None:
                 self._end(result)
             notebook.cell_running = False
-            for session in list(open_sessions):
+            for session in list(engine.current().sessions):
                 session.gate.clear_stop()
 
     def _cells_on_stack(self) -> int:

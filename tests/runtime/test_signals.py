@@ -14,7 +14,7 @@ import pytest
 import flowscope as fs
 from flowscope.graph.op import Op, Spec
 from flowscope.runtime import interrupt
-from flowscope.runtime.host_calls import HostCall
+from flowscope.runtime.host_calls import HostCall, HostThreads
 
 PATIENCE_S = 30.0
 
@@ -258,7 +258,7 @@ def test_a_call_tells_what_its_function_raised():
     def bad():
         raise LateError
 
-    call = HostCall(bad, done.set)
+    call = HostCall(bad, HostThreads(), done.set)
     assert done.wait(PATIENCE_S)
     with pytest.raises(LateError):
         call.result()

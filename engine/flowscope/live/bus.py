@@ -38,8 +38,9 @@ from flowscope.live.schema import (
 )
 from flowscope.live.state import GraphWatcher, Meter, activity, session_state
 from flowscope.live.subscribers import Audience
+from flowscope.runtime import engine
 from flowscope.runtime.gate import Gate
-from flowscope.runtime.session import Session, open_sessions
+from flowscope.runtime.session import Session
 
 #: Seconds between two looks.
 PERIOD_S = 0.125
@@ -85,6 +86,7 @@ class Feed:
 
     def __init__(self, graph: Graph, session: Session | None = None) -> None:
         self._graph = graph
+        self._engine = engine.current()
         self._chosen = None if session is None else weakref.ref(session)
         self._ports: list[Port] = []
         #: The views that were heard of lately.
@@ -118,7 +120,7 @@ class Feed:
         """The session that is looked at."""
         if self._chosen is not None:
             return self._chosen()
-        candidates = [s for s in list(open_sessions) if s.graph is self._graph]
+        candidates = [s for s in list(self._engine.sessions) if s.graph is self._graph]
         return max(candidates, key=lambda s: s.number, default=None)
 
     # -- who is told ----------------------------------------------------------------------------

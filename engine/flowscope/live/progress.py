@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sized
 from typing import TYPE_CHECKING, TypeVar
 
 from flowscope.graph.default import get_default_graph
-from flowscope.runtime.session import Session, open_sessions
+from flowscope.runtime.engine import current as engine
+from flowscope.runtime.session import Session
 
 if TYPE_CHECKING:
     from flowscope.live.schema import Progress
@@ -29,20 +30,23 @@ class _Tracker:
         self.start_s = time.monotonic()
         self.end_s: float | None = None
         self._graph = get_default_graph()
+        self._engine = engine()
         #: How many steps each open session had tried when the loop began and when it ended.
-        self._before = _attempts()
+        self._before = self._attempts()
         self._after: weakref.WeakKeyDictionary[Session, int] = weakref.WeakKeyDictionary()
 
     def end(self) -> None:
         self.end_s = time.monotonic()
-        self._after = _attempts()
+        self._after = self._attempts()
 
     def concerns(self, session: Session) -> bool:
         """Whether steps are run in the loop on the session's graph.
 
         Before there is a step, it is the loop of the default graph.
         """
-        now = _attempts() if self.end_s is None else self._after
+        if session.engine is not self._engine:
+            return False
+        now = self._attempts() if self.end_s is None else self._after
         ran = {s.graph for s, n in now.items() if n > self._before.get(s, 0) or s.running}
         return session.graph in (ran or {self._graph})
 
@@ -59,9 +63,9 @@ class _Tracker:
             eta = round(elapsed / self.done * (self.total - self.done), 3)
         return Progress(self.description, self.done, self.total, round(elapsed, 3), eta)
 
-
-def _attempts() -> weakref.WeakKeyDictionary[Session, int]:
-    return weakref.WeakKeyDictionary({s: s.attempts for s in list(open_sessions)})
+    def _attempts(self) -> weakref.WeakKeyDictionary[Session, int]:
+        sessions = list(self._engine.sessions)
+        return weakref.WeakKeyDictionary({s: s.attempts for s in sessions})
 
 
 def progress(iterable: Iterable[T], description: str = "", total: int | None = None) -> Iterator[T]:

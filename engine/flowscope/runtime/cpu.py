@@ -8,16 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.runtime import thread_pool as crew
-from flowscope.runtime.devices import Device, Memory, on_host
+from flowscope.runtime.devices import Device, Memory, Share, on_host
 
 
 class Cpu(Device):
-    """A CPU device. Several of them share the processor and the memory."""
+    """A CPU device. Several of them share the processor and the memory.
+
+    Args:
+        index: Which one it is.
+        share: Has several threads take parts of a kernel; None where one does it all.
+    """
 
     device_type = "CPU"
     xp = np
-    share = staticmethod(crew.share)
+
+    def __init__(self, index: int, share: Share | None = None) -> None:
+        super().__init__(index)
+        self.share = share
 
     def put(self, value: Any) -> Any:
         return on_host(value)

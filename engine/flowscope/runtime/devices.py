@@ -23,6 +23,9 @@ from flowscope.graph.lazy import frozen
 if TYPE_CHECKING:
     from flowscope.runtime.config import ConfigProto
 
+#: Has several threads take parts of a kernel: (how many, what takes one).
+Share = Callable[[int, Callable[[int], None]], None]
+
 _PREFIX = "/job:localhost/replica:0/task:0/device:"
 
 
@@ -49,7 +52,7 @@ class Device(ABC):
 
     device_type = "CPU"
     xp: Any
-    share: Callable[[int, Callable[[int], None]], None] | None = None
+    share: Share | None = None
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -110,11 +113,15 @@ def on_host(value: Any) -> Any:
     return value[()] if getattr(value, "ndim", 1) == 0 else value
 
 
-def local_devices(config: ConfigProto) -> tuple[Device, ...]:
+def local_devices(config: ConfigProto, share: Share | None = None) -> tuple[Device, ...]:
     """Returns this process's devices that `config` asks for, the CPU first.
 
     As in TensorFlow `device_count` is a limit, and there is at least one CPU. GPUs are looked for
     only where they are asked for; a warning says why there are fewer.
+
+    Args:
+        config: What the session asks for.
+        share: Has several threads take parts of a CPU's kernel; None where one does it all.
 
     Raises:
         InvalidArgumentError: if the counts are not understood.
@@ -126,7 +133,7 @@ def local_devices(config: ConfigProto) -> tuple[Device, ...]:
             raise InvalidArgumentError(
                 f'expected counts of "CPU" and "GPU", from 0, got {name!r}: {count!r}'
             )
-    cpus = [Cpu(i) for i in range(max(1, config.device_count.get("CPU", 1)))]
+    cpus = [Cpu(i, share) for i in range(max(1, config.device_count.get("CPU", 1)))]
     return (*cpus, *_gpus(config))
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from flowscope.ops.host.py_functions import callers, starters
+from flowscope.ops.host.py_functions import callers
 from flowscope.runtime import interrupt
 from flowscope.runtime.gate import Gate
 
@@ -34,13 +34,19 @@ class HostCall:
 
     Args:
         function: The function.
+        threads: The threads of which one runs it.
         wake: Called once it has returned, or failed; None for nobody.
 
     Attributes:
         is_done: Whether it has.
     """
 
-    def __init__(self, function: Callable[[], Any], wake: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        function: Callable[[], Any],
+        threads: HostThreads,
+        wake: Callable[[], None] | None = None,
+    ) -> None:
         self.is_done = False
         self._function = function
         self._wake = wake
@@ -50,7 +56,7 @@ class HostCall:
         self._guard = threading.Lock()
         self._over = threading.Event()
         self._thread: int | None = None
-        _worker().take(self)
+        threads.run(self)
 
     def result(self) -> Any:
         """Returns what the function has returned, or raises what it has raised."""
@@ -102,10 +108,31 @@ class HostCall:
             wake()
 
 
-class _Worker:
-    """A thread that runs one call after the other."""
+class HostThreads:
+    """The threads on which an engine's sessions run functions of the user's."""
 
     def __init__(self) -> None:
+        #: Those that wait for a call; a thread serves any session.
+        self.idle: list[_Worker] = []
+
+    def run(self, call: HostCall) -> None:
+        """Has a thread run a call."""
+        try:
+            worker = self.idle.pop()
+        except IndexError:
+            worker = _Worker(self.idle)
+        worker.take(call)
+
+
+class _Worker:
+    """A thread that runs one call after the other.
+
+    Args:
+        idle: Where it waits among others for the next call.
+    """
+
+    def __init__(self, idle: list[_Worker]) -> None:
+        self._idle = idle
         self._calls: SimpleQueue[HostCall] = SimpleQueue()
         threading.Thread(target=self._work, name="flowscope host call", daemon=True).start()
 
@@ -116,20 +143,9 @@ class _Worker:
     def _work(self) -> None:
         while True:
             self._calls.get().run()
-            if len(_idle) >= _KEPT:
+            if len(self._idle) >= _KEPT:
                 return
-            _idle.append(self)
-
-
-#: Threads that wait for a call; those of all sessions, for a thread serves anyone.
-_idle: list[_Worker] = []
-
-
-def _worker() -> _Worker:
-    try:
-        return _idle.pop()
-    except IndexError:
-        return _Worker()
+            self._idle.append(self)
 
 
 def _raise_in(thread: int) -> None:
@@ -140,9 +156,9 @@ def _raise_in(thread: int) -> None:
     )
 
 
-def call_and_wait(gate: Gate, function: Callable[[], Any]) -> Any:
+def call_and_wait(gate: Gate, threads: HostThreads, function: Callable[[], Any]) -> Any:
     """Returns what a function returns that runs on another thread; the wait can be ended."""
-    call = HostCall(function, gate.wake)
+    call = HostCall(function, threads, gate.wake)
     try:
         gate.wait(lambda: call.is_done)
     except BaseException:
@@ -151,7 +167,6 @@ def call_and_wait(gate: Gate, function: Callable[[], Any]) -> Any:
     return call.result()
 
 
-starters.append(HostCall)
 callers[interrupt.MAIN_THREAD] = interrupt.call
 
-__all__ = ["HostCall", "call_and_wait"]
+__all__ = ["HostCall", "HostThreads", "call_and_wait"]

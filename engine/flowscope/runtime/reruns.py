@@ -6,16 +6,11 @@ initial value as soon as a run needs it.
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
-from flowscope.graph.cells.notebook import steps_of
 from flowscope.graph.graph import Graph
 from flowscope.runtime.calls import Call
 from flowscope.runtime.resources import Container, VariableState
-
-#: Steps of sessions that were closed.
-_closed: weakref.WeakKeyDictionary[Graph, int] = weakref.WeakKeyDictionary()
 
 
 def variable_state(graph: Graph, container: Container, handle: Any) -> VariableState:
@@ -38,19 +33,4 @@ def initialize(session: Any, call: Call) -> None:
             session.run(owner.initializer)
 
 
-def note_closed(session: Any) -> None:
-    """Keeps count of the steps of a session that is closed."""
-    _closed[session.graph] = _closed.get(session.graph, 0) + session.attempts
-
-
-def count_steps(sessions: Any) -> None:
-    """Lets cells ask how many steps have run on a graph, in `sessions` and closed ones."""
-
-    def steps(graph: Graph) -> int:
-        running: int = sum(s.attempts for s in list(sessions) if s.graph is graph)
-        return running + _closed.get(graph, 0)
-
-    steps_of.append(steps)
-
-
-__all__ = ["count_steps", "initialize", "note_closed", "variable_state"]
+__all__ = ["initialize", "variable_state"]

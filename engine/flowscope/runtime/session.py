@@ -6,7 +6,6 @@ import itertools
 import math
 import os
 import time
-import weakref
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
@@ -27,17 +26,16 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, runner
 from flowscope.graph.serialization.definition import GraphDef
 from flowscope.graph.summary import counted
-from flowscope.ops.host.py_functions import callers
+from flowscope.ops.host.py_functions import callers, starters
 from flowscope.plan.plan import Mode, Plan
 from flowscope.runtime import (
     checks,
     clock_kernels as clock,
-    containers,
+    engine,
     host_calls,
     interrupt,
     reruns,
     resource_lookup as states,
-    thread_pool as crew,
 )
 from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
@@ -56,9 +54,6 @@ from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.resources import Container, VariableState
 
 _ATOMS = frozenset({Tensor, Operation, str})
-#: All sessions that are not closed, for views that look for one.
-open_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
-_session_numbers = itertools.count()
 
 
 class Session:
@@ -76,6 +71,7 @@ class Session:
 
     Attributes:
         graph: The graph.
+        engine: Owns what sessions share.
         steps: Steps that were finished.
         busy_ns: Nanoseconds spent in them, without those they were paused.
         gate: Pauses, continues and stops steps.
@@ -87,12 +83,13 @@ class Session:
         checks.check_arguments(target, graph, config)
         self.graph = graph if graph is not None else default.get_default_graph()
         self.config = config or ConfigProto()
-        self.devices: tuple[Device, ...] = local_devices(self.config)
+        self.engine = engine.current()
+        self.devices: tuple[Device, ...] = local_devices(self.config, self.engine.pool.share)
         if self.config.intra_op_parallelism_threads:
             from flowscope.runtime import blas  # at need: it looks at all loaded libraries
 
             blas.limit_threads(self.config.intra_op_parallelism_threads)
-            crew.limit(self.config.intra_op_parallelism_threads)
+            self.engine.pool.limit(self.config.intra_op_parallelism_threads)
         self.gate = Gate()
         self.steps = 0
         self.busy_ns = 0
@@ -105,13 +102,12 @@ class Session:
         self._calls = self._planner.calls
         self._patterns = Recent(self.config.plan_cache_size, Pattern.count_nodes)
         self._closed = False
-        #: Sessions are numbered as they are made.
-        self.number = next(_session_numbers)
         self._runs = itertools.count()
         #: Stands in for the graph's seed while none is set: two sessions draw different numbers.
         self._entropy = int.from_bytes(os.urandom(8))
         self._contexts: list[AbstractContextManager[Any]] = []
-        open_sessions.add(self)
+        #: Sessions are numbered as they are made.
+        self.number = self.engine.opened(self)
 
     # -- running --------------------------------------------------------------------------------
 
@@ -239,7 +235,7 @@ class Session:
         """Gives this thread's step a deadline; returns what takes it away."""
         gate, me = self.gate, get_ident()
         before, caller = gate.limit(timeout_ms), callers.get(me)
-        callers[me] = partial(host_calls.call_and_wait, gate)
+        callers[me] = partial(host_calls.call_and_wait, gate, self.engine.host_threads)
 
         def unlimit() -> None:
             gate.unlimit(before)
@@ -316,8 +312,9 @@ class Session:
         return self._state(handle.op.definition)  # type: ignore[no-any-return]
 
     def _state(self, handle: Any) -> Any:
-        own = self._container
-        container = containers.named_container(handle.container) if handle.container else own
+        container, name = self._container, handle.container
+        if name:
+            container = self.engine.containers.named(name)
         return states.state_of(self.graph, container, handle)
 
     @staticmethod
@@ -331,7 +328,7 @@ class Session:
         checks.check_arguments(target, None, config)
         if isinstance(containers, str):
             raise DTypeError(f"expected a list of containers' names, got {containers!r}")
-        _reset_containers(containers)
+        engine.current().containers.reset(containers)
 
     # -- more ways to run -----------------------------------------------------------------------
 
@@ -531,16 +528,14 @@ class Session:
         Steps that other threads are running raise CancelledError at their next safepoint, or
         finish; later ones are refused.
         """
-        if not self._closed:
-            reruns.note_closed(self)
         self._closed = True
+        self.engine.closed(self)
         self.gate.request("close")
         self._calls.drop()
         self._patterns.drop()
         if not self.gate.inside:
             self._container.clear()  # otherwise a step may still read: it goes when that ends
         self._container = Container()
-        open_sessions.discard(self)
 
     @property
     def attempts(self) -> int:
@@ -589,8 +584,11 @@ def _run_in_default(fetch: Any, feed_dict: Any, session: Any) -> Any:
     return session.run(fetch, feed_dict)
 
 
-runner.append(_run_in_default)
-reruns.count_steps(open_sessions)
-_reset_containers = containers.reset
+def _start(function: Callable[[], Any]) -> host_calls.HostCall:
+    return host_calls.HostCall(function, engine.current().host_threads)
 
-__all__ = ["Session", "open_sessions"]
+
+runner.append(_run_in_default)
+starters.append(_start)
+
+__all__ = ["Session"]

@@ -1,4 +1,4 @@
-"""The crew: threads that help with large kernels, for the whole process.
+"""The thread pool: threads that help with large kernels, for the sessions of an engine.
 
 Who shares a kernel takes parts of it as well, and waits for nobody but those that are in the middle
 of a part: a thread that comes late, because the processor is busy, finds nothing left to do.
@@ -21,18 +21,29 @@ if TYPE_CHECKING:
 _MOST = 4
 
 
-class Crew:
+class ThreadPool:
     """Threads that wait for work; they are started when there is some.
 
     Attributes:
         size: How many threads work on one kernel at the most, with the one that shares it.
+
+    Args:
+        size: As above; None for as many as the processor has cores, within reason.
     """
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self, size: int | None = None) -> None:
+        self.size = min(_cores(), _MOST) if size is None else size
+        self._forget_threads()
+
+    def _forget_threads(self) -> None:
         self._started = 0
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._tasks: SimpleQueue[_Task] | None = None
+
+    def limit(self, size: int) -> None:
+        """Lets at most so many threads work on one kernel."""
+        self.size = min(size, _MOST)
 
     def share(self, count: int, run: Callable[[int], None]) -> None:
         """Calls `run` with 0 .. count - 1, on several threads; returns when all have ended.
@@ -40,6 +51,8 @@ class Crew:
         Raises:
             BaseException: what one of the calls has raised; not all of them may have been made.
         """
+        if self._process != os.getpid():
+            self._forget_threads()  # a forked process has none
         helpers = min(self.size, count) - 1
         if helpers > self._started:
             self._start(helpers)
@@ -61,7 +74,7 @@ class Crew:
             tasks = self._tasks = self._tasks or SimpleQueue()
             while self._started < helpers:
                 self._started += 1
-                name = f"flowscope-crew-{self._started}"
+                name = f"flowscope-pool-{self._started}"
                 threading.Thread(target=_help, args=(tasks,), name=name, daemon=True).start()
 
 
@@ -128,24 +141,4 @@ def _cores() -> int:
         return os.cpu_count() or 1
 
 
-def share(count: int, run: Callable[[int], None]) -> None:
-    """Shares a kernel with the process's crew; see `Crew.share`."""
-    _crew.share(count, run)
-
-
-def limit(size: int) -> None:
-    """Lets at most so many threads work on one kernel."""
-    _crew.size = min(size, _MOST)
-
-
-def _renew() -> None:
-    """Makes a new crew in a forked process, where no threads are."""
-    global _crew
-    _crew = Crew(_crew.size)
-
-
-_crew = Crew(min(_cores(), _MOST))
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
-
-__all__ = ["Crew", "limit", "share"]
+__all__ = ["ThreadPool"]

@@ -10,8 +10,8 @@ import pytest
 
 import flowscope as fs
 from flowscope.plan.codegen.parallel_for import LARGE
-from flowscope.runtime import thread_pool as crew
-from flowscope.runtime.thread_pool import Crew
+from flowscope.runtime import engine
+from flowscope.runtime.thread_pool import ThreadPool
 
 RNG = np.random.default_rng(0)
 ROWS = LARGE // 64 + 3
@@ -20,14 +20,14 @@ ROWS = LARGE // 64 + 3
 @pytest.fixture
 def counted(monkeypatch):
     """The numbers of parts of the kernels that were shared."""
-    found, helpers = [], Crew(3)
+    found, helpers = [], ThreadPool(3)
 
     def share(count, run):
         found.append(count)
-        Crew.share(helpers, count, run)
+        ThreadPool.share(helpers, count, run)
 
     monkeypatch.setattr(helpers, "share", share)
-    monkeypatch.setattr(crew, "_crew", helpers)
+    monkeypatch.setattr(engine.current(), "pool", helpers)
     return found
 
 
@@ -90,7 +90,7 @@ def test_a_buffer_that_dies_takes_the_parts(graph, counted):
 
 
 def test_all_parts_are_done_once_however_late_the_helpers_are():
-    helpers = Crew(4)
+    helpers = ThreadPool(4)
     for count in (1, 2, 3, 50, 1000):
         done = []
         helpers.share(count, done.append)
@@ -98,7 +98,7 @@ def test_all_parts_are_done_once_however_late_the_helpers_are():
 
 
 def test_helpers_take_parts():
-    helpers = Crew(2)
+    helpers = ThreadPool(2)
     both = threading.Barrier(2, timeout=60)
     names = set()
 
@@ -113,7 +113,7 @@ def test_helpers_take_parts():
 def test_who_comes_late_holds_nothing(monkeypatch):
     """A reference to a variable's buffer would make its next writer copy it."""
     late = SimpleQueue()
-    helpers = Crew(3)
+    helpers = ThreadPool(3)
     monkeypatch.setattr(helpers, "_start", lambda count: setattr(helpers, "_tasks", late))
     array = np.zeros(3)
     held = sys.getrefcount(array)
@@ -126,7 +126,7 @@ def test_who_comes_late_holds_nothing(monkeypatch):
 
 @pytest.mark.parametrize("bad", [0, 1])
 def test_an_error_is_raised_when_all_have_ended(bad):
-    helpers = Crew(2)
+    helpers = ThreadPool(2)
     both = threading.Barrier(2, timeout=60)
 
     def run(i):
@@ -141,7 +141,7 @@ def test_an_error_is_raised_when_all_have_ended(bad):
     assert sorted(done) == [0, 1, 2, 3, 4]
 
 
-def test_steps_of_several_threads_share_the_crew(graph):
+def test_steps_of_several_threads_share_the_pool(graph):
     x = fs.placeholder(fs.float32, [None, 64])
     y = fs.tanh(x) + 1.0
     value = normal(ROWS, 64)
@@ -167,8 +167,8 @@ def _in_child(value, answers):
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_process_has_a_crew_of_its_own(graph, monkeypatch):
-    monkeypatch.setattr(crew._crew, "size", 2)
+def test_a_forked_process_has_threads_of_its_own(graph, monkeypatch):
+    monkeypatch.setattr(engine.current().pool, "size", 2)
     value = normal(ROWS, 64)
     x = fs.placeholder(fs.float32, [None, 64])
     with fs.Session() as sess:
@@ -181,11 +181,11 @@ def test_a_forked_process_has_a_crew_of_its_own(graph, monkeypatch):
     child.join()
 
 
-def test_a_session_may_ask_for_one_thread(graph, monkeypatch):
-    monkeypatch.setattr(crew, "_crew", Crew(3))
-    crew.limit(1)
+def test_a_pool_may_be_limited_to_one_thread():
+    pool = ThreadPool(3)
+    pool.limit(1)
     mine = set()
-    crew.share(9, lambda i: mine.add(threading.current_thread().name))
+    pool.share(9, lambda i: mine.add(threading.current_thread().name))
     assert mine == {threading.current_thread().name}
 
 

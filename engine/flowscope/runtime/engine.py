@@ -1,0 +1,86 @@
+"""Engines: what sessions of one process share, owned by an object and not by modules.
+
+Sessions belong to the engine that is the default one where they are made: the process's, unless a
+block `with engine.as_default():` names another. Nothing of one engine is seen in another: not its
+open sessions, named containers or threads.
+
+Signals are not an engine's but the process's: see `flowscope.runtime.interrupt`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from flowscope.graph.cells.notebook import steps_of
+from flowscope.graph.graph import Graph
+from flowscope.runtime.containers import Containers
+from flowscope.runtime.host_calls import HostThreads
+from flowscope.runtime.thread_pool import ThreadPool
+
+if TYPE_CHECKING:
+    from flowscope.runtime.session import Session
+
+
+class Engine:
+    """Owns what its sessions share.
+
+    Attributes:
+        sessions: Its sessions that are not closed.
+        containers: Its named containers.
+        pool: The threads that share large kernels.
+        host_threads: The threads on which functions of the user's run.
+    """
+
+    def __init__(self) -> None:
+        self.sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+        self.containers = Containers()
+        self.pool = ThreadPool()
+        self.host_threads = HostThreads()
+        self._numbers = itertools.count()
+        #: Steps of sessions that were closed.
+        self._closed: weakref.WeakKeyDictionary[Graph, int] = weakref.WeakKeyDictionary()
+
+    @contextmanager
+    def as_default(self) -> Iterator[Engine]:
+        """Makes this the engine of the sessions that the block makes, on its thread."""
+        before = _default.set(self)
+        try:
+            yield self
+        finally:
+            _default.reset(before)
+
+    def opened(self, session: Session) -> int:
+        """Notes a session that was opened; returns its number: they count as they are made."""
+        self.sessions.add(session)
+        return next(self._numbers)
+
+    def closed(self, session: Session) -> None:
+        """Notes that a session was closed."""
+        if session in self.sessions:
+            graph = session.graph
+            self._closed[graph] = self._closed.get(graph, 0) + session.attempts
+            self.sessions.discard(session)
+
+    def steps_on(self, graph: Graph) -> int:
+        """Returns how many steps have run on a graph, in sessions that were closed too."""
+        running = sum(s.attempts for s in list(self.sessions) if s.graph is graph)
+        return running + self._closed.get(graph, 0)
+
+
+_process = Engine()
+_default: ContextVar[Engine] = ContextVar("flowscope engine", default=_process)
+
+
+def current() -> Engine:
+    """Returns the default engine: the process's, or that of the innermost `as_default` block."""
+    return _default.get()
+
+
+steps_of.append(lambda graph: current().steps_on(graph))
+
+__all__ = ["Engine", "current"]
