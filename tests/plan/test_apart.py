@@ -88,3 +88,13 @@ def test_an_error_names_the_iterations_of_all_loops(graph, monkeypatch):
             s.run(y, {x: 1})
         words.append(str(info.value))
     assert words[0] == words[1]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.slow
+def test_what_nests_too_deep_is_refused_in_words(graph, mode):
+    x = fs.placeholder(fs.float32, [])
+    y = loops(129, x)
+    with fs.Session(config=fs.ConfigProto(mode=mode)) as s:
+        with pytest.raises(fs.errors.InvalidArgumentError, match="at most 128 branches and loops"):
+            s.run(y, {x: 1.0})

@@ -17,9 +17,10 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import resource
 from flowscope.graph.op import Spec
-from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.ops.core.flow import Identity
 from flowscope.plan.program import Node, Program, Value, needed, outer_values
 from flowscope.plan.structured import LoopNode, kind_of, without_functions
@@ -49,6 +50,9 @@ def inline(program: Program, read: type) -> Program:
     return dataclasses.replace(whole, nodes=tuple([n for n in whole.nodes if n in alive]))
 
 
+#: So many branches and loops stand in each other at most: passes, and what runs them, recurse.
+MOST_NESTED = 128
+
 #: A node of a body, and its place in program order.
 _Inner = tuple[Node, tuple[object, ...]]
 
@@ -56,9 +60,9 @@ _Inner = tuple[Node, tuple[object, ...]]
 class _Inliner:
     """Walks through nodes and bodies; `same` maps values that were replaced."""
 
-    def __init__(self, read: type, is_block: bool = False) -> None:
+    def __init__(self, read: type, depth: int = 0) -> None:
         self._read = read
-        self._is_block = is_block
+        self._depth = depth
         self.nodes: list[Node] = []
         self._own: set[Node] = set()
         self.same: dict[Value, Value] = {}
@@ -136,7 +140,7 @@ class _Inliner:
         """
         if value.node in self._own:
             return value.node
-        if value.spec.dtype is resource or (value.node is None and not self._is_block):
+        if value.spec.dtype is resource or (value.node is None and not self._depth):
             return None
         if value not in self._ready:
             name = f"{user.name}/{parameter.name.rpartition('/')[2]}"
@@ -180,7 +184,12 @@ class _Inliner:
         captured: list[Value],
         path: tuple[str, ...],
     ) -> Program:
-        inner = _Inliner(self._read, is_block=True)
+        if self._depth == MOST_NESTED:
+            raise InvalidArgumentError(
+                f"expected at most {MOST_NESTED} branches and loops in each other, got more: "
+                "what repeats is a loop, or calls of a function"
+            ).located(op=owner.name, op_type=owner.op.type, **where(owner.origins[0]))
+        inner = _Inliner(self._read, self._depth + 1)
         inner.same = self.same
         given = [*feeds, *captured]
         values: dict[Tensor, Value] = {}
