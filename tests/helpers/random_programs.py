@@ -43,7 +43,10 @@ class Program:
         with self.graph.as_default():
             self.variables = [self._variable() for _ in range(self.rng.randint(1, 2))]
             self.feeds = [self._feed() for _ in range(self.rng.randint(1, 3))]
-            self.fed = [[self.array(s, t.dtype.name) for t, s in self.feeds] for _ in range(RUNS)]
+            self.fed = [
+                [self.array(self._fed_shape(t, s), t.dtype.name) for t, s in self.feeds]
+                for _ in range(RUNS)
+            ]
             scope = Scope(self, [t for t, _ in self.feeds])
             for _ in range(self.rng.randint(2, 4 if self.is_big else 8)):
                 scope.statement()
@@ -74,6 +77,16 @@ class Program:
     def _variable(self) -> Any:
         shape, dtype = self.rng.choice(self.shapes), self.rng.choice(self.dtypes)
         return fs.Variable(np.ascontiguousarray(self.array(shape, dtype))[()].reshape(shape))
+
+    def _fed_shape(self, x: Any, shape: Any) -> Any:
+        """Returns the shape that is fed: at times one that does not fit to the others."""
+        if self.rng.random() > 0.1:
+            return shape
+        if x.shape.rank is None:
+            return self.rng.choice(self.shapes)
+        return tuple(
+            [d if n else d + self.rng.randint(0, 1) for n, d in zip(x.shape.as_list(), shape)]
+        )
 
     def _feed(self) -> Any:
         shape, dtype = self.rng.choice(self.shapes), self.rng.choice(self.dtypes)
@@ -127,6 +140,7 @@ class Scope:
         kinds = [
             *[self.compute] * 6,
             *[self.view] * 2,
+            self.measure,
             self.reduce,
             *[self.read] * (2 + self.depth),
             self.write,
@@ -197,6 +211,24 @@ class Scope:
                 lambda: fs.tile(x, [1] * x.shape.rank),
                 lambda: fs.split(x, [1, -1])[self.rng.randint(0, 1)],
             ]
+        self.keep(self.rng.choice(kinds)())
+
+    def measure(self) -> None:
+        """What asks for shapes, or says which one there must be."""
+        x, y = self.any(), self.any()
+        shape = self.rng.choice(self.program.shapes)
+        kinds = [
+            lambda: fs.shape(x),
+            lambda: fs.size(x),
+            lambda: fs.shape(x)[-1] + 1,
+            lambda: fs.shape(fs.reshape(x, shape))[0],
+            lambda: fs.reshape(x, shape),
+            lambda: fs.reshape(x, fs.shape(y)),
+            lambda: fs.broadcast_to(x, fs.shape(y)),
+            lambda: fs.zeros(fs.shape(fs.reshape(x, shape))),
+            lambda: fs.ensure_shape(x, shape),
+            lambda: fs.cast(fs.ones_like(fs.reshape(x, [*shape, -1])), "int32"),
+        ]
         self.keep(self.rng.choice(kinds)())
 
     def reduce(self) -> None:
