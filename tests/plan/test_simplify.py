@@ -223,3 +223,13 @@ def test_a_reshape_that_may_fail_is_not_passed_over(mode):
         np.testing.assert_array_equal(sess.run(g, {a: [1.0, 2.0]}), [2.0, 2.0])
         with pytest.raises(fs.errors.InvalidArgumentError, match=r"2 elements, got \[3\]"):
             sess.run(g, {a: [1.0, 2.0, 3.0]})
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+def test_a_known_size_does_not_hide_an_error(mode):
+    a = fs.placeholder(fs.float32, None)
+    size = fs.shape(fs.ensure_shape(a, [None, 4]))[1]
+    with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
+        assert sess.run(size, {a: np.ones((2, 4))}) == 4
+        with pytest.raises(fs.errors.InvalidArgumentError, match=r"expected shape \[\?,4\]"):
+            sess.run(size, {a: np.ones((2, 3))})

@@ -74,6 +74,9 @@ class _Simplifier:
         #: Per node what was replaced by it, and per folded node what its constant was made of.
         self._joined: dict[Node, list[Node]] = {}
         self._made: dict[Node | None, tuple[Operation, ...]] = around._made if around else {}
+        self._is_block = around is not None
+        #: Nodes that must run though only their shapes are used, and these are known.
+        self._behind: dict[Node, None] = {}
         self._trusts: bool = around._trusts if around else program.has_true_specs
         #: Whether nothing of the step ever waits: then what a block takes in is always there.
         self._is_sequential: bool = (
@@ -100,7 +103,7 @@ class _Simplifier:
             self._program,
             nodes=tuple(dict.fromkeys(n for n in nodes if n is not None)),
             fetches=tuple([self._same.get(v, v) for v in self._program.fetches]),
-            targets=self._standing(self._program.targets),
+            targets=(*self._standing(self._program.targets), *self._behind),
         )
         alive = needed(program)
         kept = tuple([n for n in program.nodes if n in alive or n.op.type == "Placeholder"])
@@ -212,11 +215,28 @@ class _Simplifier:
         """Whether others wait for a node: they wait for its inputs then, though it is known."""
         return node in self._awaited and not self._is_sequential
 
+    def _is_told(self, node: Node) -> bool:
+        """Whether a value that follows from shapes may stand for a node that computes it.
+
+        What has these shapes may fail when it runs, because they are others. So it stays.
+        """
+        behind, stack = [], list(node.inputs)
+        while stack:
+            value = stack.pop()
+            if value.node is not None and value not in self._known:
+                is_sure = value.node.op.needs_shape_only
+                stack += value.node.inputs if is_sure else ()
+                behind += [] if is_sure or _cannot_fail(value.node) else [value.node]
+        if behind and (self._is_block or not self._own.issuperset(behind)):
+            return False
+        self._behind.update(dict.fromkeys(behind))
+        return True
+
     def _value(self, node: Node) -> Any:
         spec = node.outputs[0].spec
         if spec.dtype in (resource, string, variant):
             return None
-        if spec.constant is not None and self._trusts:
+        if spec.constant is not None and self._trusts and self._is_told(node):
             return spec.constant
         values = [self._known.get(v) for v in node.inputs]
         if not values or any(v is None for v in values) or (spec.nbytes or 0) > FOLD_BYTES:
@@ -230,6 +250,10 @@ class _Simplifier:
         except Exception:
             return None  # it will fail, or not, when it runs
         return value if value.nbytes <= FOLD_BYTES else None
+
+
+def _cannot_fail(node: Node) -> bool:
+    return node.op.type == "Placeholder" or node.op.is_handle or node.op.reads_state
 
 
 def _key(node: Node) -> Hashable | None:
