@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import nbformat
 import pytest
@@ -35,6 +36,12 @@ TRAIN = """
 for step in fs.progress(range(100_000_000), "training"):
     _ = sess.run(train, feed)
 """
+#: Whether the page has a connection to the notebook's kernel, which may be busy.
+CONNECTED = """name => {
+    const context = window.jupyterapp?.shell.currentWidget?.context;
+    const kernel = context?.sessionContext.session?.kernel;
+    return context?.path === name && kernel?.connectionStatus === "connected";
+}"""
 AFTER = "print('still usable', float(sess.run(loss, feed)) < 10)"
 
 
@@ -196,3 +203,31 @@ def test_a_kernel_of_another_version_is_told_apart(lab: Lab) -> None:
     view = View(notebook.run(2).last)
     message = re.compile("messages are of version 1, .*restart the kernel, reload the page")
     expect(view.output.get_by_text(message)).to_be_visible()
+
+
+def test_a_page_that_is_reloaded_while_a_cell_runs_is_live_again(
+    lab: Lab, notebook: Notebook, view: View, page: Page
+) -> None:
+    lab.command("docmanager:save")
+    notebook.start(2)
+    expect(view.figure("state")).to_contain_text(re.compile("running", re.I))
+    page.reload()
+    page.wait_for_function(CONNECTED, arg=notebook.path.name)
+    start_s = time.monotonic()
+    expect(view.figure("state")).to_contain_text(re.compile("running", re.I))
+    took_s = time.monotonic() - start_s
+    before = view.figure("steps").inner_text()
+    expect(view.figure("steps")).not_to_have_text(before)
+    assert took_s < 10.0, f"{took_s} s: 2 s on a machine that has nothing else to do"
+    view.press("Pause")
+    expect(view.figure("state")).to_contain_text(re.compile("paused", re.I))
+    view.press("Continue")
+    expect(view.figure("state")).to_contain_text(re.compile("running", re.I))
+    view.press("Stop")
+    expect(view.figure("state")).to_contain_text(re.compile("stopped", re.I))
+    notebook.wait_for_kernel()
+    # The widget has taken over from here on.
+    notebook.start(2)
+    expect(view.figure("state")).to_contain_text(re.compile("running", re.I))
+    view.press("Stop")
+    expect(view.figure("state")).to_contain_text(re.compile("stopped", re.I))

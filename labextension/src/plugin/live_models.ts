@@ -13,6 +13,8 @@ interface Message {
   readonly content: unknown;
 }
 
+/** An idle kernel has answered by then. */
+const PATIENCE_MS = 500;
 const TARGET = "jupyter.widget";
 /** States in which a kernel's widgets are gone. */
 const GONE: readonly string[] = ["restarting", "autorestarting", "dead", "terminating"];
@@ -21,6 +23,7 @@ export class LiveModels {
   readonly changed = new Signal<void>();
   readonly #session: Session;
   #ids = new Set<string>();
+  #isSilent = false;
   /** What was opened since the kernel was last asked. */
   #opened = new Set<string>();
 
@@ -34,6 +37,11 @@ export class LiveModels {
     });
     session.connectionStatusChanged.connect((_, status) => status === "connected" && void this.#ask());
     void this.#ask();
+  }
+
+  /** The kernel, where it has been asked for its widgets and does not answer: it is busy. */
+  get silentKernel(): Kernel | null {
+    return this.#isSilent ? (this.#session.session?.kernel ?? null) : null;
   }
 
   has(id: string): boolean {
@@ -61,10 +69,18 @@ export class LiveModels {
     this.changed.emit();
   }
 
+  #setSilent(isSilent: boolean): void {
+    this.#isSilent = isSilent;
+    this.changed.emit();
+  }
+
   async #ask(): Promise<void> {
     const kernel = this.#session.session?.kernel;
     if (!kernel) return;
+    const timer = setTimeout(() => this.#setSilent(true), PATIENCE_MS);
     const ids = await widgetsOf(kernel);
+    clearTimeout(timer);
+    this.#isSilent = false;
     if (ids === null || this.#session.session?.kernel !== kernel) return;
     this.#ids = new Set([...ids, ...this.#opened]);
     this.#opened = new Set();

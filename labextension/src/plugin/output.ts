@@ -2,7 +2,9 @@
 import type { IRenderMime } from "@jupyterlab/rendermime-interfaces";
 import { Panel, Widget } from "@lumino/widgets";
 import { make } from "../view/dom.js";
+import widget from "../index.js";
 import { App } from "../view/app.js";
+import { DirectModel } from "./direct.js";
 import type { LiveModels } from "./live_models.js";
 import { WIDGET_MIME_TYPE, readSavedView, svgAddress, type SavedView } from "./saved_view.js";
 
@@ -18,7 +20,8 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   readonly #makeRenderer: MakeRenderer;
   readonly #life = new AbortController();
   #view: SavedView | null = null;
-  #shown: "nothing" | "live" | "saved" = "nothing";
+  #shown: "nothing" | "live" | "direct" | "saved" = "nothing";
+  #direct: DirectModel | null = null;
   /** Ends what is shown now. */
   #showing = new AbortController();
 
@@ -49,9 +52,35 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     const view = this.#view;
     if (!view || this.isDisposed) return;
     const wanted = view.modelId !== "" && this.#live.has(view.modelId) ? "live" : "saved";
-    if (wanted === this.#shown) return;
+    const isShown = wanted === this.#shown || (wanted === "saved" && this.#shown === "direct" && this.#live.silentKernel !== null);
+    if (isShown) return this.#tryDirect(view);
     if (wanted === "live") this.#showLive(view);
     else this.#showSaved(view);
+    this.#tryDirect(view);
+  }
+
+  /** While a kernel is busy and does not tell of its widgets, the view is asked directly: it answers if it is there. */
+  #tryDirect(view: SavedView): void {
+    const kernel = this.#live.silentKernel;
+    if (this.#direct || !kernel || view.modelId === "" || this.#shown !== "saved") return;
+    const model = this.#direct = new DirectModel(kernel, view.modelId);
+    const host = new Widget();
+    const life = new AbortController();
+    const answered = (): void => {
+      model.off("msg:custom", answered);
+      if (this.#shown !== "saved" || this.isDisposed) return;
+      this.#clear();
+      this.#shown = "direct";
+      this.addWidget(host);
+      this.#showing.signal.addEventListener("abort", () => life.abort(), { once: true });
+    };
+    this.#life.signal.addEventListener("abort", () => life.abort(), { once: true });
+    life.signal.addEventListener("abort", () => {
+      this.#direct = null;
+      setTimeout(() => model.dispose()); // it has yet to say that it leaves
+    }, { once: true });
+    model.on("msg:custom", answered);
+    widget.render({ model, el: host.node, signal: life.signal });
   }
 
   #clear(): void {

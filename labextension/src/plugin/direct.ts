@@ -1,0 +1,118 @@
+/**
+ * A view's widget in a kernel that is busy. When a page is reloaded while a cell runs, the widget manager waits for the
+ * kernel's main shell to tell which widgets there are: until the cell ends. The kernel's subshells answer meanwhile, so
+ * the view's messages are carried there and back without a widget manager.
+ */
+import type { NotebookPanel } from "@jupyterlab/notebook";
+import type { WidgetModel } from "../index.js";
+import type { Buffer } from "../wire/columns.js";
+import type { FromView } from "../wire/messages.js";
+
+export type Kernel = NonNullable<NonNullable<NotebookPanel["sessionContext"]["session"]>["kernel"]>;
+type Listener = (message: unknown, buffers?: readonly Buffer[]) => void;
+
+interface CommData {
+  readonly method?: string;
+  readonly content?: unknown;
+  readonly state?: Readonly<Record<string, unknown>>;
+}
+
+export class DirectModel implements WidgetModel {
+  /** A connection of its own: what others have asked for and wait for does not stand before it. */
+  readonly #kernel: Kernel;
+  readonly #id: string;
+  readonly #listeners = new Map<string, Set<Listener>>();
+  readonly #state = new Map<string, unknown>();
+  readonly #subshell: Promise<string | null>;
+  #isDisposed = false;
+
+  constructor(kernel: Kernel, id: string) {
+    this.#kernel = kernel.clone({ handleComms: false });
+    this.#id = id;
+    this.#kernel.iopubMessage.connect((_, { header, content, buffers }) => {
+      const { comm_id, data } = content as { comm_id?: string; data?: CommData };
+      const isOurs = (header.msg_type as string) === "comm_msg" && comm_id === id;
+      if (isOurs && data) this.#hear(data, (buffers ?? []) as Buffer[]);
+    });
+    this.#subshell = connected(this.#kernel).then(() => this.#openSubshell());
+  }
+
+  get(name: string): unknown {
+    return this.#state.get(name) ?? null;
+  }
+
+  on(event: string, listener: Listener): void {
+    const known = this.#listeners.get(event) ?? new Set();
+    this.#listeners.set(event, known.add(listener));
+  }
+
+  off(event: string, listener: Listener): void {
+    this.#listeners.get(event)?.delete(listener);
+  }
+
+  send(message: FromView): void {
+    void this.#subshell.then((subshell) => {
+      if (subshell === null || this.#kernel.isDisposed) return;
+      const content = { comm_id: this.#id, data: { method: "custom", content: message } };
+      const made = this.#message("comm_msg", "shell", content, { subshell_id: subshell });
+      this.#kernel.sendShellMessage(made as Parameters<Kernel["sendShellMessage"]>[0], false, true);
+    });
+  }
+
+  /** Ends the connection, once what was sent last is on its way. */
+  dispose(): void {
+    if (this.#isDisposed) return;
+    this.#isDisposed = true;
+    void this.#subshell.then((subshell) => {
+      if (this.#kernel.isDisposed) return;
+      if (subshell !== null) this.#control("delete_subshell_request", { subshell_id: subshell });
+      this.#kernel.dispose();
+    });
+  }
+
+  #hear(data: CommData, buffers: readonly Buffer[]): void {
+    if (data.method === "custom") this.#emit("msg:custom", data.content, buffers);
+    for (const [name, value] of Object.entries(data.state ?? {})) {
+      this.#state.set(name, value);
+      this.#emit(`change:${name}`, value);
+    }
+  }
+
+  #emit(event: string, message: unknown, buffers: readonly Buffer[] = []): void {
+    for (const listener of this.#listeners.get(event) ?? []) listener(message, buffers);
+  }
+
+  async #openSubshell(): Promise<string | null> {
+    try {
+      const reply = await this.#control("create_subshell_request", {})?.done;
+      const content = reply?.content as { status?: string; subshell_id?: string } | undefined;
+      return content?.status === "ok" ? (content.subshell_id ?? null) : null;
+    } catch {
+      return null; // the connection has ended
+    }
+  }
+
+  #control(type: string, content: object): ReturnType<Kernel["sendControlMessage"]> | null {
+    if (this.#kernel.isDisposed) return null;
+    const made = this.#message(type, "control", content);
+    return this.#kernel.sendControlMessage(made as Parameters<Kernel["sendControlMessage"]>[0], true, true);
+  }
+
+  #message(type: string, channel: "shell" | "control", content: object, header: object = {}): unknown {
+    return {
+      header: {
+        msg_id: crypto.randomUUID(), msg_type: type, session: this.#kernel.clientId, username: this.#kernel.username,
+        date: new Date().toISOString(), version: "5.2", ...header,
+      },
+      parent_header: {}, metadata: {}, content, buffers: [], channel,
+    };
+  }
+}
+
+function connected(kernel: Kernel): Promise<void> {
+  if (kernel.connectionStatus === "connected") return Promise.resolve();
+  return new Promise((resolve) => {
+    kernel.connectionStatusChanged.connect((_, status) => status === "connected" && resolve());
+    kernel.disposed.connect(() => resolve());
+  });
+}
