@@ -50,6 +50,7 @@ from flowscope.autodiff.gradients import (
 from flowscope.autodiff.hessians import *
 from flowscope.autodiff.recompute import *
 from flowscope.autodiff.registry import *
+from flowscope.cells import forget_cell as forget_cell
 from flowscope.control.branches import *
 from flowscope.control.function import *
 from flowscope.control.functional import *
@@ -64,7 +65,6 @@ from flowscope.errors import (
     GraphGrowthWarning as GraphGrowthWarning,
     OpError as OpError,
 )
-from flowscope.graph.cells import forget_cell as forget_cell
 from flowscope.graph.constant import (
     constant as constant,
     convert_to_tensor as convert_to_tensor,

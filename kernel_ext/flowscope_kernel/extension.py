@@ -6,9 +6,10 @@ import sys
 from types import FrameType
 from typing import Any
 
+from flowscope import cells
+from flowscope.cells.interrupts import deferred
 from flowscope.errors import OpError
-from flowscope.graph import cells, origin
-from flowscope.graph.cells.interrupts import deferred
+from flowscope.graph import origin
 from flowscope.live.bus import notebook
 from flowscope.runtime import engine
 from flowscope_kernel.tracebacks import users_lines

@@ -65,7 +65,7 @@ class Notebook:
 
     def number(self, cell):
         """Returns the number in front of a cell."""
-        return self["fs.get_default_graph().cells"].find(cell).label
+        return self["fs.get_default_graph().observer"].find(cell).label
 
     @property
     def operations(self):
@@ -79,7 +79,7 @@ class Notebook:
     def marked(self):
         """Names of what the latest re-run has changed or added, as views mark it."""
         graph = self["fs.get_default_graph()"]
-        return {op.name for op in graph.get_operations() if op.id in graph.cells.marked}
+        return {op.name for op in graph.get_operations() if op.id in graph.observer.marked}
 
 
 def value(notebook, tensor="y"):

@@ -127,7 +127,7 @@ def test_an_edited_cell_says_what_it_changed_and_others_follow_or_are_stale(note
     notebook.ok('z = fs.identity(loss, name="z")', "later")
     number = notebook.number()
     text = notebook.ok(MODEL.format(units=2, act="exp"), "model")
-    stale = notebook.ask('fs.get_default_graph().cells.find("train").label')
+    stale = notebook.ask('fs.get_default_graph().observer.find("train").label')
     assert text == f"cell {number} again: 6 operations kept, 1 changed; stale: cell {stale}\n"
     assert notebook.ask("float(sess.run(z, {x: 0 * rows}))") == 1.0
     _, error = notebook.run("sess.run(train, {x: rows})")

@@ -10,7 +10,7 @@ from types import FrameType
 import pytest
 
 import flowscope as fs
-from flowscope.graph import cells
+from flowscope import cells
 
 #: An interrupt that comes in a destructor is printed and goes no further.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -176,7 +176,7 @@ def test_code_that_a_cell_runs_as_a_cell_belongs_to_that_cell(notebook):
         notebook.ok("a", source)
     graph = fs.get_default_graph()
     assert [op.name for op in graph.get_operations()] == ["x", "y", "add"]
-    assert len({graph.cells.of(op) for op in graph.get_operations()}) == 1
+    assert len({graph.observer.of(op) for op in graph.get_operations()}) == 1
 
 
 def test_scopes_that_an_interrupt_has_left_open_are_closed(notebook):

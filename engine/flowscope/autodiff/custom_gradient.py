@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 from flowscope import nest
 from flowscope.autodiff.registry import is_differentiable
 from flowscope.autodiff.sweep import ancestors
+from flowscope.cells.user_functions import Held
 from flowscope.control.blocks import Parameter
 from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.graph.cells.user_functions import Held
 from flowscope.graph.constant import convert_to_tensor, holds_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, resource

@@ -99,7 +99,7 @@ def gradient_work(
         return []
     graph = x_tensors[0].graph
     _check_graph(graph, (*y_tensors, *x_tensors))
-    with graph.name_scope(name), graph.cells.derived_from(lambda: ancestors(y_tensors)):
+    with graph.name_scope(name), graph.observer.derived_from(lambda: ancestors(y_tensors)):
         sweeps = Sweeps(x_tensors, stopped, colocate, gate)
         cotangents = _cotangents(y_tensors, grad_ys, sweeps, set(x_tensors))
         given = zip(y_tensors, cotangents, strict=True)

@@ -11,9 +11,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from flowscope.cells import Run, notebook
+from flowscope.cells.lookup import run_of
+from flowscope.cells.user_functions import Held, held_by
 from flowscope.errors import AlreadyExistsError, DTypeError
-from flowscope.graph.cells import Run, notebook
-from flowscope.graph.cells.user_functions import Held, held_by
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.op import Op, UnsupportedGradientError, all_ops
 from flowscope.graph.operation import Operation
@@ -80,7 +81,7 @@ def _register(name: str, function: GradientFunction | None) -> None:
     known = all_ops().get(name)
     has_own = known is not None and (known.grad is not Op.grad or not known.is_differentiable)
     graph = get_default_graph()
-    run = graph.run
+    run = run_of(graph)
     if has_own or (name in _registered and not _may_replace(name, run)):
         raise RegistrationError(
             f"there is a gradient named {name!r} already: register yours under another name and "

@@ -151,7 +151,11 @@ def _keep(function: Function, other: Function, tensor: Tensor) -> Tensor:
     """Makes a list with a tensor of one branch's block a result of both; returns it."""
     graph = function.graph
     for found in function.kept:
-        if found.op.type == "ListOf" and found.op.inputs == (tensor,) and graph.cells.has(found.op):
+        if (
+            found.op.type == "ListOf"
+            and found.op.inputs == (tensor,)
+            and graph.observer.has(found.op)
+        ):
             return found
     with graph.enter_block(function.block):
         kept = graph.add(ListOf(), (tensor,), "kept").outputs[0]
@@ -163,7 +167,7 @@ def _add_kept(function: Function, other: Function, kept: Tensor) -> None:
     """Makes a list of one branch's block a result of both, an empty one of the other's."""
     graph = function.graph
     for found, none in zip(function.kept, other.kept, strict=True):
-        if found is kept and graph.cells.has(none.op):
+        if found is kept and graph.observer.has(none.op):
             return
     with graph.enter_block(other.block):
         none = graph.add(EmptyList(element_spec(kept.spec)), (), "kept").outputs[0]

@@ -9,18 +9,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError, NestingError
 from flowscope.graph.block import Block, misplaced
-from flowscope.graph.cells.cell import PLACES
 from flowscope.graph.devices import DeviceSpec, merged
 from flowscope.graph.op import Op, op_class
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.origin import capture
-
-if TYPE_CHECKING:
-    from flowscope.graph.cells.cells import Cells
+from flowscope.graph.places import PLACES
 
 #: What a device is asked for by: a (partial) name or a function of the operation.
 DeviceWish = str | Callable[[Operation], Any]
@@ -120,7 +117,6 @@ class Here(threading.local):
 class Building:
     """The scopes of a graph: what operations that are added get from around them."""
 
-    cells: Cells
     _next_order: int
 
     def __init__(self) -> None:

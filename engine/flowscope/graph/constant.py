@@ -334,7 +334,7 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
         partial: Whether a vector of sizes, some of them known, is an array with None for others.
     """
     if isinstance(tensor, Tensor):
-        tensor.graph.cells.note_value_read(tensor)
+        tensor.graph.observer.note_value_read(tensor)
         spec = tensor.spec
         if partial and spec.constant is None and spec.dims is not None and spec.rank == 1:
             return np.array(spec.dims, object)

@@ -11,9 +11,9 @@ from typing import Any
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError, OpError
 from flowscope.graph.block import misplaced, outermost, variable_of
 from flowscope.graph.building import Building
-from flowscope.graph.cells import Cells, notebook
-from flowscope.graph.cells.parts import Edits
 from flowscope.graph.dtypes import as_dtype
+from flowscope.graph.edits import Edits
+from flowscope.graph.observer import observers
 from flowscope.graph.op import Op, Spec, op_class
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.origin import Origin, capture
@@ -54,10 +54,10 @@ class Graph(Building, Edits, WrittenForms):
         self.checks: tuple[Callable[[Operation], None], ...] = ()
         #: Functions by name: see `flowscope.control.blocks.Function`.
         self.functions: dict[str, Any] = {}
-        #: Cells of a notebook that have built it, and the run of the one that is building it now.
-        self.cells = Cells(self)
+        #: The run that is building it now, if the observer knows runs.
         self.run = None
-        notebook.join(self)
+        self.observer = observers[-1](self)
+        self.observer.attached()
 
     # -- adding ---------------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ class Graph(Building, Edits, WrittenForms):
                     )
                 if any(t.op.stale is not None for t in inputs):
                     stale = next(t for t in inputs if t.op.stale is not None)
-                    raise self.cells.refusal(stale)
+                    raise self.observer.refusal(stale)
                 if block.hoists and definition.needs_shape_only:
                     beyond = outermost(t)
                     with self.enter_block(beyond.op.block):
@@ -292,7 +292,7 @@ class Graph(Building, Edits, WrittenForms):
 
     def get_operations(self) -> list[Operation]:
         """Returns all operations in program order: that of creation, unless a cell was re-run."""
-        if self.cells.has_rerun:
+        if self.observer.has_rerun:
             return sorted(self._operations, key=attrgetter("order"))
         return list(self._operations)
 
@@ -335,7 +335,7 @@ class Graph(Building, Edits, WrittenForms):
                 )
             op = obj.op if isinstance(obj, Tensor) else obj
             if op.stale is not None:
-                raise self.cells.refusal(obj)
+                raise self.observer.refusal(obj)
             if isinstance(obj, Tensor) and allow_tensor:
                 return obj
             if isinstance(obj, Operation) and allow_operation:
@@ -351,7 +351,7 @@ class Graph(Building, Edits, WrittenForms):
                 f"no operation is named {op_name!r} in the graph{self._similar(op_name)}"
             )
         if op.stale is not None:
-            raise self.cells.refusal(op)
+            raise self.observer.refusal(op)
         if colon:
             if not allow_tensor:
                 raise InvalidArgumentError(f"{name!r} names a tensor, expected an operation's name")

@@ -14,8 +14,8 @@ from flowscope.graph.shapes import TensorShape, as_dims, merge_dims, text
 
 if TYPE_CHECKING:
     from flowscope.graph.block import Block
-    from flowscope.graph.cells.stale import Stale
     from flowscope.graph.graph import Graph
+    from flowscope.graph.observer import Stale
 
 #: How `Tensor.eval` and `Operation.run` run; the runtime fills it with a function
 #: `(fetch, feed_dict, session) -> value`.
@@ -107,7 +107,7 @@ class Tensor(Overloads):
     def set_shape(self, shape: Any) -> None:
         """Adds what is known of the shape; raises ValueError if it contradicts."""
         s = self.spec
-        self.graph.cells.note_shape(self)
+        self.graph.observer.note_shape(self)
         dims = merge_dims(s.shape, as_dims(shape))
         self.spec = Spec(s.dtype, dims, s.constant, s.dims, s.variable)
         if dims != s.shape:

@@ -32,7 +32,7 @@ def node_of(op: Operation, placed: str | None) -> Node:
         placed=placed,
         summary=summary_of(definition),
         origin=made_at(op),
-        stale=None if op.stale is None else op.graph.cells.refusal(op).message,
+        stale=None if op.stale is None else op.graph.observer.refusal(op).message,
         body=op.block.name,
         is_result=_is_result(op),
         calls=definition.function.name if isinstance(definition, Call) else "",

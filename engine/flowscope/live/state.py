@@ -56,7 +56,7 @@ class GraphWatcher:
         fresh = {i: d for i, d in list(placements.items()) if self._placed.get(i) != d}
         seen = told | {op.id for op in changed}
         placed = tuple((i, d) for i, d in fresh.items() if i in self._told and i not in seen)
-        marked = tuple(sorted(graph.cells.marked & (self._told.keys() | told)))
+        marked = tuple(sorted(graph.observer.marked & (self._told.keys() | told)))
         is_news = added or changed or removed or placed or marked != self._marked
         self._told |= {op.id: op for op in added}
         for i in removed:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from flowscope.graph.cells.notebook import steps_of
+from flowscope.cells.notebook import steps_of
 from flowscope.graph.graph import Graph
 from flowscope.runtime.containers import Containers
 from flowscope.runtime.host_calls import HostThreads

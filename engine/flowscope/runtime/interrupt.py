@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from flowscope.graph.cells.interrupts import deferrers
+from flowscope.cells.interrupts import deferrers
 
 #: The thread that gets signals.
 MAIN_THREAD = threading.main_thread().ident

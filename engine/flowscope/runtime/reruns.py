@@ -16,7 +16,7 @@ from flowscope.runtime.resources import Container, VariableState
 def variable_state(graph: Graph, container: Container, handle: Any) -> VariableState:
     """Returns where a container keeps the value of the variable with this `VarHandleOp`."""
     name = handle.shared_name
-    if graph.cells.restarts.get(name) == handle:
+    if graph.observer.restarts.get(name) == handle:
         return container.restarted(name, handle.shape, handle.dtype.np_dtype)
     return container.variable(name, handle.shape)
 
@@ -28,7 +28,7 @@ def initialize(session: Any, call: Call) -> None:
             continue
         state.take_loss()
         handle = session.graph.get_operation_by_name(state.name)
-        owner = session.graph.cells.owner(handle)
+        owner = session.graph.observer.owner(handle)
         if owner is not None:
             session.run(owner.initializer)
 

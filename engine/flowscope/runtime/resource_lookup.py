@@ -49,7 +49,7 @@ def _queue(graph: Graph, container: Container, handle: FIFOQueueHandle) -> Queue
 
 def _was_rerun(graph: Graph, handle: FIFOQueueHandle) -> bool:
     """Whether a re-run of a notebook cell has made the queue another one, with all its handles."""
-    if handle.container or not graph.cells.has_rerun:
+    if handle.container or not graph.observer.has_rerun:
         return False
     handles = [op.definition for op in graph.get_operations() if op.definition.is_handle]
     named = [h for h in handles if getattr(h, "shared_name", None) == handle.shared_name]

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from flowscope.cells.user_functions import Held
 from flowscope.errors import (
     DTypeError,
     InternalError,
@@ -22,7 +23,6 @@ from flowscope.errors import (
     UnimplementedError,
     UnknownError,
 )
-from flowscope.graph.cells.user_functions import Held
 from flowscope.graph.constant import convert_to_tensor, to_array
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype, of_numpy

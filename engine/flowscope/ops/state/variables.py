@@ -194,7 +194,7 @@ class Variable(WithMessages, Convertible, metaclass=_VariableType):
         if self.trainable:
             collections = [*collections, GraphKeys.TRAINABLE_VARIABLES]
         graph.add_to_collections(list(collections), self)
-        graph.cells.note_owner(self.op, self)
+        graph.observer.note_owner(self.op, self)
 
     # -- what it is -----------------------------------------------------------------------------
 
@@ -250,11 +250,11 @@ class Variable(WithMessages, Convertible, metaclass=_VariableType):
     def value(self) -> Tensor:
         """Returns the value at this place in program order."""
         graph = self.graph
-        graph.cells.hold(self.op)
+        graph.observer.hold(self.op)
         key = graph.building_context()
         found = self._reads.get(key)
-        if found is None or not graph.cells.is_current(found.op, self.handle):
-            if graph.cells.has_rerun:  # bodies that a re-run has dropped are let go
+        if found is None or not graph.observer.is_current(found.op, self.handle):
+            if graph.observer.has_rerun:  # bodies that a re-run has dropped are let go
                 self._reads = {k: t for k, t in self._reads.items() if t.op.stale is None}
             found = self._reads[key] = self._cached(self.read_value())
         return found

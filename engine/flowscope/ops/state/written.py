@@ -66,7 +66,7 @@ def _fill(variable: Variable, facts: dict[str, Any], find: Callable[[str], Any])
     variable.aggregation = _member(VariableAggregation, facts, "aggregation")
     if "part" in facts:
         variable._save_slice_info = _part(variable, facts)
-    variable.graph.cells.note_owner(variable.op, variable)
+    variable.graph.observer.note_owner(variable.op, variable)
 
 
 def message_of(variable: Variable, export_scope: str | None) -> VariableDef | None:

@@ -5,7 +5,7 @@ import pytest
 from cells import model, names, training
 
 import flowscope as fs
-from flowscope.graph.cells import notebook
+from flowscope.cells import notebook
 
 ROW = np.array([[1.0, 2.0, 3.0]], np.float32)
 

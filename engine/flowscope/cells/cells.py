@@ -7,20 +7,24 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
+from flowscope.cells.cell import Cell, CellReport
+from flowscope.cells.interrupts import close_contexts, deferred, is_interrupt
+from flowscope.cells.lookup import run_of
+from flowscope.cells.notebook import notebook
+from flowscope.cells.run import Run
+from flowscope.cells.savepoint import Operations
+from flowscope.cells.stale import Derivation, refusal
 from flowscope.errors import GraphError, StaleError
-from flowscope.graph.cells.cell import PLACES, Cell, CellReport
-from flowscope.graph.cells.interrupts import close_contexts, deferred, is_interrupt
-from flowscope.graph.cells.run import Run
-from flowscope.graph.cells.savepoint import Operations
-from flowscope.graph.cells.stale import Derivation, refusal
+from flowscope.graph.observer import Observer
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.places import PLACES
 
 if TYPE_CHECKING:
     from flowscope.graph.graph import Graph
 
 
-class Cells:
+class Cells(Observer):
     """The cells of a graph, and the run of one of them that builds it now.
 
     Attributes:
@@ -32,18 +36,19 @@ class Cells:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self._graph = graph
+        super().__init__(graph)
         self._cells: dict[Hashable, Cell] = {}
         self._positions: dict[int, Cell] = {}
         self._last_position = 0
         self._owners: weakref.WeakValueDictionary[Operation, Any] = weakref.WeakValueDictionary()
         self.derivations: list[Derivation] = []
         self.reshaped: dict[Tensor, Spec] = {}
-        self.restarts: dict[str, Op] = {}
-        self.marked: frozenset[int] = frozenset()
-        self.has_rerun = False
         #: What the operations were when the latest run began.
         self.known: Operations | None = None
+
+    def attached(self) -> None:
+        """Lets the graph take part in the cell that is running, and in later ones."""
+        notebook.join(self._graph)
 
     def __iter__(self) -> Iterator[Cell]:
         return iter(list(self._cells.values()))
@@ -57,10 +62,9 @@ class Cells:
         names: Callable[[], Mapping[str, Any]] = dict,
     ) -> Run:
         """Starts a run of a cell; without a label it keeps the one that it has."""
-        if self._graph.run is not None:
-            raise GraphError(
-                f"{self._graph.run.cell} is being built: a cell cannot stand in another"
-            )
+        running = run_of(self._graph)
+        if running is not None:
+            raise GraphError(f"{running.cell} is being built: a cell cannot stand in another")
         with deferred():
             return self._begin(identity, label, names)
 
@@ -164,7 +168,7 @@ class Cells:
 
     def hold(self, op: Operation) -> None:
         """Keeps an operation that the cell has made in an earlier run, and goes on using."""
-        run = self._graph.run
+        run = run_of(self._graph)
         if run is not None and run.is_unmade(op):
             run.keep(op)
 
@@ -178,8 +182,9 @@ class Cells:
         """
         earlier = self._owners.get(op)
         self._owners[op] = owner
-        if earlier is not None and self._graph.run is not None:
-            self._graph.run.follow(earlier, owner)
+        run = run_of(self._graph)
+        if earlier is not None and run is not None:
+            run.follow(earlier, owner)
 
     def owner(self, op: Operation) -> Any:
         """Returns the object that stands for an operation, None if there is none."""
@@ -196,7 +201,7 @@ class Cells:
 
     def note_value_read(self, tensor: Tensor) -> None:
         """Notes that building code has looked at a tensor's static value."""
-        run = self._graph.run
+        run = run_of(self._graph)
         if run is not None and self.of(tensor.op) is not run.cell:
             run.reads.setdefault(tensor, self._graph._next_order)
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from flowscope.cells.bindings import bindings
+from flowscope.cells.bodies import blocks_of
+from flowscope.cells.build_state import NAMES, tables
+from flowscope.cells.cell import CellReport, Restart
+from flowscope.cells.lookup import cells_of
+from flowscope.cells.reconcile import Making, is_variable
+from flowscope.cells.spec_match import same_spec
+from flowscope.cells.stale import Derivation, Spread, Stale, labels
 from flowscope.graph.block import Block
-from flowscope.graph.cells.bindings import bindings
-from flowscope.graph.cells.bodies import blocks_of
-from flowscope.graph.cells.build_state import NAMES, tables
-from flowscope.graph.cells.cell import PLACES, CellReport, Restart
-from flowscope.graph.cells.reconcile import Making, is_variable
-from flowscope.graph.cells.spec_match import same_spec
-from flowscope.graph.cells.stale import Derivation, Spread, Stale, labels
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.places import PLACES
 
 
 class Run(Making):
@@ -94,7 +96,7 @@ class Run(Making):
                 table[key] = _standing(value, pairs)
         for entries in graph._collections.values():
             entries[:] = [_standing(one, pairs) for one in entries]
-        for d in graph.cells.derivations[self._derived :]:
+        for d in cells_of(graph).derivations[self._derived :]:
             d.sources = frozenset(pairs.get(op, op) for op in d.sources)
 
     def _with_other_gradients(self) -> set[Operation]:
@@ -133,13 +135,13 @@ class Run(Making):
         """Drops what earlier runs of the cell have noted, unless they count still."""
         graph, position = self._graph, self.cell.position
         found = []
-        for d in graph.cells.derivations[: self._derived]:
+        for d in cells_of(graph).derivations[: self._derived]:
             if d.start // PLACES != position:
                 found.append(d)
             else:
                 stay = [op for op, order in self._kept.items() if d.start <= order < d.stop]
                 found += [Derivation(op.order, op.order + 1, d.sources) for op in stay]
-        graph.cells.derivations[: self._derived] = found
+        cells_of(graph).derivations[: self._derived] = found
 
     def _count_on(self) -> None:
         """Lets names go on where they were: those of new cells do not depend on re-runs."""
@@ -174,7 +176,7 @@ class Run(Making):
 
     def undo(self) -> CellReport:
         """Ends a run that failed: the graph is as it was before, wherever in it the run ended."""
-        graph, restarts = self._graph, self._graph.cells.restarts
+        graph, restarts = self._graph, cells_of(self._graph).restarts
         edited = graph.edited_since(self._first_edit)
         gone = {*self._before.made_since(), *self._fresh.values()}
         anew = [op for op in self._replaced.values() if op.name in restarts]

@@ -15,16 +15,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flowscope.errors import GraphError
-from flowscope.graph.cells.bindings import bindings
-from flowscope.graph.cells.bodies import (
+from flowscope.cells.bindings import bindings
+from flowscope.cells.bodies import (
     Likeness,
     blocks_of,
     compared,
     functions_of,
     same_definition,
 )
-from flowscope.graph.cells.build_state import (
+from flowscope.cells.build_state import (
     FUNCTIONS,
     MISSING,
     Memory,
@@ -33,11 +32,13 @@ from flowscope.graph.cells.build_state import (
     tables,
     take_out,
 )
-from flowscope.graph.cells.cell import Cell, CellReport
-from flowscope.graph.cells.savepoint import Savepoint
-from flowscope.graph.cells.spec_match import same_spec
-from flowscope.graph.cells.stale import Stale
-from flowscope.graph.cells.user_functions import Held, held_by
+from flowscope.cells.cell import Cell, CellReport
+from flowscope.cells.lookup import cells_of
+from flowscope.cells.savepoint import Savepoint
+from flowscope.cells.spec_match import same_spec
+from flowscope.cells.stale import Stale
+from flowscope.cells.user_functions import Held, held_by
+from flowscope.errors import GraphError
 from flowscope.graph.dtypes import resource
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.operation import Operation, Tensor, where
@@ -85,12 +86,12 @@ class Making:
         self._graph = graph
         self.cell = cell
         self.report: CellReport | None = None
-        self._before = Savepoint(graph, graph.cells.known)
-        graph.cells.known = self._before.operations
+        self._before = Savepoint(graph, cells_of(graph).known)
+        cells_of(graph).known = self._before.operations
         self._places = take_out(graph, cell.entries)
         rewind(graph, cell.changes)
         self._start = Memory(graph)
-        self._derived = len(graph.cells.derivations)
+        self._derived = len(cells_of(graph).derivations)
         #: Earlier operations that have no successor yet, by name, and earlier functions.
         self._unmade = {op.name: op for op in cell.operations}
         self._functions = {
@@ -183,7 +184,7 @@ class Making:
             before = [*(t.op for t in op.inputs), *op.control_inputs, *bodies]
             stack += [o for o in before if self.is_unmade(o)]
         self._just_kept.update(found)
-        companions = [o for op in found for o in self._graph.cells.companions(op)]
+        companions = [o for op in found for o in cells_of(self._graph).companions(op)]
         for op in sorted(found, key=lambda o: o.order):
             self._stay(op)
         if companions:
@@ -257,7 +258,7 @@ class Making:
             return False
         if len(old.outputs) != len(new.outputs) and not self._has_same_results(old, new):
             return False
-        known = [self._graph.cells.reshaped.get(t, t.spec) for t in old.outputs]
+        known = [cells_of(self._graph).reshaped.get(t, t.spec) for t in old.outputs]
         return all(_rebinds(a, t.spec) for a, t in zip(known, new.outputs, strict=False))
 
     def _has_same_results(self, old: Operation, new: Operation) -> bool:
@@ -276,7 +277,7 @@ class Making:
         old.stale = Stale("gone", cause)
         self._graph.edited(old)
         if is_variable(old) or is_variable(new):
-            self._graph.cells.restarts[old.name] = new.definition
+            cells_of(self._graph).restarts[old.name] = new.definition
 
     def _become(self, old: Operation, new: Operation) -> None:
         graph = self._graph
@@ -285,7 +286,7 @@ class Making:
         graph.edited(old)
         specs = [(t, t.spec) for t in old.outputs]
         for t in old.outputs:
-            graph.cells.reshaped.pop(t, None)
+            cells_of(graph).reshaped.pop(t, None)
         self._renew_function(old, new)
         if not same_definition(old.definition, new.definition):
             added = [Tensor(old, t.value_index, t.spec) for t in new.outputs[len(old.outputs) :]]
@@ -367,7 +368,7 @@ class Making:
             old.order, old.origin, old.stale = new.order, new.origin, None
             del self._unmade[old.name]
             for t in new.outputs:
-                graph.cells.reshaped.pop(t, None)
+                cells_of(graph).reshaped.pop(t, None)
         for later, earlier in likeness.held:
             self._take(earlier, later)
         for old in likeness.functions.values():

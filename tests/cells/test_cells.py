@@ -9,7 +9,7 @@ import pytest
 from cells import model, names, training
 
 import flowscope as fs
-from flowscope.graph.cells import CellReport, Restart, notebook
+from flowscope.cells import CellReport, Restart, notebook
 
 ROW = np.array([[1.0, 2.0, 3.0]], np.float32)
 
@@ -567,7 +567,7 @@ def test_only_variables_are_said_to_lose_their_values(graph):
 
     run(2)
     assert [r.name for r in run(3).restarts] == ["v"]
-    assert set(graph.cells.restarts) == {"v"}
+    assert set(graph.observer.restarts) == {"v"}
 
 
 def test_a_report_says_what_happened():

@@ -9,12 +9,13 @@ import weakref
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from flowscope.graph.cells.cell import CellReport
-from flowscope.graph.cells.interrupts import close_contexts, deferred, is_interrupt
-from flowscope.graph.cells.run import Run
+from flowscope.cells.cell import CellReport
+from flowscope.cells.interrupts import close_contexts, deferred, is_interrupt
+from flowscope.cells.lookup import cells_of
+from flowscope.cells.run import Run
+from flowscope.graph.default import Stacks
 
 if TYPE_CHECKING:
-    from flowscope.graph.default import Stacks
     from flowscope.graph.graph import Graph
 
 #: Returns something that is another value once a step has run on a graph; the runtime fills it.
@@ -48,8 +49,6 @@ class Notebook:
             identity: Tells the cell apart, and stays when it is edited and run again.
             names: Returns the user's variables by name.
         """
-        from flowscope.graph.default import Stacks  # it stands above graphs, these above cells
-
         with deferred():
             if self._running is not None:
                 self.end()
@@ -62,7 +61,7 @@ class Notebook:
     def _start(self, graph: Graph) -> None:
         assert self._running is not None
         if not graph.finalized and graph.run is None:
-            run = graph.cells.begin(self._running, None, self._names)
+            run = cells_of(graph).begin(self._running, None, self._names)
             self._runs.append((run, graph, [f(graph) for f in steps_of]))
 
     def renew_gradient(self, name: str, run: Run) -> None:
@@ -108,11 +107,11 @@ class Notebook:
         moves: bool,
     ) -> CellReport:
         if moves and run.is_again and not run.has_built:
-            return graph.cells.end(run, "undone")
+            return cells_of(graph).end(run, "undone")
         if error is None:
-            return graph.cells.end(run, "whole")
+            return cells_of(graph).end(run, "whole")
         how: Literal["broken off", "undone"] = "broken off" if _has_run(graph, steps) else "undone"
-        return graph.cells.end(run, how, error)
+        return cells_of(graph).end(run, how, error)
 
     def _restore_defaults(self, error: BaseException | None, has_run: bool) -> None:
         """Makes the default graph and session those of before the cell, which was interrupted."""
@@ -133,10 +132,10 @@ class Notebook:
             return []
         reports = []
         for graph in list(self._graphs):
-            found = graph.cells.find(cell)
+            found = cells_of(graph).find(cell)
             if found is not None and graph.run is None:
-                run = graph.cells.begin(found.identity)
-                reports.append(graph.cells.end(run, "whole"))
+                run = cells_of(graph).begin(found.identity)
+                reports.append(cells_of(graph).end(run, "whole"))
         return reports
 
 

@@ -6,12 +6,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from flowscope.graph.cells.build_state import Change
+from flowscope.cells.build_state import Change
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
-
-#: Places in program order that one cell has: its operations' orders share the bits above.
-PLACES = 1 << 32
 
 
 @dataclass(eq=False)
@@ -106,4 +103,4 @@ def named(labels: tuple[str | None, ...]) -> str:
     return " and ".join([*parts, *["code outside cells"] * (None in labels)])
 
 
-__all__ = ["PLACES", "Cell", "CellReport", "Restart", "named"]
+__all__ = ["Cell", "CellReport", "Restart", "named"]

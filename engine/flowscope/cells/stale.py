@@ -11,31 +11,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from flowscope.cells.bodies import functions_of
+from flowscope.cells.cell import Cell, named
+from flowscope.cells.lookup import cells_of
+from flowscope.cells.spec_match import implies, same_spec
 from flowscope.errors import OpError, StaleError
-from flowscope.graph.cells.bodies import functions_of
-from flowscope.graph.cells.cell import Cell, named
-from flowscope.graph.cells.spec_match import implies, same_spec
-from flowscope.graph.lazy import frozen
+from flowscope.graph.observer import Stale
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.shapes import compatible, merge_dims
 
 if TYPE_CHECKING:
     from flowscope.graph.graph import Graph
-
-
-@frozen
-class Stale:
-    """Why an operation cannot be used.
-
-    Attributes:
-        kind: "gone": the graph has it no more; "own": something happened to it; "inherited": what
-            it takes is stale.
-        cause: In words, as they follow "it", and where it is gone "something that".
-    """
-
-    kind: Literal["gone", "own", "inherited"]
-    cause: str = ""
 
 
 @dataclass(eq=False)
@@ -106,7 +93,7 @@ class Spread:
         self._graph.edited(op)
 
     def _derivations(self, standing: list[Operation]) -> None:
-        known = [d for d in self._graph.cells.derivations if d.sources & self._touched()]
+        known = [d for d in cells_of(self._graph).derivations if d.sources & self._touched()]
         for op in standing:
             found = next((d for d in known if d.covers(op)), None)
             if found is not None and _can_turn(op):
@@ -118,11 +105,11 @@ class Spread:
 
     def _readers(self, standing: list[Operation]) -> None:
         """Finds operations that were built by code that has read a value which is another now."""
-        for cell in self._graph.cells:
+        for cell in cells_of(self._graph):
             lost = [t for t in cell.reads if t.op in self._touched()]
             for op in standing if lost and cell is not self._cell else ():
                 read = next((t for t in lost if cell.reads[t] <= op.order), None)
-                if read is not None and self._graph.cells.of(op) is cell and _can_turn(op):
+                if read is not None and cells_of(self._graph).of(op) is cell and _can_turn(op):
                     self._set(op, self._own(f'was built with the value of "{read.name}"'))
 
     def _own(self, what: str) -> Stale:
@@ -183,7 +170,7 @@ class Spread:
             return f"does not fit its inputs any more: {e.message}"
         every = specs if isinstance(specs, tuple) else (specs,)
         for t, spec in zip(op.outputs, every, strict=False):
-            base = self._graph.cells.reshaped.get(t, t.spec)
+            base = cells_of(self._graph).reshaped.get(t, t.spec)
             if spec.dtype is not t.spec.dtype or not implies(spec.shape, base.shape):
                 return f"is {spec} with its new inputs, it was {base}"
             self._renew(t, spec)
@@ -230,7 +217,7 @@ def refusal(graph: Graph, op: Operation, name: str) -> StaleError:
 
 def labels(graph: Graph, operations: Iterable[Operation]) -> tuple[str | None, ...]:
     """Returns the labels of the operations' cells, in order; None for those of no cell."""
-    cells = {graph.cells.of(op) for op in operations}
+    cells = {cells_of(graph).of(op) for op in operations}
     known = sorted((c for c in cells if c is not None), key=lambda c: c.position)
     return (*[c.label for c in known], *[None] * (None in cells))
 

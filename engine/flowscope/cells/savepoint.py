@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from flowscope.cells.lookup import cells_of
 from flowscope.graph.operation import Operation
 
 if TYPE_CHECKING:
@@ -82,8 +83,8 @@ class Savepoint:
         self._attributes: list[tuple[Any, dict[str, Any]]] = []
         self._contents: list[tuple[Any, Any]] = []
         self._keep(graph, _ASIDE)
-        self._keep(graph.cells, _ASIDE)
-        self._owners = dict(graph.cells._owners.items())
+        self._keep(cells_of(graph), _ASIDE)
+        self._owners = dict(cells_of(graph)._owners.items())
         self._keep_containers(graph._collections)
         self._keep_containers(graph.extras)
         self._keep(graph._here)
@@ -123,7 +124,7 @@ class Savepoint:
             _refill(container, contents)
         for block, built in self._built:
             block.built = built
-        owners = self._graph.cells._owners
+        owners = cells_of(self._graph)._owners
         owners.clear()
         owners.update(self._owners)
 

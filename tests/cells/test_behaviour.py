@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.graph.cells.fingerprint import Comparison
-from flowscope.graph.cells.fingerprint_scan import MOST_BYTES, behaviour
+from flowscope.cells.fingerprint import Comparison
+from flowscope.cells.fingerprint_scan import MOST_BYTES, behaviour
 
 
 def compare(new, old, is_live=False):

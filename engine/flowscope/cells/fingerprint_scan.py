@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph.cells.fingerprint import Seen
-from flowscope.graph.cells.installed import (
+from flowscope.cells.fingerprint import Seen
+from flowscope.cells.installed import (
     is_installed,
     is_installed_file,
     is_installed_module,

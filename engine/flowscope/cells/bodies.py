@@ -11,10 +11,10 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from flowscope.cells.fingerprint import Comparison
+from flowscope.cells.spec_match import same_spec
+from flowscope.cells.user_functions import Held, held_by
 from flowscope.graph.block import Block
-from flowscope.graph.cells.fingerprint import Comparison
-from flowscope.graph.cells.spec_match import same_spec
-from flowscope.graph.cells.user_functions import Held, held_by
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
 

@@ -5,11 +5,15 @@ between them every operation that `Graph.add` makes. Out: a `CellReport`, and op
 whether they are stale. See docs/decisions/8-cells.md.
 """
 
-from flowscope.graph.cells.cell import Cell, CellReport, Restart
-from flowscope.graph.cells.cells import Cells
-from flowscope.graph.cells.notebook import forget_cell, notebook
-from flowscope.graph.cells.run import Run
-from flowscope.graph.cells.stale import Derivation, Stale
+from flowscope.cells.cell import Cell, CellReport, Restart
+from flowscope.cells.cells import Cells
+from flowscope.cells.notebook import forget_cell, notebook
+from flowscope.cells.run import Run
+from flowscope.cells.stale import Derivation
+from flowscope.graph.observer import Stale, observers
+
+# Graphs that are made from now on tell these cells how they are built.
+observers.append(Cells)
 
 __all__ = [
     "Cell",

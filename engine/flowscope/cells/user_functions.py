@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from flowscope.graph.cells.fingerprint import Comparison, Seen
+from flowscope.cells.fingerprint import Comparison, Seen
 
 if TYPE_CHECKING:
     from flowscope.graph.graph import Graph
@@ -40,7 +40,7 @@ class Held:
         self._is_live = is_live
         self._behaviour: Seen | None = None
         if graph.run is not None:
-            from flowscope.graph.cells.fingerprint_scan import (
+            from flowscope.cells.fingerprint_scan import (
                 behaviour,  # at need: outside cells it is not
             )
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flowscope.graph.operation import Operation
 
 if TYPE_CHECKING:
-    from flowscope.graph.cells.cells import Cells
-    from flowscope.graph.cells.run import Run
+    from flowscope.graph.observer import BuildRun, Observer
 
 
 class Edits:
@@ -22,8 +21,8 @@ class Edits:
         edits: How many changes of operations that were there have been noted: see `edited`.
     """
 
-    cells: Cells
-    run: Run | None
+    observer: Observer
+    run: BuildRun | None
 
     def __init__(self) -> None:
         self.version = 0
@@ -79,7 +78,7 @@ class Edits:
         identity: Any,
         label: str | None = None,
         names: Callable[[], Mapping[str, Any]] = dict,
-    ) -> Iterator[Run]:
+    ) -> Iterator[Any]:
         """Builds a cell: run again, it replaces what it built before; a failed run is taken back.
 
             with graph.cell("a") as run:
@@ -92,13 +91,13 @@ class Edits:
             names: Returns the variables by name that other cells use: where one stands for another
                 tensor afterwards, what has taken the earlier one is stale.
         """
-        run = self.cells.begin(identity, label, names)
+        run = self.observer.begin(identity, label, names)
         try:
             yield run
         except BaseException as e:
-            self.cells.end(run, "undone", e)
+            self.observer.end(run, "undone", e)
             raise
-        self.cells.end(run, "whole")
+        self.observer.end(run, "whole")
 
 
 def _number(entry: tuple[int, tuple[int, Any]]) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
 
-from flowscope.graph.cells.installed import is_installed_file
+from flowscope.cells.installed import is_installed_file
 
 #: Makes what lets interrupts wait in a `with` block; the runtime, which knows signals, fills it.
 deferrers: list[Callable[[], AbstractContextManager[None]]] = []
