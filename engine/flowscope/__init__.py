@@ -213,6 +213,7 @@ from flowscope.ops.strings.parsing import *
 from flowscope.ops.strings.parts import *
 from flowscope.runtime.config import *
 from flowscope.runtime.containers import container as container
+from flowscope.runtime.eager import EagerTensor as _EagerTensor
 from flowscope.runtime.interactive import InteractiveSession as InteractiveSession
 from flowscope.runtime.session import Session as Session
 from flowscope.train.moving_averages import moving_average_variables as moving_average_variables

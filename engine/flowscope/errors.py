@@ -18,7 +18,7 @@ class OpError(Exception):
 
     Args:
         arguments: The message: what was expected and what came, one sentence or more.
-        op: Name of the operation, None if there is none.
+        op: The operation or, where no graph holds it, its name; None if there is none.
         op_type: Type of the operation, e.g. "MatMul".
         inputs: One line per input: name, dtype, shape, where it comes from.
         origin: Where the user made the operation, e.g. "cell 4, line 7".
@@ -28,6 +28,11 @@ class OpError(Exception):
         forward_origin, forward_source: Where the user made that one.
         iterations: The running loops around, from the outermost: their names, and the number of
             the iteration, which counts from 0.
+
+    Attributes:
+        op_name: Name of the operation, None if there is none.
+
+    The other facts are attributes too. A pickled error keeps the operation's name, not its graph.
     """
 
     #: The status code that TensorFlow gives this error.
@@ -36,7 +41,7 @@ class OpError(Exception):
     def __init__(
         self,
         *arguments: Any,
-        op: str | None = None,
+        op: Any = None,
         op_type: str | None = None,
         inputs: Sequence[str] = (),
         origin: str | None = None,
@@ -54,7 +59,10 @@ class OpError(Exception):
         message: str = arguments[2] if len(arguments) > 1 else arguments[0]
         super().__init__(message)
         self.message = message
-        self.op = op or (getattr(arguments[1], "name", None) if len(arguments) > 1 else None)
+        self._node_def, given = arguments[:2] if len(arguments) > 1 else (None, None)
+        op = op or given
+        self._op = None if isinstance(op, str) else op
+        self.op_name: str | None = op if isinstance(op, str) else getattr(op, "name", None)
         self.op_type = op_type
         self.inputs = tuple(inputs)
         self.origin = origin
@@ -71,23 +79,30 @@ class OpError(Exception):
         return self.code
 
     @property
-    def node_def(self) -> None:
-        """None: the error knows its operation by name and place, see `op` and `origin`."""
-        return None
+    def op(self) -> Any:
+        """The operation that failed, None if no graph holds it; `op_name` is its name."""
+        return self._op
+
+    @property
+    def node_def(self) -> Any:
+        """The definition of `op`, or the one that the error was made with; else None."""
+        return getattr(self._op, "node_def", self._node_def)
 
     @property
     def is_located(self) -> bool:
-        """Whether the operation is known."""
-        return self.op is not None
+        """Whether the operation's name is known."""
+        return self.op_name is not None
 
     def located(self, **facts: Any) -> Self:
         """Returns the same error with `facts` (the constructor's keywords) added."""
         known = {k: v for k, v in self._facts().items() if v}
+        if self._op is not None:
+            known["op"] = self._op
         return type(self)(self.message, **{**facts, **known}).with_traceback(self.__traceback__)
 
     def _facts(self) -> dict[str, Any]:
         return {
-            "op": self.op,
+            "op": self.op_name,
             "op_type": self.op_type,
             "inputs": self.inputs,
             "origin": self.origin,
@@ -102,9 +117,9 @@ class OpError(Exception):
     def __str__(self) -> str:
         lines = [f"{self.op_type}: {self.message}" if self.op_type else self.message]
         lines += [f"  {line}" for line in self.inputs]
-        if self.op is not None:
+        if self.op_name is not None:
             on = f", on {self.device}" if self.device else ""
-            lines += _placed(f'node "{self.op}"{on}', self.origin, self.source)
+            lines += _placed(f'node "{self.op_name}"{on}', self.origin, self.source)
         if self.iterations:
             steps = [f'iteration {number} of "{name}"' for name, number in self.iterations]
             lines.append("in " + ", ".join(steps))

@@ -61,7 +61,7 @@ def test_what_cannot_be_rebound_is_stale(graph, sess, stale):
         assert 'takes "x:0", which cell 3 now makes as int32[2], not float32[2]' in str(e.value)
     with pytest.raises(fs.errors.StaleError, match="(?m)re-run cell 5$") as e:
         x + 1.0
-    assert e.value.op == "x"
+    assert e.value.op_name == "x"
 
 
 def test_running_the_stale_cells_again_makes_them_fresh(graph, sess, stale):

@@ -216,7 +216,7 @@ def test_a_failing_step_in_a_branch_of_a_loop(any_sess):
     _, y = fs.while_loop(lambda i, _: i < 4, body, [0, x], [fs.TensorShape([]), x.shape])
     with pytest.raises(fs.errors.InvalidArgumentError, match='in iteration 2 of "while"$') as e:
         any_sess.run(y, {x: [1, 2]})
-    assert e.value.op == "while/body/cond/else/Reshape"
+    assert e.value.op_name == "while/body/cond/else/Reshape"
 
 
 def test_a_failing_array_names_itself_and_the_iteration(any_sess):

@@ -252,7 +252,7 @@ def test_what_has_no_value_cannot_be_fetched(run: Any) -> None:
     assert run(value, {pred: True}) == 1
     with pytest.raises(fs.errors.InvalidArgumentError, match="has no value") as caught:
         run(value, {pred: False})
-    assert caught.value.op == "value"
+    assert caught.value.op_name == "value"
 
 
 def test_a_branch_that_is_not_taken_does_not_run() -> None:

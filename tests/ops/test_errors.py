@@ -140,7 +140,7 @@ def test_the_error_points_to_the_users_line() -> None:
             fs.matmul(x, x, name="product")
         line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
         assert caught.value.origin == f"test_errors.py, line {line}"
-        assert caught.value.op == "product"
+        assert caught.value.op_name == "product"
         assert caught.value.op_type == "MatMul"
         assert caught.value.inputs[0] == 'input 0: float32[2,3]   from "x:0"'
         with pytest.raises(InvalidArgumentError, match="broadcast") as caught:

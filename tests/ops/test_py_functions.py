@@ -130,8 +130,73 @@ def test_a_stateful_function_runs_each_time_and_a_stateless_one_may_be_merged(se
 def test_no_gradient_flows_through(graph):
     x = fs.constant(2.0)
     assert fs.gradients(fs.py_func(np.square, [x], fs.float32), [x]) == [None]
-    with pytest.raises(LookupError, match="custom_gradient"):
-        fs.gradients(fs.py_function(np.square, [x], fs.float32), [x])
+
+
+MODES = ("compiled", "op", "tokens")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_py_function_computes_with_operations(graph, mode):
+    x = fs.constant(3.0)
+
+    def f(a, b):
+        assert isinstance(a, fs.Tensor) and a.dtype is fs.float32 and a.shape == []
+        assert (a.numpy(), float(a), int(a)) == (3, 3, 3)
+        return [fs.cond(a > 1, lambda: a * b, lambda: b) if a > 2 else b, fs.range(1, 3)]
+
+    y, n = fs.py_function(f, [x, [1.0, 2.0]], [fs.float32, fs.int32])
+    text = fs.py_function(lambda s: fs.strings.join([s, "b"]), [["a"]], fs.string)
+    with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
+        assert [v.tolist() for v in sess.run([y, n, text])] == [[3, 6], [1, 2], [b"ab"]]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_gradients_of_py_function_are_known_to_any_order(graph, mode):
+    x, k = fs.constant(3.0), fs.constant(2)
+    y, z = fs.py_function(lambda a, n: (a**3, fs.cast(n, fs.float32) * a), [x, k], [fs.float32] * 2)
+    first = fs.gradients(y, x)[0]
+    assert first.shape == x.shape
+    higher = fs.gradients(first, x)[0]
+    both, of_k = fs.gradients([y, z], [x, k])
+    assert of_k is None
+    rounded = fs.gradients(fs.py_function(np.square, [x], fs.float32), x)[0]
+    with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
+        assert sess.run([y, first, higher, both, rounded]) == [27, 27, 18, 29, 0]
+
+
+def test_the_gradient_of_py_function_in_a_loop(sess):
+    x = fs.constant(3.0)
+
+    def body(i, s):
+        doubled = fs.py_function(lambda a: a * 2.0, [s], fs.float32)
+        return i + 1, fs.ensure_shape(doubled, [])
+
+    y = fs.while_loop(lambda i, s: i < 3, body, [0, x])[1]
+    assert sess.run(fs.gradients(y, x)) == [8]
+
+
+def test_effects_in_py_function_happen_once_and_in_order(sess):
+    def f(a):
+        v = fs.Variable(2.0)
+        first = fs.identity(v.assign_add(a)).numpy()
+        drawn = fs.random_uniform([])
+        assert (drawn - drawn.numpy()).numpy() == 0
+        last = fs.while_loop(lambda i: i < 10.0, lambda i: i + a, [a])
+        return first, v, fs.gradients(last * last, a)[0]
+
+    y = fs.py_function(f, [fs.constant(3.0)], [fs.float32] * 3)
+    assert sess.run(y) == [5, 5, 96]
+
+
+def test_errors_in_py_function_name_the_users_line(sess):
+    y = fs.py_function(lambda a: fs.reshape(a, [2]), [1.0], fs.float32)
+    with pytest.raises(fs.errors.InvalidArgumentError, match=r"line \d+ of .*test_py_functions"):
+        sess.run(y)
+    v = fs.Variable(1.0)
+    with pytest.raises(fs.errors.InvalidArgumentError, match="give what the function uses"):
+        sess.run(fs.py_function(lambda: v + 1.0, [], fs.float32))
+    with pytest.raises(fs.errors.UnimplementedError, match="use numpy"):
+        sess.run(fs.py_function(lambda a: a.eval(), [1.0], fs.float32))
 
 
 def test_custom_gradients_may_use_python_functions(sess):

@@ -140,7 +140,7 @@ def test_shapes_are_checked_when_it_runs(sess: fs.Session) -> None:
         fs.errors.InvalidArgumentError, match=r"of shape \[2\], got \[3\]"
     ) as caught:
         sess.run(queue.enqueue([x]), {x: [1, 2, 3]})
-    assert caught.value.op == "q_enqueue"
+    assert caught.value.op_name == "q_enqueue"
     with pytest.raises(fs.errors.InvalidArgumentError, match="got a scalar"):
         sess.run(queue.enqueue_many([x]), {x: 1.0})
     with pytest.raises(fs.errors.InvalidArgumentError, match="of 0 or more, got -2"):
@@ -350,7 +350,7 @@ def test_a_closed_queue(sess: fs.Session) -> None:
     assert sess.run(queue.is_closed())
     with pytest.raises(fs.errors.CancelledError, match='FIFOQueue "q" is closed') as refused:
         sess.run(put)
-    assert refused.value.op == "q_enqueue"
+    assert refused.value.op_name == "q_enqueue"
     with pytest.raises(fs.errors.CancelledError, match="is closed already"):
         sess.run(queue.close())
     with pytest.raises(fs.errors.OutOfRangeError, match=r"requested 4, current size 3"):
@@ -359,7 +359,7 @@ def test_a_closed_queue(sess: fs.Session) -> None:
     assert sess.run(take) == 3.0
     with pytest.raises(fs.errors.OutOfRangeError) as empty:
         sess.run(take)
-    assert empty.value.op == "q_Dequeue"
+    assert empty.value.op_name == "q_Dequeue"
     assert "closed and has insufficient elements (requested 1, current size 0)" in str(empty.value)
     assert "test_queues.py" in str(empty.value)
 
@@ -407,8 +407,8 @@ def test_the_producers_failure_reaches_the_consumer(sess: fs.Session) -> None:
     assert 'the producer of FIFOQueue "q" failed' in str(caught.value)
     assert "the file holds no numbers" in str(caught.value)
     assert 'node "read"' in str(caught.value)
-    assert caught.value.__cause__.op == "read"
-    assert caught.value.op == "q_Dequeue"
+    assert caught.value.__cause__.op_name == "read"
+    assert caught.value.op_name == "q_Dequeue"
 
 
 # -- where queues live ----------------------------------------------------------------------------

@@ -87,5 +87,5 @@ def test_a_finalized_graph_says_at_which_line_something_was_to_be_added(graph):
     graph.finalize()
     with pytest.raises(fs.errors.OpError, match=r"(?s)finalized.*test_growth.py, line \d+") as e:
         fs.constant(1.0, name="late")
-    assert e.value.op == "late"
+    assert e.value.op_name == "late"
     assert 'fs.constant(1.0, name="late")' in e.value.source

@@ -65,5 +65,5 @@ def test_a_refused_feed_names_the_line_of_its_placeholder(graph):
         ]:
             with pytest.raises(fs.errors.OpError, match=message) as e:
                 sess.run(x, {x: value})
-            assert e.value.op == "x"
+            assert e.value.op_name == "x"
             assert "# the line" in str(e.value)

@@ -2,6 +2,7 @@
 
 import collections
 import inspect
+import pickle
 import threading
 
 import numpy as np
@@ -113,7 +114,10 @@ def test_an_error_while_running_names_the_operation_its_inputs_and_the_line(sess
     with pytest.raises(fs.errors.InvalidArgumentError) as e:
         sess.run(y, {x: [1, 2]})
     assert "division by zero" in str(e.value)
-    assert e.value.op == "y" and e.value.origin == f"test_session.py, line {line}"
+    assert e.value.op is e.value.node_def is y.op
+    assert e.value.op_name == "y" and e.value.origin == f"test_session.py, line {line}"
+    again = pickle.loads(pickle.dumps(e.value))
+    assert (again.op, again.op_name, str(again)) == (None, "y", str(e.value))
     assert any("int32[2]" in i for i in e.value.inputs)
     assert sess.run(x, {x: [1]}) == [1]
 

@@ -33,10 +33,11 @@ def test_arguments_are_checked(arguments: dict[str, Any], match: str) -> None:
         fs.Variable(1.0, **arguments)
 
 
-@pytest.mark.parametrize("name", ["variable_def", "import_scope"])
-def test_what_is_refused_says_what_to_do(name: str) -> None:
-    with pytest.raises(NotImplementedError, match=f"{name}=.* is not supported: .*make"):
-        fs.Variable(1.0, **{name: "x"})
+def test_a_message_of_a_variable_comes_alone() -> None:
+    with pytest.raises(ValueError, match="initial_value or variable_def, got both"):
+        fs.Variable(1.0, variable_def="x")
+    with pytest.raises(NotImplementedError, match="it belongs to variable_def"):
+        fs.Variable(1.0, import_scope="x")
 
 
 def test_what_touches_a_variable_stands_where_it_stands() -> None:

@@ -223,7 +223,7 @@ def test_scatters_of_slices_scalars_and_positions(sess):
 def test_errors_take_tensorflows_arguments():
     e = fs.errors.OutOfRangeError(None, None, "the end")
     assert (e.message, e.op, e.node_def, e.error_code) == ("the end", None, None, 11)
-    assert fs.errors.InvalidArgumentError(None, fs.no_op(name="n"), "bad").op == "n"
+    assert fs.errors.InvalidArgumentError(None, fs.no_op(name="n"), "bad").op_name == "n"
     assert fs.errors.OpError(None, None, "m", fs.errors.UNKNOWN).message == "m"
     with pytest.raises(TypeError, match="got 2 arguments"):
         fs.errors.OpError(None, None)

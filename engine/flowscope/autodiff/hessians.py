@@ -59,7 +59,7 @@ def _known_shape(x: Tensor) -> tuple[int, ...]:
         raise InvalidArgumentError(
             f'expected an x of known shape, got "{x.name}" of shape {text(dims)}: '
             "a row of operations is made for each of its elements, so set_shape must say how many"
-        ).located(op=x.op.name, op_type=x.op.type, **where(x.op))
+        ).located(op=x.op, op_type=x.op.type, **where(x.op))
     return tuple([d for d in dims if d is not None])
 
 

@@ -124,7 +124,7 @@ class _Lifter:
             raise InvalidArgumentError(
                 f'"{tensor.name}" is a value of an iteration of the loop "{inside.path}", which '
                 "was made by hand: take it out with fs.raw_ops.Exit to differentiate it"
-            ).located(op=op.name, op_type=op.type, **where(op))
+            ).located(op=op, op_type=op.type, **where(op))
         is_branch = isinstance(op.definition, Switch | Merge)
         if is_branch and (isinstance(op.definition, Switch) or self._sides_of(tensor)):
             return tensor  # one side of a branch: its own gradient leads through it
@@ -329,7 +329,7 @@ def _refused(op: Operation, why: str) -> UnsupportedGradientError:
         f'no gradient leads through "{op.name}", control flow that was made by hand: {why}; '
         "fs.while_loop and fs.cond have gradients"
     )
-    return UnsupportedGradientError(message).located(op=op.name, op_type=op.type, **where(op))
+    return UnsupportedGradientError(message).located(op=op, op_type=op.type, **where(op))
 
 
 __all__ = ["lifted"]

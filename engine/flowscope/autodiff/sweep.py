@@ -141,7 +141,7 @@ def _located(error: OpError, op: Operation) -> OpError:
     """Returns the error with the operation, or with the fact that its gradient failed."""
     if error.is_located:
         return error.located(**forward_facts(op))
-    return error.located(op=op.name, op_type=op.type, **where(op))
+    return error.located(op=op, op_type=op.type, **where(op))
 
 
 def _filled(op: Operation, gs: Cotangents) -> Cotangents:

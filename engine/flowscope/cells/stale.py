@@ -212,7 +212,7 @@ def refusal(graph: Graph, op: Operation, name: str) -> StaleError:
         what = "" if owner is op else f'follows from "{owner.name}", which '
         cause = owner.stale.cause if owner.stale else ""
         message = f'"{name}" is stale: it {what}{cause}; {_again(labels(graph, upstream))}'
-    return StaleError(message).located(op=op.name, **where(op))
+    return StaleError(message).located(op=op, **where(op))
 
 
 def labels(graph: Graph, operations: Iterable[Operation]) -> tuple[str | None, ...]:

@@ -64,7 +64,7 @@ def record(t: Any, name: str | None = None, limit: int | None = None) -> Record:
         raise GraphError(
             f'"{tensor.name}" can be recorded in the body of a loop only: here it has one value, '
             "which can be fetched"
-        ).located(op=tensor.op.name, **where(tensor.op))
+        ).located(op=tensor.op, **where(tensor.op))
     tensor = identity(tensor, name=name or "record")
     body = graph.functions.get(graph.block.name)
     made = Record(tensor, name, limit)
@@ -156,7 +156,7 @@ class Record(Convertible):
             f'the values of "{self.tensor.name}" are there when its loop has ended: use the record '
             "outside of it"
         )
-        return error.located(op=self.tensor.op.name, **where(self.tensor.op))
+        return error.located(op=self.tensor.op, **where(self.tensor.op))
 
     def __repr__(self) -> str:
         most = "" if self.limit is None else f", the last {self.limit}"

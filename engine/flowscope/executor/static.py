@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import GraphError
-from flowscope.graph.operation import where
+from flowscope.graph.operation import named, where
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.passes.lower import LoweredLoop
 from flowscope.plan.program import Node, Program, Value
@@ -406,7 +406,7 @@ def _misused(maker: Unit, user: Unit) -> GraphError:
 def _located(error: GraphError, unit: Unit) -> GraphError:
     node = unit.node
     facts = where(node.origins[0]) if node.origins else {}
-    return error.located(op=node.name, op_type=node.op.type, **facts)
+    return error.located(op=named(node.name, node.origins), op_type=node.op.type, **facts)
 
 
 __all__ = ["ExecutorGraph", "Kind", "StaticFrame", "Unit"]

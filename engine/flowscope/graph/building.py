@@ -235,7 +235,7 @@ class Building:
             if not op.block.encloses(block):
                 place = capture().place
                 facts = {"origin": place and str(place), "source": place and place.text}
-                raise misplaced(op, "waited for").located(op=op.name, **facts)
+                raise misplaced(op, "waited for").located(op=op, **facts)
         return tuple(dict.fromkeys(block.awaited(op) for op in ops))
 
     def _apart(self, thing: Any) -> Any:

@@ -221,7 +221,7 @@ class Graph(Building, Edits, WrittenForms):
             raise _cannot_wait(op, before)
         if self.depends(before, op):
             raise InvalidArgumentError(f'"{before.name}" waits for "{op.name}" already').located(
-                op=op.name, op_type=op.type, **where(op)
+                op=op, op_type=op.type, **where(op)
             )
         op.control_inputs = (*op.control_inputs, before)
         self.edited(op)
@@ -459,7 +459,7 @@ def _cannot_wait(op: Operation, before: Operation) -> GraphError:
         f'"{before.name}" outside; use fs.control_dependencies in the body, or let the operation '
         "that runs the body wait"
     )
-    return error.located(op=op.name, op_type=op.type, **where(op))
+    return error.located(op=op, op_type=op.type, **where(op))
 
 
 def _place(origin: Origin) -> dict[str, str | None]:

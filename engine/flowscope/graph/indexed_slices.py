@@ -110,7 +110,7 @@ class IndexedSlices(Convertible):
             raise InvalidArgumentError(
                 "slices without a dense_shape cannot become a dense tensor: "
                 "give fs.IndexedSlices the shape of the whole"
-            ).located(op=self.op.name, op_type="IndexedSlices", **where(self.op))
+            ).located(op=self.op, op_type="IndexedSlices", **where(self.op))
         return densifier[0](self._values, self._indices, self._dense_shape)
 
     def _as_graph_element(self) -> Tensor:

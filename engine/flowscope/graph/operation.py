@@ -163,7 +163,7 @@ class Tensor(Overloads):
 def _misuse(tensor: Tensor, message: str, *kinds: type[Exception]) -> InvalidArgumentError:
     bases = (InvalidArgumentError, TypeError, *kinds)
     error = type("TensorUseError", bases, {})(f"a tensor {message}")
-    return error.located(op=tensor.op.name, op_type=None, **where(tensor.op))  # type: ignore[no-any-return]
+    return error.located(op=tensor.op, op_type=None, **where(tensor.op))  # type: ignore[no-any-return]
 
 
 def where(op: Operation) -> dict[str, str | None]:
@@ -171,6 +171,11 @@ def where(op: Operation) -> dict[str, str | None]:
     place = op.origin.place
     facts = {"origin": str(place) if place else None, "source": place.text if place else None}
     return facts if op.forward is None else facts | forward_facts(op.forward)
+
+
+def named(name: str, operations: Iterable[Operation]) -> Operation | str:
+    """Returns the operation of this name, for an error; the name itself if there is none."""
+    return next((op for op in operations if op.name == name), name)
 
 
 def forward_facts(op: Operation) -> dict[str, str | None]:

@@ -97,7 +97,7 @@ def check_initialized(states: Sequence[Any], handles: Sequence[Node]) -> None:
     if missing:
         made = missing[0][1].origins[0]
         error = uninitialized([state.name for state, _ in missing])
-        raise error.located(op=made.name, **where(made))
+        raise error.located(op=made, **where(made))
 
 
 @frozen

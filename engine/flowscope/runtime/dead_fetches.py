@@ -6,7 +6,7 @@ from collections import deque
 
 from flowscope.control.primitives import LoopCond, Switch
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.operation import Operation, where
+from flowscope.graph.operation import Operation, named, where
 from flowscope.plan.program import Node, Value
 
 #: Stands for the end of a node among its outputs, for what only waits for it.
@@ -27,7 +27,7 @@ def dead_fetch(value: Value) -> InvalidArgumentError:
     lines = [_line(switch, index) for switch, index in ways]
     facts = where(node.origins[0]) if node.origins else {}
     return InvalidArgumentError(message).located(
-        op=node.name, op_type=node.op.type, inputs=lines, **facts
+        op=named(node.name, node.origins), op_type=node.op.type, inputs=lines, **facts
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError, OpError, ResourceExhaustedError, UnknownError
 from flowscope.graph.dtypes import of_numpy, string
 from flowscope.graph.op import Spec
-from flowscope.graph.operation import where
+from flowscope.graph.operation import named, where
 from flowscope.graph.shapes import text
 from flowscope.ops.host.py_functions import HostFunc
 from flowscope.ops.state.update_groups import CheckUpdate
@@ -66,7 +66,11 @@ def _at(
         op = op.call
     is_check = isinstance(node.op, CheckUpdate)
     name = node.name.removesuffix("/check") if is_check else node.name
-    facts: dict[str, Any] = {"op": name, "op_type": op.type, "device": node.device}
+    facts: dict[str, Any] = {
+        "op": named(name, node.origins),
+        "op_type": op.type,
+        "device": node.device,
+    }
     facts["iterations"] = failed.iterations
     facts["inputs"] = [_described(i, v, node, feeds) for i, v in enumerate(values)]
     if node.origins:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from threading import get_ident
 from typing import Any, ClassVar
 
@@ -26,7 +27,7 @@ from flowscope.errors import (
 from flowscope.graph.constant import convert_to_tensor, to_array
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype, of_numpy
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 
 __all__ = ["numpy_function", "py_func", "py_function"]
@@ -34,8 +35,6 @@ __all__ = ["numpy_function", "py_func", "py_function"]
 
 class _Held(Held):
     """A Python function that operations call."""
-
-    eager = False
 
     def name(self) -> str:
         """Returns how messages call it."""
@@ -51,6 +50,9 @@ _numbers = itertools.count()
 #: runtime fills it in.
 callers: dict[int | None, Callable[[Callable[[], Any]], Any]] = {}
 
+#: The folder of the package's own files.
+_PACKAGE = str(Path(__file__).parents[2])
+
 #: TensorFlow's errors for Python's.
 _ERRORS: tuple[tuple[Any, type[OpError]], ...] = (
     (StopIteration, OutOfRangeError),
@@ -60,12 +62,9 @@ _ERRORS: tuple[tuple[Any, type[OpError]], ...] = (
 )
 
 
-class EagerArray(np.ndarray[Any, Any]):
-    """What `py_function` hands to its function: an array that also has `numpy()`."""
-
-    def numpy(self) -> Any:
-        """Returns the plain array, or NumPy scalar."""
-        return np.asarray(self)[()]
+#: How the functions of `py_function` are called, on tensors with values, and how their results are
+#: differentiated: `call` and `differentiate` of `flowscope.runtime.eager`, which fills it.
+eager_calls: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
 
 
 class _Calls(Op, abstract=True):
@@ -84,11 +83,11 @@ class _Calls(Op, abstract=True):
                 f"the Python function {self.token!r} is not there: it lives in the process, and as "
                 "long as the graph, that built the operation"
             )
-        given = [_given(v, held.eager) for v in inputs]
+        given = [_given(v) for v in inputs]
 
         def call() -> Any:
             try:
-                return held.function(*given)
+                return self.called(held.function, given)
             except Exception as e:
                 raise _failure(held, e) from e
 
@@ -96,6 +95,10 @@ class _Calls(Op, abstract=True):
         returned = call() if caller is None else caller(call)
         values = _results(held, returned, self.dtypes)
         return values[0] if len(values) == 1 else tuple(values)
+
+    def called(self, function: Callable[..., Any], inputs: list[Any]) -> Any:
+        """Returns what the function returns."""
+        return function(*inputs)
 
 
 @frozen
@@ -122,17 +125,62 @@ class PyFuncStateless(_Calls):
 
 @frozen
 class EagerPyFunc(_Calls):
-    """What a Python function of arrays with `numpy()` returns; it runs each time."""
+    """What a Python function of tensors with values returns; it runs each time.
+
+    Attributes: `token` names the function, `dtypes` are those of its results, `inputs` those of its
+    arguments.
+    """
 
     token: str
     dtypes: tuple[DType, ...]
+    inputs: tuple[DType, ...] = ()
     is_stateful: ClassVar[bool] = True
 
+    def called(self, function: Callable[..., Any], inputs: list[Any]) -> Any:
+        return eager_calls[0][0](function, inputs, self.inputs)
+
     def grad(self, g: Any, y: Any, *inputs: Tensor) -> Any:
-        raise UnsupportedGradientError(
-            "py_function has no gradient here: wrap it in fs.custom_gradient, whose gradient may "
-            "be a Python function too"
+        given = [g] if len(self.dtypes) == 1 else list(g)
+        arriving = [i for i, one in enumerate(given) if one is not None]
+        wanted = [i for i, x in enumerate(inputs) if x.dtype.kind in "fc"]
+        held = _functions.get(self.token)
+        if held is None or not wanted:
+            return (None,) * len(inputs)
+        function = _Gradient(held, len(inputs), wanted, arriving)
+        arguments = [*inputs, *[given[i] for i in arriving]]
+        dtypes = [inputs[i].dtype for i in wanted]
+        found: dict[int, Tensor] = dict(
+            zip(wanted, _call(EagerPyFunc, function, arguments, dtypes, "EagerPyFuncGrad"))  # type: ignore[arg-type]
         )
+        for i, gradient in found.items():
+            gradient.set_shape(inputs[i].shape)
+        return tuple([found.get(i) for i in range(len(inputs))])
+
+
+class _Gradient:
+    """The gradient of a function: it takes the arguments, and the cotangents that arrive.
+
+    Args:
+        held: The function.
+        count: How many arguments it has.
+        wanted: For which of them gradients are wanted.
+        arriving: For which results there are cotangents.
+    """
+
+    def __init__(
+        self, held: _Held, count: int, wanted: Sequence[int], arriving: Sequence[int]
+    ) -> None:
+        self.held, self._count, self._wanted, self._arriving = held, count, wanted, arriving
+        self.__name__ = f"the gradient of {held.name()}"
+
+    def __call__(self, *tensors: Any) -> list[Any]:
+        inputs, cotangents = tensors[: self._count], tensors[self._count :]
+        returned = self.held.function(*inputs)
+        ys = list(returned) if isinstance(returned, list | tuple) else [returned]
+        found: list[Any] = eager_calls[0][1](
+            [ys[i] for i in self._arriving], [inputs[i] for i in self._wanted], cotangents
+        )
+        return found
 
 
 #: Starts a function on a thread of its own: see `flowscope.runtime.host_calls.HostCall`, with which
@@ -199,12 +247,12 @@ def forget_calls() -> None:
         found[1].leave_alone()
 
 
-def _given(value: Any, eager: bool) -> Any:
+def _given(value: Any) -> Any:
     """Returns an input as the function sees it: read-only, for others may use it as well."""
     if isinstance(value, np.ndarray):
         value = value.view()
         value.setflags(write=False)
-    return np.asarray(value).view(EagerArray) if eager and not isinstance(value, bytes) else value
+    return value
 
 
 def _failure(held: _Held, error: Exception) -> OpError:
@@ -212,6 +260,8 @@ def _failure(held: _Held, error: Exception) -> OpError:
     if isinstance(error, OpError):
         kind = type(error)
     frames = traceback.extract_tb(error.__traceback__)[1:]
+    # The user's line, not one of an operation that the function uses.
+    frames = [f for f in frames if not f.filename.startswith(_PACKAGE)] or frames
     at = f" (line {frames[-1].lineno} of {frames[-1].filename})" if frames else ""
     said = error.message if isinstance(error, OpError) else str(error)
     return kind(f"{type(error).__name__} in {held.name()}{at}: {said}")
@@ -284,9 +334,11 @@ def _call(
     graph = get_default_graph()
     tensors = tuple([convert_to_tensor(v) for v in inp])
     token = f"pyfunc_{next(_numbers)}"
-    held = _Held(graph, func, token=token, is_live=kind.is_stateful)
-    held.eager = kind is EagerPyFunc
-    definition = kind(token, dtypes)  # type: ignore[call-arg]
+    # The behaviour of a gradient is that of its function.
+    says = func.held.function if isinstance(func, _Gradient) else None
+    held = _Held(graph, func, says, token=token, is_live=kind.is_stateful)
+    of = {"inputs": tuple([t.dtype for t in tensors])} if kind is EagerPyFunc else {}
+    definition = kind(token, dtypes, **of)  # type: ignore[call-arg]
     # Not a field: a function is neither written nor compared.
     object.__setattr__(definition, "held", held)
     _functions[token] = held
@@ -350,8 +402,21 @@ def py_function(
     Tout: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Returns what a Python function returns; as `py_func`, but its arguments have `numpy()`.
+    """Returns what a Python function of tensors with values returns; it has a gradient.
 
-    There are no eager tensors: the arguments are NumPy arrays, and no gradient flows through.
+    Args:
+        func: Takes tensors that have values (`numpy()`), and may use operations on them, which
+            compute at once; returns tensors, arrays or numbers.
+        inp: A list of tensors.
+        Tout: A dtype, or a list of them for several results.
+        name: Name of the operation.
+
+    Returns:
+        A tensor, or a list of them where `Tout` is one; where there is no result, the operation.
+        Their shapes are unknown: see `Tensor.set_shape` and `fs.ensure_shape`.
+
+    The gradient calls the function again and differentiates the operations that it uses; where it
+    computes with NumPy the gradient is zero. Variables of the graph outside cannot be used in it:
+    give their values in `inp`. For all else see `py_func`.
     """
     return _call(EagerPyFunc, func, inp, Tout, name or "EagerPyFunc")

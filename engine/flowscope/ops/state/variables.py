@@ -448,7 +448,7 @@ class Variable(WithMessages, Convertible, metaclass=_VariableType):
     def __iter__(self) -> Any:
         raise DTypeError(
             "a variable cannot be iterated over: fs.unstack(variable) gives its parts"
-        ).located(op=self.op.name, **where(self.op))
+        ).located(op=self.op, **where(self.op))
 
     def __bool__(self) -> bool:
         return bool(self.value())

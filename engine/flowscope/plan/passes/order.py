@@ -6,7 +6,7 @@ import dataclasses
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import resource
-from flowscope.graph.operation import where
+from flowscope.graph.operation import named, where
 from flowscope.plan.program import Node, Program, Value, is_back_edge
 from flowscope.plan.rewriting import count_versions, in_order
 
@@ -45,7 +45,7 @@ def _check_handles(nodes: list[Node]) -> None:
             facts = where(node.origins[0]) if node.origins else {}
             raise InvalidArgumentError(
                 "a variable that is fed cannot be written in the same step"
-            ).located(op=node.name, op_type=node.op.type, **facts)
+            ).located(op=named(node.name, node.origins), op_type=node.op.type, **facts)
 
 
 def _is_fed_handle(value: Value) -> bool:

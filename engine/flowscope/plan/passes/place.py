@@ -20,7 +20,7 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.dtypes import SMALL, string
 from flowscope.graph.op import has_kernel
-from flowscope.graph.operation import where
+from flowscope.graph.operation import named, where
 from flowscope.plan.program import Node, Program
 
 #: Dtypes that only the CPU's array module has.
@@ -74,7 +74,7 @@ def _gathered(nodes: Sequence[Node], devices: Sequence[DeviceSpec]) -> list[str]
         raise InvalidArgumentError(
             "no device has kernels for the whole program, and it cannot be cut yet: "
             f"{stuck.op.type} does not run on {cpu}"
-        ).located(op=stuck.name, op_type=stuck.op.type, **_where(stuck))
+        ).located(op=named(stuck.name, stuck.origins), op_type=stuck.op.type, **_where(stuck))
     places = ", ".join(f'{n.device} ("{n.name}": {n.reason})' for n in first.values())
     why = f"the program needs {places}, and cannot be cut yet: it runs on {cpu} as a whole"
     for node in nodes:
@@ -224,7 +224,9 @@ class _Placer:
                 else f"no device has a kernel for {node.op.type}"
             )
         error = InvalidArgumentError(f"{what}; this session has {names}{hint}")
-        return error.located(op=node.name, op_type=node.op.type, **_where(node))
+        return error.located(
+            op=named(node.name, node.origins), op_type=node.op.type, **_where(node)
+        )
 
 
 def _key(node: Node) -> tuple[object, ...]:
