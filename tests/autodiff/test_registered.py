@@ -237,3 +237,17 @@ def test_several_outputs_of_a_registered_op(sess):
         a, b = apply_many(TwoOutputs(), x)
         assert gradient_at(sess, a + b, x, 1.0) == 5.0
         assert gradient_at(sess, b, x, 1.0) == 3.0
+
+
+def test_ops_of_which_nothing_is_registered_have_no_gradient_to_ask_for(graph):
+    x = fs.constant([1.0, 2.0])
+    for y in (fs.is_nan(x), fs.where(x > 1.0), fs.where(fs.is_nan(x)), fs.unique(x)[0]):
+        if y.op.inputs[0].dtype == fs.bool:
+            assert fs.gradients(y, x) == [None]
+            continue
+        with pytest.raises(LookupError, match=f"no gradient is defined for {y.op.type}: "):
+            fs.gradients(y, x)
+    assert fs.gradients(fs.is_nan(x), fs.constant(1.0)) == [None]
+    assert fs.gradients(fs.is_nan(fs.stop_gradient(x)), x) == [None]
+    assert fs.gradients(fs.cast(fs.is_nan(x), fs.float32) * x, x)[0] is not None
+    assert fs.gradients([fs.argmax(x), fs.shape(x), x > 1.0], x) == [None]

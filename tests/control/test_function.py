@@ -1,5 +1,7 @@
 """Functions: traced once, called often, differentiated, with variables and effects inside."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -289,3 +291,21 @@ def test_random_bodies_equal_the_plain_code_bit_by_bit(steps, calls):
                 assert a.tobytes() == b.tobytes()
                 ga, gb = sess.run([fs.gradients(y, x)[0] for y in outs], {x: value})
                 np.testing.assert_allclose(ga, gb, rtol=1e-9)
+
+
+def test_functions_too_deep_to_be_traced_say_what_to_do(graph):
+    def around(inner):
+        @fs.function
+        def outer(x):
+            return inner(x) + 1.0
+
+        return outer
+
+    f = around(lambda x: x)
+    for _ in range(sys.getrecursionlimit()):
+        f = around(f)
+    before = list(graph.functions)
+    with pytest.raises(fs.errors.InvalidArgumentError, match="call the innermost ones first") as e:
+        f(fs.constant(1.0))
+    assert isinstance(e.value.__cause__, RecursionError | fs.errors.InvalidArgumentError)
+    assert list(graph.functions) == before

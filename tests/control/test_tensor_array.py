@@ -59,10 +59,12 @@ def test_errors(sess):
         fs.TensorArray(fs.float32, 2, element_shape=[2]).write(0, [1.0])
 
 
-def test_an_array_itself_is_neither_fetched_nor_fed(sess):
-    a = fs.TensorArray(fs.float32, 2)
-    with pytest.raises(ValueError, match=r"cannot be fetched: .*TensorArray.stack"):
-        sess.run(a.flow)
+def test_the_flow_of_an_array_is_fetched_as_zero_and_not_fed(sess):
+    a = fs.TensorArray(fs.float32, 2, clear_after_read=False).write(0, 3.0)
+    flow, value = sess.run([a.flow, a.read(0)])
+    assert (flow, flow.dtype, value) == (0, np.float32, 3)
+    with pytest.raises(fs.errors.InvalidArgumentError, match="below the size, got 2"):
+        sess.run(a.write(2, 1.0).flow)
     with pytest.raises(ValueError, match="is no array and cannot be fed"):
         sess.run(a.size(), {a.flow: 1})
 

@@ -206,10 +206,6 @@ def test_pools(n: int, kind: str, reduce: Any) -> None:
 def test_flatten(shape: Any) -> None:
     x = fs.placeholder(fs.float32, shape)
     array = np.zeros([2 if d is None else d for d in shape or [2, 2, 3]], "f4")
-    if shape is None:
-        with pytest.raises(InvalidArgumentError, match="known rank"):
-            fs.layers.flatten(x)
-        return
     y = fs.layers.flatten(x)
     got = values(y, x, array)
     assert got.shape == (len(array), int(np.prod(array.shape[1:])))
@@ -344,3 +340,26 @@ def test_integers_are_refused() -> None:
 def test_unknown_arguments_are_refused() -> None:
     with pytest.raises(TypeError, match="unitz"):
         fs.layers.dense(fs.ones([1, 3]), 2, unitz=2)
+
+
+def test_activations_by_name(sess):
+    x = fs.constant([[-1.0, 2.0]])
+    y = fs.layers.dense(x, 2, activation="relu", kernel_initializer=fs.ones_initializer())
+    assert y.op.type == "Relu"
+    image = fs.ones([1, 3, 3, 1])
+    assert fs.layers.conv2d(image, 2, 2, activation="tanh").op.type == "Tanh"
+    with pytest.raises(ValueError, match="name of one in fs.nn as activation, got 'softly'"):
+        fs.layers.dense(x, 2, activation="softly")
+
+
+def test_what_a_layer_does_unless_its_class_says_otherwise(graph):
+    x = fs.ones([2, 3])
+    assert fs.layers.Layer()(x) is x
+    assert repr(fs.layers.InputSpec(ndim=2, axes={-1: 3})) == "InputSpec(ndim=2, axes={-1: 3})"
+
+
+def test_flatten_of_an_unknown_rank(graph):
+    x = fs.placeholder(fs.float32)
+    assert fs.layers.flatten(x).shape.as_list() == [None, None]
+    with pytest.raises(ValueError, match="known rank"):
+        fs.layers.flatten(x, data_format="channels_first")

@@ -15,7 +15,7 @@ from flowscope.autodiff.aggregation import (
     check_method,
 )
 from flowscope.autodiff.blocks import Sweeps
-from flowscope.autodiff.sweep import ancestors
+from flowscope.autodiff.sweep import ancestors, check_registered
 from flowscope.control.trampoline import Work, driven
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
@@ -58,6 +58,8 @@ def gradients(
         LookupError: if an op on the way has no gradient.
         InvalidArgumentError: if a y and an x belong to different graphs, or an option is unknown.
         DTypeError: if a y is complex and has no cotangent.
+        UnsupportedGradientError: if the op of a y has neither a gradient nor the declaration that
+            it has none (a LookupError, as in TensorFlow).
 
     A y or an x that is neither floating-point nor complex is a constant: it has no influence but
     on itself.
@@ -99,6 +101,7 @@ def gradient_work(
         return []
     graph = x_tensors[0].graph
     _check_graph(graph, (*y_tensors, *x_tensors))
+    check_registered(y_tensors, x_tensors, stopped)
     with graph.name_scope(name), graph.observer.derived_from(lambda: ancestors(y_tensors)):
         sweeps = Sweeps(x_tensors, stopped, colocate, gate)
         cotangents = _cotangents(y_tensors, grad_ys, sweeps, set(x_tensors))

@@ -25,6 +25,53 @@ _Function = TypeVar("_Function", bound=GradientFunction)
 
 #: By op type or name; None for what is not differentiable.
 _registered: dict[str, GradientFunction | None] = {}
+#: Op types for which TensorFlow registers no gradient, not even that there is none: asking for the
+#: gradient of what one returns is an error there, where it is None for others.
+_UNREGISTERED = frozenset(
+    [
+        "All",
+        "AllCandidateSampler",
+        "Any",
+        "Bincount",
+        "Bitcast",
+        "BroadcastArgs",
+        "ComputeAccidentalHits",
+        "DecodeCSV",
+        "Dequantize",
+        "Fingerprint",
+        "FixedUnigramCandidateSampler",
+        "HistogramFixedWidth",
+        "IgammaGradA",
+        "InTopK",
+        "IsFinite",
+        "IsInf",
+        "IsNan",
+        "LearnedUnigramCandidateSampler",
+        "ListDiff",
+        "LogUniformCandidateSampler",
+        "QuantizeV2",
+        "QuantizedAvgPool",
+        "QuantizedConv2D",
+        "QuantizedMatMul",
+        "QuantizedMaxPool",
+        "QuantizedReluX",
+        "RandomPoisson",
+        "RandomUniformInt",
+        "RegexFullMatch",
+        "SparseReshape",
+        "StringFormat",
+        "StringLength",
+        "StringStrip",
+        "Substr",
+        "UnicodeTranscode",
+        "UniformCandidateSampler",
+        "Unique",
+        "UniqueWithCounts",
+        "UnravelIndex",
+        "UnsortedSegmentJoin",
+        "Where",
+    ]
+)
 #: Of names that cells have registered: the run of the cell, and the function with what it does.
 _by_cells: dict[str, tuple[weakref.ref[Run], Held]] = {}
 
@@ -123,6 +170,11 @@ def is_differentiable(op: Operation) -> bool:
     if name in _registered:
         return _registered[name] is not None
     return bool(op.gradient) or op.definition.is_differentiable
+
+
+def is_unregistered(op: Operation) -> bool:
+    """Whether asking for the gradient of what an operation returns is an error."""
+    return op.type in _UNREGISTERED and op.type not in _registered and not op.gradient
 
 
 def function_of(op: Operation) -> GradientFunction | None:

@@ -15,13 +15,13 @@ from typing import Any
 
 from flowscope.autodiff.aggregation import Cotangent, summed
 from flowscope.autodiff.raw_loops import lifted
-from flowscope.autodiff.registry import function_of, is_differentiable
+from flowscope.autodiff.registry import function_of, is_differentiable, is_unregistered
 from flowscope.control.trampoline import Work
 from flowscope.errors import InvalidArgumentError, OpError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import resource
 from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
-from flowscope.graph.op import Spec
+from flowscope.graph.op import Spec, UnsupportedGradientError
 from flowscope.graph.operation import Operation, Tensor, forward_facts, where
 from flowscope.graph.order import in_order
 from flowscope.graph.shapes import as_dims, compatible, text
@@ -210,6 +210,24 @@ def _between(
     return between, reached
 
 
+def check_registered(ys: Sequence[Tensor], xs: Sequence[Tensor], stopped: set[Tensor]) -> None:
+    """Checks that the gradients of ys can be asked for.
+
+    Raises:
+        UnsupportedGradientError: if the operation of one follows from an x, and there is neither a
+            gradient for its type nor a word that it has none.
+    """
+    for op in dict.fromkeys([y.op for y in ys if y not in stopped]):
+        if not is_unregistered(op):
+            continue
+        reached = _between(xs, op.inputs, stopped, {})[1]
+        if any(t in reached for t in op.inputs):
+            raise UnsupportedGradientError(
+                f"no gradient is defined for {op.type}: fs.stop_gradient says that nothing shall "
+                f'flow, @fs.RegisterGradient("{op.type}") defines one'
+            ).located(op=op.name, op_type=op.type, **where(op))
+
+
 def ancestors(
     ys: Sequence[Tensor],
     enter: Callable[[Operation], bool] = lambda op: True,
@@ -233,4 +251,4 @@ def ancestors(
     return found
 
 
-__all__ = ["Cotangents", "Sweep", "ancestors", "beside"]
+__all__ = ["Cotangents", "Sweep", "ancestors", "beside", "check_registered"]

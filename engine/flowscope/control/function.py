@@ -145,6 +145,13 @@ class TracedFunction:
                 flat = [_result(t) for t in nest.flatten(out)]
                 body.results = [body.inside(t) if t is not None and t.op.block is not body.block
                                 else t for t in flat if t is not None]  # fmt: skip
+        except RecursionError as e:
+            del graph.functions[body.name]
+            raise InvalidArgumentError(
+                f'the functions that "{self._name}" calls, one in the other, are too deep to be '
+                "traced from here, for Python's recursion limit: call the innermost ones first, "
+                "or raise the limit by sys.setrecursionlimit"
+            ) from e
         except BaseException:
             del graph.functions[body.name]
             raise

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import flowscope.ops.nn.basic as functions
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
@@ -55,6 +56,10 @@ class InputSpec:
         self.max_ndim = max_ndim
         self.min_ndim = min_ndim
         self.axes = dict(axes or {})
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if v)
+        return f"InputSpec({said})"
 
     def check(self, x: Tensor, layer: str) -> None:
         """Raises InvalidArgumentError, or DTypeError, where a layer cannot take `x`."""
@@ -137,8 +142,8 @@ class Layer:
         self.built = True
 
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Returns the layer's output."""
-        raise NotImplementedError(f"{type(self).__name__} has no `call`")
+        """Returns the layer's output: the inputs, if a class does not say otherwise."""
+        return inputs
 
     def compute_output_shape(self, input_shape: Any) -> TensorShape:
         """Returns the shape of the output for an input's shape."""
@@ -434,6 +439,20 @@ def function_of(kind: type[Layer]) -> Callable[..., Any]:
 
 #: What a layer may be made to do with its output, or None.
 Activation = Callable[[Tensor], Any] | None
+
+
+def activation_of(given: Any) -> Activation:
+    """Returns the function that `activation` stands for: itself, or a name of one in `fs.nn`.
+
+    Raises:
+        InvalidArgumentError: if it is neither, nor None.
+    """
+    found = getattr(functions, given, None) if isinstance(given, str) else given
+    if given is None or callable(found):
+        return found  # type: ignore[no-any-return]
+    raise InvalidArgumentError(
+        f"expected a function or the name of one in fs.nn as activation, got {given!r}"
+    )
 
 
 def activated(x: Tensor, activation: Activation) -> Tensor:

@@ -12,6 +12,7 @@ from flowscope.layers.base import (
     InputSpec,
     Layer,
     activated,
+    activation_of,
     channels_of,
     function_of,
     one_of,
@@ -37,7 +38,7 @@ class Conv(Layer):
         padding: "valid" or "same".
         data_format: "channels_last" or "channels_first".
         dilation_rate: Distance of the elements under the window, in the same way.
-        activation: Function of the result, or None.
+        activation: Function of the result, or the name of one in `fs.nn`, or None.
         use_bias: Whether there is a bias.
         kernel_initializer: Initializer, the scope's by default, else Glorot's uniform one.
         bias_initializer: Initializer.
@@ -90,7 +91,7 @@ class Conv(Layer):
             raise InvalidArgumentError(
                 f"expected strides or a dilation of 1, got {self.strides} and {self.dilation_rate}"
             )
-        self.activation, self.use_bias = activation, use_bias
+        self.activation, self.use_bias = activation_of(activation), use_bias
         self.kernel_initializer, self.bias_initializer = kernel_initializer, bias_initializer
         self.kernel_regularizer, self.bias_regularizer = kernel_regularizer, bias_regularizer
         self.kernel_constraint, self.bias_constraint = kernel_constraint, bias_constraint

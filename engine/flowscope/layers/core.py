@@ -14,6 +14,7 @@ from flowscope.layers.base import (
     InputSpec,
     Layer,
     activated,
+    activation_of,
     channels_of,
     function_of,
     one_of,
@@ -36,7 +37,7 @@ class Dense(Layer):
 
     Args:
         units: How many outputs.
-        activation: Function of the result, or None.
+        activation: Function of the result, or the name of one in `fs.nn`, or None.
         use_bias: Whether there is a bias.
         kernel_initializer: Initializer, the scope's by default, else Glorot's uniform one.
         bias_initializer: Initializer.
@@ -69,7 +70,7 @@ class Dense(Layer):
         if isinstance(units, bool) or int(units) < 1:
             raise InvalidArgumentError(f"expected 1 unit at least, got {units!r}")
         self.units = int(units)
-        self.activation, self.use_bias = activation, use_bias
+        self.activation, self.use_bias = activation_of(activation), use_bias
         self.kernel_initializer, self.bias_initializer = kernel_initializer, bias_initializer
         self.kernel_regularizer, self.bias_regularizer = kernel_regularizer, bias_regularizer
         self.kernel_constraint, self.bias_constraint = kernel_constraint, bias_constraint
@@ -164,11 +165,14 @@ class Flatten(Layer):
         super().__init__(name=name, **kwargs)
         choices = ("channels_last", "channels_first")
         self.data_format = one_of(data_format, choices, "data_format")
-        self.input_spec = InputSpec(min_ndim=1)
 
     def call(self, inputs: Tensor) -> Tensor:
         """Returns the inputs as a matrix."""
-        dims = inputs.spec.shape or ()
+        dims = inputs.spec.shape
+        if dims is None and self.data_format == "channels_last":
+            return reshape(inputs, [shape_of(inputs)[0], -1])
+        InputSpec(min_ndim=1).check(inputs, self.name)
+        assert dims is not None
         rank = len(dims)
         if self.data_format == "channels_first" and rank > 2:
             inputs = transpose(inputs, [0, *range(2, rank), 1])

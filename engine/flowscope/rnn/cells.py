@@ -9,6 +9,7 @@ import flowscope.ops.nn.basic as functions
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.dtypes import DType
 from flowscope.graph.operation import Tensor
+from flowscope.layers.base import activation_of
 from flowscope.ops.array.clipping import clip_by_value
 from flowscope.ops.array.joining import concat, split
 from flowscope.ops.linalg.products import matmul
@@ -42,18 +43,6 @@ class LSTMStateTuple(NamedTuple):
         if self.c.dtype != self.h.dtype:
             raise DTypeError(f"the state has two dtypes: c is {self.c.dtype}, h is {self.h.dtype}")
         return self.c.dtype  # type: ignore[no-any-return]
-
-
-def _activation(given: Any) -> Callable[[Any], Any]:
-    """Returns the function that `activation` stands for: itself, or a name of one in `fs.nn`."""
-    if given is None:
-        return tanh
-    found = getattr(functions, given, None) if isinstance(given, str) else given
-    if not callable(found):
-        raise InvalidArgumentError(
-            f"expected a function or the name of one in fs.nn as activation, got {given!r}"
-        )
-    return found  # type: ignore[no-any-return]
 
 
 def _name_of(activation: Callable[[Any], Any]) -> Any:
@@ -90,7 +79,7 @@ class BasicRNNCell(RNNCell):
     ) -> None:
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
         self._num_units = _units(num_units)
-        self._activation = _activation(activation)
+        self._activation = activation_of(activation) or tanh
 
     @property
     def state_size(self) -> int:
@@ -158,7 +147,7 @@ class GRUCell(RNNCell):
     ) -> None:
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
         self._num_units = _units(num_units)
-        self._activation = _activation(activation)
+        self._activation = activation_of(activation) or tanh
         self._kernel_initializer = kernel_initializer
         self._bias_initializer = bias_initializer
 
@@ -266,7 +255,7 @@ class LSTMCell(RNNCell):
         self._num_proj_shards = num_proj_shards
         self._forget_bias = forget_bias
         self._state_is_tuple = state_is_tuple
-        self._activation = _activation(activation)
+        self._activation = activation_of(activation) or tanh
 
     @property
     def state_size(self) -> Any:

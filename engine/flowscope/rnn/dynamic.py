@@ -8,7 +8,7 @@ from flowscope import nest
 from flowscope.control.array_ops import GatherOrZeros
 from flowscope.control.tensor_array import TensorArray
 from flowscope.control.while_loop import while_loop
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.dtypes import DType
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import as_dims
@@ -94,9 +94,8 @@ def _by_time(t: Tensor, time_major: bool) -> Tensor:
     dims = t.spec.shape
     if dims is None or len(dims) < 3 or None in dims[2:]:
         form = "[time, batch, depth]" if time_major else "[batch, time, depth]"
-        raise InvalidArgumentError(
-            f'expected inputs of shape {form} with a known depth, got {t.spec} ("{t.name}")'
-        )
+        kind = DTypeError if dims is None else InvalidArgumentError
+        raise kind(f'expected inputs of shape {form} with a known depth, got {t.spec} ("{t.name}")')
     return t if time_major else _swapped(t)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from flowscope import nest
 from flowscope.control.tracing import Composite
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype, int32
 from flowscope.graph.operation import Tensor
@@ -47,13 +47,14 @@ def first_state(cell: Any, initial_state: Any, batch_size: Any, dtype: Any) -> A
     """Returns the state to begin with: what was given, or the cell's own.
 
     Raises:
-        InvalidArgumentError: if neither a state nor a dtype is given, or the state does not fit.
+        InvalidArgumentError: if neither a state nor a dtype is given.
+        DTypeError: if the state has another structure than the cell's.
     """
     if initial_state is not None:
         sizes = len(nest.flatten(cell.state_size))
         state = nest.flatten(tensors_of(initial_state))
         if len(state) != sizes:
-            raise InvalidArgumentError(
+            raise DTypeError(
                 f"expected an initial_state in the structure of {cell.state_size}, the cell's "
                 f"state_size, got {initial_state!r}"
             )

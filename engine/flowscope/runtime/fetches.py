@@ -7,6 +7,8 @@ from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError
 from flowscope.graph.block import misplaced
 from flowscope.graph.dtypes import resource, variant
@@ -86,11 +88,6 @@ class Flattened:
             element = self._graph.as_graph_element(decoded(fetches))
         except NotFoundError as e:
             raise InvalidArgumentError(f"cannot fetch {fetches!r}: {e.message}") from None
-        if isinstance(element, Tensor) and element.spec.dtype is variant:
-            raise InvalidArgumentError(
-                f'"{element.name}" is no array and cannot be fetched: fetch what is read from it, '
-                "e.g. TensorArray.stack()"
-            )
         if isinstance(element, Tensor) and is_bare_handle(element):
             raise InvalidArgumentError(
                 f'"{element.name}" is the handle of a queue or a lock, which has no value to fetch'
@@ -103,6 +100,9 @@ class Flattened:
         if isinstance(element, Operation):
             self._targets[element] = None
             return lambda values: None
+        if element.spec.dtype is variant:  # the flow of a TensorArray: 0.0, as in TensorFlow
+            self._targets[element.op] = None
+            return lambda values: np.float32(0)
         i = self._position.setdefault(element, len(self._position))
         return lambda values: values[i]
 
