@@ -449,7 +449,7 @@ def activation_of(given: Any) -> Activation:
     """
     found = getattr(functions, given, None) if isinstance(given, str) else given
     if given is None or callable(found):
-        return found  # type: ignore[no-any-return]
+        return found
     raise InvalidArgumentError(
         f"expected a function or the name of one in fs.nn as activation, got {given!r}"
     )
