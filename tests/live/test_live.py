@@ -436,7 +436,8 @@ def test_slow_motion_is_told_with_its_pace_and_its_place(running):
     gate = running.sess.gate
 
     def is_slow():
-        return gate.state == "open" and gate.held and all(w.node for w in gate.seen.values())
+        seen, held = gate.report()
+        return gate.state == "open" and held and all(w.node for w in seen.values())
 
     with gate._changed:
         assert gate._changed.wait_for(is_slow, 30)

@@ -52,8 +52,8 @@ class Running:
         """Waits until the step is held; returns the iteration before which it is."""
         gate = self.sess.gate
         assert gate.wait_until_held(PATIENCE_S)
-        with gate._changed:
-            (where,) = gate.seen.values()
+        seen, _ = gate.report()
+        (where,) = seen.values()
         return where.loops[0].iteration
 
 

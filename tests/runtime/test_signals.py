@@ -177,7 +177,7 @@ def test_a_deadline_ends_a_step_whose_function_does_not_return(sess):
 
     y = fs.py_func(stuck, [fs.constant(0.0)], fs.float32, name="stuck")
     with pytest.raises(fs.errors.DeadlineExceededError, match=r'node "stuck"'):
-        sess.run(y, options=fs.RunOptions(timeout_in_ms=50))
+        sess.run(y, options=fs.RunOptions(timeout_in_ms=500))
     assert over.wait(PATIENCE_S), "the function ends at its next line"
     assert sess.running == 0
     go.set()
@@ -218,12 +218,12 @@ def test_a_deadline_of_a_step_inside_of_a_step_leaves_the_outer_one_its_own(sess
 
     def f(x):
         sess.run(inner, options=options)
-        before.append(len(sess.gate._deadlines))
+        before.extend(s.deadline[1] for s in sess.gate.inside.values())
         return x
 
     sess.run(fs.py_func(f, [fs.constant(0.0)], fs.float32), options=options)
-    assert before == [1]
-    assert not sess.gate._deadlines
+    assert before == [60_000]
+    assert not sess.gate.inside
     assert not sess.gate.raised
 
 
@@ -250,6 +250,20 @@ def test_what_a_handler_raises_in_a_function_is_raised_as_it_is(sess, handled):
 
     with pytest.raises(LateError):
         sess.run(fs.py_func(f, [fs.constant(0.0)], fs.float32))
+
+
+def test_a_function_that_is_left_alone_before_it_begins_does_not_run():
+    class Later(HostThreads):
+        def run(self, call):
+            self.call = call
+
+    ran, threads, over = [], Later(), threading.Event()
+    call = HostCall(lambda: ran.append(1), threads, over.set)
+    call.leave_alone()
+    threads.call.run()
+    assert over.is_set()
+    assert call.is_done
+    assert not ran
 
 
 def test_a_call_tells_what_its_function_raised():
@@ -290,7 +304,7 @@ def test_alarms_at_any_instruction_lose_nothing(graph, handled, mode):
             for queue in s.queues.values():
                 queue.clear()
             assert s.running == 0
-            assert not s.gate._deadlines
+            assert not s.gate.raised
             assert not interrupt._around
             states = s._container.variables().values()
             assert all(x.is_initialized and not x._lock.locked() for x in states)

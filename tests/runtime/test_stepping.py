@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 import flowscope as fs
 from flowscope.plan.codegen import function as code
 from flowscope.runtime.gate import Gate
+from flowscope.runtime.predicates import Predicate
 
 #: Longest wait for another thread; only a broken program waits that long.
 PATIENCE_S = 30
@@ -124,8 +125,8 @@ def in_thread(work):
 def place(sess):
     """Where the one step that is held stands."""
     with sess.gate._changed:
-        (me,) = sess.gate.held
-        return sess.gate.seen[me]
+        seen, (me,) = sess.gate.report()
+        return seen[me]
 
 
 class Stepped:
@@ -269,7 +270,8 @@ def test_slow_motion_waits_before_each_operation_and_ends_at_once(stepped):
     gate = sess.gate
 
     def is_slow():
-        return gate.held and all(w.node is not None for w in gate.seen.values())
+        seen, held = gate.report()
+        return held and all(w.node is not None for w in seen.values())
 
     with gate._changed:
         assert gate._changed.wait_for(is_slow, PATIENCE_S)
@@ -292,12 +294,12 @@ def test_a_pace_is_a_number_of_seconds(sess, seconds):
 def test_a_look_costs_one_safepoint(stepped):
     gate = stepped.sess.gate
     gate.look()
-    assert not gate._lookers, "a step that is held has noted where it is"
+    assert not gate.is_looking, "a step that is held has noted where it is"
     stepped.move("step_iteration")
     stepped.sess.resume()
     gate.look()
     with gate._changed:
-        found = gate._changed.wait_for(lambda: not gate._lookers, 0.0) or gate.raised
+        found = gate._changed.wait_for(lambda: not gate.is_looking, 0.0) or gate.raised
     assert found
     stepped.thread.join(PATIENCE_S)
     gate.look()
@@ -337,3 +339,36 @@ def test_an_update_group_is_one_move(graph, monkeypatch):
         sess.gate = Reading([True])
         sess.run(train)
     assert set(states) <= {(False, False), (True, True)} and (False, False) in states
+
+
+def test_a_step_is_held_where_a_predicate_is_met(sess):
+    start = fs.constant(0, fs.int64)
+    loop = fs.while_loop(lambda i: i < 10**9, lambda i: fs.add(i, 1, name="next"), [start])
+    at_add = Predicate(
+        lambda here: here.is_op and here.where().node.name.endswith("next"), is_by_op=True
+    )
+    sess.pause()
+    thread = threading.Thread(target=lambda: _stopped(sess, loop))
+    thread.start()
+    assert sess.gate.wait_until_held(PATIENCE_S)
+    found = []
+    for _ in range(3):
+        told = sess.gate.moves.count
+        sess.gate.run_until(at_add)
+        with sess.gate._changed:
+            assert sess.gate._changed.wait_for(
+                lambda told=told: sess.gate.moves.count > told and sess.gate.state == "paused",
+                PATIENCE_S,
+            )
+        (step,) = sess.gate.inside.values()
+        assert step.state == "held"
+        found.append((step.where.node.name, step.where.loops[-1].iteration))
+    assert [n.rpartition("/")[2] for n, _ in found] == ["next"] * 3
+    assert [i for _, i in found] == [0, 1, 2]
+    sess.stop()
+    thread.join(PATIENCE_S)
+
+
+def _stopped(sess, fetch):
+    with pytest.raises(fs.errors.CancelledError):
+        sess.run(fetch)

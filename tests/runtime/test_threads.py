@@ -287,4 +287,4 @@ def test_the_time_of_one_steps_pause_is_not_taken_from_anothers(sess):
     sess.resume()
     finish()
     assert sess.busy_ns > before
-    assert not sess.gate.waits
+    assert not sess.gate.inside

@@ -363,7 +363,7 @@ class Feed:
         if command.name == "pace":
             session.gate.set_pace(float(command.value or 0.0))
         elif command.name != "level":
-            session.gate.request(command.name)
+            getattr(session, command.name)()  # pause, resume, stop, step_op or step_iteration
         return Reply(command.command_id, True, _DONE[command.name])
 
     def _is_busy(self, session: Session) -> bool:

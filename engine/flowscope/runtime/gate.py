@@ -1,17 +1,18 @@
 """The gate: how running steps are paused, stepped, slowed, stopped and looked at.
 
-Each session has one. Steps test `raised` at their safepoints, and the session before they start and
-after they ended; nothing else of it is touched while nobody wants anything. Requests may come from
-any thread (a view's, a signal handler's): they are queued, and carried out where the steps can take
-them.
+Each session has one. It only waits: a `Step` knows what was asked of it, and its deadline. Steps
+test `raised` at their safepoints, and the session before they start and after they ended; nothing
+else of it is touched while nobody wants anything. Requests may come from any thread (a view's, a
+signal handler's): they are queued, and carried out where the steps can take them.
 
 A stop is meant for the steps that are inside when it comes; where none is, or they all end before
 they meet it, for the next one. A step with a deadline keeps the flag raised, so that it looks at
 the clock at each of its safepoints: a step without one pays nothing.
 
-Stepping is a pause that is lifted for one move: until the next operation, or until the next back
-edge of a loop. Slow motion is a wait before each operation. For both, steps run one operation at a
-time: `hold` says so. A look raises the flag once: each step notes where it is, and goes on.
+Stepping is a pause that is lifted until a predicate is met (`flowscope.runtime.predicates`): at
+the next operation, or at the next back edge of a loop. Slow motion is a wait before each operation.
+For both, steps run one operation at a time: `hold` says so. A look raises the flag once: each step
+notes where it is, and goes on.
 
 Signals that come while a step runs on the main thread are handled here too, outside of the lock:
 see `flowscope.runtime.interrupt`.
@@ -30,9 +31,11 @@ from flowscope.plan.codegen.function import loop_name
 from flowscope.plan.locations import Here, Moved, Where
 from flowscope.runtime import interrupt
 from flowscope.runtime.interrupt import MAIN_THREAD
+from flowscope.runtime.predicates import Predicate
+from flowscope.runtime.step import Step
 
 #: "arrive" comes from a step that has done its move.
-Request = Literal["pause", "resume", "stop", "close", "step_op", "step_iteration", "arrive"]
+Request = Literal["pause", "resume", "stop", "close", "step", "arrive"]
 State = Literal["open", "pausing", "stepping", "stopping", "closed"]
 
 #: state -> request -> new state ("paused" is "pausing" with a step held). A stop also ends a
@@ -43,8 +46,7 @@ _TRANSITIONS: dict[State, dict[Request, State]] = {
         "resume": "open",
         "stop": "stopping",
         "close": "closed",
-        "step_op": "stepping",
-        "step_iteration": "stepping",
+        "step": "stepping",
         "arrive": "open",
     },
     "pausing": {
@@ -52,8 +54,7 @@ _TRANSITIONS: dict[State, dict[Request, State]] = {
         "resume": "open",
         "stop": "stopping",
         "close": "closed",
-        "step_op": "stepping",
-        "step_iteration": "stepping",
+        "step": "stepping",
         "arrive": "pausing",
     },
     "stepping": {
@@ -61,8 +62,7 @@ _TRANSITIONS: dict[State, dict[Request, State]] = {
         "resume": "open",
         "stop": "stopping",
         "close": "closed",
-        "step_op": "stepping",
-        "step_iteration": "stepping",
+        "step": "stepping",
         "arrive": "pausing",
     },
     "stopping": {
@@ -70,8 +70,7 @@ _TRANSITIONS: dict[State, dict[Request, State]] = {
         "resume": "stopping",
         "stop": "stopping",
         "close": "closed",
-        "step_op": "stopping",
-        "step_iteration": "stopping",
+        "step": "stopping",
         "arrive": "stopping",
     },
     "closed": {
@@ -79,8 +78,7 @@ _TRANSITIONS: dict[State, dict[Request, State]] = {
         "resume": "closed",
         "stop": "closed",
         "close": "closed",
-        "step_op": "closed",
-        "step_iteration": "closed",
+        "step": "closed",
         "arrive": "closed",
     },
 }
@@ -114,66 +112,48 @@ class Gate:
 
     Attributes:
         raised: Whether a step that reaches a safepoint has to call `hold`.
-        inside: The threads with a step on its way; the session keeps it.
+        inside: The steps on their way, the innermost of each thread; the session keeps it.
         is_by_op: Whether steps shall run one operation at a time now.
-        seen: Where each thread's step was when it was looked at last.
-        held: The threads whose step stands still, in a pause or in slow motion.
         moves: What has run one operation at a time.
         held_ns: Nanoseconds that steps have waited here.
-        waits: Of these, by thread, those of the steps on their way.
     """
 
     __slots__ = (
         "_changed",
-        "_deadlines",
-        "_doomed",
         "_is_met",
         "_is_signalled",
         "_lock",
-        "_lookers",
         "_pace_s",
+        "_predicates",
         "_requests",
         "_state",
-        "_steps",
         "_waiting",
-        "held",
         "held_ns",
         "inside",
         "is_by_op",
         "moves",
         "raised",
-        "seen",
-        "waits",
     )
 
     def __init__(self) -> None:
         self.raised = False
         self.is_by_op = False
-        self.inside: dict[int, bool] = {}
-        self.seen: dict[int, Where] = {}
-        self.held: set[int] = set()
+        self.inside: dict[int, Step] = {}
         self.moves = Moves()
         self.held_ns = 0
-        self.waits: dict[int, int] = {}
         #: Entered by itself, not through the condition: that takes several instructions, between
         #: which the handler of a signal could raise and leave it held.
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        self._requests: deque[Request] = deque()
+        self._requests: deque[Request | Predicate] = deque()
         self._state: State = "open"
         self._waiting = 0
-        #: Moves that are to be made before steps hold again.
-        self._steps: deque[Request] = deque()
+        #: What is to be met, one after the other, before steps hold again.
+        self._predicates: deque[Predicate] = deque()
         self._pace_s = 0.0
-        #: Threads that are to note where they are.
-        self._lookers: set[int] = set()
-        #: Threads whose steps are to end by a stop.
-        self._doomed: set[int] = set()
         self._is_met = False
         #: Whether signals wait for a step on the main thread.
         self._is_signalled = False
-        #: (when, timeout in milliseconds) by thread.
-        self._deadlines: dict[int, tuple[int, int]] = {}
 
     @property
     def state(self) -> State | Literal["paused"]:
@@ -182,8 +162,15 @@ class Gate:
             return "paused"
         return self._state
 
-    def request(self, request: Request) -> None:
+    def request(self, request: Literal["pause", "resume", "stop", "close"]) -> None:
         """Asks for something; from any thread, a signal handler too. Returns at once."""
+        self._ask(request)
+
+    def run_until(self, predicate: Predicate) -> None:
+        """Lets steps run on and holds them where the first meets the predicate; as `request`."""
+        self._ask(predicate)
+
+    def _ask(self, request: Request | Predicate) -> None:
         with self._lock:
             self._requests.append(request)
             self._drain()
@@ -202,24 +189,34 @@ class Gate:
             self._changed.notify_all()
 
     def look(self, wait_s: float = 0.0) -> None:
-        """Asks the running steps to note where they are (`seen`) at their next safepoints.
+        """Asks the running steps to note where they are at their next safepoints.
 
         Args:
             wait_s: How long to wait until they have.
         """
         with self._lock:
-            inside = set(self.inside)
-            self.seen = {t: w for t, w in list(self.seen.items()) if t in inside}
-            self._lookers = inside - self.held
+            for step in self._steps():
+                step.is_looked_at = not step.is_held
             self._set(self._state)
             self._changed.notify_all()
             if wait_s:
-                self._changed.wait_for(lambda: not self._lookers & set(self.inside), wait_s)
+                self._changed.wait_for(lambda: not self.is_looking, wait_s)
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether a step has still to note where it is."""
+        return any(s.is_looked_at for s in self._steps())
+
+    def _steps(self) -> list[Step]:
+        """Returns the steps on their way; they come and go without the lock."""
+        return list(self.inside.values())
 
     def report(self) -> tuple[dict[int, Where], set[int]]:
-        """Returns where steps were seen, and which of them stand still."""
+        """Returns where steps were seen, by thread, and the threads of those that stand still."""
         with self._lock:
-            return dict(self.seen), set(self.held)
+            steps = self._steps()
+            seen = {s.thread: s.where for s in steps if s.where is not None}
+            return seen, {s.thread for s in steps if s.is_held}
 
     def clear_stop(self) -> None:
         """Forgets a stop that no step has met: what it was meant for has ended by itself."""
@@ -227,27 +224,22 @@ class Gate:
             if self._state == "stopping":
                 self._set("open")
 
-    def limit(self, timeout_ms: int) -> tuple[int, int] | None:
-        """Gives this thread's step so many milliseconds from now on.
+    def limit(self, step: Step, timeout_ms: int) -> None:
+        """Gives a step so many milliseconds from now on."""
+        with self._lock:
+            step.limit(timeout_ms)
+            self._set(self._state)
 
-        Returns the limit that there was, of a step around this one: see `unlimit`.
+    def left(self, step: Step) -> None:
+        """Notes that a step has ended that was inside while the flag was raised.
+
+        A stop that it has not met is meant for the step around it.
         """
-        me = threading.get_ident()
         with self._lock:
-            before = self._deadlines.get(me)
-            self._deadlines[me] = (time.monotonic_ns() + timeout_ms * 1_000_000, timeout_ms)
+            if step.outer is not None and step.is_stopping:
+                step.outer.is_stopping = True
             self._set(self._state)
-            return before
-
-    def unlimit(self, before: tuple[int, int] | None) -> None:
-        """Takes this thread's limit away, and puts back the one that there was before."""
-        me = threading.get_ident()
-        with self._lock:
-            if before is None:
-                self._deadlines.pop(me, None)
-            else:
-                self._deadlines[me] = before
-            self._set(self._state)
+            self._changed.notify_all()
 
     def hold(self, point: int, here: Here | None = None) -> bool:
         """Waits while paused; returns whether the step goes on one operation at a time.
@@ -262,18 +254,18 @@ class Gate:
             BaseException: what the handler of a signal raises, such as KeyboardInterrupt; other
                 exceptions of handlers as HandlerError.
         """
-        me = threading.get_ident()
+        step = self.inside[threading.get_ident()]
         try:
-            self._heed_signals(me)
+            self._heed_signals(step)
             with self._lock:
-                self._arrive(me, point, here)
+                self._arrive(step, point, here)
             while True:
-                self._heed_signals(me)
+                self._heed_signals(step)
                 with self._lock:
                     if self._state != "pausing":
                         return self.is_by_op
-                    self._wait(me)
-                    self._check(me)
+                    self._wait(step)
+                    self._check(step)
         except (CancelledError, DeadlineExceededError) as e:
             if here is None:
                 raise
@@ -287,9 +279,9 @@ class Gate:
             self._set(self._state)
             self._changed.notify_all()
 
-    def _heed_signals(self, me: int) -> None:
+    def _heed_signals(self, step: Step) -> None:
         """Handles the signals that wait; not with the lock held, for handlers may do anything."""
-        while self._is_signalled and me == MAIN_THREAD:
+        while self._is_signalled and step.thread == MAIN_THREAD:
             with self._lock:
                 self._is_signalled = False
                 self._set(self._state)
@@ -306,48 +298,43 @@ class Gate:
                 self._set("open")
                 self._changed.notify_all()
 
-    def _arrive(self, me: int, point: int, here: Here | None) -> None:
-        self._check(me)
-        self._note(me, here)
-        if self._state == "stepping" and self._is_goal(point, here):
-            self._steps.popleft()
+    def _arrive(self, step: Step, point: int, here: Here | None) -> None:
+        self._check(step)
+        self._note(step, here)
+        if self._state == "stepping" and self._is_met_at(point, here):
+            self._predicates.popleft()
             arrived = _TRANSITIONS[self._state]["arrive"]
-            self._set(self._state if self._steps else arrived)
+            self._set(self._state if self._predicates else arrived)
         if self._pace_s and self._state == "open" and here is not None and here.is_op:
-            self._slow(me)
+            self._slow(step)
 
-    def _is_goal(self, point: int, here: Here | None) -> bool:
-        """Whether a step that is here has done the move that it was asked for."""
-        if here is None:
-            return point == -2
-        return here.is_op if self._steps[0] == "step_op" else here.is_back_edge
+    def _is_met_at(self, point: int, here: Here | None) -> bool:
+        """Whether a step that is here has come to where it shall stand; the end of it will do."""
+        return point == -2 if here is None else self._predicates[0].is_met(here)
 
-    def _note(self, me: int, here: Here | None) -> None:
-        if me in self._lookers:
-            self._lookers.discard(me)
+    def _note(self, step: Step, here: Here | None) -> None:
+        if step.is_looked_at:
+            step.is_looked_at = False
             self._set(self._state)
             self._changed.notify_all()
         elif self._state == "open" and not self._pace_s:
             return
-        if here is not None:
-            self.seen[me] = here.where()
-        else:
-            self.seen.pop(me, None)
+        step.where = None if here is None else here.where()
 
-    def _slow(self, me: int) -> None:
+    def _slow(self, step: Step) -> None:
         """Waits as long as slow motion asks for, or until something changes."""
         start = time.monotonic()
-        self.held.add(me)
+        step.is_held = True
         self._changed.notify_all()
         try:
             while self._state == "open" and self._pace_s and not self._is_signalled:
                 left_s = start + self._pace_s - time.monotonic()
                 if left_s <= 0:
                     break
-                self._doze(me, left_s)
-                self._check(me)
+                self._doze(step, left_s)
+                self._check(step)
         finally:
-            self.held.discard(me)
+            step.is_held = False
 
     def wait(self, is_done: Callable[[], bool], here: Here | None = None) -> None:
         """Waits for something that others do; they `wake` the gate when they have done it.
@@ -358,19 +345,16 @@ class Gate:
 
         Raises: what `hold` does: a stop, a signal and a deadline end the wait.
         """
-        me = threading.get_ident()
+        step = self.inside[threading.get_ident()]
         while True:
-            self._heed_signals(me)
+            self._heed_signals(step)
             with self._lock:
                 if is_done():
                     return
-                self._check(me)
-                if here is not None and me in self._lookers:
-                    self._note(me, here)
-                seconds = _LOOK_S
-                if me in self._deadlines:
-                    seconds = min(seconds, (self._deadlines[me][0] - time.monotonic_ns()) * 1e-9)
-                self._changed.wait(max(0.0, seconds))
+                self._check(step)
+                if here is not None and step.is_looked_at:
+                    self._note(step, here)
+                self._changed.wait(self._patience_s(step))
 
     def wake(self) -> None:
         """Makes those who `wait` look again; from any thread."""
@@ -382,35 +366,39 @@ class Gate:
         with self._lock:
             return self._changed.wait_for(lambda: self._waiting >= count, timeout_s)
 
-    def _wait(self, me: int) -> None:
+    def _wait(self, step: Step) -> None:
         self._waiting += 1
-        self.held.add(me)
+        step.is_held = True
         self._changed.notify_all()
         try:
-            self._doze(me, _LOOK_S)
+            self._doze(step, _LOOK_S)
         finally:
             self._waiting -= 1
-            self.held.discard(me)
+            step.is_held = False
 
-    def _doze(self, me: int, seconds: float) -> None:
+    @staticmethod
+    def _patience_s(step: Step) -> float:
+        """Returns how long a step waits before it looks again."""
+        left_s = step.left_s()
+        return _LOOK_S if left_s is None else max(0.0, min(_LOOK_S, left_s))
+
+    def _doze(self, step: Step, seconds: float) -> None:
         """Waits until something changes, so long at most."""
         start = time.perf_counter_ns()
-        if me in self._deadlines:
-            seconds = min(seconds, (self._deadlines[me][0] - time.monotonic_ns()) * 1e-9)
         try:
-            self._changed.wait(min(_LOOK_S, seconds))
+            self._changed.wait(min(self._patience_s(step), seconds))
         finally:
             waited_ns = time.perf_counter_ns() - start
             self.held_ns += waited_ns
-            self.waits[me] = self.waits.get(me, 0) + waited_ns
+            step.waited_ns += waited_ns
 
-    def _check(self, me: int) -> None:
-        """Ends this thread's step if it is to end."""
+    def _check(self, step: Step) -> None:
+        """Ends a step if it is to end."""
         if self._state == "closed":
             raise CancelledError("the session was closed while the step ran")
         if self._state == "stopping":
-            self._meet_stop(me)
-        deadline = self._deadlines.get(me)
+            self._meet_stop(step)
+        deadline = step.deadline
         if deadline is not None and time.monotonic_ns() >= deadline[0]:
             paused = " (the session is paused)" if self._state == "pausing" else ""
             raise DeadlineExceededError(
@@ -418,16 +406,16 @@ class Gate:
                 "variables are as the last whole update left them"
             )
 
-    def _meet_stop(self, me: int) -> None:
-        self._doomed.intersection_update(list(self.inside))
-        if me not in self._doomed:
-            if self._doomed:
-                return None  # it is meant for others
+    def _meet_stop(self, step: Step) -> None:
+        are_others = any(s.is_stopping for s in self._steps() if s is not step)
+        if not step.is_stopping:
+            if are_others:
+                return None  # it is meant for them
             if self._is_met:
                 return self._set("open")
-        self._doomed.discard(me)
+        step.is_stopping = False
         self._is_met = True
-        if not self._doomed:
+        if not are_others:
             self._set("open")
         raise CancelledError(
             "the step was stopped; variables are as the last whole update left them"
@@ -437,23 +425,26 @@ class Gate:
         while self._requests:
             request = self._requests.popleft()
             if request == "stop":
-                self._doomed = set(self.inside)
                 self._is_met = False
+                for step in self._steps():
+                    step.is_stopping = True
+            if isinstance(request, Predicate):
+                self._predicates.append(request)
+                request = "step"
             state = _TRANSITIONS[self._state][request]
-            if state == "stepping":
-                self._steps.append(request)
-            else:
-                self._steps.clear()
+            if state != "stepping":
+                self._predicates.clear()
             self._set(state)
 
     def _set(self, state: State) -> None:
         self._state = state
-        is_slow = bool(self._pace_s)
-        is_wanted = self._deadlines or self._lookers or self._is_signalled
-        self.raised = state != "open" or is_slow or bool(is_wanted)
+        is_slow, steps = bool(self._pace_s), self._steps()
+        is_wanted = any(s.is_looked_at or s.deadline is not None for s in steps)
+        self.raised = state != "open" or is_slow or is_wanted or self._is_signalled
         if state == "stepping":
-            self.is_by_op = self._steps[0] == "step_op"
+            self.is_by_op = self._predicates[0].is_by_op
         else:
             self.is_by_op = is_slow and state == "open"
         if state == "open":
-            self._doomed.clear()
+            for step in steps:
+                step.is_stopping = False

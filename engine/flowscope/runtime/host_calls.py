@@ -56,6 +56,7 @@ class HostCall:
         self._guard = threading.Lock()
         self._over = threading.Event()
         self._thread: int | None = None
+        self._is_left = False
         threads.run(self)
 
     def result(self) -> Any:
@@ -81,10 +82,11 @@ class HostCall:
             wake()
 
     def leave_alone(self) -> None:
-        """Gives it up: nobody waits for it any more."""
+        """Gives it up: nobody waits for it any more. A function that has not begun never does."""
         # The thread takes the guard too before it is done with the function, and so gets the
         # exception there at the latest.
         with self._guard:
+            self._is_left = True
             if self._thread is not None:
                 _raise_in(self._thread)
 
@@ -93,6 +95,8 @@ class HostCall:
         try:
             try:
                 with self._guard:
+                    if self._is_left:
+                        raise _LeftAloneError
                     self._thread = threading.get_ident()
                 self._result = self._context.run(self._function)
             finally:

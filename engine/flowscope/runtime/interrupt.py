@@ -40,15 +40,15 @@ _SIGNALS = tuple(
 _handler_of: Callable[[int], Any] = _signal.getsignal
 
 
-class Step(Protocol):
+class Listener(Protocol):
     """What is told that a signal waits for it."""
 
     def signalled(self) -> None:
-        """Has the step call `handle` at its next safepoint."""
+        """Has its step call `handle` at its next safepoint."""
 
 
 #: What the main thread is in, from the outermost: steps, and None for a function of the user's.
-_around: list[Step | None] = []
+_around: list[Listener | None] = []
 #: Signals that wait: (handler, signal, frame).
 _waiting: deque[tuple[Callable[[int, Any], Any], int, Any]] = deque()
 #: What a handler has raised in the function of the user's that runs.
@@ -88,7 +88,7 @@ class _PutOff:
             step.signalled()
 
 
-def enter(step: Step) -> None:
+def enter(step: Listener) -> None:
     """Notes that a step starts; to be called on the main thread."""
     if tuple(map(_handler_of, _SIGNALS)) != _known:
         _stand_before()
@@ -198,7 +198,7 @@ __all__ = [
     "MAIN_THREAD",
     "Deferred",
     "HandlerError",
-    "Step",
+    "Listener",
     "call",
     "enter",
     "handle",

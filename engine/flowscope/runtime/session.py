@@ -39,7 +39,6 @@ from flowscope.runtime import (
 )
 from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
-from flowscope.runtime.device_variable import PlacedVariable
 from flowscope.runtime.devices import Device, local_devices
 from flowscope.runtime.failures import located_failure
 from flowscope.runtime.feeds import nbytes, stats, taken_apart, traced
@@ -50,8 +49,10 @@ from flowscope.runtime.interrupt import MAIN_THREAD
 from flowscope.runtime.partial_run import PartialRun, Pattern
 from flowscope.runtime.plan_cache import Recent
 from flowscope.runtime.planner import Planner
+from flowscope.runtime.predicates import NEXT_ITERATION, NEXT_OP
 from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.resources import Container, VariableState
+from flowscope.runtime.step import Step
 
 _ATOMS = frozenset({Tensor, Operation, str})
 
@@ -174,13 +175,11 @@ class Session:
         on_main = me == MAIN_THREAD
         if on_main:
             interrupt.enter(gate)
-        is_nested = me in inside
-        inside[me] = True
+        outer = inside.get(me)
+        inside[me] = step = Step(call, outer, me)
         self._latest = call
         start = time.perf_counter_ns()
-        limited = self._limit(timeout_ms) if timeout_ms else None
-        moves = call.moves
-        writes = moves.writes() if moves is not None else 0
+        limited = self._limit(step, timeout_ms) if timeout_ms else None
         try:
             function = call.function
             if gate.raised:
@@ -191,24 +190,21 @@ class Session:
                 call.check_initialized()
             if number is None:
                 number = next(self._runs)
+            step.number = number
             with np.errstate(all="ignore"):
                 values = function(
                     gate, (self.graph.seed, self._entropy, number), feeds, call.resources
                 )
             if gate.raised:
                 gate.hold(-2)
-            if moves is not None:
-                moves.settle()
+            if call.moves is not None:
+                call.moves.settle()
             self.steps += 1
         except BaseException as e:
             self._failed += 1
             if isinstance(e, CancelledError) or not isinstance(e, Exception):
                 self._stopped = self.attempts
-            if moves is not None:
-                moves.end(e, writes)
-            for state in call.resources:
-                if isinstance(state, VariableState | PlacedVariable):
-                    state.undo()
+            step.failed(e)
             if isinstance(e, interrupt.HandlerError):
                 raise e.error from None
             if not isinstance(e, Exception):
@@ -217,28 +213,27 @@ class Session:
             raise error from cause
         finally:
             # One bytecode reads and adds: several threads count here without a lock.
-            spent_ns = time.perf_counter_ns() - start
-            if gate.seen:
-                gate.seen.pop(me, None)
-            if gate.waits:
-                spent_ns -= gate.waits.pop(me, 0)
-            self.busy_ns += spent_ns
+            self.busy_ns += time.perf_counter_ns() - start - step.waited_ns
             if limited is not None:
                 limited()
-            if not is_nested:
+            if outer is None:
                 del inside[me]
+            else:
+                inside[me] = outer
+            if gate.raised:
+                gate.left(step)
             if on_main:
                 interrupt.leave()
         return values
 
-    def _limit(self, timeout_ms: int) -> Callable[[], None]:
-        """Gives this thread's step a deadline; returns what takes it away."""
-        gate, me = self.gate, get_ident()
-        before, caller = gate.limit(timeout_ms), callers.get(me)
+    def _limit(self, step: Step, timeout_ms: int) -> Callable[[], None]:
+        """Gives a step a deadline, by which its functions end too; returns what undoes that."""
+        gate, me = self.gate, step.thread
+        gate.limit(step, timeout_ms)
+        caller = callers.get(me)
         callers[me] = partial(host_calls.call_and_wait, gate, self.engine.host_threads)
 
         def unlimit() -> None:
-            gate.unlimit(before)
             if caller is None:
                 del callers[me]
             else:
@@ -469,11 +464,11 @@ class Session:
 
     def step_op(self) -> None:
         """Lets a paused step run one more operation; one that runs is paused before its next."""
-        self.gate.request("step_op")
+        self.gate.run_until(NEXT_OP)
 
     def step_iteration(self) -> None:
         """Lets a step run until the next iteration of a loop ends, and holds it there."""
-        self.gate.request("step_iteration")
+        self.gate.run_until(NEXT_ITERATION)
 
     def pace(self, seconds: float) -> None:
         """Sets how long steps wait before each operation: slow motion; 0 for full speed.
