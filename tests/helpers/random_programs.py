@@ -43,10 +43,6 @@ class Program:
         with self.graph.as_default():
             self.variables = [self._variable() for _ in range(self.rng.randint(1, 2))]
             self.feeds = [self._feed() for _ in range(self.rng.randint(1, 3))]
-            self.fed = [
-                [self.array(self._fed_shape(t, s), t.dtype.name) for t, s in self.feeds]
-                for _ in range(RUNS)
-            ]
             scope = Scope(self, [t for t, _ in self.feeds])
             for _ in range(self.rng.randint(2, 4 if self.is_big else 8)):
                 scope.statement()
@@ -55,6 +51,10 @@ class Program:
             self.fetches = [*self.rng.sample(found, count), *scope.aside]
             if self.rng.random() < 0.4:
                 self.fetches += scope.gradients()
+            self.fed = [
+                [self.array(self._fed_shape(t, s), t.dtype.name) for t, s in self.feeds]
+                for _ in range(RUNS)
+            ]
             self.initializer = fs.global_variables_initializer()
 
     def array(self, shape: Any, dtype: str) -> Any:
@@ -77,6 +77,12 @@ class Program:
     def _variable(self) -> Any:
         shape, dtype = self.rng.choice(self.shapes), self.rng.choice(self.dtypes)
         return fs.Variable(np.ascontiguousarray(self.array(shape, dtype))[()].reshape(shape))
+
+    def feed(self, dtype: str, shape: Any) -> Any:
+        """Returns a new feed whose dimensions are not known."""
+        made = fs.placeholder(dtype, [None] * len(shape))
+        self.feeds.append((made, shape))
+        return made
 
     def _fed_shape(self, x: Any, shape: Any) -> Any:
         """Returns the shape that is fed: at times one that does not fit to the others."""
@@ -141,6 +147,8 @@ class Scope:
             *[self.compute] * 6,
             *[self.view] * 2,
             self.measure,
+            *[self.reading_loop] * 2,
+            *[self.fitting] * 2 * (not self.depth),
             self.reduce,
             *[self.read] * (2 + self.depth),
             self.write,
@@ -230,6 +238,25 @@ class Scope:
             lambda: fs.cast(fs.ones_like(fs.reshape(x, [*shape, -1])), "int32"),
         ]
         self.keep(self.rng.choice(kinds)())
+
+    def reading_loop(self) -> None:
+        """A loop that only computes, with a variable that is written before it, by order alone."""
+        v = self.rng.choice(self.program.variables)
+        start = fs.reduce_max(v.read_value())
+        if self.rng.random() < 0.7:
+            self.aside.append(v.assign_add(fs.ones(v.shape, v.dtype)).op)
+        body = lambda i, x: (i + 1, x + fs.reduce_max(v.read_value()))  # noqa: E731
+        made = fs.while_loop(lambda i, x: i < 2, body, [0, start if v.shape.rank else start * 2])
+        self.keep(made[1])
+
+    def fitting(self) -> None:
+        """Two new feeds of shapes that are not known, and the gradient of a reshape of them."""
+        shapes = self.rng.sample(self.program.shapes, 2)
+        dtype = self.rng.choice([d for d in self.program.dtypes if d != "int32"] or ["float32"])
+        a, b = (self.program.feed(dtype, shape) for shape in shapes)
+        self.keep(self.rng.choice([fs.add, fs.multiply, fs.subtract])(a, b))
+        y = fs.reshape(a * 2, shapes[self.rng.random() < 0.2])
+        self.keep(fs.gradients(fs.reduce_sum(y), a)[0])
 
     def reduce(self) -> None:
         x = self.any(lambda t: t.dtype.is_numeric)
