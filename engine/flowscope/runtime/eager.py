@@ -72,7 +72,8 @@ class EagerGraph(Graph):
     def __init__(self) -> None:
         super().__init__()
         self.run = None  # no notebook cell builds it: it is gone when the call ends
-        self._values: dict[Tensor, Any] = {}
+        #: By operation and index: what an assignment returns is another object.
+        self._values: dict[tuple[Operation, int], Any] = {}
         self._session: Session | None = None
 
     def given(self, value: Any, spec: Spec) -> Tensor:
@@ -82,9 +83,10 @@ class EagerGraph(Graph):
 
     def value(self, tensor: Tensor) -> Any:
         """Returns a tensor's value; one that a gradient has added is computed now."""
-        if tensor not in self._values:
-            self._values[tensor] = self._ran(tensor, (tensor.op,))
-        return self._values[tensor]
+        key = tensor.op, tensor.value_index
+        if key not in self._values:
+            self._values[key] = self._ran(tensor, (tensor.op,))
+        return self._values[key]
 
     def close(self) -> None:
         """Ends the session in which operations with effects run."""
@@ -95,13 +97,14 @@ class EagerGraph(Graph):
         __tracebackhide__ = True
         op = super()._added(definition, inputs, name)
         if op.block is self.root and not definition.is_handle:
+            op.control_inputs = ()  # they have run, and would run again
             self._with_values(op, self._computed(op))
         return op
 
     def _with_values(self, op: Operation, values: Sequence[Any]) -> list[Tensor]:
         known = [_known(t.spec, v) for t, v in zip(op.outputs, values, strict=True)]
         op.outputs = [EagerTensor(op, i, s) for i, s in enumerate(known)]
-        self._values.update(zip(op.outputs, values, strict=True))
+        self._values.update({(op, i): v for i, v in enumerate(values)})
         return op.outputs
 
     def _computed(self, op: Operation) -> Sequence[Any]:
@@ -129,8 +132,8 @@ class EagerGraph(Graph):
         stack, seen = list(ops), set(ops)
         while stack:
             for t in stack.pop().inputs:
-                if t in self._values:
-                    feeds[t] = self._values[t]
+                if (t.op, t.value_index) in self._values:
+                    feeds[t] = self._values[t.op, t.value_index]
                 elif t.op not in seen:
                     seen.add(t.op)
                     stack.append(t.op)
@@ -175,12 +178,14 @@ def differentiate(ys: Sequence[Any], xs: Sequence[Tensor], grad_ys: Sequence[Ten
 def _array(value: Any) -> Any:
     if hasattr(value, "_as_graph_element"):  # a variable, or what an assignment returns
         value = convert_to_tensor(value)
-    if isinstance(value, Tensor) and not isinstance(value, EagerTensor):
-        raise InvalidArgumentError(
-            f'"{value.name}" belongs to a graph and has no value in py_function: '
-            "give what the function uses in `inp`"
-        )
-    return value.numpy() if isinstance(value, EagerTensor) else value
+    if not isinstance(value, Tensor):
+        return value
+    if isinstance(value.graph, EagerGraph):
+        return value.graph.value(value)
+    raise InvalidArgumentError(
+        f'"{value.name}" belongs to a graph and has no value in py_function: '
+        "give what the function uses in `inp`"
+    )
 
 
 eager_calls.append((call, differentiate))
