@@ -130,6 +130,18 @@ def test_tuple_waits_for_all() -> None:
         assert s.run(v) == 2
 
 
+def test_tuple_takes_operations() -> None:
+    v = fs.Variable(1.0)
+    later = v.assign_add(1.0)
+    op, x = fs.tuple([fs.no_op(), fs.constant(2.0)], control_inputs=[later])
+    assert isinstance(op, fs.Operation)
+    assert x.shape == ()
+    with fs.Session() as s:
+        s.run(v.initializer)
+        assert s.run(op) is None
+        assert s.run(v) == 2
+
+
 def test_add_n_of_one() -> None:
     x = fs.constant(1.0)
     assert fs.add_n([x]) is x

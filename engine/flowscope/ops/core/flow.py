@@ -292,14 +292,18 @@ def tuple(tensors: Any, name: str | None = None, control_inputs: Any = None) -> 
     """Returns the tensors' values, each of them only once all have been computed.
 
     Args:
-        tensors: Tensors, slices, or None (which stays None).
+        tensors: Tensors, slices, or None (which stays None). In the place of an operation comes one
+            that has run once all have.
         name: Name scope of the operations.
         control_inputs: Further operations to wait for.
 
     Raises:
         InvalidArgumentError: if there is nothing to wait for.
     """
-    given = [None if t is None else convert_to_tensor_or_indexed_slices(t) for t in tensors]
+    given = [
+        t if t is None or isinstance(t, Operation) else convert_to_tensor_or_indexed_slices(t)
+        for t in tensors
+    ]
     known = [t for t in given if t is not None]
     if not known:
         raise InvalidArgumentError(f"expected at least one tensor, got {tensors!r}")
@@ -313,6 +317,8 @@ def tuple(tensors: Any, name: str | None = None, control_inputs: Any = None) -> 
 def _gated(t: Any) -> Any:
     if isinstance(t, IndexedSlices):
         return IndexedSlices(_gated(t.values), t.indices, t.dense_shape)
+    if isinstance(t, Operation):
+        return group(t)
     return identity(t, "control_dependency")
 
 
