@@ -123,7 +123,7 @@ def test_a_page_that_goes_without_a_word_is_told_nothing_more_after_a_while(
     lab: Lab, notebook: Notebook, view: View, page: Page
 ) -> None:
     lab.command("docmanager:save")
-    notebook.edit(4, "view._audience.silence_s = 3\nprint('open', view.open_views)")
+    notebook.edit(4, "view._feed.audience.silence_s = 3\nprint('open', view.open_views)")
     expect(notebook.run(4)).to_have_text("open 1")
     # As if it had crashed: the view does not get to hear that the page is left.
     page.evaluate("addEventListener('pagehide', e => e.stopImmediatePropagation(), true)")

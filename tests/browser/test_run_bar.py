@@ -107,6 +107,7 @@ def test_the_bar_stays_one_line_while_a_session_runs(
     for _ in range(3):
         before = figure(output, "progress").inner_text()
         expect(figure(output, "progress")).not_to_have_text(before)
+        bar.scroll_into_view_if_needed()
         assert bar.evaluate(UNFIT) is None
     output.get_by_role("button", name="Stop", exact=True).click()
     notebook.expect_done(2)

@@ -82,7 +82,7 @@ export class RunBar {
     this.#session = session;
     const state = session?.state ?? "none";
     this.#state.dataset.state = state;
-    this.element.classList.toggle("fs-running", session?.progress != null);
+    this.element.classList.toggle("fs-with-progress", session?.progress != null);
     setText(this.#state, session ? STATE_TEXT[session.state] : this.#none);
     setText(this.#steps, session ? plural(session.steps, "step") : "");
     setText(this.#rate, session?.steps_per_s == null ? "" : rate(session.steps_per_s));
