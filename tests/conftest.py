@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from verified_plans import verify_all_plans
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -49,6 +50,14 @@ def pytest_collection_finish() -> None:
     """Spares the garbage collector, and tests that call it, the walk over thousands of tests."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def verified_plans() -> Iterator[None]:
+    """Behind every pass the verifier looks at the program, for all plans that tests make."""
+    with pytest.MonkeyPatch.context() as patch:
+        verify_all_plans(patch)
+        yield
 
 
 @pytest.fixture

@@ -54,6 +54,7 @@ def count_versions(nodes: Iterable[Node]) -> None:
     for node in nodes:
         handles = node.handles
         if not handles:
+            node.versions = ()
             continue
         node.versions = tuple([writes.get(h, 0) for h in handles])
         if node.writes_state:

@@ -233,7 +233,9 @@ class _Sums:
             dataclasses.replace(c, feeds=tuple([c.feeds[i] for i in stay]))
             for c in self._conditions
         ]
-        body = dataclasses.replace(self._body, feeds=feeds, fetches=fetches)
+        adds = {self._body.fetches[i].node for i in gone}
+        nodes = tuple([n for n in self._body.nodes if n not in adds])
+        body = dataclasses.replace(self._body, nodes=nodes, feeds=feeds, fetches=fetches)
         explicit = [v for i, v in enumerate(loop.explicit) if i - op.first not in gone]
         results = [loop.results[i] for i in stay]
         loop.outputs = renumbered([*results, loop.trip_count, *self._lists])
