@@ -462,7 +462,7 @@ def test_iterations_per_second_are_taken_over_a_window(graph):
     i = fs.while_loop(lambda i: i < 9, lambda i: i + 1, [0], name="loop")
     with fs.Session() as sess:
         (node,) = [n for n in sess.plan(i).program.nodes if n.op.type == "Loop"]
-    watcher = FrameWatcher()
+    watcher = FrameWatcher(graph)
 
     def rate(now_s, count):
         where = Where("compiled", (LoopAt(node, count, None, 0, ()),), None)
@@ -492,7 +492,7 @@ def test_bytes_that_are_kept_and_will_be_are_told(graph):
         sess.gate = Watching()
         sess.gate.raised = True
         sess.run(g, {x: [0.5] * 10})
-    frames = [FrameWatcher().state(0.0, {1: w}, (), (), 0.0).frames[0] for w in places]
+    frames = [FrameWatcher(graph).state(0.0, {1: w}, (), (), 0.0).frames[0] for w in places]
     told = [(f.iteration, f.kept_bytes, f.kept_estimate_bytes) for f in frames[:8]]
     assert told == [(i, 40 * i, 320) for i in range(1, 9)]
 
@@ -513,7 +513,7 @@ def test_iterations_in_flight_are_told_with_what_holds_the_next(feed):
         end_s = time.monotonic() + 30
         while not (table := sess.frames()) or len(table[0].window) < 3:
             assert time.monotonic() < end_s
-        (frame,) = FrameWatcher().state(0.0, gate.report()[0], (), (), 0.0).frames
+        (frame,) = FrameWatcher(sess.graph).state(0.0, gate.report()[0], (), (), 0.0).frames
         for value in range(5):
             sess.run(fill, {x: value})
         thread.join(30)

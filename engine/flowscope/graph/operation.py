@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import DType
@@ -166,7 +166,23 @@ def _misuse(tensor: Tensor, message: str, *kinds: type[Exception]) -> InvalidArg
     return error.located(op=tensor.op, op_type=None, **where(tensor.op))  # type: ignore[no-any-return]
 
 
-def where(op: Operation) -> dict[str, str | None]:
+class Made(Protocol):
+    """An operation, or a reference to one, that knows where it was made."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def origin(self) -> Any:
+        """The user's lines that made it."""
+
+    @property
+    def forward(self) -> Made | None:
+        """What it is the gradient of."""
+
+
+def where(op: Made) -> dict[str, str | None]:
     """Returns an error's `origin` and `source` for an operation, and what it is the gradient of."""
     place = op.origin.place
     facts = {"origin": str(place) if place else None, "source": place.text if place else None}
@@ -178,7 +194,7 @@ def named(name: str, operations: Iterable[Operation]) -> Operation | str:
     return next((op for op in operations if op.name == name), name)
 
 
-def forward_facts(op: Operation) -> dict[str, str | None]:
+def forward_facts(op: Made) -> dict[str, str | None]:
     """Returns an error's facts about the operation whose gradient (of any order) failed."""
     while op.forward is not None:
         op = op.forward

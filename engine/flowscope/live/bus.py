@@ -104,7 +104,7 @@ class Feed:
         self._meter = Meter()
         self._metered: Session | None = None
         self._told: SessionState | None = None
-        self._frames = FrameWatcher()
+        self._frames = FrameWatcher(self._graph)
         self._run: RunState | None = None
         #: The gate that is looked at, and how many of its moves were told.
         self._gate: Gate | None = None

@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
 from flowscope.control.primitives import Enter
+from flowscope.errors import NotFoundError
 from flowscope.graph.dtypes import resource
+from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, is_back_edge
 from flowscope.live.blocks import blocks_of
 from flowscope.live.outbox import TOKENS
@@ -23,7 +25,8 @@ WINDOW_S = 1.5
 class FrameWatcher:
     """Knows the frames that were seen lately, and how quickly they iterate."""
 
-    def __init__(self) -> None:
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
         self._samples: dict[str, deque[tuple[float, int]]] = {}
 
     def state(
@@ -46,7 +49,7 @@ class FrameWatcher:
         frames = {f.path: f for f in running(seen.values())}
         self._samples = {path: s for path, s in self._samples.items() if path in frames}
         states = tuple([self._frame(now_s, f) for f in frames.values()])
-        tokens = list(dict.fromkeys(t for m in moves for t in _tokens(m)))
+        tokens = list(dict.fromkeys(t for m in moves for t in _tokens(m, self._graph)))
         return RunState(states, _position(seen, held), tuple(tokens[-TOKENS:]), pace_s)
 
     def _frame(self, now_s: float, frame: Frame) -> FrameState:
@@ -114,11 +117,11 @@ def _position(seen: Mapping[int, Where], held: Collection[int]) -> Position | No
     return None
 
 
-def _tokens(move: Moved) -> list[Token]:
+def _tokens(move: Moved, graph: Graph) -> list[Token]:
     """Returns what moved when a node ran: along the edges that views draw."""
-    if not move.node.origins:
+    op = _operation(move.node, graph)
+    if op is None:
         return []
-    op = move.node.origins[0]
     loops = [LoopAt(n, count, None, 0, ()) for n, count in move.loops]
     frames = frames_of(Where("op", tuple(loops), None))
     path = frames[-1].path if frames else ""
@@ -140,6 +143,18 @@ def _back(loop: Operation, variable: int | None) -> list[tuple[int, int, int]]:
     carried = blocks_of(loop).get("carried", ())
     chosen = carried if variable is None else carried[variable : variable + 1]
     return [(*c.result, c.parameter) for c in chosen]
+
+
+def _operation(node: Node, graph: Graph) -> Operation | None:
+    """Returns the operation that a node came from; None if the graph does not have it any more."""
+    if not node.origins:
+        return None
+    ref = node.origins[0]
+    try:
+        op = graph.get_operation_by_name(ref.name)
+    except NotFoundError:
+        return None
+    return op if op.id == ref.id else None
 
 
 def _id(node: Node) -> int:

@@ -7,7 +7,7 @@ branch or loop became stands in the scope that shows it in the graph as written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flowscope.graph.operation import Operation
@@ -16,6 +16,7 @@ from flowscope.live.nesting import parent_path
 from flowscope.live.nodes import made_at, output_of, short
 from flowscope.live.raw_loops import Shown, shown
 from flowscope.live.schema import GraphChange
+from flowscope.plan.origins import OperationRef
 from flowscope.plan.passes.lower import lower
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node, Value
@@ -95,7 +96,7 @@ def lowered_nodes(plan: Plan, numbers: dict[str, int] | None = None) -> tuple[sc
     program = lower(plan.program).program
     feeds = list(zip(program.feeds, plan.request.feeds, strict=True))
     fed = {value: tensor.op for value, tensor in feeds}
-    return _Teller(program.nodes, fed, {} if numbers is None else numbers).nodes()
+    return _Teller(program.nodes, fed, {} if numbers is None else numbers, plan.operations).nodes()
 
 
 def _fetches(plan: Plan) -> tuple[str, ...]:
@@ -108,25 +109,29 @@ class _Teller:
     """Numbers and names the nodes, and tells them."""
 
     def __init__(
-        self, nodes: Iterable[Node], feeds: dict[Value, Operation], numbers: dict[str, int]
+        self,
+        nodes: Iterable[Node],
+        feeds: dict[Value, Operation],
+        numbers: dict[str, int],
+        operations: Mapping[int, Operation],
     ) -> None:
+        self._operations = operations
         self._nodes = tuple(nodes)
         self._feeds = feeds
         self._numbers = numbers
         self._taken: set[Any] = set()
         self._names: dict[Node, str] = {n: self._name(n) for n in self._nodes}
         self._ids: dict[Node | Value, int] = {
-            v: self._id(op.name, (op,), True) for v, op in feeds.items()
+            v: self._id(op.name, op.id) for v, op in feeds.items()
         }
-        self._ids |= {n: self._id(self._names[n], n.origins, not part_of(n)) for n in self._nodes}
+        self._ids |= {n: self._id(self._names[n], _users_id(n)) for n in self._nodes}
 
     def nodes(self) -> tuple[schema.Node, ...]:
         """Returns what is told of all nodes."""
         fed = [self._feed(value, op) for value, op in self._feeds.items()]
         return (*fed, *[self._node(n) for n in self._nodes])
 
-    def _id(self, name: str, origins: tuple[Operation, ...], is_users: bool) -> int:
-        found = origins[0].id if is_users and origins else None
+    def _id(self, name: str, found: int | None) -> int:
         if found is None or found in self._taken:
             found = self._numbers.setdefault(name, FIRST_ID + len(self._numbers))
         self._taken.add(found)
@@ -184,24 +189,30 @@ class _Teller:
 
     def _shown(self, node: Node) -> Shown:
         """Returns where a node is shown: a loop's primitives in the scope that shows the loop."""
-        owner, op = part_of(node), node.origins[0] if node.origins else None
+        owner = part_of(node)
         if owner is not None:
             is_entry = node.op.type == "Enter" and owner.type == "Loop"
             return Shown(frame=parent_path(self._names[node]) if is_entry else "")
+        op = self._operations.get(node.origins[0].id) if node.origins else None
         return shown(op) if op is not None and op.name == node.name else Shown()
 
     def _index(self, value: Value) -> int:
         return 0 if value.node is None else value.index
 
 
-def part_of(node: Node) -> Operation | None:
+def _users_id(node: Node) -> int | None:
+    """Returns the id of the user's operation that a node is; None for a part of one."""
+    return node.origins[0].id if node.origins and not part_of(node) else None
+
+
+def part_of(node: Node) -> OperationRef | None:
     """Returns the branch or loop that a node was made for; None for a user's own operation."""
     if node.origins and not node.blocks and node.origins[0].type in ("Cond", "Loop"):
         return node.origins[0]
     return None
 
 
-def _source(op: Operation) -> schema.Source:
+def _source(op: Operation | OperationRef) -> schema.Source:
     return schema.Source(op.id, op.name, op.type)
 
 

@@ -7,7 +7,7 @@ from typing import overload
 
 from flowscope.control.calls import Call
 from flowscope.graph.op import Op
-from flowscope.graph.operation import Operation
+from flowscope.graph.operation import Made, Operation
 from flowscope.live.blocks import blocks_of
 from flowscope.live.raw_loops import shown
 from flowscope.live.schema import Node, Origin, Output
@@ -68,7 +68,7 @@ def short(value: object) -> str:
     return text if len(text) <= ATTRIBUTE_CHARS else text[: ATTRIBUTE_CHARS - 3] + "..."
 
 
-def made_at(op: Operation) -> Origin | None:
+def made_at(op: Made) -> Origin | None:
     """Returns the user's line that made an operation."""
     place = op.origin.place
     if place is None:

@@ -9,9 +9,11 @@ which something blocks is also one function, which is tried first. See `flowscop
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from flowscope.graph.operation import Operation
 from flowscope.plan.codegen.function import Code
 from flowscope.plan.optimistic import can_be_tried
 from flowscope.plan.passes.lower import Lowered, lower
@@ -31,6 +33,7 @@ class Execution:
         parts: Its units.
         constants: The values of its constants.
         code: What is tried first; None for nothing.
+        operations: The operations that nodes come from, by id.
     """
 
     region: Region
@@ -38,6 +41,7 @@ class Execution:
     parts: tuple[Part, ...]
     constants: dict[Value, Any]
     code: Code | None = None
+    operations: Mapping[int, Operation] = field(default_factory=dict)
 
 
 def is_executed(program: Program) -> bool:
@@ -46,7 +50,11 @@ def is_executed(program: Program) -> bool:
 
 
 def execution(
-    region: Region, xp: Any, write: Write | None, write_whole: Write | None = None
+    region: Region,
+    xp: Any,
+    write: Write | None,
+    write_whole: Write | None = None,
+    operations: Mapping[int, Operation] | None = None,
 ) -> Execution:
     """Returns what the executor needs to run a program.
 
@@ -67,7 +75,9 @@ def execution(
     else:
         lowered = lower(program)
         parts = single_parts(lowered.program)
-    return Execution(region, lowered, parts, constants(lowered.program.nodes, xp), code)
+    return Execution(
+        region, lowered, parts, constants(lowered.program.nodes, xp), code, operations or {}
+    )
 
 
 def _blocks(node: Node) -> bool:

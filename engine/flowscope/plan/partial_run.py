@@ -36,7 +36,7 @@ class Staged:
 
     request: Request
     program: Program
-    operations: frozenset[Operation]
+    operations: Mapping[int, Operation]
     data: Mapping[Node, Feeds]
     needs: Mapping[Node, Feeds]
     earlier: Mapping[Node, set[Node]]

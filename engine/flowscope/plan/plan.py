@@ -15,6 +15,7 @@ from flowscope.plan.codegen.parallel_for import Share
 from flowscope.plan.execution import Execution, execution, is_executed
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.optimistic import as_left
+from flowscope.plan.origins import Operations
 from flowscope.plan.passes.dce import trim
 from flowscope.plan.passes.host_overlap import overlap
 from flowscope.plan.passes.inline import inline
@@ -94,14 +95,17 @@ class Request:
     merges: bool = True
     folds: bool = True
 
-    def stages(self) -> Iterator[tuple[Stage, Program]]:
+    def stages(self, operations: Operations) -> Iterator[tuple[Stage, Program]]:
         """Yields the program after each pass, by the pass's name.
 
         A pass may change the nodes of the program before it: look at each as it comes.
+
+        Args:
+            operations: Notes the operations that nodes come from.
         """
-        program = prune(self.fetches, self.targets, self.feeds, self.read)
+        program = prune(self.fetches, self.targets, self.feeds, self.read, operations)
         yield "prune", program
-        program = join(inline(program, self.read))
+        program = join(inline(program, self.read, operations))
         yield "inline", program
         program = trim(order(program))
         yield "order", program
@@ -134,8 +138,8 @@ class Plan:
     #: Handles of variables that are read before the step writes them.
     required: tuple[Node, ...]
     is_random: bool
-    #: All operations that it was made from: an edit of one makes it stale.
-    operations: frozenset[Operation]
+    #: All operations that it was made from, by id: an edit of one makes it stale.
+    operations: Mapping[int, Operation]
 
     def kept(self, iterations: int | None = None, dimension: int | None = None) -> Kept:
         """Returns what its loops keep for their gradients, in bytes, told before any run.
@@ -174,7 +178,7 @@ class Plan:
             return self.code.text if self.code is not None else f"{mode} mode: no code"
         if stage == "lower":
             return _lowered(self.execution)
-        for name, program in self.request.stages():
+        for name, program in self.request.stages(Operations()):
             if name == stage:
                 return program.text()
         if stage in get_args(Stage):
@@ -199,24 +203,25 @@ def make_plan(
     return built(request, program, region, used, devices, generator)
 
 
-def planned(request: Request) -> tuple[Program, frozenset[Operation]]:
-    """Returns the program of a request, and all operations that it was made from."""
+def planned(request: Request) -> tuple[Program, dict[int, Operation]]:
+    """Returns the program of a request, and all operations that it was made from, by id."""
     if request.mode not in get_args(Mode):
         raise InvalidArgumentError(
             f"expected mode to be one of {get_args(Mode)}, got {request.mode!r}"
         )
-    used: set[Operation] = {t.op for t in (*request.fetches, *request.feeds)}
-    for name, program in request.stages():
+    used = {t.op.id: t.op for t in (*request.fetches, *request.feeds)}
+    found = Operations()
+    for name, program in request.stages(found):
         if name in ("prune", "inline"):  # later passes have no others
-            used.update(o for n in program.walk() for o in n.origins)
-    return program, frozenset(used)
+            used.update((o.id, found[o.id]) for n in program.walk() for o in n.origins)
+    return program, used
 
 
 def built(
     request: Request,
     program: Program,
     region: Region,
-    used: frozenset[Operation],
+    used: Mapping[int, Operation],
     devices: Mapping[str, Backend],
     generator: Callable[..., Any],
 ) -> Plan:
@@ -238,9 +243,9 @@ def built(
         function: Callable[..., tuple[Any, ...]]
         if request.mode == "tokens" or is_executed(program):
             if request.mode == "compiled":
-                executed = execution(region, xp, write, write_whole)
+                executed = execution(region, xp, write, write_whole, used)
             else:
-                executed = execution(region, xp, None)
+                executed = execution(region, xp, None, None, used)
             function = request.drive(executed, xp)
             code = executed.code
         elif request.mode == "compiled":

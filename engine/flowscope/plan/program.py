@@ -14,7 +14,7 @@ from typing import Any
 from flowscope.graph.dtypes import resource
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Op, Spec
-from flowscope.graph.operation import Operation
+from flowscope.plan.origins import OperationRef
 
 
 class Value:
@@ -86,7 +86,7 @@ class Node:
         inputs: tuple[Value, ...],
         specs: Sequence[Spec],
         requested: str,
-        origins: tuple[Operation, ...],
+        origins: tuple[OperationRef, ...],
         path: tuple[str, ...] = (),
     ) -> None:
         self.op = op

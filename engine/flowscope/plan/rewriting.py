@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from flowscope.graph.op import Op
-from flowscope.graph.operation import Operation
+from flowscope.plan.origins import OperationRef
 from flowscope.plan.program import Node, Program, Value, outer_values
 
 
@@ -98,7 +98,7 @@ def made_like(op: Op, like: Node, inputs: tuple[Value, ...]) -> Node:
                 like.origins, like.path)  # fmt: skip
 
 
-def origins_of(nodes: Iterable[Node | None]) -> tuple[Operation, ...]:
+def origins_of(nodes: Iterable[Node | None]) -> tuple[OperationRef, ...]:
     """Returns the operations that nodes came from, each once."""
     return tuple(dict.fromkeys(o for n in nodes if n is not None for o in n.origins))
 

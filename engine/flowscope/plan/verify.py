@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from flowscope.control.calls import Call
 from flowscope.errors import InternalError
 from flowscope.graph.dtypes import bool_, int64, resource, variant
 from flowscope.graph.shapes import compatible
@@ -78,7 +79,7 @@ class _Verifier:
                 yield f"its output {i} says that it is another"
         if not node.origins:
             yield "it has no origin"
-        if isinstance(node, StructuredNode) and not node.blocks:
+        if isinstance(node.op, Call) or (isinstance(node, StructuredNode) and not node.blocks):
             return  # its functions are not inlined yet
         if isinstance(node, LoopNode):
             yield from _loop(node)
@@ -96,7 +97,8 @@ def _is_handle(node: Node) -> bool:
 
 def _inferred(node: Node) -> Iterator[str]:
     """Yields where a node's specs are not those that its op infers."""
-    if node.op.kernel_inputs is not None:
+    is_fed = any(v.node is None and v.spec.dtype is resource for v in node.inputs)
+    if node.op.kernel_inputs is not None or is_fed:  # what is fed is the variable's value
         return
     found = node.op.infer(*[v.spec for v in node.inputs])
     specs = found if isinstance(found, tuple) else () if found is None else (found,)

@@ -76,7 +76,8 @@ class Call:
         """Whether the plan is not stale: no operation of it was edited since it was made."""
         edits = graph.edits
         if self.edits != edits:
-            if not self.plan.operations.isdisjoint(graph.edited_since(self.edits)):
+            edited = graph.edited_since(self.edits)
+            if any(op.id in self.plan.operations for op in edited):
                 return False
             self.edits = edits
         return True

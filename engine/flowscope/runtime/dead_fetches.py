@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 
 from flowscope.control.primitives import LoopCond, Switch
 from flowscope.errors import InvalidArgumentError
@@ -13,11 +14,16 @@ from flowscope.plan.program import Node, Value
 _ORDER = -1
 
 
-def dead_fetch(value: Value) -> InvalidArgumentError:
-    """Returns the error for a fetched value that is dead: it names the Switch and its predicate."""
+def dead_fetch(value: Value, operations: Mapping[int, Operation]) -> InvalidArgumentError:
+    """Returns the error for a fetched value that is dead: it names the Switch and its predicate.
+
+    Args:
+        value: The fetched value.
+        operations: The operations that nodes come from, by id.
+    """
     node = value.node
     assert node is not None
-    ways = _ways(value)
+    ways = _ways(value, operations)
     message = f'the fetched "{value.label}" has no value: it is on a way that was not taken'
     if len(ways) == 1:
         ((switch, index),) = ways
@@ -31,7 +37,7 @@ def dead_fetch(value: Value) -> InvalidArgumentError:
     )
 
 
-def _ways(value: Value) -> list[tuple[Operation, int]]:
+def _ways(value: Value, operations: Mapping[int, Operation]) -> list[tuple[Operation, int]]:
     """Returns the Switches of the user's that a value follows from, with the outputs taken.
 
     The nearest ones come first. A Switch that ends a loop is none of them: its Exit has a value
@@ -45,7 +51,7 @@ def _ways(value: Value) -> list[tuple[Operation, int]]:
         if node is None:
             continue
         if index >= 0 and isinstance(node.op, Switch) and not _is_end_of_loop(node):
-            origins = [o for o in node.origins if isinstance(o.definition, Switch)]
+            origins = [operations[o.id] for o in node.origins if o.type == Switch.__name__]
             found.update(((o, index), None) for o in origins[:1])
         before = [*((v.node, v.index) for v in node.inputs), *((c, _ORDER) for c in node.control)]
         new = [one for one in before if one not in seen]

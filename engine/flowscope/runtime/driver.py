@@ -142,7 +142,10 @@ class Driver:
 
     def _handed_out(self, machine: Machine, results: list[Any]) -> tuple[Any, ...]:
         if machine.dead_fetches:
-            raise dead_fetch(self.execution.lowered.program.fetches[machine.dead_fetches[0]])
+            raise dead_fetch(
+                self.execution.lowered.program.fetches[machine.dead_fetches[0]],
+                self.execution.operations,
+            )
         for i, value in self._known:
             results[i] = value
         region = self.execution.region

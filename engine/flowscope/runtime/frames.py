@@ -136,7 +136,7 @@ def label(node: Node) -> str:
     if isinstance(node.op, Enter):
         return node.op.frame_name
     scope = node.name.rpartition("/")[0] or node.name
-    block = node.origins[0].block.name if node.origins else ""
+    block = node.origins[0].block if node.origins else ""
     return scope.removeprefix(block + "/") if block else scope
 
 

@@ -53,7 +53,8 @@ class Pattern:
     def is_current(self, graph: Graph) -> bool:
         """Whether no operation of it was edited since it was planned."""
         if self.edits != graph.edits:
-            if not self.program.operations.isdisjoint(graph.edited_since(self.edits)):
+            edited = graph.edited_since(self.edits)
+            if any(op.id in self.program.operations for op in edited):
                 return False
             self.edits = graph.edits
         return True

@@ -220,4 +220,4 @@ def _driver(execution: Execution, xp: Any) -> Callable[..., tuple[Any, ...]]:
 
 def targets_of(program: Staged, op: Operation) -> list[Node]:
     """Returns the nodes that stand for an operation which must run."""
-    return [n for n in program.program.nodes if op in n.origins]
+    return [n for n in program.program.nodes if any(o.id == op.id for o in n.origins)]

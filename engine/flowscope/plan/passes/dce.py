@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from flowscope.plan.program import Node, Program, Value, is_back_edge, outer_values
+from flowscope.plan.rewriting import count_versions
 from flowscope.plan.structured import CondNode, LoopNode
 
 
@@ -33,7 +34,9 @@ def trim(program: Program) -> Program:
         live.update(node.inputs)
         kept.update(node.control)
         nodes.append(node)
-    return dataclasses.replace(program, nodes=tuple(reversed(nodes)))
+    nodes.reverse()
+    count_versions(nodes)  # what a block no longer does is no access of its node any more
+    return dataclasses.replace(program, nodes=tuple(nodes))
 
 
 def _is_needed(node: Node, live: set[Value], kept: set[Node]) -> bool:

@@ -22,6 +22,7 @@ from flowscope.graph.dtypes import resource
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.ops.core.flow import Identity
+from flowscope.plan.origins import Operations
 from flowscope.plan.program import Node, Program, Value, needed, outer_values
 from flowscope.plan.structured import LoopNode, kind_of, without_functions
 
@@ -29,16 +30,17 @@ from flowscope.plan.structured import LoopNode, kind_of, without_functions
 CALL, PARAMETER = "Call", "Parameter"
 
 
-def inline(program: Program, read: type) -> Program:
+def inline(program: Program, read: type, operations: Operations) -> Program:
     """Returns the program without calls, and without what only unused results needed.
 
     Args:
         program: What `prune` returned.
         read: The op that reads a variable: of a fed variable it is the feed.
+        operations: Those that nodes come from; it adds those of bodies.
     """
     if not any(n.op.type == CALL or _functions(n) for n in program.nodes):
         return program
-    inliner = _Inliner(read)
+    inliner = _Inliner(read, operations)
     for node in program.nodes:
         inliner.add(node, (node.order,))
     fetches = tuple([inliner.same.get(v, v) for v in program.fetches])
@@ -60,8 +62,9 @@ _Inner = tuple[Node, tuple[object, ...]]
 class _Inliner:
     """Walks through nodes and bodies; `same` maps values that were replaced."""
 
-    def __init__(self, read: type, depth: int = 0) -> None:
+    def __init__(self, read: type, operations: Operations, depth: int = 0) -> None:
         self._read = read
+        self._operations = operations
         self._depth = depth
         self.nodes: list[Node] = []
         self._own: set[Node] = set()
@@ -108,6 +111,7 @@ class _Inliner:
 
     def awaited(
         self,
+        op: Operation,
         node: Node,
         order: tuple[object, ...],
         nodes: Mapping[Operation, Node],
@@ -116,13 +120,14 @@ class _Inliner:
         """Returns what a node of a body waits for: other nodes of it, and what comes in.
 
         Args:
-            node: The node.
+            op: The operation of the body.
+            node: Its node.
             order: The body's place in program order.
             nodes: The body's nodes so far.
             values: What stands for the body's tensors, its parameters among them.
         """
         found: list[Node | None] = []
-        for c in node.origins[0].control_inputs:
+        for c in op.control_inputs:
             if c in nodes:
                 found.append(nodes[c])
             elif c.type == PARAMETER and c.outputs[0] in values:
@@ -145,7 +150,7 @@ class _Inliner:
         if value not in self._ready:
             name = f"{user.name}/{parameter.name.rpartition('/')[2]}"
             spec = Spec(value.spec.dtype, value.spec.shape, variable=value.spec.variable)
-            origins = (parameter, *user.origins[1:])
+            origins = (self._operations.ref(parameter), *user.origins[1:])
             place = (*order, parameter.order)
             self._ready[value] = Node(
                 Identity(), name, place, (value,), [spec], user.requested, origins, user.path
@@ -189,7 +194,7 @@ class _Inliner:
                 f"expected at most {MOST_NESTED} branches and loops in each other, got more: "
                 "what repeats is a loop, or calls of a function"
             ).located(op=owner.name, op_type=owner.op.type, **where(owner.origins[0]))
-        inner = _Inliner(self._read, self._depth + 1)
+        inner = _Inliner(self._read, self._operations, self._depth + 1)
         inner.same = self.same
         given = [*feeds, *captured]
         values: dict[Tensor, Value] = {}
@@ -200,8 +205,8 @@ class _Inliner:
                 values[op.outputs[0]] = given[op.definition.index]
                 continue
             name = f"{owner.name}/{op.name.rpartition('/')[2]}" if is_renamed else op.name
-            node = nodes[op] = _copy(op, owner, name, path, values)
-            node.control = inner.awaited(node, (), nodes, values)
+            node = nodes[op] = self._copy(op, owner, name, path, values)
+            node.control = inner.awaited(op, node, (), nodes, values)
             values.update(zip(op.outputs, node.outputs, strict=True))
             inner.add(node, (op.order,))
         fetches = [values[t] for t in function.outputs]
@@ -219,13 +224,28 @@ class _Inliner:
                 values[op.outputs[0]] = call.inputs[op.definition.index]
                 continue
             name = f"{call.name}/{op.name.rpartition('/')[2]}"
-            node = nodes[op] = _copy(op, call, name, (*call.path, call.name), values)
-            node.control = (*call.control, *self.awaited(node, order, nodes, values))
+            node = nodes[op] = self._copy(op, call, name, (*call.path, call.name), values)
+            node.control = (*call.control, *self.awaited(op, node, order, nodes, values))
             values.update(zip(op.outputs, node.outputs, strict=True))
             yield node, (*order, op.order)
         for result, value in zip(function.outputs, call.outputs, strict=False):
             self.same[value] = self.same.get(values[result], values[result])
         self._instead[call] = tuple(self.nodes[first:]) or call.control
+
+    def _copy(
+        self,
+        op: Operation,
+        call: Node,
+        name: str,
+        path: tuple[str, ...],
+        values: dict[Tensor, Value],
+    ) -> Node:
+        specs = [t.spec for t in op.outputs]
+        inputs = tuple([values[t] for t in op.inputs[: op.definition.kernel_inputs]])
+        origins = (self._operations.ref(op), *call.origins)
+        device = op.device or call.requested
+        kind = kind_of(op.definition)
+        return kind(op.definition, name, (), inputs, specs, device, origins, path)
 
 
 def _functions(node: Node) -> tuple[Any, ...]:
@@ -240,17 +260,6 @@ def _carried(function: Any, count: int) -> list[Value]:
         spec = Spec(t.spec.dtype, t.spec.shape, variable=t.spec.variable)
         made.append(Value(None, i, spec, t.op.name.rpartition("/")[2]))
     return made
-
-
-def _copy(
-    op: Operation, call: Node, name: str, path: tuple[str, ...], values: dict[Tensor, Value]
-) -> Node:
-    specs = [t.spec for t in op.outputs]
-    inputs = tuple([values[t] for t in op.inputs[: op.definition.kernel_inputs]])
-    origins = (op, *call.origins)
-    device = op.device or call.requested
-    kind = kind_of(op.definition)
-    return kind(op.definition, name, (), inputs, specs, device, origins, path)
 
 
 __all__ = ["CALL", "PARAMETER", "inline"]

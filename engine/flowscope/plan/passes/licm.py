@@ -65,7 +65,18 @@ def _hoisted(node: LoopNode, late: set[Node]) -> list[Node]:
     waits = [*node.control, *[v.node for v in explicit if v.node is not None]]
     for read in found:
         read.control = tuple(dict.fromkeys(n for n in waits if n in late))
+    _wait_outside(node, found)
     return found
+
+
+def _wait_outside(node: LoopNode, reads: list[Node]) -> None:
+    """Has a loop wait for reads that were taken out of it, where nodes of its body waited."""
+    waited: dict[Node, None] = {}
+    for inner in node.body.walk() if reads else ():
+        if any(c in reads for c in inner.control):
+            waited.update((c, None) for c in inner.control if c in reads)
+            inner.control = tuple([c for c in inner.control if c not in reads])
+    node.control = (*node.control, *waited)
 
 
 def _is_read(node: Node) -> bool:

@@ -6,12 +6,17 @@ from collections.abc import Sequence
 
 from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.plan.origins import Operations
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import kind_of
 
 
 def prune(
-    fetches: Sequence[Tensor], targets: Sequence[Operation], feeds: Sequence[Tensor], read: type
+    fetches: Sequence[Tensor],
+    targets: Sequence[Operation],
+    feeds: Sequence[Tensor],
+    read: type,
+    operations: Operations,
 ) -> Program:
     """Returns the program of `fetches` and `targets`, nodes in order of creation.
 
@@ -23,6 +28,7 @@ def prune(
         targets: Operations that must run.
         feeds: Tensors whose values will be given.
         read: The op that reads a variable.
+        operations: Notes the operations that nodes come from.
     """
     fed = {t: Value(None, i, t.spec) for i, t in enumerate(feeds)}
     handles = {t for t in feeds if t.spec.dtype is resource}
@@ -33,12 +39,12 @@ def prune(
         if handles and type(op.definition) is read and op.inputs[0] in handles:
             values[op.outputs[0]] = fed[op.inputs[0]]
             continue
-        nodes[op] = _node(op, values)
+        nodes[op] = _node(op, operations)
         for tensor, value in zip(op.outputs, nodes[op].outputs, strict=True):
             values.setdefault(tensor, value)
     _connect(nodes, values)
     extra: list[Node] = []
-    wanted = tuple(_fetched(t, values, read, extra) for t in fetches)
+    wanted = tuple(_fetched(t, values, read, extra, operations) for t in fetches)
     return Program(
         (*nodes.values(), *extra),
         tuple(fed.values()),
@@ -47,10 +53,10 @@ def prune(
     )
 
 
-def _node(op: Operation, values: dict[Tensor, Value]) -> Node:
+def _node(op: Operation, operations: Operations) -> Node:
     specs = [t.spec for t in op.outputs]
     kind = kind_of(op.definition)
-    return kind(op.definition, op.name, op.order, (), specs, op.device, (op,))
+    return kind(op.definition, op.name, op.order, (), specs, op.device, (operations.ref(op),))
 
 
 def _connect(nodes: dict[Operation, Node], values: dict[Tensor, Value]) -> None:
@@ -90,13 +96,20 @@ def _is_fed(op: Operation, fed: set[Tensor]) -> bool:
     return bool(op.outputs) and all(t in fed for t in op.outputs)
 
 
-def _fetched(tensor: Tensor, values: dict[Tensor, Value], read: type, extra: list[Node]) -> Value:
+def _fetched(
+    tensor: Tensor,
+    values: dict[Tensor, Value],
+    read: type,
+    extra: list[Node],
+    operations: Operations,
+) -> Value:
     value = values[tensor]
     if tensor.spec.dtype is not resource or value.node is None:
         return value
     op = tensor.op
     spec = tensor.spec.variable
     assert spec is not None
-    node = Node(read(), f"{op.name}/fetch", op.order, (value,), [spec], op.device, (op,))
+    origins = (operations.ref(op),)
+    node = Node(read(), f"{op.name}/fetch", op.order, (value,), [spec], op.device, origins)
     extra.append(node)
     return node.outputs[0]

@@ -26,7 +26,7 @@ from flowscope.control.primitives import Primitive
 from flowscope.graph.constant import Const, Literal
 from flowscope.graph.dtypes import resource, string, variant
 from flowscope.graph.op import Spec, has_kernel, kernel_of
-from flowscope.graph.operation import Operation
+from flowscope.plan.origins import OperationRef
 from flowscope.plan.program import Node, Program, Value, needed, outer_values
 from flowscope.plan.rewriting import origins_of
 
@@ -73,7 +73,7 @@ class _Simplifier:
         self._changed = False
         #: Per node what was replaced by it, and per folded node what its constant was made of.
         self._joined: dict[Node, list[Node]] = {}
-        self._made: dict[Node | None, tuple[Operation, ...]] = around._made if around else {}
+        self._made: dict[Node | None, tuple[OperationRef, ...]] = around._made if around else {}
         self._is_block = around is not None
         #: Nodes that must run though only their shapes are used, and these are known.
         self._behind: dict[Node, None] = {}

@@ -1,0 +1,111 @@
+"""Where the nodes of a program come from: operations, as plain data.
+
+A program knows its operations by `OperationRef`, so that it can be sent to another process and
+holds no graph. Who needs the operation itself finds it by its id in `Plan.operations`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from flowscope.graph.operation import Operation
+
+
+class RecordedPlace(NamedTuple):
+    """One line of the user's code, as it was when it was written down."""
+
+    filename: str
+    cell: int | None
+    line: int
+    text: str
+    #: How errors name it.
+    label: str
+
+    def __str__(self) -> str:
+        return self.label
+
+
+class RecordedOrigin(NamedTuple):
+    """The user's lines that made an operation, innermost first, as plain strings and numbers."""
+
+    places: tuple[RecordedPlace, ...]
+
+    @property
+    def place(self) -> RecordedPlace | None:
+        """The user's innermost line."""
+        return self.places[0] if self.places else None
+
+
+class OperationRef:
+    """An operation that a node came from, as data. Immutable; one object per operation of a plan.
+
+    Attributes:
+        id: The operation's number in its graph.
+        name: Its name.
+        type: Its op type.
+        block: Name of the block that it stands in, "" for the graph's own.
+        colocation: Names of the operations that it shall share a device with.
+        origin: The user's lines that made it; they are read when somebody asks, or when the
+            reference is pickled.
+        forward: The operation whose gradient it was made for, None for most.
+    """
+
+    __slots__ = ("block", "colocation", "forward", "id", "name", "origin", "type")
+
+    def __init__(
+        self,
+        id: int,
+        name: str,
+        type: str,
+        block: str,
+        colocation: tuple[str, ...],
+        origin: Any,
+        forward: OperationRef | None,
+    ) -> None:
+        self.id = id
+        self.name = name
+        self.type = type
+        self.block = block
+        self.colocation = colocation
+        self.origin = origin
+        self.forward = forward
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        facts = (self.id, self.name, self.type, self.block, self.colocation)
+        return OperationRef, (*facts, _recorded(self.origin), self.forward)
+
+    def __repr__(self) -> str:
+        return f"<OperationRef {self.id} {self.name} {self.type}>"
+
+
+class Operations(dict[int, Operation]):
+    """The operations that a plan is made from, by id, and the references to them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._refs: dict[int, OperationRef] = {}
+
+    def ref(self, op: Operation) -> OperationRef:
+        """Returns the reference to an operation; notes the operation."""
+        self[op.id] = op
+        return self._made(op)
+
+    def _made(self, op: Operation) -> OperationRef:
+        found = self._refs.get(op.id)
+        if found is None:
+            forward = None if op.forward is None else self._made(op.forward)
+            found = self._refs[op.id] = OperationRef(
+                op.id, op.name, op.type, op.block.name, op.colocation, op.origin, forward
+            )
+        return found
+
+
+def _recorded(origin: Any) -> RecordedOrigin:
+    if isinstance(origin, RecordedOrigin):
+        return origin
+    return RecordedOrigin(
+        tuple(RecordedPlace(p.filename, p.cell, p.line, p.text, str(p)) for p in origin.places)
+    )
+
+
+__all__ = ["OperationRef", "Operations"]
