@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import GraphError
-from flowscope.graph.operation import named, where
+from flowscope.graph.operation import where
 from flowscope.plan.lowering import is_ambient
+from flowscope.plan.origins import named
 from flowscope.plan.passes.lower import LoweredLoop
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.units import Part

@@ -189,11 +189,6 @@ def where(op: Made) -> dict[str, str | None]:
     return facts if op.forward is None else facts | forward_facts(op.forward)
 
 
-def named(name: str, operations: Iterable[Operation]) -> Operation | str:
-    """Returns the operation of this name, for an error; the name itself if there is none."""
-    return next((op for op in operations if op.name == name), name)
-
-
 def forward_facts(op: Made) -> dict[str, str | None]:
     """Returns an error's facts about the operation whose gradient (of any order) failed."""
     while op.forward is not None:

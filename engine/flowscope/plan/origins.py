@@ -6,6 +6,8 @@ holds no graph. Who needs the operation itself finds it by its id in `Plan.opera
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from flowscope.graph.operation import Operation
@@ -50,7 +52,7 @@ class OperationRef:
         forward: The operation whose gradient it was made for, None for most.
     """
 
-    __slots__ = ("block", "colocation", "forward", "id", "name", "origin", "type")
+    __slots__ = ("_operation", "block", "colocation", "forward", "id", "name", "origin", "type")
 
     def __init__(
         self,
@@ -69,6 +71,20 @@ class OperationRef:
         self.colocation = colocation
         self.origin = origin
         self.forward = forward
+        self._operation: weakref.ref[Operation] | None = None
+
+    @classmethod
+    def to(cls, op: Operation, forward: OperationRef | None) -> OperationRef:
+        """Returns the reference to an operation."""
+        facts = (op.id, op.name, op.type, op.block.name, op.colocation)
+        made = cls(*facts, op.origin, forward)
+        made._operation = weakref.ref(op)
+        return made
+
+    @property
+    def operation(self) -> Operation | None:
+        """The operation, where the program was made and as long as its graph has it; else None."""
+        return None if self._operation is None else self._operation()
 
     def __reduce__(self) -> tuple[Any, ...]:
         facts = (self.id, self.name, self.type, self.block, self.colocation)
@@ -94,10 +110,14 @@ class Operations(dict[int, Operation]):
         found = self._refs.get(op.id)
         if found is None:
             forward = None if op.forward is None else self._made(op.forward)
-            found = self._refs[op.id] = OperationRef(
-                op.id, op.name, op.type, op.block.name, op.colocation, op.origin, forward
-            )
+            found = self._refs[op.id] = OperationRef.to(op, forward)
         return found
+
+
+def named(name: str, refs: Iterable[OperationRef]) -> Operation | str:
+    """Returns the operation of this name, for an error; the name itself if there is none."""
+    found = next((ref.operation for ref in refs if ref.name == name), None)
+    return found or name
 
 
 def _recorded(origin: Any) -> RecordedOrigin:
@@ -108,4 +128,4 @@ def _recorded(origin: Any) -> RecordedOrigin:
     )
 
 
-__all__ = ["OperationRef", "Operations"]
+__all__ = ["OperationRef", "Operations", "named"]

@@ -10,12 +10,13 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError, OpError, ResourceExhaustedError, UnknownError
 from flowscope.graph.dtypes import of_numpy, string
 from flowscope.graph.op import Spec
-from flowscope.graph.operation import named, where
+from flowscope.graph.operation import where
 from flowscope.graph.shapes import text
 from flowscope.ops.host.py_functions import HostFunc
 from flowscope.ops.state.update_groups import CheckUpdate
 from flowscope.plan.codegen.function import Invocation
 from flowscope.plan.interpret import InvocationError
+from flowscope.plan.origins import named
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
 from flowscope.runtime.mutex_state import MutexState

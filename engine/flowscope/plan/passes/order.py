@@ -6,7 +6,8 @@ import dataclasses
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import resource
-from flowscope.graph.operation import named, where
+from flowscope.graph.operation import where
+from flowscope.plan.origins import named
 from flowscope.plan.program import Node, Program, Value, is_back_edge
 from flowscope.plan.rewriting import count_versions, in_order
 

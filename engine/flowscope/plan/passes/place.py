@@ -20,7 +20,8 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.dtypes import SMALL, string
 from flowscope.graph.op import has_kernel
-from flowscope.graph.operation import named, where
+from flowscope.graph.operation import where
+from flowscope.plan.origins import named
 from flowscope.plan.program import Node, Program
 
 #: Dtypes that only the CPU's array module has.
