@@ -10,8 +10,9 @@ from machine_steps import Steps, executor_graph
 import flowscope as fs
 from flowscope import raw_ops
 from flowscope.errors import InternalError
-from flowscope.executor.event_log import Event, Story, replay
+from flowscope.executor.event_log import Event, Story
 from flowscope.executor.observe import Position
+from flowscope.executor.replay import replay
 
 pytestmark = pytest.mark.usefixtures("graph")
 

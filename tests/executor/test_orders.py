@@ -11,7 +11,7 @@ from machine_steps import Steps
 from nests import as_graph, programs
 
 import flowscope as fs
-from flowscope.executor.event_log import replay
+from flowscope.executor.replay import replay
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """What a machine was told and what it did: for people, and to be done again.
 
 A story keeps the last events, in order. One that has all of them, and the values, can be told to
-another machine of the same graph: `replay`.
+another machine of the same graph: see `flowscope.executor.replay`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from flowscope.graph.lazy import frozen
 
 if TYPE_CHECKING:
     from flowscope.executor.frames import Iteration
-    from flowscope.executor.machine import Machine
-    from flowscope.executor.static import ExecutorGraph, Unit
+    from flowscope.executor.static import Unit
 
 What = Literal["start", "run", "idle", "done", "dead"]
 
@@ -87,34 +86,4 @@ class Story:
         return [e for e in self.events if e.unit == op]
 
 
-def replay(graph: ExecutorGraph, events: Iterable[Event]) -> Machine:
-    """Returns a new machine that was told the same events, in the same order.
-
-    Raises: InternalError if an event does not fit: the story is not this graph's, or not whole.
-    """
-    from flowscope.executor.machine import Machine
-
-    machine = Machine(graph, Story(None))
-    running: dict[tuple[str, str], Any] = {}
-    for event in events:
-        if event.what == "start":
-            machine.start(event.values)
-        elif event.what in ("run", "idle"):
-            invocation = machine.next()
-            if invocation is None and event.what == "idle":
-                continue
-            key = (invocation[0].name, invocation[1].name) if invocation else ("nothing", "")
-            if key != (event.unit, event.tag):
-                raise InternalError(f"expected {event}, but {key[0]} is next, in {key[1]!r}")
-            running[key] = invocation
-        elif event.what == "done":
-            found = running.pop((event.unit, event.tag), None)
-            if found is None:
-                raise InternalError(f"{event}, but it was not running")
-            machine.done(found[0], found[1], event.values)
-    while machine.next() is not None:
-        raise InternalError("the story ends before the step")
-    return machine
-
-
-__all__ = ["Event", "Story", "replay"]
+__all__ = ["Event", "Story"]

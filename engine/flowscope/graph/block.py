@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from flowscope.errors import GraphError
 from flowscope.graph.dtypes import resource, variant
-from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.operation import Operation, Tensor, outermost
 
 if TYPE_CHECKING:
     from flowscope.graph.graph import Graph
@@ -123,24 +123,6 @@ def _way_out(thing: Tensor | Operation, block: Block) -> str:
     if "cond" in block.what:
         return "it has a value only if that branch is taken; return it from both branches"
     return f"return it from the {block.what.partition(' ')[2]}"
-
-
-def outermost(tensor: Tensor) -> Tensor:
-    """Returns the tensor outside that a parameter stands for, as far outside as there is one."""
-    while tensor.op.type == "Parameter":
-        outer = dict(tensor.op.block.captured()).get(tensor)
-        if outer is None:
-            break
-        tensor = outer
-    return tensor
-
-
-def variable_of(tensor: Tensor) -> Operation | None:
-    """Returns the operation of a variable's handle that a tensor is or stands for, or None."""
-    if tensor.spec.variable is None or tensor.spec.dtype is not resource:
-        return None
-    op = outermost(tensor).op
-    return op if op.definition.is_handle else None
 
 
 def discard(graph: Graph, block: Block, names: dict[str, int]) -> None:

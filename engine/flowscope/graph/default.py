@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from flowscope.errors import NestingError
-from flowscope.graph.graph import Graph
+from flowscope.graph.graph import Graph, default_setters
 
 _graph: ContextVar[Graph | None] = ContextVar("flowscope_default_graph", default=None)
 _session: ContextVar[Any] = ContextVar("flowscope_default_session", default=None)
@@ -58,6 +58,9 @@ def use_graph(graph: Graph) -> Iterator[Graph]:
     if _graph.get() is not graph:
         raise NestingError("`with graph.as_default():` ends inside another one")
     _graph.reset(token)
+
+
+default_setters.append(use_graph)
 
 
 def get_default_session() -> Any:

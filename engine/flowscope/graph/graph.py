@@ -9,17 +9,19 @@ from operator import attrgetter
 from typing import Any
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError, OpError
-from flowscope.graph.block import misplaced, outermost, variable_of
+from flowscope.graph.block import misplaced
 from flowscope.graph.building import Building
 from flowscope.graph.dtypes import as_dtype
 from flowscope.graph.edits import Edits
 from flowscope.graph.observer import observers
 from flowscope.graph.op import Op, Spec, op_class
-from flowscope.graph.operation import Operation, Tensor, where
+from flowscope.graph.operation import Operation, Tensor, outermost, variable_of, where
 from flowscope.graph.origin import Origin, capture
 from flowscope.graph.serialization.forms import WrittenForms
 from flowscope.graph.summary import summary
 
+#: Makes a graph the default one in a `with` block; `flowscope.graph.default` fills it.
+default_setters: list[Callable[[Graph], AbstractContextManager[Graph]]] = []
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 
 
@@ -430,9 +432,7 @@ class Graph(Building, Edits, WrittenForms):
 
     def as_default(self) -> AbstractContextManager[Graph]:
         """Returns a context manager that makes this the default graph."""
-        from flowscope.graph.default import use_graph
-
-        return use_graph(self)
+        return default_setters[0](self)
 
     def __repr__(self) -> str:
         trained = self._collections.get("trainable_variables", ())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.dtypes import DType
+from flowscope.graph.dtypes import DType, resource
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.origin import Origin
 from flowscope.graph.overloads import Overloads
@@ -323,8 +323,6 @@ class Operation:
 
     def colocation_groups(self) -> list[bytes]:
         """Returns the names of operations it must share a device with (at least its own)."""
-        from flowscope.graph.block import variable_of
-
         names = self.colocation
         if not names and self.definition.is_stateful and self.inputs:
             variable = variable_of(self.inputs[0])
@@ -346,3 +344,21 @@ class Operation:
         made = f", {place}" if place else ""
         inputs = ", ".join(t.name for t in self.inputs)
         return f"<fs.Operation '{self.name}' {self.type}({inputs}){made}>"
+
+
+def outermost(tensor: Tensor) -> Tensor:
+    """Returns the tensor outside that a parameter stands for, as far outside as there is one."""
+    while tensor.op.type == "Parameter":
+        outer = dict(tensor.op.block.captured()).get(tensor)
+        if outer is None:
+            break
+        tensor = outer
+    return tensor
+
+
+def variable_of(tensor: Tensor) -> Operation | None:
+    """Returns the operation of a variable's handle that a tensor is or stands for, or None."""
+    if tensor.spec.variable is None or tensor.spec.dtype is not resource:
+        return None
+    op = outermost(tensor).op
+    return op if op.definition.is_handle else None

@@ -39,13 +39,15 @@ from flowscope.runtime import (
 )
 from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
-from flowscope.runtime.devices import Device, local_devices
+from flowscope.runtime.device_variable import PlacedVariable
+from flowscope.runtime.devices import Device
 from flowscope.runtime.failures import located_failure
 from flowscope.runtime.feeds import nbytes, stats, taken_apart, traced
 from flowscope.runtime.fetches import structure_key
 from flowscope.runtime.frames import Frames, running
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.interrupt import MAIN_THREAD
+from flowscope.runtime.local_devices import local_devices
 from flowscope.runtime.partial_run import PartialRun, Pattern
 from flowscope.runtime.plan_cache import Recent
 from flowscope.runtime.planner import Planner

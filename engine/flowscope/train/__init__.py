@@ -32,10 +32,10 @@ from flowscope.train.gradient_descent import (
 from flowscope.train.lbfgs import LBFGSOptimizer
 from flowscope.train.meta_graph import (
     export_meta_graph,
-    import_meta_graph,
     read_meta_graph,
     write_graph,
 )
+from flowscope.train.meta_graph_import import import_meta_graph
 from flowscope.train.momentum import MomentumOptimizer
 from flowscope.train.moving_averages import ExponentialMovingAverage
 from flowscope.train.object_checkpoint import Checkpoint
