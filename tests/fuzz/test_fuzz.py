@@ -8,6 +8,7 @@ FEW = 25
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::flowscope.errors.ControlFlowWarning")
 @pytest.mark.parametrize("first", range(0, 500, FEW))
 def test_modes_agree(first):
     for seed in range(first, first + FEW):
