@@ -370,3 +370,25 @@ def test_a_counter_counts_the_iterations_too(graph):
         assert s.run([plain, others["other steps"]], {n: 5}) == [10, 6]
         with pytest.raises(fs.errors.InvalidArgumentError, match="iteration 3 of "):
             s.run(others["may fail"], {n: 5})
+
+
+def test_a_sparse_variable_keeps_the_shape_that_all_iterations_have(sess):
+    x = fs.SparseTensor([[0], [3]], [2.0, 4.0], [10])
+    start = [fs.constant(0), x]
+    seen = []
+
+    def same(i, x):
+        seen.append(x.shape.as_list())
+        return i + 1, x
+
+    y = fs.while_loop(lambda i, x: i < 2, same, start)[1]
+    assert (seen, y.shape.as_list()) == ([[10]], [10])
+
+    def doubled(i, x):
+        seen.append(x.shape.as_list())
+        return i + 1, fs.SparseTensor(x.indices, x.values, x.dense_shape * 2)
+
+    del seen[:]
+    y = fs.while_loop(lambda i, x: i < 2, doubled, start)[1]
+    assert (seen, y.shape.as_list()) == ([[10], [None]], [None])
+    assert sess.run(y.dense_shape).tolist() == [40]

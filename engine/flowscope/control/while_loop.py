@@ -115,6 +115,7 @@ def while_loop(
     for made, output in zip(records, op.outputs[len(start) :], strict=False):
         made.last = output
     found = from_tensors(built.structure, tuple(op.outputs[: len(start)]))
+    _set_wholes(found, built.wholes)
     # As in TensorFlow, one tensor comes alone; with a count one variable does.
     is_alone = len(found) == 1 if count else len(start) == 1
     return found[0] if is_alone and not return_same_structure else found
@@ -201,7 +202,9 @@ def _leaf_shapes(leaf: Any, dims: Dims) -> list[Dims]:
 class _Built:
     """The two functions of a loop, and the structure of what the body returned."""
 
-    def __init__(self, graph: Graph, scope: str, specs: list[Spec], names: list[str]) -> None:
+    def __init__(
+        self, graph: Graph, scope: str, specs: list[Spec], names: list[str], wholes: list[Dims]
+    ) -> None:
         self._names = dict(graph._names)
         self.cond = Function(
             graph, free_name(graph, scope + "cond"), graph.block, "the condition of a while_loop"
@@ -210,6 +213,8 @@ class _Built:
             graph, free_name(graph, scope + "body"), graph.block, "the body of a while_loop"
         )
         self.structure: Any = None
+        #: The shapes of the sparse variables, of the whole.
+        self.wholes = wholes
         for function in (self.cond, self.body):
             for spec, name in zip(specs, names, strict=True):
                 function.add_parameter(spec, name)
@@ -217,15 +222,20 @@ class _Built:
     def trace(self, cond: Any, body: Any, loop_vars: Any) -> None:
         """Calls the user's functions."""
         with building(self.cond, self.cond.name + "/"):
-            found = call(cond, "cond", *_arguments(loop_vars, self.cond.inputs))
+            found = call(cond, "cond", *self._arguments(loop_vars, self.cond))
             self.cond.results = [self.cond.own(_pred(found))]
         with building(self.body, self.body.name + "/"):
-            found = call(body, "body", *_arguments(loop_vars, self.body.inputs))
+            found = call(body, "body", *self._arguments(loop_vars, self.body))
             found = found if isinstance(found, list | tuple) else [found]
             _check_structure(loop_vars, list(found))
             self.structure = _alike(found, list(loop_vars))
             flat = [t for v in nest.flatten(self.structure) for t in results(v, "body", None)]
             self.body.results = [self.body.own(t) for t in flat]
+
+    def _arguments(self, loop_vars: Any, function: Function) -> list[Any]:
+        found = list(from_tensors(list(loop_vars), function.inputs))
+        _set_wholes(found, self.wholes)
+        return found
 
     def drop(self) -> None:
         """Takes the functions back."""
@@ -256,8 +266,14 @@ def _alike(found: Any, loop_vars: list[Any]) -> Any:
     return nest.pack_sequence_as(found, leaves)
 
 
-def _arguments(loop_vars: Any, tensors: list[Tensor]) -> list[Any]:
-    return list(from_tensors(list(loop_vars), tensors))
+def _sparse_in(structure: Any) -> list[SparseTensor]:
+    return [v for v in nest.flatten(structure) if isinstance(v, SparseTensor)]
+
+
+def _set_wholes(structure: Any, wholes: list[Dims]) -> None:
+    """Gives the sparse tensors of a structure their static shapes."""
+    for v, dims in zip(_sparse_in(structure), wholes, strict=True):
+        v.set_shape(TensorShape(dims))
 
 
 def _pred(value: Any) -> Tensor:
@@ -281,9 +297,10 @@ def _settled(
     names: list[str],
 ) -> _Built:
     """Returns the functions for shapes that hold in all iterations: a fixpoint (D10)."""
+    wholes = [as_dims(v.shape) for v in _sparse_in(loop_vars)]
     while True:
         specs = [Spec(t.spec.dtype, d, variable=t.spec.variable) for t, d in zip(start, shapes)]
-        built = _Built(graph, scope, specs, names)
+        built = _Built(graph, scope, specs, names, wholes)
         try:
             built.trace(cond, body, loop_vars)
             wide = [
@@ -296,10 +313,13 @@ def _settled(
             built.drop()
             raise
         lasting = _lasting(loop_vars, built.structure)
-        if wide == shapes and lasting is None:
+        after = [as_dims(v.shape) for v in _sparse_in(built.structure)]
+        common = [widened(a, b) for a, b in zip(wholes, after, strict=True)]
+        if wide == shapes and common == wholes and lasting is None:
             return built
         built.drop()
-        shapes, loop_vars = wide, loop_vars if lasting is None else lasting
+        shapes, wholes = wide, common
+        loop_vars = loop_vars if lasting is None else lasting
 
 
 def _lasting(loop_vars: Any, after: Any) -> Any:
