@@ -1,6 +1,6 @@
 /** The widget's entry: joins the kernel's messages, the channel and the app. */
 import { App } from "./view/app.js";
-import type { WidgetState } from "./view/shared.js";
+import type { WidgetState } from "./view/store_sync.js";
 import { unpacked, type Buffer } from "./wire/columns.js";
 import { Channel, isFromKernel, type ChannelEvent, type Instruction } from "./wire/channel.js";
 import { PROTOCOL, type Ack, type Command, type Delta, type FromView, type Reply, type Snapshot } from "./wire/messages.js";
@@ -24,7 +24,7 @@ function render({ model, el, signal }: RenderContext): () => void {
   const now = (): number => performance.now();
   const take = (event: ChannelEvent): void => {
     for (const instruction of channel.take(event)) carryOut(instruction);
-    app.runBar.setHeard(channel.takesCommands);
+    app.session.setHeard(channel.takesCommands);
   };
   const app = new App(el, (name, value) => {
     if (channel.takesCommands) take({ kind: "command", name, at_ms: now(), ...(value === undefined ? {} : { value }) });
@@ -40,7 +40,7 @@ function render({ model, el, signal }: RenderContext): () => void {
     if (message.kind === "snapshot") {
       const { protocol, silence_s } = message;
       isUnderstood = protocol === PROTOCOL;
-      if (!isUnderstood) return app.runBar.say(otherVersion(protocol), true);
+      if (!isUnderstood) return app.session.say(otherVersion(protocol), true);
       app.model.applySnapshot(message);
       beat.every(silence_s * 1000 / 3);
     } else if (isUnderstood) app.model.applyDelta(message);
@@ -95,8 +95,8 @@ function otherVersion(protocol: number): string {
 /** What a step or a pace does is seen. A reply to another view's command is not ours to show, unless it failed. */
 function answer(app: App, name: Command["name"] | null, reply: Reply): void {
   const isSeen = name === null || name === "step_op" || name === "step_iteration" || name === "pace" || name === "level";
-  if (!isSeen || !reply.ok) app.runBar.say(reply.message, !reply.ok);
-  else if (name === "level") app.runBar.say("", false);
+  if (!isSeen || !reply.ok) app.session.say(reply.message, !reply.ok);
+  else if (name === "level") app.session.say("", false);
 }
 
 export default { render };

@@ -4,7 +4,8 @@ import test from "node:test";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 import { functions, mlp } from "../dev/graphs.js";
 import { calledBox, relatedBoxes } from "../src/model/bodies.js";
-import { Choices, firstOpen } from "../src/model/choices.js";
+import { firstOpen, OpenScopes } from "../src/model/open_scopes.js";
+import { Store } from "../src/model/store.js";
 import { factsOf } from "../src/model/facts.js";
 import { clock, duration, rate, significant, typeText, whole } from "../src/model/figures.js";
 import { GraphModel } from "../src/model/graph.js";
@@ -142,13 +143,13 @@ test("whole depths open while the first picture stays small", () => {
 
 test("the user's choice beats the automatic one", () => {
   const model = modelOf(mlp());
-  const choices = new Choices();
-  choices.begin(model.tree, model.bodies);
-  assert.ok(choices.isOpen("layer1"));
-  choices.setOpen("layer1", false);
-  choices.begin(model.tree, model.bodies);
-  assert.ok(!choices.isOpen("layer1"));
-  assert.ok(!choices.retreat());
+  const scopes = new OpenScopes(new Store(), {});
+  scopes.begin(model.tree, model.bodies);
+  assert.ok(scopes.isOpen("layer1"));
+  scopes.setOpen("layer1", false);
+  scopes.begin(model.tree, model.bodies);
+  assert.ok(!scopes.isOpen("layer1"));
+  assert.ok(!scopes.retreat());
 });
 
 test("a function's body is a closed scope that its calls lead to, and that leads to its calls", () => {
@@ -194,9 +195,9 @@ test("a result leaves through the lower wall of an open body", () => {
 
 test("gradients of functions stay closed in the first picture", () => {
   const model = modelOf(functions());
-  const choices = new Choices();
-  choices.begin(model.tree, model.bodies);
-  assert.deepEqual(["layer", "gradients", "layer_grad"].map((path) => choices.isOpen(path)), [true, true, false]);
+  const scopes = new OpenScopes(new Store(), {});
+  scopes.begin(model.tree, model.bodies);
+  assert.deepEqual(["layer", "gradients", "layer_grad"].map((path) => scopes.isOpen(path)), [true, true, false]);
 });
 
 test("the inspector's facts of a body, of a call and of a result", () => {

@@ -7,7 +7,7 @@ import { PlayedRun } from "../dev/running.js";
 import { layoutJob, roughMeasure } from "../src/layout/measure.js";
 import { LayoutMemory, layoutTree } from "../src/layout/tree.js";
 import type { Positions } from "../src/layout/types.js";
-import { Choices } from "../src/model/choices.js";
+import { Store } from "../src/model/store.js";
 import { GraphModel } from "../src/model/graph.js";
 import {
   belongsTo, bytesText, chipText, chipsOf, countText, depthOf, inFlight, inOrder, isOver, iterationText, keptText, nameText, paceText,
@@ -148,13 +148,13 @@ test("the model keeps a run until another is told, in its own numbers", () => {
 });
 
 test("a choice of an iteration is told once", () => {
-  const choices = new Choices();
+  const store = new Store();
   const told: string[] = [];
-  choices.changed.connect((what) => told.push(what));
-  choices.chooseIteration({ frame: "while", number: 3 });
-  choices.chooseIteration({ frame: "while", number: 3 });
-  choices.chooseIteration(null);
-  choices.chooseIteration(null);
+  store.changed.connect(({ what }) => told.push(what));
+  store.chooseIteration({ frame: "while", number: 3 }, store);
+  store.chooseIteration({ frame: "while", number: 3 }, store);
+  store.chooseIteration(null, store);
+  store.chooseIteration(null, store);
   assert.deepEqual(told, ["iteration", "iteration"]);
 });
 

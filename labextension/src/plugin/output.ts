@@ -129,7 +129,7 @@ class SavedApp extends Widget {
     try {
       const app = new App(this.node, null, showing.signal);
       app.model.applySnapshot({ ...snapshot, session: null });
-      app.runBar.say(NOTE, true);
+      app.session.say(NOTE, true);
     } catch {
       // The file may hold a snapshot that is broken; the picture still serves.
       showing.abort();

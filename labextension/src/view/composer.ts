@@ -3,10 +3,11 @@ import { layoutJob, roughMeasure, type Measure } from "../layout/measure.js";
 import { LayoutThread } from "../layout/thread.js";
 import type { Positions } from "../layout/types.js";
 import { relatedBoxes } from "../model/bodies.js";
-import type { Choices } from "../model/choices.js";
 import type { GraphModel } from "../model/graph.js";
 import { scopeBox, type BoxId } from "../model/ids.js";
+import type { OpenScopes } from "../model/open_scopes.js";
 import { markedBoxes, staleBoxes } from "../model/marked.js";
+import type { Selection } from "../model/selection.js";
 import { families } from "../model/structure.js";
 import { endFinder, visibleGraph, type VisibleGraph } from "../model/visible.js";
 import { EdgePaths } from "../model/edge_paths.js";
@@ -16,7 +17,8 @@ export type ShowPicture = (picture: Picture, positions: Positions, hold: BoxId |
 
 export class Composer {
   readonly #model: GraphModel;
-  readonly #choices: Choices;
+  readonly #scopes: OpenScopes;
+  readonly #selection: Selection;
   /** Sizes of texts; set when the fonts are known. */
   measure: Measure = roughMeasure;
   readonly #thread: LayoutThread;
@@ -27,9 +29,10 @@ export class Composer {
   #next: { hold: BoxId | null } | null = null;
   #families: { version: number; found: ReadonlyMap<string, number> } = { version: -1, found: new Map() };
 
-  constructor(model: GraphModel, choices: Choices, show: ShowPicture, until: AbortSignal) {
+  constructor(model: GraphModel, scopes: OpenScopes, selection: Selection, show: ShowPicture, until: AbortSignal) {
     this.#model = model;
-    this.#choices = choices;
+    this.#scopes = scopes;
+    this.#selection = selection;
     this.#show = show;
     this.#thread = new LayoutThread(until);
   }
@@ -41,7 +44,7 @@ export class Composer {
       return;
     }
     this.#isBusy = true;
-    const graph = visibleGraph(this.#model, (path) => this.#choices.isOpen(path));
+    const graph = visibleGraph(this.#model, (path) => this.#scopes.isOpen(path));
     const { root, links } = layoutJob(graph, this.measure);
     this.#thread.request(root, (positions) => {
       this.#isBusy = false;
@@ -63,8 +66,8 @@ export class Composer {
 
   /** The selection, and what belongs to it. */
   selected(): Pick<Picture, "selection" | "related"> {
-    const { selection } = this.#choices;
-    const endOf = endFinder(this.#model, (path) => this.#choices.isOpen(path));
+    const selection = this.#selection.box;
+    const endOf = endFinder(this.#model, (path) => this.#scopes.isOpen(path));
     return { selection, related: relatedBoxes(this.#model, selection, endOf) };
   }
 

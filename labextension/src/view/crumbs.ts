@@ -5,8 +5,9 @@ import { levelText } from "../model/level_facts.js";
 import { opOf, pathOf, ROOT, scopeBox, type BoxId } from "../model/ids.js";
 import { shortName } from "../model/scopes.js";
 import { make, OWN_KEYS } from "./dom.js";
+import type { Panel } from "./panel.js";
 
-export class Crumbs {
+class Crumbs {
   readonly element = make("nav", { class: "fs-crumbs", "aria-label": "Breadcrumb" });
 
   constructor(go: (box: BoxId) => void, until: AbortSignal) {
@@ -29,3 +30,14 @@ export class Crumbs {
 function crumb(box: BoxId, name: string): HTMLElement {
   return make("button", { type: "button", class: "fs-link", ...OWN_KEYS, "data-box": box }, name);
 }
+
+export const crumbsPanel: Panel = {
+  id: "crumbs", title: "The scopes around the selection", region: "stage", order: 20,
+  make({ model, store, selection, navigation, until }) {
+    const crumbs = new Crumbs((box) => navigation.go(box), until);
+    const update = (): void => crumbs.update(model, selection.box);
+    model.changed.connect(({ graph }) => graph && update(), until);
+    store.changed.connect(({ what }) => what === "selection" && update(), until);
+    return crumbs.element;
+  },
+};

@@ -27,6 +27,7 @@ const ICONS = {
   save: "M7 2h2v5h3l-4 4-4-4h3zM3 12h10v2H3z",
   outline: "M2 3h3v2H2zM6 3h8v2H6zM4 7h3v2H4zM8 7h6v2H8zM4 11h3v2H4zM8 11h6v2H8z",
   lowered: "M8 1l6 3-6 3-6-3zM2 7l6 3 6-3v2l-6 3-6-3zM2 11l6 3 6-3v2l-6 3-6-3z",
+  keys: "M5 6a3 3 0 1 1 4 2.8V11H7V7.5h1a1.2 1.2 0 1 0-1.2-1.5zM7 12h2v2H7z",
   close: "M4 3l4 4 4-4 1 1-4 4 4 4-1 1-4-4-4 4-1-1 4-4-4-4z",
 } as const;
 export type IconName = keyof typeof ICONS;

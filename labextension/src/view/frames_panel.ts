@@ -9,6 +9,7 @@ import {
 import { plural } from "../model/figures.js";
 import type { FrameState, Iteration } from "../wire/messages.js";
 import { make, OWN_KEYS, setText } from "./dom.js";
+import type { Panel } from "./panel.js";
 
 /** Without news for so long, what is shown is told apart from what is so now. */
 const STALE_MS = 2000;
@@ -18,14 +19,14 @@ const MOST_CELLS = 16;
 /** A loop that has ended is still shown for so long: short steps follow each other without flicker. */
 const LINGER_MS = 1500;
 
-export interface FrameActions {
+interface FrameActions {
   /** Selects a loop, and one of its iterations if that is not null. */
   choose(loop: number, iteration: ChosenIteration | null): void;
   /** Takes back the choice of an iteration. */
   forget(): void;
 }
 
-export class FramesPanel {
+class FramesPanel {
   readonly element = make("section", { class: "fs-frames", "data-testid": "fs-frames", "aria-label": "Running loops" });
   readonly #list = make("ul", { "aria-label": "Frames" });
   readonly #more = make("div", { class: "fs-more", "data-testid": "fs-more" });
@@ -244,3 +245,16 @@ class Cell {
     this.#fill.style.height = `${state === "done" ? 100 : total > 0 ? Math.round((100 * finished) / total) : 0}%`;
   }
 }
+
+export const framesPanel: Panel = {
+  id: "frames", title: "Running loops", region: "below", order: 10,
+  make({ model, store, navigation, until }) {
+    const panel = new FramesPanel({
+      choose: (loop, iteration) => navigation.chooseLoop(loop, iteration),
+      forget: () => navigation.forgetIteration(),
+    }, until);
+    model.changed.connect(() => panel.update(model, store.iteration), until);
+    store.changed.connect(({ what }) => what === "iteration" && panel.mark(store.iteration), until);
+    return panel.element;
+  },
+};

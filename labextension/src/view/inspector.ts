@@ -6,9 +6,10 @@ import type { GraphModel } from "../model/graph.js";
 import { queueSections } from "../model/level_facts.js";
 import { pathOf, type BoxId } from "../model/ids.js";
 import type { ChosenIteration } from "../model/running.js";
-import { button, make, OWN_KEYS } from "./dom.js";
+import { make, OWN_KEYS } from "./dom.js";
+import type { Panel } from "./panel.js";
 
-export class Inspector {
+class Inspector {
   readonly element = make("aside", { class: "fs-inspector", "data-testid": "fs-inspector", "aria-label": "Inspector" });
   readonly #head = make("div");
   /** What changes while loops run. */
@@ -19,9 +20,8 @@ export class Inspector {
   #shown = "";
   #shownRun = "";
 
-  constructor(go: (box: BoxId, level?: string) => void, close: () => void, until: AbortSignal) {
+  constructor(go: (box: BoxId, level?: string) => void, shut: HTMLElement, until: AbortSignal) {
     this.#go = go;
-    const shut = button("Close inspector", "close", close, until);
     shut.classList.add("fs-inspector-close");
     this.element.append(shut, this.#body);
     // One listener for all links, so that links need none of their own.
@@ -77,3 +77,19 @@ function valueElement({ value, leadsTo, level }: Fact): Node | string {
   if (leadsTo === undefined) return make("span", {}, value);
   return make("button", { type: "button", class: "fs-link", ...OWN_KEYS, "data-box": leadsTo, ...(level ? { "data-level": level } : {}) }, ...breakable(value));
 }
+
+export const inspectorPanel: Panel = {
+  id: "inspector", title: "What is known about the selection", region: "right", order: 10,
+  make({ model, store, selection, navigation, commands, until }) {
+    const go = (box: BoxId, level?: string): void => (level ? navigation.showWritten(box) : navigation.go(box));
+    const inspector = new Inspector(go, commands.button("deselect"), until);
+    const updateRun = (): void => inspector.updateRun(model, selection.box, store.iteration);
+    const update = (): void => {
+      inspector.update(model, selection.box);
+      updateRun();
+    };
+    model.changed.connect(({ graph }) => (graph ? update() : updateRun()), until);
+    store.changed.connect(({ what }) => (what === "selection" ? update() : what === "iteration" && updateRun()), until);
+    return inspector.element;
+  },
+};

@@ -4,19 +4,22 @@
  */
 import type { BoxId } from "../model/ids.js";
 import { ROOT, pathOf } from "../model/ids.js";
+import { boxOf } from "../model/selection.js";
 import { sizeText, type Box, type VisibleGraph } from "../model/visible.js";
 import type { Picture } from "../render/scene.js";
 import { make, OWN_KEYS } from "./dom.js";
+import type { Panel } from "./panel.js";
 
 /** Items of one scope beyond this are counted, not listed. */
 const LONG = 300;
 
-export interface OutlineActions {
+interface OutlineActions {
+  hover(box: BoxId | null): void;
   select(box: BoxId): void;
   toggle(path: string, open: boolean): void;
 }
 
-export class Outline {
+class Outline {
   readonly element = make("div", { class: "fs-outline" });
   readonly #tree = make("ul", { role: "tree", "aria-label": "Scopes and operations" });
   readonly #items = new Map<BoxId, HTMLElement>();
@@ -25,11 +28,17 @@ export class Outline {
   #marked: ReadonlySet<BoxId> = new Set();
   #stale: ReadonlySet<BoxId> = new Set();
   #current: BoxId | null = null;
+  #hovered: HTMLElement | undefined;
 
   constructor(actions: OutlineActions, until: AbortSignal) {
     this.#actions = actions;
     this.element.append(this.#tree);
     this.#tree.addEventListener("keydown", (event) => this.#onKey(event), { signal: until });
+    this.#tree.addEventListener("pointerover", ({ target }) => {
+      const item = target instanceof Element ? target.closest<HTMLElement>("[data-box]") : null;
+      actions.hover(item?.dataset.box ?? null);
+    }, { signal: until });
+    this.#tree.addEventListener("pointerleave", () => actions.hover(null), { signal: until });
     this.#tree.addEventListener("click", (event) => this.#onClick(event), { signal: until });
   }
 
@@ -53,6 +62,13 @@ export class Outline {
     item?.setAttribute("aria-selected", "true");
     const entry = item ?? this.#items.values().next().value;
     if (entry) entry.tabIndex = 0;
+  }
+
+  /** Marks the box under the pointer. */
+  hover(box: BoxId | null): void {
+    this.#hovered?.classList.remove("fs-hovered");
+    this.#hovered = this.#items.get(box ?? "");
+    this.#hovered?.classList.add("fs-hovered");
   }
 
   #list(parent: Box | undefined, level: number): HTMLElement[] {
@@ -129,3 +145,21 @@ export class Outline {
     return true;
   }
 }
+
+export const outlinePanel: Panel = {
+  id: "outline", title: "Scopes and operations", region: "left", order: 10,
+  make({ model, store, selection, navigation, shown, until }) {
+    const outline = new Outline({
+      select: (box) => navigation.select(box, true),
+      toggle: (path, open) => navigation.setOpen(path, open),
+      hover: (box) => navigation.hover(box),
+    }, until);
+    shown.connect((picture) => outline.update(picture), until);
+    model.changed.connect(({ graph }) => graph && outline.mark(selection.box), until);
+    store.changed.connect(({ what }) => {
+      if (what === "selection") outline.mark(selection.box);
+      else if (what === "hover") outline.hover(boxOf(model, store.hover));
+    }, until);
+    return outline.element;
+  },
+};

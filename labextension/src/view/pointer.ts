@@ -8,6 +8,7 @@ import type { Stage } from "./stage.js";
 export interface PointerActions {
   select(box: BoxId | null): void;
   toggle(box: BoxId): void;
+  hover(box: BoxId | null): void;
   boxOf(id: BoxId): Box | undefined;
 }
 
@@ -28,7 +29,8 @@ export function listenToPointer(stage: Stage, actions: PointerActions, until: Ab
     canvas.setPointerCapture(event.pointerId);
   });
   on("pointermove", (event) => {
-    if (!press || press.id !== event.pointerId) return;
+    if (!press) return actions.hover(stage.hit(event.offsetX, event.offsetY));
+    if (press.id !== event.pointerId) return;
     const [dx, dy] = [event.clientX - press.x, event.clientY - press.y];
     if (!press.isDrag && Math.hypot(dx, dy) < SLOP_PX) return;
     press = { ...press, x: event.clientX, y: event.clientY, isDrag: true };
@@ -40,6 +42,7 @@ export function listenToPointer(stage: Stage, actions: PointerActions, until: Ab
     press = null;
     canvas.classList.remove("fs-dragging");
   });
+  on("pointerleave", () => actions.hover(null));
   on("pointercancel", () => (press = null));
   on("dblclick", (event) => {
     const box = stage.hit(event.offsetX, event.offsetY);

@@ -18,12 +18,12 @@ export class Room {
   readonly #top: number;
 
   /** `below` is what stands under the stage, and takes no room from it. */
-  constructor(root: HTMLElement, stage: HTMLElement, below: HTMLElement, top: number, until: AbortSignal) {
+  constructor(root: HTMLElement, stage: HTMLElement, below: readonly HTMLElement[], top: number, until: AbortSignal) {
     this.#root = root;
     this.#stage = stage;
     this.#top = top;
     const observer = new ResizeObserver(() => this.#apply());
-    observer.observe(below);
+    for (const element of below) observer.observe(element);
     root.addEventListener("transitionend", ({ target }) => {
       if (target === root) root.classList.remove("fs-growing");
     }, { signal: until });

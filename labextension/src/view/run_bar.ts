@@ -1,22 +1,20 @@
 /** The bar above the stage: what the session is doing, and the buttons that steer it. */
-import type { Command, SessionState } from "../wire/messages.js";
-import type { GraphModel } from "../model/graph.js";
+import type { SessionState } from "../wire/messages.js";
 import { clock, duration, plural, rate, significant, whole } from "../model/figures.js";
-import { button, icon, make, setText } from "./dom.js";
-import { Stepping, type FollowActions } from "./stepping.js";
-
-export type SendCommand = (name: Command["name"], value?: Command["value"]) => void;
+import type { ViewContext } from "./context.js";
+import { make, setText } from "./dom.js";
+import { Pace } from "./pace.js";
+import type { Panel } from "./panel.js";
 
 const STATE_TEXT: Readonly<Record<SessionState["state"], string>> = {
   idle: "idle", running: "running", pausing: "pausing\u2026", paused: "paused", stopping: "stopping\u2026",
   stopped: "stopped", closed: "closed",
 };
 
-const CAN_PAUSE: readonly string[] = ["running", "idle", "stopped"];
 const ON_THE_WAY: readonly string[] = ["pausing", "stopping"];
-const CAN_STOP: readonly string[] = ["running", "pausing", "paused"];
+const RUN_BUTTONS = ["pause", "step-op", "step-iteration", "stop"] as const;
 
-export class RunBar {
+class RunBar {
   readonly element: HTMLElement;
   readonly #state = make("span", { class: "fs-state", "data-testid": "fs-state", role: "status" });
   readonly #steps = figure("fs-steps", "steps finished");
@@ -30,25 +28,16 @@ export class RunBar {
   readonly #eta = figure("fs-eta", "time left");
   readonly #message = make("span", { class: "fs-message", "data-testid": "fs-message", role: "status" });
   readonly #note = make("span", { class: "fs-note", "data-testid": "fs-control" });
-  readonly #pause: HTMLButtonElement;
-  readonly #stop: HTMLButtonElement;
-  readonly #stepping: Stepping;
-  #model: GraphModel | null = null;
-  #isPaused = false;
-  #isHeard = false;
+  readonly #view: ViewContext;
+  readonly #pace: Pace;
   #session: SessionState | null = null;
-  /** What is said stays until the session has got where it was going; a problem stays longer. */
-  #isLasting = false;
-  readonly #none: string;
 
-  constructor(send: SendCommand | null, actions: FollowActions, until: AbortSignal) {
-    this.#none = send ? "no session" : "saved";
-    this.#pause = button("Pause", "pause", () => send?.(this.#isPaused ? "resume" : "pause"), until);
-    this.#stop = button("Stop", "stop", () => send?.("stop"), until);
-    this.#stepping = new Stepping(send, actions, until);
+  constructor(view: ViewContext) {
+    this.#view = view;
+    this.#pace = new Pace(view);
     const buttons = make(
-      "span", { class: "fs-buttons", role: "group", "aria-label": "Run" }, this.#pause, ...this.#stepping.buttons, this.#stop,
-      this.#stepping.pace,
+      "span", { class: "fs-buttons", role: "group", "aria-label": "Run" },
+      ...RUN_BUTTONS.map((id) => view.commands.button(id)), this.#pace.element,
     );
     this.element = make(
       "div", { class: "fs-bar" }, this.#state, buttons, this.#steps, this.#rate, this.#stepTime,
@@ -56,34 +45,29 @@ export class RunBar {
     );
   }
 
-  /** Says where a step is held; stands on the stage. */
-  get position(): HTMLElement {
-    return this.#stepping.position;
+  /** Shows the link to the session: whether it hears, and what was said. */
+  updateLink(): void {
+    const { message } = this.#view.session;
+    setText(this.#message, message);
+    this.#message.title = message;
+    this.#pace.update();
   }
 
-  /** Whether commands are heard now. */
-  setHeard(isHeard: boolean): void {
-    this.#isHeard = isHeard;
-    this.#showButtons(this.#session);
-    if (this.#model) this.#stepping.update(this.#model, isHeard);
-  }
-
-  say(text: string, isLasting: boolean): void {
-    this.#isLasting = isLasting;
-    setText(this.#message, text);
-    this.#message.title = text;
-  }
-
-  update(model: GraphModel): void {
-    const session = model.session;
-    this.#model = model;
+  /** What is said stays until the session has got where it was going; a problem stays longer. */
+  #forgetMessage(session: SessionState | null): void {
     const isThere = session?.state !== this.#session?.state && !ON_THE_WAY.includes(session?.state ?? "");
-    if (isThere && !this.#isLasting) this.say("", false);
+    if (isThere && !this.#view.session.isLasting) this.#view.session.say("", false);
+  }
+
+  update(): void {
+    const { model } = this.#view;
+    const { session } = model;
+    this.#forgetMessage(session);
     this.#session = session;
     const state = session?.state ?? "none";
     this.#state.dataset.state = state;
     this.element.classList.toggle("fs-with-progress", session?.progress != null);
-    setText(this.#state, session ? STATE_TEXT[session.state] : this.#none);
+    setText(this.#state, session ? STATE_TEXT[session.state] : this.#view.session.isLive ? "no session" : "saved");
     setText(this.#steps, session ? plural(session.steps, "step") : "");
     setText(this.#rate, session?.steps_per_s == null ? "" : rate(session.steps_per_s));
     setText(this.#stepTime, session?.step_time_s == null ? "" : `${duration(session.step_time_s)}/step`);
@@ -91,8 +75,7 @@ export class RunBar {
     setText(this.#nodes, plural(model.nodes.size, "op"));
     setText(this.#note, session && model.control === "between cells" ? "buttons act between cells" : "");
     this.#showProgress(session);
-    this.#showButtons(session);
-    this.#stepping.update(model, this.#isHeard);
+    this.#pace.update();
   }
 
   #showProgress(session: SessionState | null): void {
@@ -112,32 +95,19 @@ export class RunBar {
     this.#bar.setAttribute("aria-label", description || "progress");
     (this.#bar.firstElementChild as HTMLElement).style.width = `${share * 100}%`;
   }
-
-  #showButtons(session: SessionState | null): void {
-    const state = session?.state ?? "none";
-    const isPaused = state === "paused" || state === "pausing";
-    if (isPaused !== this.#isPaused) {
-      const label = isPaused ? "Continue" : "Pause";
-      this.#pause.setAttribute("aria-label", label);
-      this.#pause.title = label;
-      this.#pause.replaceChildren(icon(isPaused ? "play" : "pause"));
-    }
-    this.#isPaused = isPaused;
-    this.#pause.disabled = !this.#isHeard || !(isPaused || CAN_PAUSE.includes(state));
-    this.#stop.disabled = !this.#isHeard || !CAN_STOP.includes(state);
-  }
-
-  /** What the keys "." and ">" do. */
-  step(what: "op" | "iteration"): void {
-    this.#stepping.step(what);
-  }
-
-  /** What the Space key does. */
-  togglePause(): void {
-    if (!this.#pause.disabled) this.#pause.click();
-  }
 }
 
 function figure(testId: string, meaning: string): HTMLElement {
   return make("span", { class: "fs-figure", "data-testid": testId, title: meaning });
 }
+
+export const runBarPanel: Panel = {
+  id: "run-bar", title: "What the session is doing", region: "top", order: 10,
+  make(view) {
+    const bar = new RunBar(view);
+    view.model.changed.connect(() => bar.update(), view.until);
+    view.session.changed.connect(() => bar.updateLink(), view.until);
+    bar.update();
+    return bar.element;
+  },
+};

@@ -4,6 +4,7 @@ import { boxAt } from "../layout/hit.js";
 import { between } from "../layout/tween.js";
 import type { BoxId } from "../model/ids.js";
 import { paint, type Camera } from "../render/paint.js";
+import { hoverMarks } from "../render/hover.js";
 import { scene, type Picture } from "../render/scene.js";
 import type { Scene } from "../render/marks.js";
 import { LIGHT, type Theme } from "../render/theme.js";
@@ -46,6 +47,8 @@ export class Stage {
   readonly running = new RunningLayer();
   /** Where the boxes are seen now, on the way to their positions. */
   #seen: Positions = EMPTY;
+  /** The box under the pointer, in whichever view. */
+  #hover: BoxId | null = null;
   #frame = 0;
   #width = 0;
   #height = 0;
@@ -104,6 +107,13 @@ export class Stage {
     if (!this.#picture) return;
     this.#picture = { ...this.#picture, ...selected };
     this.#renew();
+  }
+
+  /** Marks the box under the pointer. */
+  setHover(box: BoxId | null): void {
+    if (box === this.#hover) return;
+    this.#hover = box;
+    this.#draw();
   }
 
   /**
@@ -258,7 +268,8 @@ export class Stage {
     const ratio = devicePixelRatio || 1;
     const now = performance.now();
     if (this.#scene) {
-      const marks = [...this.#scene.marks, ...this.running.marks(this.#seen, this.#theme, now, camera.zoom)];
+      const hovered = hoverMarks(this.#seen.boxes.get(this.#hover ?? ""), this.#theme, camera.zoom);
+      const marks = [...this.#scene.marks, ...hovered, ...this.running.marks(this.#seen, this.#theme, now, camera.zoom)];
       paint(this.#ctx, { ...this.#scene, marks }, camera, this.#width, this.#height, ratio);
     }
     if (this.running.moves(now)) this.#draw();

@@ -1,0 +1,72 @@
+/**
+ * Which scopes are open in a view. A choice of the user's, which all views share, beats the automatic one, which each view
+ * makes once, for the first graph that it shows.
+ */
+import type { Body } from "./bodies.js";
+import type { Scope, ScopeTree } from "./scopes.js";
+import type { Store } from "./store.js";
+
+/** Boxes that the first picture may have before scopes are left closed. */
+const FIRST_PICTURE = 30;
+
+export class OpenScopes {
+  readonly #store: Store;
+  readonly #view: object;
+  #automatic: ReadonlySet<string> | null = null;
+
+  /** `view` is who changes the store. */
+  constructor(store: Store, view: object) {
+    this.#store = store;
+    this.#view = view;
+  }
+
+  /** Whether the user has opened or closed anything. */
+  get hasChosen(): boolean {
+    return this.#store.opened.size > 0;
+  }
+
+  isOpen(path: string): boolean {
+    return path === "" || (this.#store.opened.get(path) ?? this.#automatic?.has(path) ?? false);
+  }
+
+  setOpen(path: string, open: boolean): void {
+    if (path === "" || this.isOpen(path) === open) return;
+    this.#store.setOpened(new Map(this.#store.opened).set(path, open), this.#view);
+  }
+
+  /** Opens every scope above a path, so that what lies there can be seen. */
+  reveal(paths: Iterable<string>): void {
+    const closed = [...paths].filter((path) => !this.isOpen(path));
+    if (closed.length === 0) return;
+    this.#store.setOpened(new Map([...this.#store.opened, ...closed.map((path) => [path, true] as const)]), this.#view);
+  }
+
+  /** Decides which scopes are open at first; later calls change nothing. */
+  begin(tree: ScopeTree, bodies: ReadonlyMap<string, Body>): void {
+    if (this.#automatic || tree.root.size === 0) return;
+    this.#automatic = new Set(firstOpen(tree.root, FIRST_PICTURE, (path) => bodies.get(path)?.isOfGradient ?? false));
+  }
+
+  /** Closes what was opened automatically; whether that changed anything. */
+  retreat(): boolean {
+    const hadOpen = !this.hasChosen && (this.#automatic?.size ?? 0) > 0;
+    if (hadOpen) this.#automatic = new Set();
+    return hadOpen;
+  }
+}
+
+/** Opens whole depths while the picture has at most `most` boxes: like things look alike. */
+export function firstOpen(root: Scope, most: number, isShut: (path: string) => boolean): string[] {
+  const open: string[] = [];
+  const below = (scope: Scope): Scope[] => [...scope.scopes.values()].filter(({ path }) => !isShut(path));
+  let level = below(root);
+  let boxes = root.scopes.size + root.ops.size;
+  while (level.length > 0) {
+    const inside = level.reduce((sum, scope) => sum + scope.scopes.size + scope.ops.size, 0);
+    if (boxes + inside > most) break;
+    boxes += inside;
+    open.push(...level.map((scope) => scope.path));
+    level = level.flatMap(below);
+  }
+  return open;
+}

@@ -1,0 +1,76 @@
+/**
+ * What the user has chosen in the views of one graph: the selection, an iteration of a running loop, the scopes opened and
+ * closed, the box under the pointer. All views of a graph in a page share one store. Boxes are told by their operations'
+ * and scopes' names, for each view has its own ids. The level is not here: the kernel decides it, and the model has it.
+ */
+import type { BoxId } from "./ids.js";
+import type { ChosenIteration } from "./running.js";
+import { Signal } from "./signal.js";
+
+/** The name that a box has in every view: "layer/w" of an operation, "layer/" of a scope. */
+export interface BoxName {
+  readonly name: string;
+  /** The box in the view that has chosen it. */
+  readonly box: BoxId | null;
+}
+
+export interface StoreChange {
+  readonly what: "selection" | "iteration" | "open" | "hover";
+  /** The view, or the link to the kernel, that has made the change. */
+  readonly by: object;
+}
+
+export class Store {
+  readonly changed = new Signal<StoreChange>();
+  #selection: BoxName | null = null;
+  #iteration: ChosenIteration | null = null;
+  #opened: ReadonlyMap<string, boolean> = new Map();
+  #hover: BoxName | null = null;
+
+  get selection(): BoxName | null {
+    return this.#selection;
+  }
+
+  select(selection: BoxName | null, by: object): void {
+    if (isSame(selection, this.#selection)) return;
+    this.#selection = selection;
+    this.changed.emit({ what: "selection", by });
+  }
+
+  /** The iteration of a running loop that the user has chosen, or null. */
+  get iteration(): ChosenIteration | null {
+    return this.#iteration;
+  }
+
+  chooseIteration(iteration: ChosenIteration | null, by: object): void {
+    const known = this.#iteration;
+    if (known?.frame === iteration?.frame && known?.number === iteration?.number) return;
+    this.#iteration = iteration;
+    this.changed.emit({ what: "iteration", by });
+  }
+
+  /** The scopes that the user has opened (true) or closed (false), by path. */
+  get opened(): ReadonlyMap<string, boolean> {
+    return this.#opened;
+  }
+
+  setOpened(opened: ReadonlyMap<string, boolean>, by: object): void {
+    this.#opened = opened;
+    this.changed.emit({ what: "open", by });
+  }
+
+  /** The box under the pointer, in whichever view. */
+  get hover(): BoxName | null {
+    return this.#hover;
+  }
+
+  setHover(hover: BoxName | null, by: object): void {
+    if (isSame(hover, this.#hover)) return;
+    this.#hover = hover;
+    this.changed.emit({ what: "hover", by });
+  }
+}
+
+function isSame(a: BoxName | null, b: BoxName | null): boolean {
+  return a?.name === b?.name && a?.box === b?.box;
+}

@@ -1,0 +1,91 @@
+/** The commands of one view: runs them by id, by key and from elsewhere in the page, and keeps their buttons true. */
+import { COMMANDS, keysText, type ViewCommand } from "./commands.js";
+import type { ViewContext } from "./context.js";
+import { button, icon } from "./dom.js";
+
+/** The event that asks a view to run a command, or whether it could; sent to the view's root by JupyterLab's palette. */
+export const COMMAND_EVENT = "flowscope-command";
+
+export interface CommandRequest {
+  readonly id: string;
+  readonly isRun: boolean;
+  /** Set by the view. */
+  isEnabled: boolean;
+}
+
+export class CommandTable {
+  readonly #view: () => ViewContext;
+  readonly #until: AbortSignal;
+  readonly #buttons: { readonly command: ViewCommand; readonly element: HTMLButtonElement; icon: string | undefined }[] = [];
+
+  /** The view is asked for when a command is used: it is made with the table. */
+  constructor(view: () => ViewContext, until: AbortSignal) {
+    this.#view = view;
+    this.#until = until;
+  }
+
+  isEnabled(id: string): boolean {
+    return commandOf(id).isEnabled(this.#view());
+  }
+
+  /** Runs a command if it can be run now. */
+  run(id: string): void {
+    if (this.isEnabled(id)) commandOf(id).run(this.#view());
+  }
+
+  /** A button that runs a command. */
+  button(id: string): HTMLButtonElement {
+    const command = commandOf(id);
+    if (!command.icon) throw new Error(`commands: ${id} has no icon`);
+    const element = button(command.label, command.icon, () => this.run(id), this.#until);
+    this.#buttons.push({ command, element, icon: command.icon });
+    return element;
+  }
+
+  /** Shows on the buttons what the commands would do now. */
+  refresh(): void {
+    for (const shown of this.#buttons) {
+      const { command, element } = shown;
+      const view = this.#view();
+      const { label, icon: shape } = command.look?.(view) ?? command;
+      const keys = keysText(command);
+      element.setAttribute("aria-label", label);
+      element.title = `${command.hint ?? label}${keys && ` (${keys})`}`;
+      element.disabled = !command.isEnabled(view);
+      if (command.isPressed) element.setAttribute("aria-pressed", String(command.isPressed(view)));
+      if (shape && shape !== shown.icon) element.replaceChildren(icon(shape));
+      shown.icon = shape;
+    }
+  }
+
+  /** Takes the keys of an element. */
+  listenToKeys(element: HTMLElement): void {
+    element.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      const command = commandOfKey(event.key);
+      if (!command) return;
+      event.preventDefault();
+      event.stopPropagation();
+      this.run(command.id);
+    }, { signal: this.#until });
+  }
+
+  /** Answers requests that come to an element from elsewhere in the page. */
+  listenToRequests(element: HTMLElement): void {
+    element.addEventListener(COMMAND_EVENT, (event) => {
+      const request = (event as CustomEvent<CommandRequest>).detail;
+      request.isEnabled = this.isEnabled(request.id);
+      if (request.isRun) this.run(request.id);
+    }, { signal: this.#until });
+  }
+}
+
+export function commandOfKey(key: string): ViewCommand | undefined {
+  return COMMANDS.find(({ keys }) => keys.includes(key));
+}
+
+function commandOf(id: string): ViewCommand {
+  const command = COMMANDS.find((one) => one.id === id);
+  if (!command) throw new Error(`commands: there is no ${id}`);
+  return command;
+}

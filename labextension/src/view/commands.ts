@@ -1,0 +1,106 @@
+/**
+ * All commands of a view, with their keys. The keys of the stage, the buttons, the help and JupyterLab's palette read this
+ * table: a command is a line here.
+ */
+import type { Direction } from "../layout/walk.js";
+import type { IconName } from "./dom.js";
+import type { ViewContext } from "./context.js";
+import { exportSvg } from "./save.js";
+
+export interface ViewCommand {
+  readonly id: string;
+  readonly label: string;
+  /** As in `KeyboardEvent.key`; [] for none. */
+  readonly keys: readonly string[];
+  readonly icon?: IconName;
+  /** What the button's title says instead of the label. */
+  readonly hint?: string;
+  /** Label and icon while they differ from those above. */
+  look?(view: ViewContext): { readonly label: string; readonly icon: IconName } | null;
+  /** Whether a button that stays down is down. */
+  isPressed?(view: ViewContext): boolean;
+  isEnabled(view: ViewContext): boolean;
+  run(view: ViewContext): void;
+}
+
+const ZOOM_STEP = 1.25;
+const CAN_PAUSE: readonly string[] = ["running", "idle", "stopped"];
+const CAN_STEP: readonly string[] = ["running", "pausing", "paused"];
+
+const always = (): boolean => true;
+const stateIn = ({ session, model }: ViewContext, states: readonly string[]): boolean =>
+  session.isHeard && states.includes(model.session?.state ?? "none");
+const isPaused = ({ model }: ViewContext): boolean => model.session?.state === "paused" || model.session?.state === "pausing";
+const hasSelection = ({ selection }: ViewContext): boolean => selection.box !== null;
+
+const walk = (id: string, label: string, key: string, direction: Direction): ViewCommand =>
+  ({ id, label, keys: [key], isEnabled: always, run: ({ navigation }) => navigation.walk(direction) });
+
+const step = (name: "step_op" | "step_iteration") => ({ session, navigation }: ViewContext): void => {
+  navigation.letGo();
+  session.send(name);
+};
+
+export const COMMANDS: readonly ViewCommand[] = [
+  {
+    id: "pause", label: "Pause", keys: [" "], icon: "pause",
+    look: (view) => (isPaused(view) ? { label: "Continue", icon: "play" } : null),
+    isEnabled: (view) => isPaused(view) ? view.session.isHeard : stateIn(view, CAN_PAUSE),
+    run: (view) => view.session.send(isPaused(view) ? "resume" : "pause"),
+  },
+  {
+    id: "step-op", label: "Step one operation", keys: ["."], icon: "stepOp",
+    isEnabled: (view) => stateIn(view, CAN_STEP), run: step("step_op"),
+  },
+  {
+    id: "step-iteration", label: "Step one iteration", keys: [">"], icon: "stepIteration",
+    isEnabled: (view) => stateIn(view, CAN_STEP), run: step("step_iteration"),
+  },
+  {
+    id: "stop", label: "Stop", keys: [], icon: "stop",
+    isEnabled: (view) => stateIn(view, CAN_STEP), run: ({ session }) => session.send("stop"),
+  },
+  { id: "zoom-in", label: "Zoom in", keys: ["+", "="], icon: "plus", isEnabled: always, run: ({ stage }) => stage.zoomBy(ZOOM_STEP) },
+  { id: "zoom-out", label: "Zoom out", keys: ["-"], icon: "minus", isEnabled: always, run: ({ stage }) => stage.zoomBy(1 / ZOOM_STEP) },
+  { id: "fit", label: "Fit", keys: ["f"], icon: "fit", isEnabled: always, run: ({ stage }) => stage.fit() },
+  {
+    id: "outline", label: "Outline", keys: ["o"], icon: "outline", isPressed: ({ drawers }) => drawers.isOpen("outline"),
+    isEnabled: always, run: ({ drawers }) => drawers.toggle("outline"),
+  },
+  {
+    id: "lowered", label: "Lowered", keys: ["l"], icon: "lowered",
+    hint: "The program of the latest step as lowered: Switch, Merge, Enter, Exit, NextIteration",
+    isPressed: ({ model }) => model.level === "lowered", isEnabled: ({ session }) => session.isLive,
+    run: ({ session, model }) => session.send("level", model.level === "lowered" ? "graph" : "lowered"),
+  },
+  { id: "export-svg", label: "Export SVG", keys: [], icon: "save", isEnabled: always, run: exportSvg },
+  walk("walk-up", "Go to an input", "ArrowUp", "up"),
+  walk("walk-down", "Go to a consumer", "ArrowDown", "down"),
+  walk("walk-left", "Go to the left neighbour", "ArrowLeft", "left"),
+  walk("walk-right", "Go to the right neighbour", "ArrowRight", "right"),
+  {
+    id: "toggle", label: "Open or close the selection", keys: ["Enter"], isEnabled: hasSelection,
+    run: ({ navigation, selection }) => selection.box !== null && navigation.toggle(selection.box),
+  },
+  {
+    id: "leave", label: "Select what is around", keys: ["Escape"],
+    isEnabled: always, run: ({ navigation, drawers }) => (drawers.isOpen("keys") ? drawers.toggle("keys") : navigation.leave()),
+  },
+  {
+    id: "deselect", label: "Close inspector", keys: [], icon: "close", isEnabled: always,
+    run: ({ navigation }) => navigation.select(null),
+  },
+  {
+    id: "keys", label: "Keys", keys: ["?"], icon: "keys", isPressed: ({ drawers }) => drawers.isOpen("keys"),
+    isEnabled: always, run: ({ drawers }) => drawers.toggle("keys"),
+  },
+];
+
+const KEY_NAMES: Readonly<Record<string, string>> = {
+  " ": "Space", ArrowUp: "\u2191", ArrowDown: "\u2193", ArrowLeft: "\u2190", ArrowRight: "\u2192", Escape: "Esc", "-": "\u2212",
+};
+
+/** A command's keys as they are shown: "+ =". */
+export function keysText({ keys }: ViewCommand): string {
+  return keys.map((key) => KEY_NAMES[key] ?? key).join(" ");
+}

@@ -1,0 +1,30 @@
+/** What a panel and a command of a view may use. */
+import type { GraphModel } from "../model/graph.js";
+import type { OpenScopes } from "../model/open_scopes.js";
+import type { Selection } from "../model/selection.js";
+import type { Signal } from "../model/signal.js";
+import type { Store } from "../model/store.js";
+import type { Picture } from "../render/scene.js";
+import type { CommandTable } from "./command_table.js";
+import type { Drawers } from "./drawers.js";
+import type { Navigation } from "./navigation.js";
+import type { SessionLink } from "./session_link.js";
+import type { Stage } from "./stage.js";
+
+export interface ViewContext {
+  readonly model: GraphModel;
+  /** What is chosen, in all views of the graph. */
+  readonly store: Store;
+  /** The selection of the store as a box of this view. */
+  readonly selection: Selection;
+  readonly scopes: OpenScopes;
+  readonly session: SessionLink;
+  readonly stage: Stage;
+  readonly navigation: Navigation;
+  readonly drawers: Drawers;
+  readonly commands: CommandTable;
+  /** A picture is shown: the boxes that can be seen now. */
+  readonly shown: Signal<Picture>;
+  /** Fires when the view closes; listeners and timers end with it. */
+  readonly until: AbortSignal;
+}

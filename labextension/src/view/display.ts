@@ -1,0 +1,67 @@
+/** Shows the picture: asks for it, makes room for it, and puts it on the stage. */
+import type { GraphModel } from "../model/graph.js";
+import type { OpenScopes } from "../model/open_scopes.js";
+import type { Selection } from "../model/selection.js";
+import type { Signal } from "../model/signal.js";
+import type { Picture } from "../render/scene.js";
+import { Composer, type ShowPicture } from "./composer.js";
+import type { Navigation } from "./navigation.js";
+import { Room } from "./room.js";
+import { LEGIBLE, type Stage, TEXT_PX } from "./stage.js";
+import { canvasMeasure } from "./text_width.js";
+
+interface Around {
+  readonly model: GraphModel;
+  readonly scopes: OpenScopes;
+  readonly selection: Selection;
+  readonly navigation: Navigation;
+  readonly stage: Stage;
+  readonly shown: Signal<Picture>;
+}
+
+export class Display {
+  readonly #around: Around;
+  readonly #composer: Composer;
+  readonly #room: Room;
+  #isFirst = true;
+
+  /** `below` is what stands under the stage. */
+  constructor(around: Around, root: HTMLElement, below: readonly HTMLElement[], until: AbortSignal) {
+    this.#around = around;
+    this.#room = new Room(root, around.stage.element, below, TEXT_PX, until);
+    this.#composer = new Composer(around.model, around.scopes, around.selection, this.#show, until);
+  }
+
+  refresh(): void {
+    const { stage, navigation } = this.#around;
+    if (stage.isShown) this.#composer.refresh(navigation.takeHold());
+  }
+
+  /** Shows what is selected, in the same picture. */
+  select(): void {
+    this.#around.stage.setSelection(this.#composer.selected());
+  }
+
+  setFont(family: string): void {
+    this.#composer.measure = canvasMeasure(family);
+  }
+
+  readonly #show: ShowPicture = (picture, positions, hold) => {
+    const { stage, scopes, navigation, shown } = this.#around;
+    // A layout of the empty graph may still have been under way when the snapshot came.
+    const isFirst = this.#isFirst && picture.graph.boxes.size > 1;
+    // What cannot be read is shown with closed scopes; then, and for what the user opens, the stage grows.
+    const isSmall = isFirst && stage.zoomFor(positions) < LEGIBLE;
+    if (isSmall && scopes.retreat()) return this.refresh();
+    const mayGrow = isSmall || scopes.hasChosen;
+    const height = this.#room.growFor(mayGrow ? positions : { w: 0, h: 0 });
+    if (isFirst) this.#isFirst = false;
+    navigation.graph = picture.graph;
+    stage.running.edgePaths = this.#composer.edgePaths;
+    const { sought } = navigation;
+    stage.show({ ...picture, ...this.#composer.selected() }, positions, hold, height, sought);
+    stage.renewRunning();
+    if (positions.boxes.has(sought ?? "")) navigation.found();
+    shown.emit(picture);
+  };
+}

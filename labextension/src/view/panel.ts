@@ -1,0 +1,16 @@
+/** What a panel is. */
+import type { ViewContext } from "./context.js";
+
+/** Where a panel stands: above, beside, on or below the stage. */
+export type Region = "top" | "left" | "stage" | "below" | "right";
+
+export interface Panel {
+  readonly id: string;
+  /** What it shows, for people. */
+  readonly title: string;
+  readonly region: Region;
+  /** Panels of a region stand in this order. */
+  readonly order: number;
+  /** Makes the panel for a view. It listens to the model and the store itself, until `view.until` fires. */
+  make(view: ViewContext): HTMLElement;
+}

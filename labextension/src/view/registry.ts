@@ -1,0 +1,26 @@
+/** All panels of a view: a panel is a file and a line here. */
+import { crumbsPanel } from "./crumbs.js";
+import { framesPanel } from "./frames_panel.js";
+import { inspectorPanel } from "./inspector.js";
+import { keysPanel } from "./keys_panel.js";
+import { outlinePanel } from "./outline.js";
+import type { Panel, Region } from "./panel.js";
+import { positionPanel } from "./position.js";
+import { runBarPanel } from "./run_bar.js";
+import { toolsPanel } from "./tools.js";
+
+export const PANELS: readonly Panel[] = [
+  runBarPanel,
+  outlinePanel,
+  positionPanel,
+  crumbsPanel,
+  toolsPanel,
+  keysPanel,
+  framesPanel,
+  inspectorPanel,
+];
+
+/** The panels of a region in their order. */
+export function panelsIn(region: Region, panels: readonly Panel[] = PANELS): Panel[] {
+  return panels.filter((panel) => panel.region === region).sort((a, b) => a.order - b.order);
+}

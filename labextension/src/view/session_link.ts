@@ -1,0 +1,53 @@
+/** A view's link to the session: sends what the user asks for, knows whether that is heard, and what is answered. */
+import { Signal } from "../model/signal.js";
+import type { Command } from "../wire/messages.js";
+
+export type SendCommand = (name: Command["name"], value?: Command["value"]) => void;
+
+export class SessionLink {
+  readonly changed = new Signal<void>();
+  readonly #send: SendCommand | null;
+  #isHeard = false;
+  #message = "";
+  #isLasting = false;
+
+  /** Without `send` the view only shows. */
+  constructor(send: SendCommand | null) {
+    this.#send = send;
+  }
+
+  /** Whether there is a session to be asked. */
+  get isLive(): boolean {
+    return this.#send !== null;
+  }
+
+  /** Whether commands are heard now. */
+  get isHeard(): boolean {
+    return this.#isHeard;
+  }
+
+  get message(): string {
+    return this.#message;
+  }
+
+  /** Whether the message stays when the session's state changes. */
+  get isLasting(): boolean {
+    return this.#isLasting;
+  }
+
+  send(...command: Parameters<SendCommand>): void {
+    this.#send?.(...command);
+  }
+
+  setHeard(isHeard: boolean): void {
+    if (isHeard === this.#isHeard) return;
+    this.#isHeard = isHeard;
+    this.changed.emit();
+  }
+
+  say(message: string, isLasting: boolean): void {
+    this.#message = message;
+    this.#isLasting = isLasting;
+    this.changed.emit();
+  }
+}

@@ -1,0 +1,12 @@
+/** The buttons at the stage's edge. */
+import { make } from "./dom.js";
+import type { Panel } from "./panel.js";
+
+const TOOLS = ["zoom-in", "zoom-out", "fit", "outline", "lowered", "export-svg", "keys"] as const;
+
+export const toolsPanel: Panel = {
+  id: "tools", title: "Picture", region: "stage", order: 30,
+  make: ({ commands }) => make(
+    "div", { class: "fs-tools", role: "toolbar", "aria-label": "Picture" }, ...TOOLS.map((id) => commands.button(id)),
+  ),
+};
