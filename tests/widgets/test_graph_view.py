@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import traitlets
 
 import flowscope as fs
 from flowscope.live import bus
@@ -59,6 +60,14 @@ def test_what_is_not_there_is_refused(view):
     with pytest.raises(fs.errors.InvalidArgumentError, match="another graph"):
         view.selection = other
     assert view.selection is None
+
+
+def test_views_of_one_graph_have_one_key(view):
+    same, other = (graph_view.GraphView(graph) for graph in (view.graph, fs.Graph()))
+    assert view.graph_key and same.graph_key == view.graph_key != other.graph_key
+    assert same.get_state("graph_key") == {"graph_key": view.graph_key}
+    with pytest.raises(traitlets.TraitError):
+        view.graph_key = "mine"
 
 
 def test_an_iteration_is_chosen(view):

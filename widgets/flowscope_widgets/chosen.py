@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import difflib
+import uuid
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
+
+_GRAPH_KEYS: WeakKeyDictionary[Graph, str] = WeakKeyDictionary()
+
+
+def graph_key(graph: Graph) -> str:
+    """Returns the name that a graph has in every page: no other graph of any kernel has it."""
+    return _GRAPH_KEYS.setdefault(graph, uuid.uuid4().hex)
 
 
 class ChosenIteration(NamedTuple):

@@ -22,7 +22,7 @@ from flowscope.live.bus import Feed, feeds
 from flowscope.live.schema import Choose, FromKernel
 from flowscope.live.wire import message_from, to_wire
 from flowscope.runtime.session import Session
-from flowscope_widgets.chosen import ChosenIteration, iteration_from, selection_from
+from flowscope_widgets.chosen import ChosenIteration, graph_key, iteration_from, selection_from
 from flowscope_widgets.displays import Displays
 from flowscope_widgets.saved import MIME, saved_picture
 from flowscope_widgets.subshell import listen_while_busy
@@ -47,6 +47,8 @@ class GraphView(anywidget.AnyWidget):
 
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
+    #: Names the graph in the page: views of one graph share there what is chosen.
+    graph_key = traitlets.Unicode(read_only=True).tag(sync=True)
     #: What is selected: the name of an operation, or the path of a scope with a "/" behind it; None
     #: for nothing. An operation or a tensor can be given too.
     selection = traitlets.Any(None, allow_none=True).tag(sync=True)
@@ -84,6 +86,10 @@ class GraphView(anywidget.AnyWidget):
     def graph(self) -> Graph:
         """The graph that is shown."""
         return self._feed.graph
+
+    @traitlets.default("graph_key")
+    def _default_graph_key(self) -> str:
+        return graph_key(self.graph)
 
     # -- what is chosen -------------------------------------------------------------------------
 
