@@ -1,0 +1,157 @@
+"""Programs as bytes: what a client sends to its own workers, which make the code themselves.
+
+A program is written as rows of plain data, so that no chain of nodes is too long for pickle. The
+user's functions are not written: each is a number, which the receiver binds. Pickle runs what it
+reads: bytes may come from the client of a worker's own cluster, and never from a file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import pickle
+from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType
+from typing import Any
+
+from flowscope.graph.op import Op, all_ops, op_class
+from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.structured import CondNode, LoopNode
+
+_KINDS: tuple[type[Node], ...] = (Node, LoopNode, CondNode)
+#: Functions of these modules are found by their names.
+_OURS = ("flowscope.", "numpy", "ml_dtypes")
+
+
+def dumps(program: Program) -> tuple[bytes, tuple[Callable[..., Any], ...]]:
+    """Returns a program as bytes, and the user's functions in it, by their numbers."""
+    out, functions = io.BytesIO(), list[Callable[..., Any]]()
+    pickler = _Pickler(out, functions)
+    pickler.dump(_Writer().program(program))
+    return out.getvalue(), tuple(functions)
+
+
+def loads(data: bytes, functions: Sequence[Callable[..., Any]] = ()) -> Program:
+    """Returns the program that `dumps` has written.
+
+    Args:
+        data: The bytes.
+        functions: The user's functions by their numbers: what was there, or what stands for it.
+    """
+    return _Reader().program(_Unpickler(io.BytesIO(data), functions).load())
+
+
+class _Pickler(pickle.Pickler):
+    """Writes ops by the names of their types, and the user's functions as numbers."""
+
+    def __init__(self, out: io.BytesIO, functions: list[Callable[..., Any]]) -> None:
+        super().__init__(out, pickle.HIGHEST_PROTOCOL)
+        self._functions = functions
+        self._numbers: dict[int, int] = {}
+        self._ops = all_ops()
+
+    def persistent_id(self, obj: Any) -> tuple[Any, ...] | None:
+        """Returns what stands for a type of op or for a function of the user's."""
+        if isinstance(obj, type):
+            is_op = issubclass(obj, Op) and self._ops.get(obj.__name__) is obj
+            return ("op", obj.__module__, obj.__name__) if is_op else None
+        if not isinstance(obj, FunctionType | MethodType) or obj.__module__.startswith(_OURS):
+            return None
+        if id(obj) not in self._numbers:
+            self._numbers[id(obj)] = len(self._functions)
+            self._functions.append(obj)
+        return "function", self._numbers[id(obj)]
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, source: io.BytesIO, functions: Sequence[Callable[..., Any]]) -> None:
+        super().__init__(source)
+        self._functions = functions
+
+    def persistent_load(self, pid: Any) -> Any:
+        """Returns a type of op, or what the receiver has bound to a function's number."""
+        if pid[0] == "function":
+            return self._functions[pid[1]]
+        importlib.import_module(pid[1])  # families of ops are loaded when first used
+        return op_class(pid[2])
+
+
+class _Writer:
+    """Numbers nodes and values in the order of the rows, and writes these."""
+
+    def __init__(self) -> None:
+        self._values: dict[Value, int] = {}
+        self._nodes: dict[Node, int] = {}
+
+    def program(self, program: Program) -> Any:
+        """Returns the rows of a whole program."""
+        self._number(program)
+        return self._rows(program)
+
+    def _number(self, program: Program) -> None:
+        for value in program.feeds:
+            self._values[value] = len(self._values)
+        for node in program.nodes:
+            self._nodes[node] = len(self._nodes)
+            for value in node.outputs:
+                self._values[value] = len(self._values)
+            for block in node.blocks:
+                self._number(block)
+
+    def _rows(self, program: Program) -> Any:
+        feeds = [(v.index, v.spec, v.name) for v in program.feeds]
+        nodes = [self._row(n) for n in program.nodes]
+        targets = [self._nodes[n] for n in program.targets]
+        return feeds, nodes, self._numbers(program.fetches), targets, program.notes
+
+    def _row(self, node: Node) -> Any:
+        facts = (node.op, node.name, node.order, node.requested, node.origins, node.path)
+        placed = (node.device, node.reason, node.group, node.versions)
+        edges = self._numbers(node.inputs), [self._nodes[n] for n in node.control]
+        specs = [v.spec for v in node.outputs]
+        blocks = [self._rows(b) for b in node.blocks]
+        return _KINDS.index(type(node)), facts, placed, specs, edges, blocks
+
+    def _numbers(self, values: Sequence[Value]) -> list[int]:
+        return [self._values[v] for v in values]
+
+
+class _Reader:
+    """Makes all nodes and values in the order of the rows, then joins them."""
+
+    def __init__(self) -> None:
+        self._values: list[Value] = []
+        self._nodes: list[Node] = []
+        self._edges: list[tuple[Node, Any, Any]] = []
+
+    def program(self, rows: Any) -> Program:
+        """Returns the program of some rows."""
+        made = self._made(rows)
+        program = self._joined(rows, made)
+        for node, (inputs, control), blocks in self._edges:
+            node.inputs = tuple([self._values[i] for i in inputs])
+            node.control = tuple([self._nodes[i] for i in control])
+            node.blocks = tuple([self._joined(*b) for b in blocks])
+        return program
+
+    def _made(self, rows: Any) -> tuple[list[Value], list[Node]]:
+        feeds = [Value(None, index, spec, name) for index, spec, name in rows[0]]
+        self._values += feeds
+        return feeds, [self._node(row) for row in rows[1]]
+
+    def _node(self, row: Any) -> Node:
+        kind, (op, name, order, requested, origins, path), placed, specs, edges, blocks = row
+        node: Node = _KINDS[kind](op, name, order, (), specs, requested, origins, path)
+        node.device, node.reason, node.group, node.versions = placed
+        self._nodes.append(node)
+        self._values += node.outputs
+        self._edges.append((node, edges, [(b, self._made(b)) for b in blocks]))
+        return node
+
+    def _joined(self, rows: Any, made: tuple[list[Value], list[Node]]) -> Program:
+        fetches = tuple([self._values[i] for i in rows[2]])
+        targets = tuple([self._nodes[i] for i in rows[3]])
+        return Program(tuple(made[1]), tuple(made[0]), fetches, targets, rows[4])
+
+
+__all__ = ["dumps", "loads"]

@@ -1,0 +1,50 @@
+"""Makes the code of a program that came as bytes, in this process, and runs it once.
+
+As a script it reads a pickled `Job` of its own test from standard input and writes the results.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import flowscope as fs
+from flowscope.plan.codegen.function import generate
+from flowscope.plan.optimistic import as_left
+from flowscope.plan.passes.regions import regions
+from flowscope.plan.program import Program
+from flowscope.plan.serialization import loads
+from flowscope.runtime.random_generators import generator
+
+
+class Job(NamedTuple):
+    """A program as bytes, the values that are fed, and the variables' values by name."""
+
+    data: bytes
+    feeds: tuple[Any, ...]
+    variables: dict[str, Any]
+
+
+def double(x: Any) -> Any:
+    """Stands for the first function of the user's: what the receiver has bound to number 0."""
+    return x * 2
+
+
+def computed(program: Program, feeds: tuple[Any, ...], variables: dict[str, Any]) -> list[Any]:
+    """Returns what the code of a program gives."""
+    (region,) = regions(program)
+    code = generate(region, np, generator, as_left)
+    with fs.Graph().as_default(), fs.Session() as sess:
+        made = [fs.Variable(value, name=name) for name, value in variables.items()]
+        sess.run([v.initializer for v in made])
+        states = tuple(sess._planner.state(h.op) for h in region.handles)
+        return list(code.function(sess.gate, (7, 11, 3), feeds, states))
+
+
+if __name__ == "__main__":
+    job = Job(*pickle.load(sys.stdin.buffer))
+    results = computed(loads(job.data, [double]), job.feeds, job.variables)
+    sys.stdout.buffer.write(pickle.dumps(results))
