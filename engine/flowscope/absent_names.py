@@ -167,12 +167,10 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "debugging.experimental debugging.enable_traceback_filtering "
      "debugging.disable_traceback_filtering debugging.is_traceback_filtering_enabled "
      "debugging.get_log_device_placement debugging.set_log_device_placement"),
-    ("codes of errors", "catch the classes in fs.errors",
-     "errors.error_code_from_exception_type errors.exception_type_from_error_code "
-     "errors.raise_exception_on_not_ok_status"),
+    ("statuses", "catch the classes in fs.errors", "errors.raise_exception_on_not_ok_status"),
     ("parts of graph_util", "use fs.import_graph_def, and NodeDef.attr",
      "graph_util.import_graph_def graph_util.must_run_on_cpu "
-     "graph_util.tensor_shape_from_node_def_name dimension_at_index"),
+     "graph_util.tensor_shape_from_node_def_name"),
     ("generators of random numbers", "use fs.random.stateless_uniform and its kin, or seeds",
      "random.Algorithm random.Generator random.create_rng_state random.experimental "
      "random.fold_in random.get_global_generator random.set_global_generator random.split "

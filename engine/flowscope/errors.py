@@ -61,6 +61,8 @@ class OpError(Exception):
         self.message = message
         self._node_def, given = arguments[:2] if len(arguments) > 1 else (None, None)
         op = op or given
+        is_code = len(arguments) == 4 and isinstance(arguments[3], int)
+        self._code: int | None = arguments[3] if is_code else None
         self._op = None if isinstance(op, str) else op
         self.op_name: str | None = op if isinstance(op, str) else getattr(op, "name", None)
         self.op_type = op_type
@@ -75,8 +77,8 @@ class OpError(Exception):
 
     @property
     def error_code(self) -> int:
-        """TensorFlow's status code of this class."""
-        return self.code
+        """TensorFlow's status code: the one that was given, else that of this class."""
+        return self.code if self._code is None else self._code
 
     @property
     def op(self) -> Any:
@@ -269,6 +271,19 @@ class ControlFlowWarning(UserWarning):
 
 class DeviceWarning(UserWarning):
     """A device that was asked for is not there."""
+
+
+def exception_type_from_error_code(error_code: int) -> type[OpError]:
+    """Returns the class of a status code; raises NotFoundError (a KeyError) if there is none."""
+    for cls in OpError.__subclasses__():
+        if cls.code == error_code:
+            return cls
+    raise NotFoundError(f"expected a status code from 1 to {UNAUTHENTICATED}, got {error_code!r}")
+
+
+def error_code_from_exception_type(cls: type[OpError]) -> int:
+    """Returns the status code of a class of errors."""
+    return cls.code
 
 
 #: TensorFlow's status codes.

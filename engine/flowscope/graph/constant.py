@@ -104,9 +104,11 @@ def constant(
         verify_shape: Whether `value` must have exactly `shape`.
 
     Raises:
-        DTypeError: if the value cannot have this dtype.
+        DTypeError: if the value cannot have this dtype, or is a tensor.
         InvalidArgumentError: if the value does not fit the shape.
     """
+    if isinstance(value, Tensor):
+        raise DTypeError(f'expected a value, got the tensor "{value.name}": use fs.identity')
     if dtype is None and getattr(getattr(value, "dtype", None), "names", None) is not None:
         dtype = value.dtype  # a quantised type in NumPy's form: its array alone does not tell
     want = None if dtype is None else as_dtype(dtype)
@@ -133,9 +135,7 @@ def _filled(array: Any, dims: Any, verify: bool) -> Any:
     if size == 0 and not verify:
         return np.empty(dims, array.dtype)
     if verify or array.size > size or array.size == 0:
-        raise InvalidArgumentError(
-            f"a value of shape {text(array.shape)} does not fit shape {text(dims)}"
-        )
+        raise DTypeError(f"a value of shape {text(array.shape)} does not fit shape {text(dims)}")
     flat = array.reshape(-1)
     return np.concatenate([flat, np.repeat(flat[-1:], size - flat.size)]).reshape(dims)
 
@@ -309,6 +309,8 @@ def convert_to_tensor(
         return value
     if isinstance(value, list | tuple) and holds_tensor(value):
         return packer[0](value, dtype, name)
+    if isinstance(value, TensorShape | Dimension) and dtype not in (None, int32, int64):
+        raise DTypeError(f"a shape becomes int32 or int64, not {dtype}")
     preferred = dtype_hint if preferred_dtype is None else preferred_dtype
     if dtype is None and preferred is not None:
         try:

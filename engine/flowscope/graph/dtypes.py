@@ -94,6 +94,9 @@ class DType:
         """TensorFlow's number for it."""
         return _NUMBERS[self.name]
 
+    def __int__(self) -> int:
+        return self.as_datatype_enum
+
     @property
     def is_differentiable(self) -> bool:
         """Whether gradients flow through tensors of this type."""

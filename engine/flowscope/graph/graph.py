@@ -201,7 +201,7 @@ class Graph(Building, Edits, WrittenForms):
             )
         tensors = tuple([self.as_graph_element(t, allow_operation=False) for t in inputs])
         _check_dtypes(op_type, "inputs", input_types, [t.spec for t in tensors])
-        op = op_def if isinstance(op_def, Op) else op_class(op_type)(**dict(attrs or {}))
+        op = op_def if isinstance(op_def, Op) else _definition(op_type, attrs)
         if dtypes is not None:
             found = op.infer(*[t.spec for t in tensors])
             specs = list(found) if type(found) is tuple else [found]
@@ -251,6 +251,15 @@ class Graph(Building, Edits, WrittenForms):
     def finalize(self) -> None:
         """Makes the graph read-only."""
         self._finalized = True
+
+    def _check_not_finalized(self) -> None:
+        if self._finalized:
+            raise GraphError("the graph is finalized: nothing can be added to it")
+
+    @property
+    def building_function(self) -> bool:
+        """Whether this is the graph of a function's body: bodies are blocks of one graph here."""
+        return False
 
     @property
     def finalized(self) -> bool:
@@ -307,11 +316,16 @@ class Graph(Building, Edits, WrittenForms):
 
     def get_operation_by_name(self, name: str) -> Operation:
         """Returns the operation of this name; raises NotFoundError if there is none."""
-        return self.as_graph_element(name, allow_tensor=False)  # type: ignore[no-any-return]
+        return self._by_text(name, allow_tensor=False)  # type: ignore[no-any-return]
 
     def get_tensor_by_name(self, name: str) -> Tensor:
         """Returns the tensor "op:index"; raises NotFoundError (a KeyError) if there is none."""
-        return self.as_graph_element(name, allow_operation=False)  # type: ignore[no-any-return]
+        return self._by_text(name, allow_operation=False)  # type: ignore[no-any-return]
+
+    def _by_text(self, name: str, **allowed: bool) -> Any:
+        if not isinstance(name, str):
+            raise DTypeError(f"expected a name, a string, got {name!r}")
+        return self.as_graph_element(name, **allowed)
 
     def as_graph_element(
         self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True
@@ -399,7 +413,8 @@ class Graph(Building, Edits, WrittenForms):
     # -- collections ----------------------------------------------------------------------------
 
     def add_to_collection(self, name: Any, value: Any) -> None:
-        """Appends `value` to the collection `name`."""
+        """Appends `value` to the collection `name`; raises GraphError if it is finalized."""
+        self._check_not_finalized()
         if self.run is not None:
             self.run.collect(name, value)
         else:
@@ -423,11 +438,17 @@ class Graph(Building, Edits, WrittenForms):
         return self._collections.setdefault(name, [])
 
     def get_all_collection_keys(self) -> list[Any]:
-        """Returns the names of all collections that are not empty."""
-        return [k for k, v in self._collections.items() if v]
+        """Returns the names of all collections that are not empty, those that are strings."""
+        return [k for k, v in self._collections.items() if v and isinstance(k, str)]
+
+    @property
+    def collections(self) -> list[Any]:
+        """The names of all collections."""
+        return list(self._collections)
 
     def clear_collection(self, name: Any) -> None:
-        """Empties the collection."""
+        """Empties the collection; raises GraphError if the graph is finalized."""
+        self._check_not_finalized()
         self._collections.pop(name, None)
 
     def as_default(self) -> AbstractContextManager[Graph]:
@@ -437,6 +458,13 @@ class Graph(Building, Edits, WrittenForms):
     def __repr__(self) -> str:
         trained = self._collections.get("trainable_variables", ())
         return f"<fs.Graph: {summary(self._operations, trained)}>"
+
+
+def _definition(op_type: str, attrs: Any) -> Op:
+    try:
+        return op_class(op_type)(**dict(attrs or {}))
+    except TypeError as e:
+        raise InvalidArgumentError(f"the attributes do not fit {op_type}: {e}") from None
 
 
 def _check_dtypes(op_type: str, what: str, wanted: Any, specs: list[Spec]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.dtypes import DType, resource
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.origin import Origin
@@ -124,6 +124,15 @@ class Tensor(Overloads):
     def ref(self) -> Reference:
         """Returns something hashable that stands for it; `ref().deref()` is the tensor."""
         return Reference(self)
+
+    def experimental_ref(self) -> Reference:
+        """Returns `ref()`, by its older name."""
+        return self.ref()
+
+    @property
+    def ndim(self) -> int | None:
+        """The rank, None if it is not known."""
+        return self.spec.rank
 
     def __repr__(self) -> str:
         place = self.op.origin.place
@@ -290,6 +299,12 @@ class Operation:
         return self.definition.attributes()
 
     @property
+    def input(self) -> list[str]:
+        """The names of what it takes, as a definition has them: "a", "a:1", "^waited_for"."""
+        names = [t.op.name if t.value_index == 0 else t.name for t in self.inputs]
+        return names + [f"^{op.name}" for op in self._control]
+
+    @property
     def op_def(self) -> Op:
         """The op's definition."""
         return self.definition
@@ -316,6 +331,8 @@ class Operation:
             return self.gradient
         if name == "_class" and self.colocation:
             return self.colocation_groups()
+        if name not in attributes and name in _TYPES:
+            return _TYPES[name](self)
         if name not in attributes:
             known = ", ".join(attributes) or "none"
             raise InvalidArgumentError(f"{self.type} has no attribute {name!r}; it has {known}")
@@ -334,7 +351,17 @@ class Operation:
         _run(self, feed_dict, session)
 
     def _add_control_input(self, op: Operation) -> None:
+        if not isinstance(op, Operation):
+            raise DTypeError(f"expected an operation to wait for, got {op!r}")
         self.graph.add_control_input(self, op)
+
+    def _add_control_inputs(self, ops: Iterable[Operation]) -> None:
+        for op in dict.fromkeys(ops):
+            self._add_control_input(op)
+
+    def _remove_all_control_inputs(self) -> None:
+        self._control = ()
+        self.graph.edited(self)
 
     def _update_input(self, index: int, tensor: Tensor) -> None:
         input_replacer[0](self, index, tensor)
@@ -362,3 +389,11 @@ def variable_of(tensor: Tensor) -> Operation | None:
         return None
     op = outermost(tensor).op
     return op if op.definition.is_handle else None
+
+
+#: TensorFlow's attributes for what follows from inputs and outputs here.
+_TYPES: dict[str, Callable[[Operation], DType]] = {
+    "T": lambda op: (*op.inputs, *op.outputs)[0].dtype,
+    "SrcT": lambda op: op.inputs[0].dtype,
+    "DstT": lambda op: op.outputs[0].dtype,
+}

@@ -145,6 +145,12 @@ def dimension_value(dimension: Any) -> int | None:
     return _dim(dimension)
 
 
+def dimension_at_index(shape: Any, index: int) -> Dimension:
+    """Returns the dimension at `index` of a `TensorShape`; an unknown one if its rank is."""
+    dims = TensorShape(shape).dims
+    return Dimension(None) if dims is None else dims[index]
+
+
 def as_dims(shape: Any) -> Dims:
     """Returns `shape` (a TensorShape, a sequence, an integer for rank 1, None) as `Dims`."""
     if shape is None:

@@ -15,12 +15,13 @@ from flowscope.runtime.fetches import structure_key
 def check_arguments(target: Any, graph: Any, config: Any) -> None:
     """Raises unless these are arguments of a session; None stands for the default."""
     for name, value, wanted in (
-        ("target", target, str),
+        ("target", target, str | bytes),
         ("graph", graph, Graph),
         ("config", config, ConfigProto),
     ):
         if value is not None and not isinstance(value, wanted):
-            raise DTypeError(f"expected a {wanted.__name__} as {name}, got {value!r}")
+            kind = getattr(wanted, "__name__", "str")
+            raise DTypeError(f"expected a {kind} as {name}, got {value!r}")
     if target:
         raise NotFoundError(f'expected target "" (this process), got {target!r}')
     if config is not None and config.plan_cache_size < 2:

@@ -10,7 +10,7 @@ from flowscope.graph.lazy import frozen
 
 
 class GraphKeys:
-    """Names of the collections that flowscope itself fills."""
+    """Names of collections."""
 
     GLOBAL_VARIABLES = "variables"
     LOCAL_VARIABLES = "local_variables"
@@ -37,6 +37,16 @@ class GraphKeys:
     SAVERS = "savers"
     QUEUE_RUNNERS = "queue_runners"
     TABLE_INITIALIZERS = "table_initializer"
+    RESOURCES = "resources"
+    LOCAL_RESOURCES = "local_resources"
+    TRAINABLE_RESOURCE_VARIABLES = "trainable_resource_variables"
+    CONCATENATED_VARIABLES = "concatenated_variables"
+    SAVEABLE_OBJECTS = "saveable_objects"
+    STREAMING_MODEL_PORTS = "streaming_model_ports"
+    COND_CONTEXT = "cond_context"
+    WHILE_CONTEXT = "while_context"
+    #: An older name of GLOBAL_VARIABLES.
+    VARIABLES = "variables"
 
 
 class VariableSynchronization(enum.Enum):
