@@ -96,3 +96,8 @@ def test_numbers_and_dimensions():
     assert fs.dimension_at_index(fs.TensorShape([1, 2]), 1) == 2
     assert fs.dimension_at_index(fs.TensorShape(None), 1).value is None
     assert fs.Session(target=b"").graph is fs.get_default_graph()
+
+
+def test_keys_that_are_no_strings_are_collections_too(graph):
+    graph.add_to_collection(("key",), 1)
+    assert graph.get_all_collection_keys() == [] and graph.collections == [("key",)]

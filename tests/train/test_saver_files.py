@@ -247,7 +247,7 @@ def test_the_folders_state_is_checked(tmp_path):
     folder = str(tmp_path)
     assert fs.train.get_checkpoint_state(folder) is None
     assert fs.train.latest_checkpoint(str(tmp_path / "missing")) is None
-    with pytest.raises(errors.NotFoundError, match="there is no checkpoint in"):
+    with pytest.raises(ValueError, match="there is no checkpoint in"):
         fs.train.load_checkpoint(folder)
     fs.train.update_checkpoint_state(folder, "m-2", ["m-1"], save_relative_paths=False)
     facts = json.loads((tmp_path / "checkpoint").read_text())
@@ -327,3 +327,8 @@ def test_importing_flowscope_does_not_import_safetensors(source_env):
     code = "import sys, flowscope; print('safetensors' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], env=source_env, capture_output=True)
     assert done.stdout.strip() == b"False"
+
+
+def test_the_state_of_a_missing_folder_is_refused(tmp_path):
+    with pytest.raises(errors.NotFoundError, match="there is no"):
+        fs.train.update_checkpoint_state(str(tmp_path / "missing"), "x")

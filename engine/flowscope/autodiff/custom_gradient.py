@@ -277,7 +277,7 @@ def _is_smooth(handle: Tensor) -> bool:
 
 
 def _variables(graph: Graph, handles: Sequence[Tensor]) -> list[Variable]:
-    listed = [v for key in graph.get_all_collection_keys() for v in graph.get_collection(key)]
+    listed = [v for key in graph.collections for v in graph.get_collection(key)]
     by_handle = {v.handle: v for v in listed if isinstance(v, Variable)}
     own = [_outside(h) for h in handles]
     missing = [h.op.name for h in own if h not in by_handle]

@@ -59,7 +59,10 @@ def update_checkpoint_state(
 
     Raises:
         InvalidArgumentError: if there are not as many times as paths.
+        NotFoundError: if there is no such folder.
     """
+    if not os.path.isdir(save_dir or "."):
+        raise NotFoundError(f'expected a folder, there is no "{save_dir}"')
     paths = list(all_model_checkpoint_paths or [])
     times = list(all_model_checkpoint_timestamps or [])
     if model_checkpoint_path not in paths:
@@ -161,7 +164,8 @@ def load_checkpoint(ckpt_dir_or_file: str) -> CheckpointReader:
     """Returns a reader of a checkpoint: a prefix, or a folder whose latest one is meant.
 
     Raises:
-        NotFoundError: if there is none.
+        NotFoundError: if there is no such checkpoint.
+        InvalidArgumentError: if the folder has none.
         DataLossError: if it is damaged.
     """
     if not isinstance(ckpt_dir_or_file, str | bytes | os.PathLike):
@@ -171,7 +175,7 @@ def load_checkpoint(ckpt_dir_or_file: str) -> CheckpointReader:
         return CheckpointReader(path)
     latest = latest_checkpoint(path)
     if latest is None:
-        raise NotFoundError(f'there is no checkpoint in "{path}"')
+        raise InvalidArgumentError(f'there is no checkpoint in "{path}"')
     return CheckpointReader(latest)
 
 

@@ -138,7 +138,8 @@ def meta_graph_of(
     """
     nodes = graph.as_graph_def() if graph_def is None else as_graph_def(graph_def)
     known = {n.name for n in nodes.node}
-    keys = graph.get_all_collection_keys() if collection_list is None else list(collection_list)
+    every = [key for key in graph.collections if graph.get_collection(key)]
+    keys = every if collection_list is None else list(collection_list)
     writer = _Writer(lambda name: name in known and _is_in(name, scope))
     for key in keys:
         writer.add(key, graph.get_collection(key))
