@@ -115,7 +115,7 @@ def test_an_error_in_an_iteration_names_the_operation_and_the_users_line():
     )
     with tokens() as s, pytest.raises(fs.errors.InvalidArgumentError) as e:
         s.run(y)
-    assert e.value.op.startswith("loop/body")
+    assert e.value.op.name.startswith("loop/body")
     assert "test_tokens.py" in e.value.origin
     assert "fs.gather" in e.value.source
     assert e.value.iterations == (("loop", 2),)

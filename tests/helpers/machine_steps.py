@@ -51,7 +51,7 @@ class Steps:
         """Lets operations that run finish, in this order."""
         for name in names:
             unit, it, inputs = self.running.pop(name)
-            found = unit.part.function(np, *inputs)
+            found = unit.part.invoker.kernel(np, *inputs)
             outputs = (found,) if len(unit.part.outputs) == 1 else (found or ())
             self.machine.done(unit, it, outputs)
             self._take()

@@ -26,7 +26,7 @@ from flowscope.errors import InternalError
 from flowscope.executor.frames import Iteration
 from flowscope.executor.machine import Machine
 from flowscope.executor.static import Kind, Unit
-from flowscope.plan.kernels import kernel_function
+from flowscope.plan.kernels import Invoker
 from flowscope.plan.locations import Left, LoopState, Stop
 from flowscope.plan.passes.lower import Lowered
 from flowscope.plan.program import Node, Program, Value
@@ -213,8 +213,7 @@ class _Resuming:
         inputs = [values[v] if v in values else self._constants.get(v) for v in node.inputs]
         if any(x is None for x in inputs):
             return [None] * len(node.outputs)
-        found = kernel_function(node)(self._xp, *inputs)
-        return [found] if node.outputs else []
+        return list(Invoker(node)(self._xp, None, (), inputs))
 
 
 def _entry(merge: Node) -> Node:

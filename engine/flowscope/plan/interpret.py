@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from flowscope.plan.codegen.function import (
-    counter,
     device_type,
     loop_name,
     own,
@@ -22,7 +21,7 @@ from flowscope.plan.codegen.function import (
     unsafe_inside,
     unsafe_positions,
 )
-from flowscope.plan.kernels import kernel_function
+from flowscope.plan.kernels import Draw, InvocationError, Invoker
 from flowscope.plan.locations import (
     Left,
     LoopState,
@@ -38,7 +37,7 @@ from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
 
 #: Called after each operation with the node and its outputs' values.
-Probe = Callable[[Node, tuple[Any, ...]], None]
+Probe = Callable[[Node, Sequence[Any]], None]
 
 
 class Interpreter:
@@ -136,7 +135,14 @@ class _Block:
         }
         self.closed = unsafe_inside(program.nodes)
         self.dying = _dying(program)
+        #: What runs its nodes, made as they first run.
+        self.invokers: list[Invoker | None] = [None] * len(program.nodes)
         self.own = [*program.feeds, *[v for n in program.nodes for v in n.outputs]]
+
+    def invoker(self, index: int, node: Node) -> Invoker:
+        """Returns what runs a node, made now."""
+        made = self.invokers[index] = Invoker(node)
+        return made
 
 
 class _Step:
@@ -165,7 +171,7 @@ class _Step:
     ) -> None:
         self._blocks = blocks
         self._xp = xp
-        self._generator = generator
+        self._draw: Draw = functools.partial(generator, run)
         self._gate = gate
         self.run = run
         self._probe = probe
@@ -203,7 +209,11 @@ class _Step:
                 continue
             if self._gate.raised and self.is_safe and i not in block.unsafe:
                 self.safepoint(i, node)
-            self._node(node, i in block.closed, block.dying[i])
+            if node.blocks:
+                outputs = self._blocks_of(node, i in block.closed, block.dying[i])
+            else:
+                outputs = self._invoke(block.invokers[i] or block.invoker(i, node))
+            self._hand_on(node, outputs, block.dying[i])
         results = [self.values[v] for v in program.fetches]
         for v in block.own:
             self.values.pop(v, None)
@@ -216,25 +226,26 @@ class _Step:
         elif self._gate.raised:
             self._gate.hold(point, _Here(self, node))
 
-    def _node(self, node: Node, is_closed: bool, dying: Sequence[Value]) -> None:
-        inputs = [self.values[v] for v in node.inputs]
-        if node.blocks:
-            was_safe, self.is_safe = self.is_safe, self.is_safe and not is_closed
-            if isinstance(node, CondNode):
-                outputs = self._cond(node)
-            else:
-                assert isinstance(node, LoopNode)
-                self._hand_over(node, dying)
-                outputs = self._loop(node, inputs)
-            self.is_safe = was_safe
+    def _invoke(self, invoker: Invoker) -> Sequence[Any]:
+        inputs = [self.values[v] for v in invoker.node.inputs]
+        try:
+            return invoker(self._xp, self._draw, self.iterations, inputs)
+        except Exception as e:
+            around = tuple((loop_name(s.node), s.count) for s in self.loops)
+            raise invoker.failed(inputs, e, around) from e
+
+    def _blocks_of(self, node: Node, is_closed: bool, dying: Sequence[Value]) -> Sequence[Any]:
+        was_safe, self.is_safe = self.is_safe, self.is_safe and not is_closed
+        outputs: Sequence[Any]
+        if isinstance(node, CondNode):
+            outputs = self._cond(node)
         else:
-            try:
-                outputs = self._invoke(node, inputs)
-            except Exception as e:
-                around = tuple((loop_name(s.node), s.count) for s in self.loops)
-                raise InvocationError(node, tuple(inputs), e, around) from e
-        inputs.clear()
-        self._hand_on(node, outputs, dying)
+            assert isinstance(node, LoopNode)
+            inputs = [self.values[v] for v in node.inputs]
+            self._hand_over(node, dying)
+            outputs = self._loop(node, inputs)
+        self.is_safe = was_safe
+        return outputs
 
     def _hand_over(self, loop: LoopNode, dying: Sequence[Value]) -> None:
         """Leaves to a loop alone what only it reads: it frees the elements of lists one by one."""
@@ -243,7 +254,7 @@ class _Step:
             if v not in inside:
                 self.values.pop(v, None)
 
-    def _hand_on(self, node: Node, outputs: tuple[Any, ...], dying: Sequence[Value]) -> None:
+    def _hand_on(self, node: Node, outputs: Sequence[Any], dying: Sequence[Value]) -> None:
         for v in dying:
             self.values.pop(v, None)
         self.values.update((v, o) for v, o in zip(node.outputs, outputs, strict=True))
@@ -341,18 +352,6 @@ class _Step:
             e.iterations = (*outer, *e.iterations)
             raise
 
-    def _invoke(self, node: Node, inputs: list[Any]) -> tuple[Any, ...]:
-        kernel = kernel_function(node)
-        if node.op.is_random:
-            counts = counter(node)
-            counts = (*counts, *self.iterations) if len(counts) == 2 else counts
-            result = kernel(self._xp, self._generator(self.run, *counts), *inputs)
-        else:
-            result = kernel(self._xp, *inputs)
-        if len(node.outputs) == 1:
-            return (result,)
-        return result if node.outputs else ()
-
 
 class _Here:
     """A step before a node, or at the end of an iteration where `node` is None."""
@@ -380,26 +379,6 @@ class _Here:
         if step.codes is None:
             return Where("op", loops, node)
         return where_in(step.run, Where("compiled", loops, node, is_stepped=True))
-
-
-class InvocationError(Exception):
-    """An operation's kernel failed with `kernel_error`; the session turns it into an OpError.
-
-    `iterations` are the loops around, from the outermost, with the numbers of their iterations.
-    """
-
-    def __init__(
-        self,
-        node: Node,
-        inputs: tuple[Any, ...],
-        kernel_error: Exception,
-        iterations: tuple[tuple[str, int], ...] = (),
-    ) -> None:
-        super().__init__(node.name)
-        self.iterations = iterations
-        self.kernel_error = kernel_error
-        self.node = node
-        self.inputs = inputs
 
 
 def _dying(program: Program) -> list[list[Value]]:

@@ -19,7 +19,8 @@ from flowscope.graph.dtypes import int64, resource, variant
 from flowscope.graph.op import Spec
 from flowscope.plan.codegen.function import Code, generate, loop_name, unsafe_positions
 from flowscope.plan.codegen.safepoints import Begun, as_left
-from flowscope.plan.interpret import Interpreter, InvocationError
+from flowscope.plan.interpret import Interpreter
+from flowscope.plan.kernels import InvocationError
 from flowscope.plan.locations import Inside, Left, LoopState, inside_loops
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Value

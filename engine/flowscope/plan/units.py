@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowscope.plan.codegen.function import CodeAtNeed
-from flowscope.plan.kernels import kernel_function
+from flowscope.plan.kernels import Invoker, kernel_function
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.program import Node, Program, Value
 
@@ -31,8 +31,8 @@ class Part:
         nodes: The nodes, in order: one, or those of a region.
         inputs: The values that they take from outside; for a single node constants and handles too.
         outputs: The values that others take.
-        function: What computes one node, see `kernel_function`, or the function of a region's code;
-            None for a primitive and for what blocks.
+        function: The function of a region's code, else None.
+        invoker: What runs a single node; None for a primitive and for what blocks.
         code: The code of a region, None for a single node.
         handles: The handles that a region's function takes.
     """
@@ -43,6 +43,7 @@ class Part:
     function: Callable[..., Any] | None = None
     code: CodeAtNeed | None = None
     handles: tuple[Node, ...] = ()
+    invoker: Invoker | None = None
 
 
 def single_parts(program: Program) -> tuple[Part, ...]:
@@ -54,8 +55,8 @@ def single_parts(program: Program) -> tuple[Part, ...]:
 def part_of(node: Node) -> Part:
     """Returns the part that is one node."""
     has_none = node.op.type in PRIMITIVES or node.op.is_blocking
-    function = None if has_none else kernel_function(node)
-    return Part((node,), node.inputs, node.outputs, function)
+    invoker = None if has_none else Invoker(node)
+    return Part((node,), node.inputs, node.outputs, invoker=invoker)
 
 
 def constants(nodes: Sequence[Node], xp: Any) -> dict[Value, Any]:

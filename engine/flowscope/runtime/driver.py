@@ -28,7 +28,7 @@ from flowscope.graph.op import Op
 from flowscope.ops.host.py_functions import forget_calls
 from flowscope.plan.codegen.function import Code, counter, loop_name, own
 from flowscope.plan.execution import Execution
-from flowscope.plan.interpret import InvocationError
+from flowscope.plan.kernels import Draw, InvocationError
 from flowscope.plan.locations import Left, RegionRun, Where
 from flowscope.plan.program import Node
 from flowscope.runtime.dead_fetches import dead_fetch
@@ -64,7 +64,9 @@ class Driver:
         self.special = [self._handler(u) for u in self.graph.units]
         #: What computes a unit with one output and nothing special about it: quicker.
         self.plain = [
-            partial(u.part.function, xp) if h is _one_output and u.part.function else None
+            partial(u.part.invoker.kernel, xp)
+            if u.part.invoker is not None and h is _kernel and _is_plain(u.node)
+            else None
             for u, h in zip(self.graph.units, self.special, strict=True)
         ]
         #: Per unit what stands behind the handles of a region, once a step has run.
@@ -138,7 +140,7 @@ class Driver:
             return _blocking(unit.node.op)
         if unit.part.code is not None:
             return _region
-        return _UPDATES.get(unit.node.op.type) or _kernel_handler(unit.node)
+        return _UPDATES.get(unit.node.op.type) or _kernel
 
     def _handed_out(self, machine: Machine, results: list[Any]) -> tuple[Any, ...]:
         if machine.dead_fetches:
@@ -160,7 +162,7 @@ class _Step:
 
     Attributes:
         machine: The machine.
-        run: What random numbers follow from.
+        draw: Makes the generators of random nodes.
     """
 
     def __init__(self, driver: Driver, gate: Any, run: Any, resources: tuple[Any, ...]) -> None:
@@ -168,7 +170,7 @@ class _Step:
         self.machine = Machine(driver.graph)
         self.gate = gate
         self.plain, self.special = driver.plain, driver.special
-        self.run = run
+        self.draw: Draw = partial(generator, run)
         self.resources = resources
         #: The region that runs, and what it is told of its run.
         self.region: Invocation | None = None
@@ -367,23 +369,8 @@ def _none(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
     raise InternalError(f"{unit} is the machine's own")
 
 
-def _one_output(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
-    return (unit.part.function(step.driver.xp, *inputs),)  # type: ignore[misc]
-
-
-def _outputs(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
-    found = unit.part.function(step.driver.xp, *inputs)  # type: ignore[misc]
-    return found if unit.part.outputs else ()
-
-
-def _random(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
-    counts = counter(unit.node)
-    if it.frame.parent is not None or len(counts) == 2:
-        seed, path = (*counts, 0)[:2]
-        counts = (seed, path, *it.path)
-    drawn = generator(step.run, *counts)
-    found = unit.part.function(step.driver.xp, drawn, *inputs)  # type: ignore[misc]
-    return (found,) if len(unit.part.outputs) == 1 else found
+def _kernel(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
+    return unit.part.invoker(step.driver.xp, step.draw, it.path, inputs)  # type: ignore[misc]
 
 
 def _blocking(op: Op) -> Handler:
@@ -414,20 +401,19 @@ def _region(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
         raise InvocationError(failed.node, failed.inputs, e, around) from e
 
 
-def _kernel_handler(node: Node) -> Handler:
-    if node.op.is_random:
-        return _random
-    return _one_output if len(node.outputs) == 1 else _outputs
+def _is_plain(node: Node) -> bool:
+    """Whether calling its kernel with the inputs is all that an invocation is."""
+    return len(node.outputs) == 1 and not node.op.is_random
 
 
 def _begin_update(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
-    kept = _one_output(step, unit, it, inputs)
+    kept = _kernel(step, unit, it, inputs)
     step.updating += 1
     return kept
 
 
 def _end_update(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
-    _outputs(step, unit, it, inputs)
+    _kernel(step, unit, it, inputs)
     step.updating -= 1
     return ()
 

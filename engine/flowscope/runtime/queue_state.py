@@ -173,7 +173,8 @@ class QueueState:
         with self._lock:
             if self._enqueues or self._dequeues or len(self._elements) < count:
                 return None
-            taken = [self._elements.popleft() for _ in range(count)]
+            popleft = self._elements.popleft
+            taken = [popleft()] if count == 1 else [popleft() for _ in range(count)]
             _note(self._taken, get_ident(), taken)
         return taken
 
@@ -391,10 +392,13 @@ def _note(
     noted: dict[int, list[Sequence[Element]]], thread: int, elements: Sequence[Element]
 ) -> None:
     """Notes what a thread's step has moved, if it is not too much: a loop may go on for hours."""
-    moves = noted.setdefault(thread, [])
-    if len(moves) < _MOST_NOTED:
+    moves = noted.get(thread)
+    if moves is None:
+        moves = noted[thread] = []
+    count = len(moves)
+    if count < _MOST_NOTED:
         moves.append(elements)
-    else:
+    elif count == _MOST_NOTED:
         moves[:] = [()] * (_MOST_NOTED + 1)
 
 
