@@ -78,7 +78,6 @@ export class App {
       boxOf: (id) => navigation.graph?.boxes.get(id),
     }, until);
     commands.listenToKeys(stage.element);
-    commands.listenToRequests(this.#root);
     this.session.changed.connect(() => commands.refresh(), until);
     drawers.changed.connect((id) => {
       this.#root.classList.toggle(`fs-with-${id}`, drawers.isOpen(id));

@@ -1,17 +1,7 @@
-/** The commands of one view: runs them by id, by key and from elsewhere in the page, and keeps their buttons true. */
+/** The commands of one view: runs them by id and by key, and keeps their buttons true. */
 import { COMMANDS, keysText, type ViewCommand } from "./commands.js";
 import type { ViewContext } from "./context.js";
 import { button, icon } from "./dom.js";
-
-/** The event that asks a view to run a command, or whether it could; sent to the view's root by JupyterLab's palette. */
-export const COMMAND_EVENT = "flowscope-command";
-
-export interface CommandRequest {
-  readonly id: string;
-  readonly isRun: boolean;
-  /** Set by the view. */
-  isEnabled: boolean;
-}
 
 export class CommandTable {
   readonly #view: () => ViewContext;
@@ -67,15 +57,6 @@ export class CommandTable {
       event.preventDefault();
       event.stopPropagation();
       this.run(command.id);
-    }, { signal: this.#until });
-  }
-
-  /** Answers requests that come to an element from elsewhere in the page. */
-  listenToRequests(element: HTMLElement): void {
-    element.addEventListener(COMMAND_EVENT, (event) => {
-      const request = (event as CustomEvent<CommandRequest>).detail;
-      request.isEnabled = this.isEnabled(request.id);
-      if (request.isRun) this.run(request.id);
     }, { signal: this.#until });
   }
 }

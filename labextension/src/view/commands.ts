@@ -1,6 +1,6 @@
 /**
- * All commands of a view, with their keys. The keys of the stage, the buttons, the help and JupyterLab's palette read this
- * table: a command is a line here.
+ * All commands of a view, with their keys. The keys of the stage, the buttons and the help read this table: a
+ * command is an entry here.
  */
 import type { Direction } from "../layout/walk.js";
 import type { IconName } from "./dom.js";
