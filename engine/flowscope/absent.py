@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import functools
-import sys
-import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
-
-def refuse(modules: Iterable[types.ModuleType]) -> None:
-    """Gives modules a `__getattr__` that says what to use in place of a name they lack."""
-    for module in modules:
-        module.__getattr__ = refusal(module.__name__, vars(module))  # type: ignore[method-assign]
+from flowscope.public_names import PARTS
 
 
 def refusal(module: str, namespace: Mapping[str, Any]) -> Callable[[str], Any]:
@@ -56,19 +51,18 @@ def _advice(module: str, name: str, names: list[str]) -> str:
 
 def _found_in(name: str, module: str) -> str | None:
     """Returns the public name of another module under which `name` is found."""
-    package, plain = sys.modules["flowscope"], _plain(name)
-    parts = [m for m in vars(package).values() if isinstance(m, types.ModuleType)]
-    for other in (package, *parts):
+    package, plain = import_module("flowscope"), _plain(name)
+    for other in (package, *[import_module(f"flowscope.{part}") for part in PARTS.split()]):
         shown = other.__name__.replace("flowscope", "fs", 1)
-        is_public = other is package or hasattr(other, "__getattr__")
-        if not is_public or other.__name__ == module:
+        if other.__name__ == module:
             continue
+        names = package.__all__ if other is package else vars(other)
         if module != "flowscope.raw_ops":
-            found = name if name in vars(other) else None
+            found = name if name in names else None
         elif shown == "fs.layers":  # a raw op has no variables
             continue
         else:  # MatMul is fs.matmul
-            found = next((n for n in vars(other) if n.islower() and _plain(n) == plain), None)
+            found = next((n for n in names if n.islower() and _plain(n) == plain), None)
         if found is not None and not found.startswith("_"):
             return f"{shown}.{found}"
     return None

@@ -1,5 +1,8 @@
 """Finding out what a graph does, without running it; and checks of its values while it runs."""
 
+import typing as _typing
+
+from flowscope.absent import refusal as _refusal
 from flowscope.graph.races import (
     Race as Race,
     Races as Races,
@@ -20,3 +23,6 @@ from flowscope.ops.math.elementwise import (
     is_inf as is_inf,
     is_nan as is_nan,
 )
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

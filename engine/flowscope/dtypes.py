@@ -1,6 +1,9 @@
 """Element types and casts, under TensorFlow's names."""
 
+import typing as _typing
+
 from flowscope import experimental as experimental
+from flowscope.absent import refusal as _refusal
 from flowscope.graph.dtypes import (
     QUANTIZED_DTYPES as QUANTIZED_DTYPES,
     DType as DType,
@@ -37,3 +40,6 @@ from flowscope.ops.core.casting import (
     saturate_cast as saturate_cast,
 )
 from flowscope.ops.strings.elementwise import as_string as as_string
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

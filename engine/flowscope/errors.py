@@ -7,8 +7,11 @@ pickling, for they cross processes.
 
 from __future__ import annotations
 
+import typing as _typing
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
+
+from flowscope.absent import refusal as _refusal
 
 
 class OpError(Exception):
@@ -304,3 +307,6 @@ INTERNAL = InternalError.code
 UNAVAILABLE = UnavailableError.code
 DATA_LOSS = DataLossError.code
 UNAUTHENTICATED = UnauthenticatedError.code
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

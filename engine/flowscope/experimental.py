@@ -1,5 +1,8 @@
 """Element types of a few bits, under TensorFlow's names: to keep and to cast."""
 
+import typing as _typing
+
+from flowscope.absent import refusal as _refusal
 from flowscope.graph.dtypes import (
     float8_e4m3b11fnuz as float8_e4m3b11fnuz,
     float8_e4m3fn as float8_e4m3fn,
@@ -11,3 +14,6 @@ from flowscope.graph.dtypes import (
     uint2 as uint2,
     uint4 as uint4,
 )
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import typing as _typing
 from collections.abc import Iterable
 from typing import Any
 
+from flowscope.absent import refusal as _refusal
 from flowscope.errors import DTypeError, FailedPreconditionError, NotFoundError
 from flowscope.graph.constant import Literal
 from flowscope.graph.dtypes import of_numpy
@@ -170,3 +172,7 @@ def _with_nodes(graph_def: GraphDef, nodes: list[NodeDef]) -> GraphDef:
     out = GraphDef(nodes, graph_def.seed)
     out.functions = [f for f in graph_def.functions if f.name in needed]
     return out
+
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

@@ -1,5 +1,8 @@
 """Initializers, under TensorFlow 1's names."""
 
+import typing as _typing
+
+from flowscope.absent import refusal as _refusal
 from flowscope.ops.state.initializers import (
     constant_initializer as constant,
     glorot_normal_initializer as glorot_normal,
@@ -47,3 +50,6 @@ __all__ = [
     "variance_scaling",
     "zeros",
 ]
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

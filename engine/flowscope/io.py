@@ -1,5 +1,8 @@
 """Graphs in files, and what files hold, under TensorFlow 1's names."""
 
+import typing as _typing
+
+from flowscope.absent import refusal as _refusal
 from flowscope.graph.serialization.files import (
     read_graph as read_graph,
     write_graph as write_graph,
@@ -9,3 +12,6 @@ from flowscope.ops.strings.elementwise import (
     encode_base64 as encode_base64,
 )
 from flowscope.ops.strings.parsing import decode_csv as decode_csv, decode_raw as decode_raw
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

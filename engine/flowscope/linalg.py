@@ -1,5 +1,8 @@
 """Linear algebra, under TensorFlow's names."""
 
+import typing as _typing
+
+from flowscope.absent import refusal as _refusal
 from flowscope.ops.array.clipping import global_norm as global_norm
 from flowscope.ops.array.selection import eye as eye
 from flowscope.ops.linalg.einsum import einsum as einsum
@@ -59,3 +62,6 @@ from flowscope.ops.linalg.tridiagonal import (
     tridiagonal_solve as tridiagonal_solve,
 )
 from flowscope.ops.nn.normalization import l2_normalize as l2_normalize
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

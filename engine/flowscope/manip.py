@@ -1,5 +1,8 @@
 """Moving elements about, under TensorFlow 1's names."""
 
+import typing as _typing
+
+from flowscope.absent import refusal as _refusal
 from flowscope.ops.array.gathering import gather_nd as gather_nd, scatter_nd as scatter_nd
 from flowscope.ops.array.moving import (
     batch_to_space_nd as batch_to_space_nd,
@@ -9,3 +12,6 @@ from flowscope.ops.array.moving import (
 from flowscope.ops.array.padding import tile as tile
 from flowscope.ops.array.shaping import reshape as reshape
 from flowscope.ops.array.slicing import reverse as reverse
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

@@ -1,5 +1,8 @@
 """Mathematical functions, under TensorFlow's names."""
 
+import typing as _typing
+
+from flowscope.absent import refusal as _refusal
 from flowscope.ops.array.segments import *
 from flowscope.ops.array.shaping import invert_permutation as invert_permutation
 from flowscope.ops.core.casting import *
@@ -21,3 +24,6 @@ from flowscope.ops.nn.basic import (
 from flowscope.ops.nn.normalization import l2_normalize as l2_normalize
 from flowscope.ops.nn.softmax import log_softmax as log_softmax, softmax as softmax
 from flowscope.ops.objectives.confusion import *
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import typing as _typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from flowscope.absent import refusal as _refusal
 from flowscope.errors import DTypeError, InvalidArgumentError
 
 __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]
@@ -82,3 +84,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, check_types: bool =
         assert_same_structure(structure[0], other, check_types)
     rows = zip(*map(flatten, structure), strict=True)
     return pack_sequence_as(structure[0], [func(*row) for row in rows])
+
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

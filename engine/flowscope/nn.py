@@ -2,6 +2,7 @@
 
 import typing as _typing
 
+from flowscope.absent import refusal as _refusal
 from flowscope.ops.array.moving import (
     batch_to_space as batch_to_space,
     depth_to_space as depth_to_space,
@@ -68,3 +69,6 @@ __all__ += _pooling_sequences.__all__
 __all__ += _quantized_images.__all__
 __all__ += _sampled_losses.__all__
 __all__ += _sparse_embedding.__all__
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

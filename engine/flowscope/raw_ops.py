@@ -4,6 +4,9 @@ They build the same operations as the functions that programs mostly use: primit
 and stacks, variables and optimizers' updates, tensor arrays, queues, blocks of recurrent networks.
 """
 
+import typing as _typing
+
+from flowscope.absent import refusal as _refusal
 from flowscope.control.raw import (
     Add as Add,
     Any_ as Any,
@@ -167,3 +170,6 @@ from flowscope.rnn.raw_blocks import (
     GRUBlockCell as GRUBlockCell,
     LSTMBlockCell as LSTMBlockCell,
 )
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

@@ -1,5 +1,8 @@
 """Sets of numbers or strings, under TensorFlow's names."""
 
+import typing as _typing
+
+from flowscope.absent import refusal as _refusal
 from flowscope.ops.sparse.sets import (
     set_difference as difference,
     set_difference as set_difference,
@@ -21,3 +24,6 @@ __all__ = [
     "size",
     "union",
 ]
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

@@ -1,5 +1,8 @@
 """Signals: discrete Fourier and cosine transforms, frames and windows, under TensorFlow's names."""
 
+import typing as _typing
+
+from flowscope.absent import refusal as _refusal
 from flowscope.ops.signal.cosines import dct as dct, idct as idct
 from flowscope.ops.signal.fourier import (
     fft as fft,
@@ -16,3 +19,6 @@ from flowscope.ops.signal.fourier import (
     rfft3d as rfft3d,
 )
 from flowscope.ops.signal.framing import *
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

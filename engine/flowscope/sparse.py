@@ -1,5 +1,8 @@
 """Sparse tensors, under TensorFlow's names."""
 
+import typing as _typing
+
+from flowscope.absent import refusal as _refusal
 from flowscope.ops.array.segments import (
     sparse_segment_mean as segment_mean,
     sparse_segment_sqrt_n as segment_sqrt_n,
@@ -39,3 +42,6 @@ from flowscope.ops.sparse.sparse_tensor import (
     SparseTensor as SparseTensor,
     sparse_placeholder as placeholder,
 )
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

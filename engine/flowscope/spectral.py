@@ -1,5 +1,8 @@
 """Discrete Fourier and cosine transforms, under TensorFlow 1's names."""
 
+import typing as _typing
+
+from flowscope.absent import refusal as _refusal
 from flowscope.ops.signal.cosines import dct as dct, idct as idct
 from flowscope.ops.signal.fourier import (
     fft as fft,
@@ -15,3 +18,6 @@ from flowscope.ops.signal.fourier import (
     rfft2d as rfft2d,
     rfft3d as rfft3d,
 )
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

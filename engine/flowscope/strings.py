@@ -1,5 +1,8 @@
 """Strings (bytes of any length), under TensorFlow's names."""
 
+import typing as _typing
+
+from flowscope.absent import refusal as _refusal
 from flowscope.ops.strings.elementwise import (
     as_string,
     regex_full_match,
@@ -45,3 +48,6 @@ __all__ = [
     "unsorted_segment_join",
     "upper",
 ]
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import typing as _typing
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from flowscope.absent import refusal as _refusal
 from flowscope.autodiff.gradients import gradients
 from flowscope.errors import GraphError, InvalidArgumentError
 from flowscope.graph.constant import constant
@@ -173,3 +175,6 @@ def _moved(array: Any, delta: float) -> Iterator[int]:
 
 
 __all__ = ["compute_gradient", "compute_gradient_error"]
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

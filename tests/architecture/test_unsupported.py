@@ -24,10 +24,8 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
     done: set[int] = set()
     modules = [
         (f"{name}.", module)
-        for name, module in vars(fs).items()
+        for name, module in [(name, getattr(fs, name)) for name in fs.__all__]
         if isinstance(module, types.ModuleType)
-        and module.__name__.startswith("flowscope.")
-        and not name.startswith("_")
     ]
     for prefix, namespace in [("", fs), *modules]:
         for name in dir(namespace):

@@ -16,7 +16,7 @@ from flowscope.cells.lookup import run_of
 from flowscope.cells.user_functions import Held, held_by
 from flowscope.errors import AlreadyExistsError, DTypeError
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.op import Op, UnsupportedGradientError, all_ops
+from flowscope.graph.op import Op, UnsupportedGradientError, find_op_class
 from flowscope.graph.operation import Operation
 
 #: `(op, *cotangents of its outputs)` -> a cotangent (or None) per input, or the only one.
@@ -125,7 +125,7 @@ NoGradient = NotDifferentiable = no_gradient
 
 
 def _register(name: str, function: GradientFunction | None) -> None:
-    known = all_ops().get(name)
+    known = find_op_class(name)
     has_own = known is not None and (known.grad is not Op.grad or not known.is_differentiable)
     graph = get_default_graph()
     run = run_of(graph)

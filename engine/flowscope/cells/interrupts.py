@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 
 from flowscope.cells.installed import is_installed_file
+from flowscope.graph.providers import load
 
 #: Makes what lets interrupts wait in a `with` block; the runtime, which knows signals, fills it.
 deferrers: list[Callable[[], AbstractContextManager[None]]] = []
@@ -19,6 +20,8 @@ deferrers: list[Callable[[], AbstractContextManager[None]]] = []
 
 def deferred() -> AbstractContextManager[None]:
     """Returns a context manager in which interrupts wait: they come when the block has ended."""
+    if not deferrers:
+        load("deferrers")
     return deferrers[0]() if deferrers else contextlib.nullcontext()
 
 

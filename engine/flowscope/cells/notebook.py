@@ -14,6 +14,7 @@ from flowscope.cells.interrupts import close_contexts, deferred, is_interrupt
 from flowscope.cells.lookup import cells_of
 from flowscope.cells.run import Run
 from flowscope.graph.default import Stacks
+from flowscope.graph.providers import load
 
 if TYPE_CHECKING:
     from flowscope.graph.graph import Graph
@@ -61,6 +62,8 @@ class Notebook:
     def _start(self, graph: Graph) -> None:
         assert self._running is not None
         if not graph.finalized and graph.run is None:
+            if not steps_of:
+                load("steps_of")
             run = cells_of(graph).begin(self._running, None, self._names)
             self._runs.append((run, graph, [f(graph) for f in steps_of]))
 

@@ -25,6 +25,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.providers import load
 from flowscope.ops.array.arrays import shape, zeros
 
 if TYPE_CHECKING:
@@ -187,7 +188,10 @@ class Function:
             wanted: The tensors of the block.
             enter: Whether cotangents pass an operation; by default, where it is differentiable.
         """
-        enter = enter or differentiable[0]
+        if enter is None:
+            if not differentiable:
+                load("differentiator")
+            enter = differentiable[0]
         found = {t for t in wanted if flows(t.spec)}
         stack = list(found)
         while stack:
@@ -301,6 +305,8 @@ class GradientBody(Function):
 
         What it returns may stand in another block, see `own`.
         """
+        if not differentiator:
+            load("differentiator")
         return (yield differentiator[0](ys, xs, cotangents))  # type: ignore[no-any-return]
 
     def dense(self, cotangent: Tensor | IndexedSlices) -> Tensor:

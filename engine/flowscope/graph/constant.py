@@ -15,6 +15,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import Overloads
+from flowscope.graph.providers import load
 from flowscope.graph.shapes import Dimension, TensorShape, as_dims, is_known, text
 from flowscope.graph.string_values import as_bytes, boxed
 
@@ -308,6 +309,8 @@ def convert_to_tensor(
             )
         return value
     if isinstance(value, list | tuple) and holds_tensor(value):
+        if not packer:
+            load("packer")
         return packer[0](value, dtype, name)
     if isinstance(value, TensorShape | Dimension) and dtype not in (None, int32, int64):
         raise DTypeError(f"a shape becomes int32 or int64, not {dtype}")

@@ -17,6 +17,7 @@ from flowscope.graph.observer import observers
 from flowscope.graph.op import Op, Spec, op_class
 from flowscope.graph.operation import Operation, Tensor, outermost, variable_of, where
 from flowscope.graph.origin import Origin, capture
+from flowscope.graph.providers import load
 from flowscope.graph.serialization.forms import WrittenForms
 from flowscope.graph.summary import summary
 
@@ -58,6 +59,8 @@ class Graph(Building, Edits, WrittenForms):
         self.functions: dict[str, Any] = {}
         #: The run that is building it now, if the observer knows runs.
         self.run = None
+        if len(observers) == 1:
+            load("observers")
         self.observer = observers[-1](self)
         self.observer.attached()
 

@@ -10,7 +10,7 @@ from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype, int32, int64
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, where
-from flowscope.graph.overloads import operators
+from flowscope.graph.providers import load
 from flowscope.graph.shapes import TensorShape, as_dims, compatible, text
 
 #: `(values, indices, dense_shape) -> Tensor`: the dense form; the op library fills it.
@@ -103,7 +103,7 @@ class IndexedSlices(Convertible):
         return self._values.graph
 
     def __neg__(self) -> IndexedSlices:
-        return IndexedSlices(operators["__neg__"](self._values), self._indices, self._dense_shape)
+        return IndexedSlices(-self._values, self._indices, self._dense_shape)
 
     def _as_tensor(self) -> Tensor:
         if self._dense_shape is None:
@@ -111,6 +111,8 @@ class IndexedSlices(Convertible):
                 "slices without a dense_shape cannot become a dense tensor: "
                 "give fs.IndexedSlices the shape of the whole"
             ).located(op=self.op, op_type="IndexedSlices", **where(self.op))
+        if not densifier:
+            load("densifier")
         return densifier[0](self._values, self._indices, self._dense_shape)
 
     def _as_graph_element(self) -> Tensor:

@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from flowscope.graph import providers
 from flowscope.graph.dtypes import DType
 from flowscope.graph.lazy import Immutable, frozen as frozen
 from flowscope.graph.shapes import MAX_RANK, Dims, is_known, size_of, text
@@ -208,6 +209,8 @@ class Op(Immutable):
         if not cls.__doc__ or cls.__doc__.startswith(f"{cls.__name__}("):
             raise InvalidArgumentError(f"op {cls.__name__} needs a docstring")
         known = _registry.get(cls.__name__)
+        if known is None and providers.op_types.get(cls.__name__, cls.__module__) != cls.__module__:
+            known = find_op_class(cls.__name__)
         if known is not None and (known.__module__, known.__qualname__) != (
             cls.__module__,
             cls.__qualname__,
@@ -336,14 +339,24 @@ _kernels: dict[tuple[str, str], Callable[..., Any]] = {}
 
 def op_class(name: str) -> type[Op]:
     """Returns the op class registered under `name`; raises NotFoundError if there is none."""
-    try:
-        return _registry[name]
-    except KeyError:
-        raise NotFoundError(f"no op type is named {name!r}") from None
+    found = find_op_class(name)
+    if found is None:
+        raise NotFoundError(f"no op type is named {name!r}")
+    return found
+
+
+def find_op_class(name: str) -> type[Op] | None:
+    """Returns the op class registered under `name`, None if there is none."""
+    found = _registry.get(name)
+    if found is None:
+        providers.load_op_type(name)
+        found = _registry.get(name)
+    return found
 
 
 def all_ops() -> dict[str, type[Op]]:
-    """Returns all registered op classes by name."""
+    """Returns all registered op classes by name, those of families not loaded yet as well."""
+    providers.load_op_types()
     return dict(_registry)
 
 

@@ -10,6 +10,7 @@ from flowscope.graph.dtypes import DType, resource
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.origin import Origin
 from flowscope.graph.overloads import Overloads
+from flowscope.graph.providers import load
 from flowscope.graph.shapes import TensorShape, as_dims, merge_dims, text
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def is_back_edge(tensor: Tensor, op: Operation) -> bool:
 
 def _run(fetch: Any, feed_dict: Any, session: Any) -> Any:
     if not runner:
-        raise InvalidArgumentError("flowscope's runtime is not loaded: import flowscope")
+        load("runner")
     return runner[0](fetch, feed_dict, session)
 
 
@@ -364,6 +365,8 @@ class Operation:
         self.graph.edited(self)
 
     def _update_input(self, index: int, tensor: Tensor) -> None:
+        if not input_replacer:
+            load("input_replacer")
         input_replacer[0](self, index, tensor)
 
     def __repr__(self) -> str:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from flowscope.graph.providers import load
+
 #: What `a + b`, `a[i]`, ... do; the op library fills it. Keys are special methods' names.
 operators: dict[str, Callable[..., Any]] = {}
 
 
 def _op(method: str, *args: Any) -> Any:
-    return operators[method](*args)
+    function = operators.get(method)
+    if function is None:
+        load(f"operator {method}")
+        function = operators[method]
+    return function(*args)
 
 
 class Overloads:

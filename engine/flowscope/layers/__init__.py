@@ -3,6 +3,9 @@
 In come tensors, out go tensors; variables are made at a layer's first call. Models call them.
 """
 
+import typing as _typing
+
+from flowscope.absent import refusal as _refusal
 from flowscope.layers.base import InputSpec as InputSpec, Layer as Layer
 from flowscope.layers.convolutional import *
 from flowscope.layers.core import *
@@ -10,3 +13,6 @@ from flowscope.layers.normalization import *
 from flowscope.layers.pooling import *
 from flowscope.layers.separable import *
 from flowscope.layers.transposed import *
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

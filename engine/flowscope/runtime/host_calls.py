@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
 from typing import Any
 
 from flowscope.ops.host.py_functions import callers
@@ -136,6 +135,8 @@ class _Worker:
     """
 
     def __init__(self, idle: list[_Worker]) -> None:
+        from queue import SimpleQueue  # at need: most programs call no function of the user's
+
         self._idle = idle
         self._calls: SimpleQueue[HostCall] = SimpleQueue()
         threading.Thread(target=self._work, name="flowscope host call", daemon=True).start()

@@ -3,6 +3,9 @@
 In: a loss. Out: an operation that runs one update. Called by users.
 """
 
+import typing as _typing
+
+from flowscope.absent import refusal as _refusal
 from flowscope.train.adadelta import AdadeltaOptimizer
 from flowscope.train.adagrad import (
     AdagradDAOptimizer,
@@ -119,3 +122,6 @@ __all__ = [
     "update_checkpoint_state",
     "write_graph",
 ]
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())

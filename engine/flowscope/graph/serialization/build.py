@@ -12,6 +12,7 @@ from flowscope.graph.devices import merged
 from flowscope.graph.graph import Graph
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.providers import load
 from flowscope.graph.serialization.check import Body, Checked, Sound, attributes_with, check
 from flowscope.graph.serialization.definition import (
     GraphDef,
@@ -272,6 +273,8 @@ class _Builder:
 
     def _add_function(self, body: Body) -> None:
         written = body.function
+        if not function_makers:
+            load("function_makers")
         maker = function_makers[0]
         function = maker.make(self._graph, self._names[written.name])
         self._functions[written.name] = function

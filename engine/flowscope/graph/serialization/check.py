@@ -17,7 +17,7 @@ import numpy as np
 
 from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, OpError
 from flowscope.graph.lazy import frozen, mutable
-from flowscope.graph.op import Op, Spec, all_ops
+from flowscope.graph.op import Op, Spec, find_op_class
 from flowscope.graph.operation import Tensor
 from flowscope.graph.serialization.definition import (
     FunctionDef,
@@ -289,8 +289,9 @@ def _refuse_cycles(nodes: list[Checked]) -> None:
 
 
 def _definitions(nodes: Sequence[NodeDef], signatures: Mapping[str, Signature]) -> list[Op]:
-    known = all_ops()
-    missing = sorted({n.op for n in nodes} - set(known))
+    found = {name: find_op_class(name) for name in {n.op for n in nodes}}
+    known = {name: op for name, op in found.items() if op is not None}
+    missing = sorted(found.keys() - known.keys())
     if missing:
         raise NotFoundError(
             f"no op types are named {', '.join(missing)}: import the modules that define them"

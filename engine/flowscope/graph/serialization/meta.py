@@ -17,6 +17,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.lazy import frozen, mutable
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.providers import load
 from flowscope.graph.serialization.build import Imported, import_nodes
 from flowscope.graph.serialization.definition import (
     GraphDef,
@@ -174,6 +175,7 @@ class _Writer:
         self._numbers: dict[int, int] = {}
 
     def add(self, key: Any, values: list[Any]) -> None:
+        load("kinds")
         if type(key) is not str:
             self.skipped.append(f"collection {key!r}: its name is no string")
             return
@@ -287,6 +289,7 @@ def import_meta(
     Raises:
         NotFoundError: if it names kinds of objects, operations or op types that are not known.
     """
+    load("kinds")
     unknown = sorted({str(f.get("kind")) for f in meta.objects} - set(kinds))
     if unknown:
         raise NotFoundError(f"objects of unknown kinds stand in collections: {', '.join(unknown)}")

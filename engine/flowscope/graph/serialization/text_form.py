@@ -32,7 +32,7 @@ import re
 from typing import Any
 
 from flowscope.errors import DTypeError
-from flowscope.graph.op import Op, all_ops
+from flowscope.graph.op import Op, find_op_class
 from flowscope.graph.serialization.definition import FunctionDef, GraphDef, NodeDef, split_input
 from flowscope.graph.serialization.literals import name_text, quoted, write
 from flowscope.graph.shapes import text as shape_text
@@ -95,7 +95,7 @@ def _device(device: str) -> str:
 
 
 def _attributes(node: NodeDef, exact: bool) -> list[str]:
-    known: Any = all_ops().get(node.op, Op)
+    known: Any = find_op_class(node.op) or Op
     usual = defaults(known)
     out = []
     for name, value in node.attr.items():
@@ -129,7 +129,7 @@ def defaults(op: Any) -> dict[str, str]:
 
 def default_values(op_type: str) -> dict[str, Any]:
     """Returns the attributes that an op type has by default; none for one that is not known."""
-    known: Any = all_ops().get(op_type, Op)
+    known: Any = find_op_class(op_type) or Op
     return _defaults(known)
 
 

@@ -29,6 +29,7 @@ from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype, of_numpy
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.providers import load
 
 __all__ = ["numpy_function", "py_func", "py_function"]
 
@@ -65,6 +66,12 @@ _ERRORS: tuple[tuple[Any, type[OpError]], ...] = (
 #: How the functions of `py_function` are called, on tensors with values, and how their results are
 #: differentiated: `call` and `differentiate` of `flowscope.runtime.eager`, which fills it.
 eager_calls: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
+
+
+def _eager_calls() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    if not eager_calls:
+        load("eager_calls")
+    return eager_calls[0]
 
 
 class _Calls(Op, abstract=True):
@@ -137,7 +144,7 @@ class EagerPyFunc(_Calls):
     is_stateful: ClassVar[bool] = True
 
     def called(self, function: Callable[..., Any], inputs: list[Any]) -> Any:
-        return eager_calls[0][0](function, inputs, self.inputs)
+        return _eager_calls()[0](function, inputs, self.inputs)
 
     def grad(self, g: Any, y: Any, *inputs: Tensor) -> Any:
         given = [g] if len(self.dtypes) == 1 else list(g)
@@ -177,7 +184,7 @@ class _Gradient:
         inputs, cotangents = tensors[: self._count], tensors[self._count :]
         returned = self.held.function(*inputs)
         ys = list(returned) if isinstance(returned, list | tuple) else [returned]
-        found: list[Any] = eager_calls[0][1](
+        found: list[Any] = _eager_calls()[1](
             [ys[i] for i in self._arriving], [inputs[i] for i in self._wanted], cotangents
         )
         return found

@@ -11,7 +11,6 @@ from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.overloads import operators
 from flowscope.graph.shapes import text
 from flowscope.ops.array.arrays import ones_like, zeros_like
 from flowscope.ops.array.gathering import gather, gather_nd, scatter_nd
@@ -417,23 +416,3 @@ def sparse_softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
         powers = exp(subtract(x.values, gather(most, which)))
         total = unsorted_segment_sum(powers, which, count)
         return x.with_values(realdiv(powers, gather(total, which)))
-
-
-# -- operators ------------------------------------------------------------------------------------
-
-
-def _operator(name: str, plain: Any, sparse: Any) -> Any:
-    def call(x: Any, y: Any) -> Any:
-        if isinstance(x, SparseTensor):
-            return sparse(x, y)
-        if isinstance(y, SparseTensor) and name == "__mul__":
-            return sparse(y, x)
-        return plain(x, y)
-
-    return call
-
-
-operators["__mul__"] = _operator("__mul__", operators["__mul__"], sparse_dense_cwise_mul)
-operators["__truediv__"] = _operator(
-    "__truediv__", operators["__truediv__"], sparse_dense_cwise_div
-)

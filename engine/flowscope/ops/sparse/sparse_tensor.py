@@ -17,6 +17,7 @@ from flowscope.graph.overloads import operators
 from flowscope.graph.serialization.meta import Kind, register_kind
 from flowscope.graph.shapes import TensorShape, as_dims, merge_dims, text
 from flowscope.ops.core.flow import placeholder, placeholder_with_default
+from flowscope.ops.math.elementwise import multiply
 
 __all__ = [
     "SparseTensor",
@@ -25,6 +26,12 @@ __all__ = [
     "convert_to_tensor_or_sparse_tensor",
     "sparse_placeholder",
 ]
+
+
+def _arithmetic() -> Any:
+    from flowscope.ops.sparse import arithmetic  # it needs this module
+
+    return arithmetic
 
 
 class SparseTensorValue(NamedTuple):
@@ -153,16 +160,16 @@ class SparseTensor:
         return self._values
 
     def __mul__(self, other: Any) -> SparseTensor:
-        return operators["__mul__"](self, other)  # type: ignore[no-any-return]
+        return _arithmetic().sparse_dense_cwise_mul(self, other)  # type: ignore[no-any-return]
 
     def __truediv__(self, other: Any) -> SparseTensor:
-        return operators["__truediv__"](self, other)  # type: ignore[no-any-return]
+        return _arithmetic().sparse_dense_cwise_div(self, other)  # type: ignore[no-any-return]
 
     def __rmul__(self, other: Any) -> SparseTensor:
-        return operators["__mul__"](self, other)  # type: ignore[no-any-return]
+        return _arithmetic().sparse_dense_cwise_mul(self, other)  # type: ignore[no-any-return]
 
     def __neg__(self) -> SparseTensor:
-        return self.with_values(operators["__neg__"](self._values))
+        return self.with_values(-self._values)
 
     #: NumPy must not take over `array * tensor`.
     __array_ufunc__ = None
@@ -305,3 +312,13 @@ def _read(facts: dict[str, Any], find: Callable[[str], Any]) -> SparseTensor:
 
 
 register_kind(Kind("sparse", SparseTensor, _write, _read))
+
+
+def _product(x: Any, y: Any) -> Any:
+    """What `x * y` does once there are sparse tensors."""
+    if isinstance(y, SparseTensor):
+        return y * x
+    return multiply(x, y, "mul")
+
+
+operators["__mul__"] = _product

@@ -1,0 +1,487 @@
+"""Where the package's names are found, by module: names, or "theirs=ours".
+
+Written by `python -m flowscope.exports`: what is changed here is lost.
+"""
+
+#: Parts of the package: `fs.nn`.
+PARTS = (
+    "bitwise debugging dtypes errors experimental graph_util initializers io layers linalg "
+    "losses manip math metrics nest nn quantization random raw_ops sets signal sparse "
+    "spectral strings test train"
+)
+#: What modules show.
+NAMES = {
+    "flowscope.autodiff.custom_gradient": "custom_gradient grad_pass_through",
+    "flowscope.autodiff.gradients": (
+        "AggregationMethod UnconnectedGradients gradients"
+    ),
+    "flowscope.autodiff.hessians": "hessians",
+    "flowscope.autodiff.recompute": "recompute_grad",
+    "flowscope.autodiff.registry": (
+        "NoGradient NotDifferentiable RegisterGradient no_gradient"
+    ),
+    "flowscope.cells": "forget_cell",
+    "flowscope.control.branches": "case cond switch_case",
+    "flowscope.control.function": "function get_function",
+    "flowscope.control.functional": "foldl foldr map_fn scan",
+    "flowscope.control.raw": "merge switch",
+    "flowscope.control.record": "record",
+    "flowscope.control.tensor_array": "TensorArray",
+    "flowscope.control.version": (
+        "control_flow_v2_enabled disable_control_flow_v2 enable_control_flow_v2"
+    ),
+    "flowscope.control.while_loop": "while_loop",
+    "flowscope.errors": (
+        "ControlFlowWarning DeviceWarning GraphGrowthWarning OpError"
+    ),
+    "flowscope.graph.constant": "constant convert_to_tensor",
+    "flowscope.graph.default": (
+        "get_default_graph get_default_session reset_default_graph"
+    ),
+    "flowscope.graph.devices": "DeviceSpec",
+    "flowscope.graph.dtypes": (
+        "DType QUANTIZED_DTYPES as_dtype bfloat16 bfloat16_ref bool_=bool bool_ref complex128 "
+        "complex128_ref complex64 complex64_ref double double_ref float16 float16_ref float32 "
+        "float32_ref float64 float64_ref half half_ref int16 int16_ref int32 int32_ref int64 "
+        "int64_ref int8 int8_ref qint16 qint16_ref qint32 qint32_ref qint8 qint8_ref quint16 "
+        "quint16_ref quint8 quint8_ref resource string string_ref uint16 uint16_ref uint32 "
+        "uint32_ref uint64 uint64_ref uint8 uint8_ref variant"
+    ),
+    "flowscope.graph.graph": "Graph",
+    "flowscope.graph.indexed_slices": (
+        "IndexedSlices IndexedSlicesValue convert_to_tensor_or_indexed_slices"
+    ),
+    "flowscope.graph.op": "Op Spec register_kernel",
+    "flowscope.graph.operation": "Operation Tensor",
+    "flowscope.graph.scopes": (
+        "add_to_collection add_to_collections colocate_with control_dependencies device "
+        "get_collection get_collection_ref init_scope is_tensor name_scope op_scope"
+    ),
+    "flowscope.graph.serialization.build": "import_graph_def",
+    "flowscope.graph.serialization.definition": "GraphDef NodeDef",
+    "flowscope.graph.serialization.meta": "MetaGraphDef",
+    "flowscope.graph.shapes": "Dimension TensorShape dimension_value",
+    "flowscope.graph.specs": "IndexedSlicesSpec TensorSpec",
+    "flowscope.graph.tensor_proto": (
+        "AttrValue make_ndarray make_tensor_proto"
+    ),
+    "flowscope.live.ipython": (
+        "load_ipython_extension unload_ipython_extension"
+    ),
+    "flowscope.live.progress": "progress",
+    "flowscope.live.show": "show",
+    "flowscope.ops.array.arrays": (
+        "boolean_mask broadcast_dynamic_shape broadcast_static_shape broadcast_to concat "
+        "expand_dims eye fill gather gather_nd invert_permutation lin_space linspace newaxis "
+        "one_hot ones ones_like pad parallel_stack range rank repeat reshape reverse reverse_v2 "
+        "scatter_nd select sequence_mask shape shape_n size slice split squeeze stack "
+        "strided_slice tile transpose unstack where where_v2 zeros zeros_like"
+    ),
+    "flowscope.ops.array.batch_gathering": "batch_gather",
+    "flowscope.ops.array.clipping": (
+        "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm"
+    ),
+    "flowscope.ops.array.moving": (
+        "batch_to_space batch_to_space_nd depth_to_space meshgrid "
+        "required_space_to_batch_paddings reverse_sequence roll space_to_batch space_to_batch_nd "
+        "space_to_depth"
+    ),
+    "flowscope.ops.array.patches": (
+        "extract_image_patches extract_volume_patches"
+    ),
+    "flowscope.ops.array.segments": (
+        "segment_max segment_mean segment_min segment_prod segment_sum sparse_segment_mean "
+        "sparse_segment_sqrt_n sparse_segment_sum unsorted_segment_max unsorted_segment_mean "
+        "unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum"
+    ),
+    "flowscope.ops.array.sorting": "argsort searchsorted sort",
+    "flowscope.ops.array.stitching": (
+        "dynamic_partition dynamic_stitch parallel_dynamic_stitch"
+    ),
+    "flowscope.ops.array.tensor_scatters": (
+        "tensor_scatter_add tensor_scatter_max tensor_scatter_min tensor_scatter_nd_add "
+        "tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub "
+        "tensor_scatter_nd_update tensor_scatter_sub tensor_scatter_update"
+    ),
+    "flowscope.ops.array.uniques": (
+        "listdiff setdiff1d unique unique_with_counts"
+    ),
+    "flowscope.ops.core.casting": (
+        "bitcast cast complex conj imag real saturate_cast to_bfloat16 to_complex128 to_complex64 "
+        "to_double to_float to_int32 to_int64"
+    ),
+    "flowscope.ops.core.flow": (
+        "add_n group identity identity_n no_op placeholder placeholder_with_default "
+        "prevent_gradient stop_gradient tuple"
+    ),
+    "flowscope.ops.core.static_values": "get_static_value",
+    "flowscope.ops.core.type_checks": (
+        "assert_integer assert_proper_iterable assert_same_float_dtype assert_type "
+        "is_numeric_tensor"
+    ),
+    "flowscope.ops.host.checks": (
+        "Assert add_check_numerics_ops assert_equal assert_greater assert_greater_equal "
+        "assert_less assert_less_equal assert_near assert_negative assert_non_negative "
+        "assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least "
+        "assert_rank_in assert_scalar check_numerics ensure_shape guarantee_const "
+        "verify_tensor_all_finite with_dependencies"
+    ),
+    "flowscope.ops.host.printing": "Print print",
+    "flowscope.ops.host.py_functions": "numpy_function py_func py_function",
+    "flowscope.ops.host.timing": "timestamp",
+    "flowscope.ops.linalg.einsum": "einsum",
+    "flowscope.ops.linalg.factors": "cholesky qr",
+    "flowscope.ops.linalg.matrices": (
+        "cross diag diag_part matrix_band_part matrix_diag matrix_diag_part matrix_set_diag"
+    ),
+    "flowscope.ops.linalg.matrix_functions": "matrix_square_root",
+    "flowscope.ops.linalg.norms": "norm",
+    "flowscope.ops.linalg.products": (
+        "matmul matrix_transpose sparse_matmul tensordot trace"
+    ),
+    "flowscope.ops.linalg.solving": (
+        "cholesky_solve matrix_determinant matrix_inverse matrix_solve matrix_solve_ls "
+        "matrix_triangular_solve"
+    ),
+    "flowscope.ops.linalg.spectra": (
+        "self_adjoint_eig self_adjoint_eigvals svd"
+    ),
+    "flowscope.ops.math.arithmetic": (
+        "accumulate_n angle approximate_equal divide_no_nan floor_div is_non_decreasing "
+        "is_strictly_increasing multiply_no_nan nextafter polyval reciprocal_no_nan truncatediv "
+        "truncatemod"
+    ),
+    "flowscope.ops.math.counting": (
+        "bincount histogram_fixed_width histogram_fixed_width_bins unravel_index"
+    ),
+    "flowscope.ops.math.elementwise": (
+        "abs acos acosh add asin asinh atan atan2 atanh cast ceil conj cos cosh div div_no_nan "
+        "divide equal exp expm1 floor floordiv floormod greater greater_equal is_finite is_inf "
+        "is_nan less less_equal log log1p log_sigmoid logical_and logical_not logical_or "
+        "logical_xor maximum minimum mod multiply negative not_equal pow realdiv reciprocal rint "
+        "round rsqrt scalar_mul sigmoid sign sin sinh softplus sqrt square squared_difference "
+        "subtract tan tanh truediv xdivy xlogy"
+    ),
+    "flowscope.ops.math.reductions": (
+        "arg_max arg_min argmax argmin count_nonzero cumprod cumsum cumulative_logsumexp "
+        "reduce_all reduce_any reduce_euclidean_norm reduce_logsumexp reduce_max reduce_mean "
+        "reduce_min reduce_prod reduce_std reduce_sum reduce_variance"
+    ),
+    "flowscope.ops.math.special": (
+        "bessel_i0 bessel_i0e bessel_i1 bessel_i1e betainc digamma erf erfc erfcinv erfinv igamma "
+        "igammac lbeta lgamma ndtri polygamma xlog1py zeta"
+    ),
+    "flowscope.ops.objectives.confusion": "confusion_matrix",
+    "flowscope.ops.quantized.images": "quantized_concat",
+    "flowscope.ops.quantized.quantization": (
+        "dequantize fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient "
+        "fake_quant_with_min_max_vars fake_quant_with_min_max_vars_gradient "
+        "fake_quant_with_min_max_vars_per_channel "
+        "fake_quant_with_min_max_vars_per_channel_gradient quantize quantize_v2"
+    ),
+    "flowscope.ops.random.distributions": (
+        "random_crop random_gamma random_poisson random_poisson_v2"
+    ),
+    "flowscope.ops.random.normal_and_uniform": (
+        "get_seed multinomial random_normal random_shuffle random_uniform set_random_seed "
+        "truncated_normal"
+    ),
+    "flowscope.ops.signal.fourier": "fft fft2d fft3d ifft ifft2d ifft3d",
+    "flowscope.ops.sparse.arithmetic": (
+        "sparse_add sparse_maximum sparse_minimum sparse_reduce_max sparse_reduce_max_sparse "
+        "sparse_reduce_sum sparse_reduce_sum_sparse sparse_softmax sparse_tensor_dense_matmul"
+    ),
+    "flowscope.ops.sparse.edit_distance": "edit_distance",
+    "flowscope.ops.sparse.forms": (
+        "sparse_concat sparse_fill_empty_rows sparse_mask sparse_merge sparse_reorder "
+        "sparse_reset_shape sparse_reshape sparse_retain sparse_slice sparse_split "
+        "sparse_tensor_to_dense sparse_to_dense sparse_to_indicator sparse_transpose"
+    ),
+    "flowscope.ops.sparse.sparse_tensor": (
+        "SparseTensor SparseTensorSpec SparseTensorValue convert_to_tensor_or_sparse_tensor "
+        "sparse_placeholder"
+    ),
+    "flowscope.ops.state.initializers": (
+        "Constant GlorotNormal GlorotUniform Initializer Ones RandomNormal RandomUniform "
+        "TruncatedNormal VarianceScaling Zeros constant_initializer glorot_normal_initializer "
+        "glorot_uniform_initializer ones_initializer random_normal_initializer "
+        "random_uniform_initializer truncated_normal_initializer uniform_unit_scaling_initializer "
+        "variance_scaling_initializer zeros_initializer"
+    ),
+    "flowscope.ops.state.locks": "CriticalSection",
+    "flowscope.ops.state.matrix_initializers": "orthogonal_initializer",
+    "flowscope.ops.state.partitioned": (
+        "PartitionedVariable fixed_size_partitioner min_max_variable_partitioner "
+        "variable_axis_size_partitioner"
+    ),
+    "flowscope.ops.state.queues": "FIFOQueue QueueBase",
+    "flowscope.ops.state.scatters": (
+        "batch_scatter_update scatter_add scatter_div scatter_max scatter_min scatter_mul "
+        "scatter_nd_add scatter_nd_sub scatter_nd_update scatter_sub scatter_update"
+    ),
+    "flowscope.ops.state.template": "Template make_template",
+    "flowscope.ops.state.variable_lists": (
+        "all_variables assert_variables_initialized global_variables global_variables_initializer "
+        "initialize_all_variables initialize_local_variables initialize_variables "
+        "is_variable_initialized local_variables local_variables_initializer model_variables "
+        "report_uninitialized_variables trainable_variables variables_initializer"
+    ),
+    "flowscope.ops.state.variable_scope": (
+        "AUTO_REUSE VariableScope create_partitioned_variables get_local_variable get_variable "
+        "get_variable_scope no_regularizer variable_op_scope variable_scope"
+    ),
+    "flowscope.ops.state.variables": (
+        "GraphKeys Variable VariableAggregation VariableSynchronization assign assign_add "
+        "assign_sub count_up_to variable_creator_scope"
+    ),
+    "flowscope.ops.strings.elementwise": (
+        "as_string decode_base64 encode_base64 fingerprint regex_replace string_join string_strip "
+        "string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong substr"
+    ),
+    "flowscope.ops.strings.parsing": "decode_csv decode_raw string_to_number",
+    "flowscope.ops.strings.parts": "reduce_join string_split",
+    "flowscope.runtime.config": (
+        "ConfigProto DeviceStepStats FeedStats GPUOptions GraphOptions NodeExecStats "
+        "OptimizerOptions RewriterConfig RunMetadata RunOptions StepStats"
+    ),
+    "flowscope.runtime.containers": "container",
+    "flowscope.runtime.interactive": "InteractiveSession",
+    "flowscope.runtime.session": "Session",
+    "flowscope.train.moving_averages": "moving_average_variables",
+}
+#: Op types that modules define.
+OP_TYPES = {
+    "flowscope.autodiff.custom_gradient": "GradientHub WithGradient",
+    "flowscope.control.array_ops": (
+        "ConcatArray EmptyArray GatherArray GatherCotangents GatherOrZeros NewArray ReadArray "
+        "ReadCotangent ReadOrZeros ScatterArray SizeOfArray SplitArray UnsplitArray WriteArray"
+    ),
+    "flowscope.control.blocks": "Parameter",
+    "flowscope.control.calls": "Call",
+    "flowscope.control.cond": "Cond",
+    "flowscope.control.lists": (
+        "EmptyList Head ListOf ListOfZeros SumOfLists"
+    ),
+    "flowscope.control.loop": "Loop",
+    "flowscope.control.matmul_ops": (
+        "Part SumOfMatMuls SumOfProducts TransposedCopy"
+    ),
+    "flowscope.control.primitives": (
+        "ControlTrigger Enter Exit ListPop ListPush LoopCond Merge NextIteration Switch"
+    ),
+    "flowscope.control.record": (
+        "AddToLast ListOfLast StackOfList UnstackToList"
+    ),
+    "flowscope.control.slices": "ConcatOfList SplitToList",
+    "flowscope.control.stacks": "NewStack StackClose StackPop StackPush",
+    "flowscope.graph.constant": "Const",
+    "flowscope.ops.array.arrays": (
+        "Fill LinSpace OnesLike Range Rank Shape Size ZerosLike"
+    ),
+    "flowscope.ops.array.batch_gathering": "BatchGather BatchGatherGrad",
+    "flowscope.ops.array.gathering": "Gather GatherGrad GatherNd ScatterNd",
+    "flowscope.ops.array.joining": (
+        "Concat ConcatGrad Pack Split SplitBy SplitEven Unpack"
+    ),
+    "flowscope.ops.array.moving": (
+        "BatchToSpaceND DepthToSpace ReverseSequence Roll SpaceToBatchND SpaceToDepth"
+    ),
+    "flowscope.ops.array.padding": (
+        "MirrorPadGrad Pad PadWith Repeat RepeatGrad Tile"
+    ),
+    "flowscope.ops.array.patches": "ExtractPatches ExtractPatchesGrad",
+    "flowscope.ops.array.segments": (
+        "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum UnsortedSegmentMax "
+        "UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum"
+    ),
+    "flowscope.ops.array.selection": (
+        "ClipByValue OneHot Select SelectBroadcast Where"
+    ),
+    "flowscope.ops.array.shaping": (
+        "ExpandDims InvertPermutation Reshape Squeeze Transpose"
+    ),
+    "flowscope.ops.array.slicing": (
+        "Reverse Slice SliceGrad StridedSlice StridedSliceGrad"
+    ),
+    "flowscope.ops.array.sorting": "ArgSort Permuted SearchSorted Sort",
+    "flowscope.ops.array.stitching": "DynamicPartition DynamicStitch",
+    "flowscope.ops.array.tensor_scatters": "TensorScatter",
+    "flowscope.ops.array.uniques": "ListDiff Unique UniqueWithCounts",
+    "flowscope.ops.core.broadcasting": "BroadcastArgs BroadcastTo SumTo",
+    "flowscope.ops.core.casting": (
+        "Bitcast Cast Complex ComplexAbs Conj Imag Real"
+    ),
+    "flowscope.ops.core.flow": (
+        "AddN Identity NoOp Placeholder PlaceholderWithDefault PreventGradient StopGradient"
+    ),
+    "flowscope.ops.host.checks": "AssertTrue CheckNumerics EnsureShape",
+    "flowscope.ops.host.printing": "PrintFirst PrintIdentity PrintLine",
+    "flowscope.ops.host.py_functions": (
+        "EagerPyFunc HostFunc PyFunc PyFuncStateless"
+    ),
+    "flowscope.ops.host.timing": "Timestamp",
+    "flowscope.ops.linalg.einsum": "Einsum EinsumSpread",
+    "flowscope.ops.linalg.factors": "Cholesky Lu Qr",
+    "flowscope.ops.linalg.matrices": (
+        "Cross MatrixBandPart MatrixDiag MatrixDiagPart MatrixSetDiag"
+    ),
+    "flowscope.ops.linalg.matrix_functions": (
+        "MatrixExponential MatrixLogarithm MatrixSquareRoot"
+    ),
+    "flowscope.ops.linalg.matrix_tools": "TriangularPart",
+    "flowscope.ops.linalg.products": "MatMul",
+    "flowscope.ops.linalg.solving": (
+        "LogMatrixDeterminant MatrixDeterminant MatrixInverse MatrixSolve MatrixTriangularSolve"
+    ),
+    "flowscope.ops.linalg.spectra": "Eig PseudoInverse SelfAdjointEig Svd",
+    "flowscope.ops.linalg.tridiagonal": "TridiagonalSolve",
+    "flowscope.ops.math.arithmetic": (
+        "Angle MulNoNan NextAfter TruncateDiv TruncateMod"
+    ),
+    "flowscope.ops.math.bits": (
+        "BitwiseAnd BitwiseOr BitwiseXor Invert LeftShift RightShift"
+    ),
+    "flowscope.ops.math.counting": (
+        "Bincount HistogramFixedWidth HistogramFixedWidthBins UnravelIndex"
+    ),
+    "flowscope.ops.math.elementwise": (
+        "Abs Acos Acosh Add Asin Asinh Atan Atan2 Atanh Ceil Cos Cosh DivNoNan Equal Exp Expm1 "
+        "Floor FloorDiv FloorMod Greater GreaterEqual IsFinite IsInf IsNan Less LessEqual Log "
+        "Log1p LogicalAnd LogicalNot LogicalOr LogicalXor Maximum Minimum Mul Neg NotEqual Pow "
+        "RealDiv Reciprocal ReciprocalGrad Rint Rsqrt RsqrtGrad Sigmoid SigmoidGrad Sign Sin Sinh "
+        "Softplus Sqrt SqrtGrad Square SquaredDifference Sub Tan Tanh TanhGrad Xdivy Xlogy"
+    ),
+    "flowscope.ops.math.logical": "All Any",
+    "flowscope.ops.math.reductions": "Max Mean Min Prod Sum",
+    "flowscope.ops.math.run_time_axes": "PositiveAxes ReverseBy TransposeBy",
+    "flowscope.ops.math.scans": (
+        "ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp"
+    ),
+    "flowscope.ops.math.special": (
+        "BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 "
+        "BesselK1e BesselY0 BesselY1 Betainc Dawsn Digamma Erf Erfc Erfinv Expint FresnelCos "
+        "FresnelSin Igamma IgammaGradA Igammac Lgamma Ndtri Polygamma Spence Xlog1py Zeta"
+    ),
+    "flowscope.ops.nn.activations": (
+        "Elu EluGrad LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad ReluGrad Selu SeluGrad Softsign"
+    ),
+    "flowscope.ops.nn.basic": "BiasAdd BiasAddGrad InTopK L2Loss TopK",
+    "flowscope.ops.nn.candidate_sampling": (
+        "AllCandidateSampler ComputeAccidentalHits FixedUnigramCandidateSampler "
+        "LogUniformCandidateSampler UniformCandidateSampler"
+    ),
+    "flowscope.ops.nn.convolution_ops": (
+        "Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilter "
+        "Conv3DBackpropInput"
+    ),
+    "flowscope.ops.nn.ctc": (
+        "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss"
+    ),
+    "flowscope.ops.nn.ctc_labels": "CollapsedRepeats UniqueLabels",
+    "flowscope.ops.nn.depthwise": (
+        "DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter "
+        "DepthwiseConv2dNativeBackpropInput"
+    ),
+    "flowscope.ops.nn.learned_sampling": "LearnedUnigramCandidateSampler",
+    "flowscope.ops.nn.morphology": (
+        "Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput Dilation2DPick"
+    ),
+    "flowscope.ops.nn.normalization_ops": (
+        "FusedBatchNormGradV3 FusedBatchNormV3 LRN NeighbourSum"
+    ),
+    "flowscope.ops.nn.pooling_ops": (
+        "AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad MaxPool MaxPool3D MaxPool3DGrad "
+        "MaxPool3DGradGrad MaxPoolGrad MaxPoolGradGrad MaxPoolWithArgmax"
+    ),
+    "flowscope.ops.nn.pooling_sequences": "FractionalArgmax PoolingSequence",
+    "flowscope.ops.nn.softmax": (
+        "LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits"
+    ),
+    "flowscope.ops.objectives.weights": "BroadcastWeights",
+    "flowscope.ops.quantized.images": (
+        "QuantizedAvgPool QuantizedConv2D QuantizedMaxPool QuantizedReluX"
+    ),
+    "flowscope.ops.quantized.quantization": (
+        "Dequantize FakeQuantOutside FakeQuantWithMinMaxVars QuantizeV2 QuantizedMatMul"
+    ),
+    "flowscope.ops.quantized.rounding_to_bits": "QuantizeAndDequantize QuantizeInside",
+    "flowscope.ops.random.distributions": (
+        "RandomGamma RandomGammaGrad RandomPoisson"
+    ),
+    "flowscope.ops.random.normal_and_uniform": (
+        "Multinomial RandomNormal RandomShuffle RandomUniform RandomUniformInt TruncatedNormal"
+    ),
+    "flowscope.ops.random.stateless": (
+        "StatelessBinomial StatelessCategorical StatelessGamma StatelessNormal StatelessPoisson "
+        "StatelessTruncatedNormal StatelessUniform StatelessUniformInt"
+    ),
+    "flowscope.ops.signal.fourier": "FFT IRFFT RFFT Resized",
+    "flowscope.ops.sparse.arithmetic": "SparseTensorDenseMatMul",
+    "flowscope.ops.sparse.edit_distance": "EditDistance",
+    "flowscope.ops.sparse.places": (
+        "SparseConcatShape SparseFillEmptyRows SparseOrder SparseResetShape SparseReshape "
+        "SparseToDense SparseUnique"
+    ),
+    "flowscope.ops.sparse.sets": "SetOperation SetSize",
+    "flowscope.ops.state.checkpoint": "RestoreV2 SaveV2",
+    "flowscope.ops.state.locks": "MutexAcquire MutexHandle MutexRelease",
+    "flowscope.ops.state.queue_ops": (
+        "Dequeue DequeueMany DequeueUpTo Enqueue EnqueueMany FIFOQueueHandle QueueClose "
+        "QueueIsClosed QueueSize"
+    ),
+    "flowscope.ops.state.training": (
+        "ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdam ApplyCenteredRMSProp ApplyFtrl "
+        "ApplyGradientDescent ApplyMomentum ApplyProximalAdagrad ApplyProximalGradientDescent "
+        "ApplyRMSProp"
+    ),
+    "flowscope.ops.state.update_groups": "BeginUpdate CheckUpdate EndUpdate",
+    "flowscope.ops.state.variable_ops": (
+        "AssignAddVariableOp AssignStridedSlice AssignSubVariableOp AssignVariableOp CountUpTo "
+        "DestroyResourceOp InitializedValue ReadVariableOp ScatterVariable VarHandleOp "
+        "VarIsInitializedOp"
+    ),
+    "flowscope.ops.strings.elementwise": (
+        "AsString DecodeBase64 EncodeBase64 EncodeBase64Unpadded Fingerprint HashBucket "
+        "RegexFullMatch RegexReplace StringCase StringFormat StringJoin StringLength StringStrip "
+        "Substr UnicodeTranscode"
+    ),
+    "flowscope.ops.strings.parsing": "DecodeCSV DecodeRaw StringToNumber",
+    "flowscope.ops.strings.parts": (
+        "ReduceJoin StringSplit UnsortedSegmentJoin"
+    ),
+}
+#: Modules that fill registries.
+REGISTRIES = {
+    "deferrers": "flowscope.runtime.interrupt",
+    "densifier": "flowscope.ops.array.gathering",
+    "differentiator": "flowscope.autodiff",
+    "eager_calls": "flowscope.runtime.eager",
+    "function_makers": "flowscope.control.serialization",
+    "input_replacer": "flowscope.control.frames",
+    "kinds": (
+        "flowscope.ops.sparse.sparse_tensor flowscope.train.meta_graph"
+    ),
+    "observers": "flowscope.cells",
+    "operator __getitem__": "flowscope.ops.array.slicing",
+    "operator __matmul__": "flowscope.ops.linalg.products",
+    "packer": "flowscope.ops.array.joining",
+    "runner": "flowscope.runtime.session",
+    "steps_of": "flowscope.runtime.engine",
+    "operator __abs__": "flowscope.ops.math.elementwise",
+    "operator __add__": "flowscope.ops.math.elementwise",
+    "operator __and__": "flowscope.ops.math.elementwise",
+    "operator __floordiv__": "flowscope.ops.math.elementwise",
+    "operator __ge__": "flowscope.ops.math.elementwise",
+    "operator __gt__": "flowscope.ops.math.elementwise",
+    "operator __invert__": "flowscope.ops.math.elementwise",
+    "operator __le__": "flowscope.ops.math.elementwise",
+    "operator __lt__": "flowscope.ops.math.elementwise",
+    "operator __mod__": "flowscope.ops.math.elementwise",
+    "operator __mul__": "flowscope.ops.math.elementwise",
+    "operator __neg__": "flowscope.ops.math.elementwise",
+    "operator __or__": "flowscope.ops.math.elementwise",
+    "operator __pow__": "flowscope.ops.math.elementwise",
+    "operator __sub__": "flowscope.ops.math.elementwise",
+    "operator __truediv__": "flowscope.ops.math.elementwise",
+    "operator __xor__": "flowscope.ops.math.elementwise",
+}
