@@ -199,6 +199,7 @@ from flowscope.graph.serialization.meta import (
 from flowscope.graph.shapes import (
     Dimension as Dimension,
     TensorShape as TensorShape,
+    dimension_at_index as dimension_at_index,
     dimension_value as dimension_value,
 )
 from flowscope.graph.specs import (

@@ -60,7 +60,9 @@ NAMES = {
     "flowscope.graph.serialization.build": "import_graph_def",
     "flowscope.graph.serialization.definition": "GraphDef NodeDef",
     "flowscope.graph.serialization.meta": "MetaGraphDef",
-    "flowscope.graph.shapes": "Dimension TensorShape dimension_value",
+    "flowscope.graph.shapes": (
+        "Dimension TensorShape dimension_at_index dimension_value"
+    ),
     "flowscope.graph.specs": "IndexedSlicesSpec TensorSpec",
     "flowscope.graph.tensor_proto": (
         "AttrValue make_ndarray make_tensor_proto"
