@@ -1,11 +1,12 @@
 """Makes the code of a program that came as bytes, in this process, and runs it once.
 
-As a script it reads a pickled `Job` of its own test from standard input and writes the results.
+As a script it reads pickled `Job`s of its own test from standard input and writes the results.
 """
 
 from __future__ import annotations
 
 import pickle
+import subprocess
 import sys
 from typing import Any, NamedTuple
 
@@ -21,11 +22,12 @@ from flowscope.runtime.random_generators import generator
 
 
 class Job(NamedTuple):
-    """A program as bytes, the values that are fed, and the variables' values by name."""
+    """A program as bytes, the values that are fed, the variables' values by name, and the run."""
 
     data: bytes
     feeds: tuple[Any, ...]
     variables: dict[str, Any]
+    run: tuple[int | None, int, int] = (7, 11, 3)
 
 
 def double(x: Any) -> Any:
@@ -33,18 +35,28 @@ def double(x: Any) -> Any:
     return x * 2
 
 
-def computed(program: Program, feeds: tuple[Any, ...], variables: dict[str, Any]) -> list[Any]:
+def computed(program: Program, job: Job) -> list[Any]:
     """Returns what the code of a program gives."""
     (region,) = regions(program)
     code = generate(region, np, generator, as_left)
     with fs.Graph().as_default(), fs.Session() as sess:
-        made = [fs.Variable(value, name=name) for name, value in variables.items()]
-        sess.run([v.initializer for v in made])
+        made = [fs.Variable(value, name=name) for name, value in job.variables.items()]
+        if made:
+            sess.run([v.initializer for v in made])
         states = tuple(sess._planner.state(h.op) for h in region.handles)
-        return list(code.function(sess.gate, (7, 11, 3), feeds, states))
+        return list(code.function(sess.gate, job.run, job.feeds, states))
+
+
+def computed_elsewhere(jobs: list[Job], env: dict[str, str]) -> list[list[Any]]:
+    """Returns what the code of each program gives that a second process makes."""
+    sent = pickle.dumps([tuple(job) for job in jobs])
+    done = subprocess.run(
+        [sys.executable, __file__], input=sent, env=env, check=True, capture_output=True
+    )
+    return pickle.loads(done.stdout)  # type: ignore[no-any-return]
 
 
 if __name__ == "__main__":
-    job = Job(*pickle.load(sys.stdin.buffer))
-    results = computed(loads(job.data, [double]), job.feeds, job.variables)
+    jobs = [Job(*fields) for fields in pickle.load(sys.stdin.buffer)]
+    results = [computed(loads(job.data, [double]), job) for job in jobs]
     sys.stdout.buffer.write(pickle.dumps(results))
