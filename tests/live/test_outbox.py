@@ -186,6 +186,13 @@ def test_a_view_that_was_not_known_is_told_everything(feed):
     assert isinstance(view.messages[-1], Snapshot) and list(view.names.values()) == ["x"]
 
 
+def test_an_acknowledgement_that_comes_late_brings_no_view_back(feed):
+    view = View(feed, 1)
+    view.say(Disconnect(1))
+    view.acknowledge()
+    assert feed._ports == [] and len(feed.audience) == 0
+
+
 def test_what_views_held_is_let_go(graph, monkeypatch):
     monkeypatch.setattr(bus, "PERIOD_S", 1e6)
     with graph.cell("a"):

@@ -188,6 +188,8 @@ class Feed:
                 if port is not None:
                     self._leave(port)
                 return
+            if isinstance(message, Ack) and port is None:
+                return  # it was on its way when the view left
             self.audience.heard(message.view, time.monotonic())
             is_new = port is None
             if port is None:

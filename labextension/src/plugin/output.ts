@@ -21,7 +21,8 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   readonly #life = new AbortController();
   #view: SavedView | null = null;
   #shown: "nothing" | "live" | "direct" | "saved" = "nothing";
-  #direct: DirectModel | null = null;
+  /** Ends the attempt to ask a busy kernel directly, or what it shows. */
+  #direct: AbortController | null = null;
   /** Ends what is shown now. */
   #showing = new AbortController();
 
@@ -63,9 +64,9 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   #tryDirect(view: SavedView): void {
     const kernel = this.#live.silentKernel;
     if (this.#direct || !kernel || view.modelId === "" || this.#shown !== "saved") return;
-    const model = this.#direct = new DirectModel(kernel, view.modelId);
+    const model = new DirectModel(kernel, view.modelId);
     const host = new Widget();
-    const life = new AbortController();
+    const life = this.#direct = new AbortController();
     const answered = (): void => {
       model.off("msg:custom", answered);
       if (this.#shown !== "saved" || this.isDisposed) return;
@@ -91,6 +92,7 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
 
   #showLive(view: SavedView): void {
     this.#clear();
+    this.#direct?.abort();
     this.#shown = "live";
     const renderer = this.#makeRenderer(WIDGET_MIME_TYPE);
     this.addWidget(renderer);
