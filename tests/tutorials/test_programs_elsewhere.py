@@ -1,0 +1,64 @@
+"""Programs that the tutorials plan go to a second process; its code gives the same bits."""
+
+import dataclasses
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+from code_of_program import Job, computed_elsewhere
+from shells import Notebook
+
+from flowscope.plan.serialization import dumps
+from flowscope.runtime import planner
+
+TUTORIALS = sorted((Path(__file__).parents[2] / "tutorials").glob("*.ipynb"))
+
+
+def bits(values):
+    return [np.asarray(v).tobytes() for v in values]
+
+
+def recorded(plan, kept):
+    """Returns the plan; what its code takes and gives in the first run goes to `kept`.
+
+    Left out are programs that wait for queues, and those with functions of the notebook's.
+    """
+    data, functions = dumps(plan.program)
+    if plan.code is None or plan.execution is not None or functions:
+        return plan
+    ran = []
+
+    def function(gate, run, feeds, resources):
+        values = {s.name: np.copy(s.value) for s in resources if s.value is not None}
+        taken = tuple(np.copy(f) if isinstance(f, np.ndarray) else f for f in feeds)
+        results = plan.function(gate, run, feeds, resources)
+        if not ran:
+            ran.append(True)
+            kept.append((Job(data, taken, values, tuple(run)), bits(results)))
+        return results
+
+    return dataclasses.replace(plan, function=function)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda p: p.stem)
+def test_programs_of_the_tutorials_give_the_same_bits_elsewhere(
+    path, source_env, monkeypatch, tmp_path
+):
+    kept = []
+    make = planner.make_plan
+    monkeypatch.setattr(planner, "make_plan", lambda *args: recorded(make(*args), kept))
+    monkeypatch.chdir(tmp_path)
+    notebook = Notebook()
+    errors = []
+    for i, cell in enumerate(nbformat.read(path, as_version=4).cells):
+        if cell.cell_type == "code":
+            notebook.run(f"cell-{i}", cell.source)
+            if notebook.error and "raises-exception" not in cell.metadata.get("tags", []):
+                errors.append(notebook.error)
+    assert errors == []
+    assert len(kept) > 3
+    there = computed_elsewhere([job for job, _ in kept], source_env)
+    assert [bits(values) for values in there] == [found for _, found in kept]
