@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Any
 
 from flowscope.control.branches import cond
 from flowscope.control.frames import Frame, Frames, frames_of
@@ -28,7 +27,6 @@ from flowscope.control.primitives import (
     Exit,
     LoopCond,
     Merge,
-    NextIteration,
     Primitive,
     Switch,
 )

@@ -16,7 +16,7 @@ from flowscope.cells.savepoint import Operations
 from flowscope.cells.stale import Derivation, refusal
 from flowscope.errors import GraphError, StaleError
 from flowscope.graph.observer import Observer
-from flowscope.graph.op import Op, Spec
+from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.places import PLACES
 

@@ -12,11 +12,9 @@ from flowscope.control.blocks import Function, free_name, outside, settled
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import TensorShape, as_dims, text
 from flowscope.graph.specs import TensorSpec
 
 __all__ = ["function", "get_function"]

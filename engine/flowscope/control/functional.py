@@ -11,9 +11,6 @@ from flowscope.control.while_loop import while_loop
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.operation import Tensor
-from flowscope.ops.array.arrays import shape
-from flowscope.ops.sparse.sparse_tensor import SparseTensor
 
 __all__ = ["foldl", "foldr", "map_fn", "scan"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from flowscope.control.primitives import Primitive
-from flowscope.graph.dtypes import resource
 from flowscope.plan.lowering import Key
 from flowscope.plan.program import Node
 

@@ -14,10 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from flowscope.plan.codegen.function import (
-    device_type,
     loop_name,
     own,
-    scalar_template,
     unsafe_inside,
     unsafe_positions,
 )

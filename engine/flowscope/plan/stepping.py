@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph.dtypes import int64, resource, variant
+from flowscope.graph.dtypes import int64, resource
 from flowscope.graph.op import Spec
 from flowscope.plan.codegen.function import Code, generate, loop_name, unsafe_positions
 from flowscope.plan.codegen.safepoints import Begun, as_left

@@ -8,7 +8,6 @@ value of rank 0 is a NumPy scalar.
 from __future__ import annotations
 
 import os
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -16,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowscope.errors import DeviceWarning, InvalidArgumentError, UnavailableError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 
 if TYPE_CHECKING:
-    from flowscope.runtime.config import ConfigProto
+    pass
 
 #: Has several threads take parts of a kernel: (how many, what takes one).
 Share = Callable[[int, Callable[[int], None]], None]

@@ -26,7 +26,7 @@ from flowscope.executor.osr import resume
 from flowscope.executor.static import ExecutorGraph, Kind, Unit
 from flowscope.graph.op import Op
 from flowscope.ops.host.py_functions import forget_calls
-from flowscope.plan.codegen.function import Code, counter, loop_name, own
+from flowscope.plan.codegen.function import Code, loop_name, own
 from flowscope.plan.execution import Execution
 from flowscope.plan.kernels import Draw, InvocationError
 from flowscope.plan.locations import Left, RegionRun, Where

@@ -30,7 +30,6 @@ from flowscope.ops.host.py_functions import callers, starters
 from flowscope.plan.plan import Mode, Plan
 from flowscope.runtime import (
     checks,
-    clock_kernels as clock,
     engine,
     host_calls,
     interrupt,
@@ -39,7 +38,6 @@ from flowscope.runtime import (
 )
 from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
-from flowscope.runtime.device_variable import PlacedVariable
 from flowscope.runtime.devices import Device
 from flowscope.runtime.failures import located_failure
 from flowscope.runtime.feeds import nbytes, stats, taken_apart, traced

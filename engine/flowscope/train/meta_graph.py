@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -15,8 +14,6 @@ from flowscope.graph.serialization.files import read_file, write_file, write_gra
 from flowscope.graph.serialization.meta import (
     UNBOUND,
     MetaGraphDef,
-    check_unbound,
-    import_meta,
     meta_graph_of,
     register_kind,
 )

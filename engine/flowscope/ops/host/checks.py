@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,6 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, as_dims, compatible, merge_dims, text

@@ -8,14 +8,13 @@ import numpy as np
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
-from flowscope.graph.constant import convert_to_tensor, get_static_value
+from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, merge_dims, text
 from flowscope.ops.array.arrays import range as range_, size, zeros_like
 from flowscope.ops.array.gathering import scatter_nd
 from flowscope.ops.array.shaping import reshape, shape_of
-from flowscope.ops.core.axes import as_axes
 from flowscope.ops.core.build import apply, apply_many, unary
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.table import check_kind, check_same, orderable
@@ -24,20 +23,14 @@ from flowscope.ops.linalg.products import matmul
 from flowscope.ops.math.elementwise import (
     add,
     equal,
-    floor,
     log_sigmoid,
     maximum,
     multiply,
-    negative,
-    realdiv,
-    rsqrt,
     sigmoid,
     softplus,
-    square,
-    squared_difference,
     tanh,
 )
-from flowscope.ops.math.reductions import reduce_mean, reduce_sum
+from flowscope.ops.math.reductions import reduce_mean
 from flowscope.ops.nn.activations import (
     crelu,
     elu,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor

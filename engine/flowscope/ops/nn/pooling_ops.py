@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
-from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.dtypes import DType
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
-from flowscope.ops.array.shaping import expand_dims, shape_of, squeeze
+from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_sizes, check_shape_vector
-from flowscope.ops.core.build import apply, apply_many
+from flowscope.ops.core.build import apply
 from flowscope.ops.core.table import check_kind, check_same
 from flowscope.ops.kernels.onednn_pools import pooled, spread
 from flowscope.ops.kernels.pooling import (
@@ -26,12 +25,8 @@ from flowscope.ops.kernels.pooling import (
     window_sum,
 )
 from flowscope.ops.kernels.windows import (
-    FORMATS,
     Axis,
     Windowed,
-    as_format,
-    as_padding,
-    as_steps,
     axis_of,
     count,
 )

@@ -27,9 +27,7 @@ from flowscope.ops.math.elementwise import (
     greater_equal,
     less,
     logical_and,
-    maximum,
     minimum,
-    multiply,
     realdiv,
 )
 from flowscope.ops.math.reductions import reduce_sum

@@ -13,9 +13,8 @@ from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import text
 from flowscope.ops.array.joining import concat
-from flowscope.ops.core.build import apply, apply_many
+from flowscope.ops.core.build import apply_many
 from flowscope.ops.kernels.windows import as_padding, as_steps
 from flowscope.ops.math.reductions import reduce_max, reduce_min
 from flowscope.ops.nn.convolution_ops import Conv2D

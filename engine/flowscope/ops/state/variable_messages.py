@@ -10,7 +10,7 @@ from flowscope.graph.lazy import mutable
 from flowscope.ops.core import builder
 
 if TYPE_CHECKING:
-    from flowscope.ops.state.variables import Variable
+    pass
 
 
 @mutable

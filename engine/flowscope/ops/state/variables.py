@@ -21,7 +21,7 @@ from flowscope.graph.shapes import Dims, TensorShape, as_dims, compatible, is_kn
 from flowscope.graph.unsupported import refuse
 from flowscope.ops.array.gathering import gather, gather_nd
 from flowscope.ops.core.build import apply
-from flowscope.ops.core.flow import group, identity
+from flowscope.ops.core.flow import identity
 from flowscope.ops.state import scatters, variable_ops as state
 from flowscope.ops.state.variable_facts import (
     GraphKeys,

@@ -16,7 +16,6 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Collection
-from typing import Any
 
 import numpy as np
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flowscope.graph.constant import Const
 from flowscope.plan.codegen.buffer_reuse import owned_variables, reuse_in_block

@@ -16,7 +16,7 @@ import numpy as np
 
 from flowscope.graph.lazy import frozen
 from flowscope.plan.locations import Inside, Left, LoopState, Part, Stop, Where, loops_at, where_in
-from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.program import Program, Value
 from flowscope.plan.structured import LoopNode
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,6 @@ from flowscope.control.primitives import (
     LoopCond,
     Merge,
     NextIteration,
-    Primitive,
     Switch,
 )
 from flowscope.graph.dtypes import bool_, int32, int64
