@@ -11,15 +11,12 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
-
-if TYPE_CHECKING:
-    pass
 
 #: Has several threads take parts of a kernel: (how many, what takes one).
 Share = Callable[[int, Callable[[int], None]], None]

@@ -30,6 +30,7 @@ from flowscope.ops.host.py_functions import callers, starters
 from flowscope.plan.plan import Mode, Plan
 from flowscope.runtime import (
     checks,
+    clock_kernels as clock_kernels,  # registers what reads the clock
     engine,
     host_calls,
     interrupt,

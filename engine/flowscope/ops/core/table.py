@@ -18,6 +18,7 @@ from flowscope.graph.dtypes import DType
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast
+from flowscope.graph.string_values import boxed  # noqa: F401  kernels made of expressions use it
 from flowscope.ops.core.broadcasting import unbroadcast
 from flowscope.ops.core.build import binary, unary
 
