@@ -131,6 +131,7 @@ NAMES = {
 
 #: Modules that fill registries of lower floors, see `flowscope.graph.providers`.
 REGISTRIES = {
+    "default_setters": "flowscope.graph.default",
     "deferrers": "flowscope.runtime.interrupt",
     "densifier": "flowscope.ops.array.gathering",
     "differentiator": "flowscope.autodiff",

@@ -454,6 +454,7 @@ OP_TYPES = {
 }
 #: Modules that fill registries.
 REGISTRIES = {
+    "default_setters": "flowscope.graph.default",
     "deferrers": "flowscope.runtime.interrupt",
     "densifier": "flowscope.ops.array.gathering",
     "differentiator": "flowscope.autodiff",

@@ -51,6 +51,23 @@ def test_a_truncated_file_is_refused(path, saved, size):
         saved.restore(sess, path)
 
 
+def test_a_reader_keeps_the_file_that_it_has_opened(path, saved, initialized):
+    reader = fs.train.load_checkpoint(path)
+    with initialized() as sess:
+        sess.run(fs.assign(fs.global_variables()[0], np.zeros(100, np.float32)))
+        saved.save(sess, path)
+    assert reader.get_tensor("v")[99] == 99
+    assert fs.train.load_checkpoint(path).get_tensor("v")[99] == 0
+
+
+def test_a_file_that_shrinks_while_it_is_open_is_data_loss(path, saved):
+    reader = fs.train.load_checkpoint(path)
+    with Path(path + ".safetensors").open("r+b") as file:
+        file.truncate(Path(path + ".safetensors").stat().st_size - 4)
+    with pytest.raises(errors.DataLossError, match="the file ends before it|written"):
+        reader.get_tensor("s")
+
+
 def test_a_pickle_is_not_run(path, saved):
     class Bomb:
         def __reduce__(self):

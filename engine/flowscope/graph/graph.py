@@ -456,6 +456,8 @@ class Graph(Building, Edits, WrittenForms):
 
     def as_default(self) -> AbstractContextManager[Graph]:
         """Returns a context manager that makes this the default graph."""
+        if not default_setters:
+            load("default_setters")
         return default_setters[0](self)
 
     def __repr__(self) -> str:
