@@ -240,8 +240,7 @@ def _default_dtype(found: Any, is_array: bool) -> DType:
     if found.dtype == np.float64:
         return float32
     if found.dtype == np.int64:
-        small = found.size == 0 or (found.min() >= int32.min and found.max() <= int32.max)
-        return int32 if small else int64
+        return int32 if _is_within(found, int32) else int64
     return of_numpy(found.dtype)
 
 
@@ -263,8 +262,14 @@ def _fits(found: Any, dtype: DType, is_array: bool) -> bool:
         return of_numpy(found.dtype) is dtype
     if is_array or not found.size:
         return True
-    limits = of_numpy(dtype.np_dtype)
-    return bool(found.min() >= limits.min and found.max() <= limits.max)
+    return _is_within(found, of_numpy(dtype.np_dtype))
+
+
+def _is_within(found: Any, dtype: DType) -> bool:
+    """Whether all integers of an array are among those of a dtype."""
+    if found.ndim == 0:
+        return bool(dtype.min <= found.item() <= dtype.max)
+    return found.size == 0 or bool(found.min() >= dtype.min and found.max() <= dtype.max)
 
 
 def _short(value: Any) -> str:

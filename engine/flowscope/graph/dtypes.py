@@ -10,6 +10,19 @@ import numpy as np
 from flowscope.errors import DTypeError
 
 
+@functools.cache
+def _limit(dtype: DType, which: str) -> Any:
+    if dtype.kind in "iu":
+        return getattr(np.iinfo(dtype.np_dtype), which)
+    if dtype.kind in "nm":
+        return int(getattr(_ml_dtypes().iinfo(dtype.np_dtype), which))
+    if dtype.kind == "e" or dtype.name == "bfloat16":
+        return getattr(_ml_dtypes().finfo(dtype.np_dtype), which)
+    if dtype.kind == "f":
+        return getattr(np.finfo(dtype.np_dtype), which)
+    raise DTypeError(f"{dtype.name} has no {which}imum")
+
+
 class DType:
     """An element type. There is one instance of each; compare with `==` (NumPy's types fit too).
 
@@ -120,12 +133,12 @@ class DType:
     @property
     def min(self) -> Any:
         """The lowest finite value."""
-        return self._limit("min")
+        return _limit(self, "min")
 
     @property
     def max(self) -> Any:
         """The highest finite value."""
-        return self._limit("max")
+        return _limit(self, "max")
 
     @property
     def limits(self) -> tuple[Any, Any]:
@@ -149,17 +162,6 @@ class DType:
     def most_specific_common_supertype(self, types: Any) -> DType | None:
         """Returns it if all `types` are it, else None."""
         return self if all(self == as_dtype(t) for t in types) else None
-
-    def _limit(self, which: str) -> Any:
-        if self.kind in "iu":
-            return getattr(np.iinfo(self.np_dtype), which)
-        if self.kind in "nm":
-            return int(getattr(_ml_dtypes().iinfo(self.np_dtype), which))
-        if self.kind == "e" or self.name == "bfloat16":
-            return getattr(_ml_dtypes().finfo(self.np_dtype), which)
-        if self.kind == "f":
-            return getattr(np.finfo(self.np_dtype), which)
-        raise DTypeError(f"{self.name} has no {which}imum")
 
     def __eq__(self, other: object) -> bool:
         if self is other:

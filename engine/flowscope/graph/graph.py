@@ -112,10 +112,13 @@ class Graph(Building, Edits, WrittenForms):
         except OpError as e:
             facts = {"op": self._full(name or definition.type), "op_type": definition.type}
             raise e.located(inputs=describe(inputs), **facts, **_place(origin)) from None
-        full = name[:-1] if name and name[-1] == "/" else self.unique_name(name or definition.type)
+        if name and name[-1] == "/":
+            full = name[:-1]
+        else:
+            full = self._unique(name or definition.type, True)
         control = self._control_for(definition, inputs) if here.controllers else ()
         op = Operation(self, self._next_id, definition, full, inputs, control, specs, origin, block)
-        wishes = self._wished()
+        wishes = self._wished() if self._is_thread_local else self._wishes
         if wishes.devices or wishes.colocation:
             wishes.apply(op)
         if definition.is_stateful and inputs and (handle := variable_of(inputs[0])) is not None:

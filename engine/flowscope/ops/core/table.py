@@ -64,11 +64,12 @@ def check_same(a: Spec, b: Spec) -> None:
 
 def folded(op: Op, spec: Spec, *inputs: Spec) -> Spec:
     """Returns `spec` with its value, where all inputs are small integer constants."""
-    values = [s.constant for s in inputs]
-    if any(
-        v is None or s.dtype.kind not in "iu" or v.size > FOLD_SIZE for v, s in zip(values, inputs)
-    ):
-        return spec
+    values = []
+    for known in inputs:
+        value = known.constant
+        if value is None or known.dtype.kind not in "iu" or value.size > FOLD_SIZE:
+            return spec
+        values.append(value)
     try:
         with np.errstate(all="ignore"):
             value = op.kernel(np, *values)
