@@ -109,7 +109,7 @@ def test_a_loop_is_watched_paused_stepped_and_stopped(lab: Lab) -> None:
     watched.button("Stop").click()
     watched.notebook.expect_done(2)
     expect(watched.frames).to_be_hidden()
-    expect(watched.state).to_have_text("idle")
+    expect(watched.state).to_have_text("stopped")
 
 
 def _spaced(number: int) -> str:
