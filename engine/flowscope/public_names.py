@@ -467,6 +467,8 @@ REGISTRIES = {
     "observers": "flowscope.cells",
     "operator __getitem__": "flowscope.ops.array.slicing",
     "operator __matmul__": "flowscope.ops.linalg.products",
+    "operator __sparse_mul__": "flowscope.ops.sparse.arithmetic",
+    "operator __sparse_truediv__": "flowscope.ops.sparse.arithmetic",
     "packer": "flowscope.ops.array.joining",
     "runner": "flowscope.runtime.session",
     "steps_of": "flowscope.runtime.engine",

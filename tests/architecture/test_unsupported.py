@@ -16,7 +16,7 @@ import flowscope as fs
 from flowscope.graph.unsupported import KEPT, REFUSED, as_markdown, kept
 
 #: Methods that subclasses replace: their arguments are theirs to use.
-HOOKS = {"Op.attempt", "Op.forwards", "Op.failed"}
+HOOKS = {"Op.attempt", "Op.forwards", "Op.failed", "layers.Layer.call"}
 
 
 def public() -> Iterator[tuple[str, Callable[..., Any]]]:

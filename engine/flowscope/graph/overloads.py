@@ -11,7 +11,8 @@ from flowscope.graph.providers import load
 operators: dict[str, Callable[..., Any]] = {}
 
 
-def _op(method: str, *args: Any) -> Any:
+def operate(method: str, *args: Any) -> Any:
+    """Returns what an operator of the table gives."""
     function = operators.get(method)
     if function is None:
         load(f"operator {method}")
@@ -28,91 +29,91 @@ class Overloads:
     __array_priority__ = 100
 
     def __getitem__(self, key: Any) -> Any:
-        return _op("__getitem__", self, key)
+        return operate("__getitem__", self, key)
 
     def __add__(self, other: Any) -> Any:
-        return _op("__add__", self, other)
+        return operate("__add__", self, other)
 
     def __radd__(self, other: Any) -> Any:
-        return _op("__add__", other, self)
+        return operate("__add__", other, self)
 
     def __sub__(self, other: Any) -> Any:
-        return _op("__sub__", self, other)
+        return operate("__sub__", self, other)
 
     def __rsub__(self, other: Any) -> Any:
-        return _op("__sub__", other, self)
+        return operate("__sub__", other, self)
 
     def __mul__(self, other: Any) -> Any:
-        return _op("__mul__", self, other)
+        return operate("__mul__", self, other)
 
     def __rmul__(self, other: Any) -> Any:
-        return _op("__mul__", other, self)
+        return operate("__mul__", other, self)
 
     def __truediv__(self, other: Any) -> Any:
-        return _op("__truediv__", self, other)
+        return operate("__truediv__", self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return _op("__truediv__", other, self)
+        return operate("__truediv__", other, self)
 
     def __floordiv__(self, other: Any) -> Any:
-        return _op("__floordiv__", self, other)
+        return operate("__floordiv__", self, other)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return _op("__floordiv__", other, self)
+        return operate("__floordiv__", other, self)
 
     def __mod__(self, other: Any) -> Any:
-        return _op("__mod__", self, other)
+        return operate("__mod__", self, other)
 
     def __rmod__(self, other: Any) -> Any:
-        return _op("__mod__", other, self)
+        return operate("__mod__", other, self)
 
     def __pow__(self, other: Any) -> Any:
-        return _op("__pow__", self, other)
+        return operate("__pow__", self, other)
 
     def __rpow__(self, other: Any) -> Any:
-        return _op("__pow__", other, self)
+        return operate("__pow__", other, self)
 
     def __matmul__(self, other: Any) -> Any:
-        return _op("__matmul__", self, other)
+        return operate("__matmul__", self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
-        return _op("__matmul__", other, self)
+        return operate("__matmul__", other, self)
 
     def __and__(self, other: Any) -> Any:
-        return _op("__and__", self, other)
+        return operate("__and__", self, other)
 
     def __rand__(self, other: Any) -> Any:
-        return _op("__and__", other, self)
+        return operate("__and__", other, self)
 
     def __or__(self, other: Any) -> Any:
-        return _op("__or__", self, other)
+        return operate("__or__", self, other)
 
     def __ror__(self, other: Any) -> Any:
-        return _op("__or__", other, self)
+        return operate("__or__", other, self)
 
     def __xor__(self, other: Any) -> Any:
-        return _op("__xor__", self, other)
+        return operate("__xor__", self, other)
 
     def __rxor__(self, other: Any) -> Any:
-        return _op("__xor__", other, self)
+        return operate("__xor__", other, self)
 
     def __lt__(self, other: Any) -> Any:
-        return _op("__lt__", self, other)
+        return operate("__lt__", self, other)
 
     def __le__(self, other: Any) -> Any:
-        return _op("__le__", self, other)
+        return operate("__le__", self, other)
 
     def __gt__(self, other: Any) -> Any:
-        return _op("__gt__", self, other)
+        return operate("__gt__", self, other)
 
     def __ge__(self, other: Any) -> Any:
-        return _op("__ge__", self, other)
+        return operate("__ge__", self, other)
 
     def __neg__(self) -> Any:
-        return _op("__neg__", self)
+        return operate("__neg__", self)
 
     def __abs__(self) -> Any:
-        return _op("__abs__", self)
+        return operate("__abs__", self)
 
     def __invert__(self) -> Any:
-        return _op("__invert__", self)
+        return operate("__invert__", self)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import traceback
 import weakref
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from threading import get_ident
 from typing import Any, ClassVar
 
@@ -52,7 +52,7 @@ _numbers = itertools.count()
 callers: dict[int | None, Callable[[Callable[[], Any]], Any]] = {}
 
 #: The folder of the package's own files.
-_PACKAGE = str(Path(__file__).parents[2])
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 #: TensorFlow's errors for Python's.
 _ERRORS: tuple[tuple[Any, type[OpError]], ...] = (

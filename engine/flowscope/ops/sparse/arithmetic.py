@@ -11,6 +11,7 @@ from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
+from flowscope.graph.overloads import operators
 from flowscope.graph.shapes import text
 from flowscope.ops.array.arrays import ones_like, zeros_like
 from flowscope.ops.array.gathering import gather, gather_nd, scatter_nd
@@ -416,3 +417,8 @@ def sparse_softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
         powers = exp(subtract(x.values, gather(most, which)))
         total = unsorted_segment_sum(powers, which, count)
         return x.with_values(realdiv(powers, gather(total, which)))
+
+
+# What `SparseTensor` does, which stands below.
+operators["__sparse_mul__"] = sparse_dense_cwise_mul
+operators["__sparse_truediv__"] = sparse_dense_cwise_div

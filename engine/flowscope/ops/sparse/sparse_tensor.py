@@ -13,7 +13,7 @@ from flowscope.graph.constant import constant, convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype, float32, int64
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.overloads import operators
+from flowscope.graph.overloads import operate, operators
 from flowscope.graph.serialization.meta import Kind, register_kind
 from flowscope.graph.shapes import TensorShape, as_dims, merge_dims, text
 from flowscope.ops.core.flow import placeholder, placeholder_with_default
@@ -26,12 +26,6 @@ __all__ = [
     "convert_to_tensor_or_sparse_tensor",
     "sparse_placeholder",
 ]
-
-
-def _arithmetic() -> Any:
-    from flowscope.ops.sparse import arithmetic  # it needs this module
-
-    return arithmetic
 
 
 class SparseTensorValue(NamedTuple):
@@ -160,13 +154,13 @@ class SparseTensor:
         return self._values
 
     def __mul__(self, other: Any) -> SparseTensor:
-        return _arithmetic().sparse_dense_cwise_mul(self, other)  # type: ignore[no-any-return]
+        return operate("__sparse_mul__", self, other)  # type: ignore[no-any-return]
 
     def __truediv__(self, other: Any) -> SparseTensor:
-        return _arithmetic().sparse_dense_cwise_div(self, other)  # type: ignore[no-any-return]
+        return operate("__sparse_truediv__", self, other)  # type: ignore[no-any-return]
 
     def __rmul__(self, other: Any) -> SparseTensor:
-        return _arithmetic().sparse_dense_cwise_mul(self, other)  # type: ignore[no-any-return]
+        return operate("__sparse_mul__", self, other)  # type: ignore[no-any-return]
 
     def __neg__(self) -> SparseTensor:
         return self.with_values(-self._values)

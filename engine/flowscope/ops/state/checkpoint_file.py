@@ -19,7 +19,6 @@ import json
 import math
 import os
 import sys
-import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -294,7 +293,6 @@ class _Data:
     def __init__(self, path: str) -> None:
         self._file = open(path, "rb", buffering=0)  # noqa: SIM115
         weakref.finalize(self, self._file.close)
-        self._lock = threading.Lock()
         try:
             size = int.from_bytes(self._file.read(8), "little")
             self._start = 8 + size
@@ -310,19 +308,26 @@ class _Data:
             raise ValueError("the file was replaced while it was opened")
         view = array.reshape(-1).view(np.uint8).data
         found = 0
-        with self._lock:
-            self._file.seek(self._start + begin)
-            at = 0
-            while at < end - begin:
-                count = self._file.readinto(view[at : at + _CHUNK])
-                if not count:
-                    raise ValueError("the file ends before it")
-                if known is not None:
-                    found = crc32(view[at : at + count], found)
-                at += count
+        at = 0
+        while at < end - begin:
+            part = view[at : at + _CHUNK]
+            count = _read_into(self._file, part, self._start + begin + at)
+            if not count:
+                raise ValueError("the file ends before it")
+            if known is not None:
+                found = crc32(part[:count], found)
+            at += count
         if known is not None and found != known:
             raise ValueError("its bytes are not those that were written")
         return array.byteswap() if sys.byteorder == "big" else array
+
+
+def _read_into(file: Any, view: memoryview, offset: int) -> int:
+    """Fills a part of memory from a place of a file; returns how many bytes came."""
+    if hasattr(os, "preadv"):  # several threads may read
+        return os.preadv(file.fileno(), [view], offset)
+    file.seek(offset)
+    return int(file.readinto(view))
 
 
 #: What arrays of a checkpoint were before they were encoded, by name.
