@@ -57,7 +57,7 @@ def test_of_second_order_it_is_still_the_users_operation(sess):
         (g2,) = fs.gradients(g, x, grad_ys=fs.placeholder_with_default([1.0] * 3, [None]))
     with pytest.raises(fs.errors.InvalidArgumentError) as caught:
         sess.run(g2, {x: [1.0, 2.0]})
-    assert caught.value.op.startswith("gradients_1/gradients/y_grad/")
+    assert caught.value.op_name.startswith("gradients_1/gradients/y_grad/")
     assert caught.value.forward == "y"
     assert caught.value.forward_origin == f"test_origins.py, line {made}"
 
@@ -70,7 +70,7 @@ def test_an_error_while_it_is_built():
     with pytest.raises(ValueError, match="MatMul") as caught:
         fs.gradients(y, x)
     assert caught.value.forward == "y"
-    assert caught.value.op.startswith("gradients/y_grad/")
+    assert caught.value.op_name.startswith("gradients/y_grad/")
     assert f'gradient of "y", made in test_origins.py, line {made}' in str(caught.value)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 import flowscope as fs
 from flowscope.plan.interpret import Interpreter
+from flowscope.plan.origins import Operations
 from flowscope.plan.passes.regions import regions
 from flowscope.plan.program import Program
 from flowscope.runtime.gate import Gate
@@ -29,7 +30,7 @@ def stage_values(
     with fs.Session() as session:
         request = session.plan(list(fetches), list(feeds)).request
     found = {}
-    for name, program in request.stages():
+    for name, program in request.stages(Operations()):
         if name not in ("prune", "inline"):
             found[name] = _values(program, tuple(feeds.values()), variables)
     return found

@@ -5,6 +5,8 @@ import ast
 import pytest
 from jupyter_client.manager import start_new_kernel
 
+from flowscope.live.schema import PROTOCOL
+
 PATIENCE_S = 60
 
 pytestmark = pytest.mark.slow
@@ -150,10 +152,17 @@ def test_the_widget_hears_and_answers_while_a_cell_is_busy(kernel):
             message = client.get_iopub_msg(timeout=PATIENCE_S)
             content = message["content"].get("data", {})
             if message["msg_type"] == "comm_msg" and content.get("method") == "custom":
-                if wanted(content["content"]):
-                    return content["content"]
+                told = content["content"]
+                if told["kind"] in ("snapshot", "delta"):
+                    send(kernel, comm_id, {"kind": "ack", "view": 7, "seq": told["seq"]}, subshell)
+                if wanted(told):
+                    return told
 
-    send(kernel, comm_id, {"kind": "connect", "view": 7}, subshell)
+    def command(number, name):
+        asked = {"kind": "command", "view": 7, "command_id": number, "name": name}
+        send(kernel, comm_id, asked, subshell)
+
+    send(kernel, comm_id, {"kind": "connect", "view": 7, "protocol": PROTOCOL}, subshell)
     snapshot = wait_for(lambda m: m["kind"] == "snapshot")
     assert snapshot["control"] == "live"
     first = wait_for(lambda m: m["kind"] == "delta" and m["session"]["state"] == "running")
@@ -161,18 +170,22 @@ def test_the_widget_hears_and_answers_while_a_cell_is_busy(kernel):
         lambda m: m["kind"] == "delta" and m["session"]["steps"] > first["session"]["steps"]
     )
     assert later["session"]["steps_per_s"] > 0
-    send(kernel, comm_id, {"kind": "command", "command_id": 1, "name": "pause"}, subshell)
+    send(
+        kernel, comm_id, {"kind": "command", "view": 7, "command_id": 1, "name": "pause"}, subshell
+    )
     wait_for(lambda m: m["kind"] == "reply" and m["ok"])
     wait_for(lambda m: m["kind"] == "delta" and m["session"]["state"] == "paused")
-    send(kernel, comm_id, {"kind": "command", "command_id": 2, "name": "resume"}, subshell)
+    send(
+        kernel, comm_id, {"kind": "command", "view": 7, "command_id": 2, "name": "resume"}, subshell
+    )
     wait_for(lambda m: m["kind"] == "delta" and m["session"]["state"] == "running")
-    send(kernel, comm_id, {"kind": "command", "command_id": 3, "name": "stop"}, subshell)
+    command(3, "stop")
     while True:
         reply = client.get_shell_msg(timeout=PATIENCE_S)
         if reply["parent_header"].get("msg_id") == request:
             break
     assert reply["content"]["status"] == "error" and reply["content"]["ename"] == "CancelledError"
     assert kernel.ask("int(sess.run(v))") > 0
-    assert kernel.ask("view._end is not None")
+    assert kernel.ask("view._feed._end is not None")
     send(kernel, comm_id, {"kind": "disconnect", "view": 7}, None)
-    assert kernel.ask("view._end is None"), "nobody looks: nothing is sent"
+    assert kernel.ask("view._feed._end is None"), "nobody looks: nothing is sent"

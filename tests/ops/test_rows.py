@@ -378,6 +378,7 @@ ELSEWHERE = {
 }
 MODULES_ELSEWHERE = {
     "flowscope.ops.state.checkpoint": "tests/train/test_saver_graphs.py",
+    "flowscope.ops.state.update_groups": "tests/runtime/test_update_groups.py",
     "flowscope.ops.state.variable_ops": "tests/runtime/test_variables.py",
     "flowscope.ops.state.training": "tests/train/test_rules.py",
     "flowscope.ops.state.queue_ops": "test_queues.py",

@@ -6,7 +6,7 @@ from typing import Any
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import int64
+from flowscope.graph.dtypes import int64, resource
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.arrays import zeros
@@ -44,9 +44,11 @@ def _of_that_name(graph: Graph) -> Variable | Tensor | None:
         if v.name == "global_step:0":
             return v  # type: ignore[no-any-return]
     try:
-        return graph.get_tensor_by_name("global_step:0")
+        step = graph.get_tensor_by_name("global_step:0")
     except NotFoundError:
         return None
+    # The handle of a variable that is listed no more: its cell runs again, and makes it anew.
+    return None if step.dtype is resource else step
 
 
 def assert_global_step(global_step_tensor: Any) -> None:

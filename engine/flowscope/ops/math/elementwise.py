@@ -312,7 +312,7 @@ sigmoid_grad: BinaryFunction = binary_op(
 sqrt_grad: BinaryFunction = binary_op(
     "sqrt_grad", "SqrtGrad", "dy / (2 * y): sqrt's gradient from its output y; 0 where dy is.", "",
     "fc", lambda g, dx, y, dy: (
-        negative(_times(_over(g, y), dx)), multiply(0.5, _over(g, y))), "aby", kernel=_sqrt_grad)
+        negative(_times(_over(g, y), dx)), multiply(0.5, _over(g, y))), "ay", kernel=_sqrt_grad)
 rsqrt_grad: BinaryFunction = binary_op(
     "rsqrt_grad", "RsqrtGrad", "-dy / 2 * y ** 3: rsqrt's gradient from its output y; 0 where dy "
     "is.", "", "fc", lambda g, dx, y, dy: (
