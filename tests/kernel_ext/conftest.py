@@ -1,5 +1,6 @@
 """A notebook in an IPython shell of this process, empty or with a model."""
 
+import gc
 import sys
 
 import pytest
@@ -17,6 +18,7 @@ def shell():
 
 @pytest.fixture
 def notebook(shell):
+    gc.collect()  # graphs of other tests, which cells of the same names would empty
     shell.ok("reset", "%reset -f\nimport flowscope as fs, numpy as np\nfs.reset_default_graph()")
     return shell
 
