@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import random
 import signal
 import sys
@@ -14,6 +15,9 @@ from flowscope import cells
 
 #: An interrupt that comes in a destructor is printed and goes no further.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+#: The code of context managers that are generators.
+CONTEXTS = contextlib.contextmanager.__code__.co_filename
 
 BUILD = """
 with fs.name_scope("m"), fs.control_dependencies([fs.constant(1.0)]), fs.device("/cpu:0"):
@@ -200,3 +204,37 @@ def test_the_default_graph_and_session_are_those_of_before(notebook):
     assert fs.get_default_graph() is graph
     assert fs.get_default_session() is None
     assert cells.notebook._running is None
+
+
+def test_a_scope_that_an_earlier_error_holds_open_is_closed_with_the_cell(notebook):
+    """An interrupt can come between a scope's beginning and its body, and then another one."""
+    graph = fs.get_default_graph()
+    met = []
+
+    def trace(frame, event, arg):
+        is_enter = (frame.f_code.co_filename, frame.f_code.co_name) == (CONTEXTS, "__enter__")
+        if event == "return" and is_enter and not met:
+            met.append(event)
+            del frame  # the error holds this call, and is to hold no other through it
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    raised = []
+    try:
+        with graph.cell("a"):
+            try:
+                sys.settrace(trace)
+                with graph.name_scope("left"):
+                    pass
+            except KeyboardInterrupt:
+                sys.settrace(before)
+                raise KeyboardInterrupt from None
+    except KeyboardInterrupt as e:
+        raised.append(e)  # as IPython keeps the latest error
+    assert met and raised[0].__context__ is not None
+    assert graph.get_name_scope() == ""
+    with graph.name_scope("other"):
+        raised.clear()
+        gc.collect()
+        assert graph.get_name_scope() == "other"

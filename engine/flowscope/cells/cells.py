@@ -99,6 +99,7 @@ class Cells(Observer):
         with deferred():
             if is_interrupt(error):
                 close_contexts(error)
+                run.close_scopes()
             return self._end(run, how == "undone" and (run.is_again or is_interrupt(error)), how)
 
     def _end(self, run: Run, is_undone: bool, how: str) -> CellReport:

@@ -67,23 +67,34 @@ class Run(Making):
         return self.report
 
     def _mend(self) -> None:
-        """Takes back the operation that was just being made when an interrupt came."""
-        listed = set(self._graph._operations)
-        for op in [op for op in self._fresh.values() if op not in listed]:
-            self._made = [o for o in self._made if o is not op]
-            op.block.operations[:] = [o for o in op.block.operations if o is not op]
-            self._ended.setdefault(op, None)
-            self.take_back([op])
-        made = set(self._made)
-        for old in [op for op in self._taken if op not in made]:
+        """Makes the graph whole where an interrupt came while operations were made or dropped.
+
+        What the graph lists stands, but for what was being dropped; what was not yet made again is
+        what it was; the rest of what has been noted follows from that.
+        """
+        graph = self._graph
+        listed = [op for op in graph._operations if not _is_gone(op)]
+        present = set(listed)
+        for old in [op for op in self._taken if op not in present]:
             for name, value in self._taken.pop(old).items():
                 setattr(old, name, value)
             for t in old.outputs:
                 t.spec = self._specs.pop(t, t.spec)
-        for op in [op for op in self._made if op not in listed]:
-            self._show(op)
-        found = {*made, *self._kept, *self._replaced.values()}
-        self._unmade |= {op.name: op for op in self.cell.operations if op not in found}
+        self._fresh = {op.name: op for op in self._fresh.values() if op in present}
+        for new, stale in self._ended.items():
+            if new not in present and new.name in self._replaced:
+                self._replaced.pop(new.name).stale = stale
+        found = {*present, *self._replaced.values()}
+        self._unmade = {op.name: op for op in self.cell.operations if op not in found}
+        self._made = [op for op in self._made if op in present]
+        self._kept = {op: order for op, order in self._kept.items() if op in present}
+        graph._operations[:] = listed
+        for block in {graph.root, *(f.block for f in graph.functions.values())}:
+            known = set(block.operations)
+            missing = [op for op in listed if op.block is block and op not in known]
+            block.operations[:] = [op for op in block.operations if not _is_gone(op)] + missing
+        graph._by_name.clear()
+        graph._by_name.update((op.name, op) for op in (*self._unmade.values(), *listed))
 
     def _point_to_what_stays(self) -> None:
         """Lets collections, builders' state and gradients' notes have nothing that was dropped."""
@@ -174,6 +185,10 @@ class Run(Making):
         """Numbers of the operations that the run has changed or added."""
         return frozenset(op.id for op in (*self._changed, *self._fresh.values()))
 
+    def close_scopes(self) -> None:
+        """Closes the scopes that an interrupt has left open: it can come while one is closed."""
+        self._before.restore_scopes()
+
     def undo(self) -> CellReport:
         """Ends a run that failed: the graph is as it was before, wherever in it the run ended."""
         graph, restarts = self._graph, cells_of(self._graph).restarts
@@ -190,6 +205,10 @@ class Run(Making):
         restarts.update((op.name, op.definition) for op in anew)
         self.report = CellReport(self.cell.label, failed=self.has_built)
         return self.report
+
+
+def _is_gone(op: Operation) -> bool:
+    return op.stale is not None and op.stale.kind == "gone"
 
 
 def _variable(op: Operation) -> Spec | None:

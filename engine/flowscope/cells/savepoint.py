@@ -32,6 +32,8 @@ FIELDS = (
     "stale",
     "block",
 )
+#: Builders' scopes among a thread's extras; the others count.
+SCOPES = ("variable_scope", "container")
 #: What of a graph goes on counting, or is no state.
 _ASIDE = frozenset(("version", "edits", "_edited", "_next_id", "run", "cells", "known"))
 
@@ -89,6 +91,9 @@ class Savepoint:
         self._keep_containers(graph.extras)
         self._keep(graph._here)
         self._keep_containers(graph.thread_extras)
+        open_now = {k: v for k, v in graph.thread_extras.items() if k in SCOPES}
+        self._scopes = dict(vars(graph._here)), open_now
+        self._wishes = graph._wishes
         self._keep_blocks()
         self.names: dict[str, int] = dict(graph._names)
 
@@ -112,6 +117,15 @@ class Savepoint:
                 self._contents.append((value, value.copy()))
             elif hasattr(value, "__dict__"):
                 self._keep(value)
+
+    def restore_scopes(self) -> None:
+        """Closes all scopes that were opened since, and keeps what was built in them."""
+        graph, (here, scopes) = self._graph, self._scopes
+        vars(graph._here).update(here)
+        graph._wishes = self._wishes
+        for name in SCOPES:
+            graph.thread_extras.pop(name, None)
+        graph.thread_extras.update(scopes)
 
     def restore(self) -> None:
         """Puts everything back. To be called where no interrupt can come."""
