@@ -685,7 +685,7 @@ from flowscope.ops.state.locks import (
 from flowscope.ops.state.matrix_initializers import (
     orthogonal_initializer as orthogonal_initializer,
 )
-from flowscope.ops.state.partitioned import (
+from flowscope.ops.state.partitioned_variable import (
     PartitionedVariable as PartitionedVariable,
     fixed_size_partitioner as fixed_size_partitioner,
     min_max_variable_partitioner as min_max_variable_partitioner,

@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
+from flowscope.graph import providers
+
 #: Parts of the package: `fs.nn`.
 PARTS = """
     bitwise debugging dtypes errors experimental graph_util initializers io layers linalg losses
@@ -82,7 +84,7 @@ WHOLE = (
     "flowscope.ops.sparse.sparse_tensor",
     "flowscope.ops.state.initializers",
     "flowscope.ops.state.locks",
-    "flowscope.ops.state.partitioned",
+    "flowscope.ops.state.partitioned_variable",
     "flowscope.ops.state.queues",
     "flowscope.ops.state.scatters",
     "flowscope.ops.state.template",
@@ -245,6 +247,7 @@ def _wrapped(text: str, indent: str) -> str:
 
 def write() -> None:
     """Writes both files."""
+    providers.op_types.clear()  # where ops stood when the files were written last
     folder = Path(__file__).parent
     for name, text in (("__init__.pyi", stub()), ("public_names.py", table())):
         (folder / name).write_text(text, encoding="utf-8")

@@ -15,14 +15,10 @@ from flowscope.ops.math.elementwise import *
 from flowscope.ops.math.logical import *
 from flowscope.ops.math.reductions import *
 from flowscope.ops.math.special import *
-from flowscope.ops.nn.activations import softsign as softsign
-from flowscope.ops.nn.basic import (
-    in_top_k as in_top_k,
-    top_k as top_k,
-    zero_fraction as zero_fraction,
-)
+from flowscope.ops.nn.activations import softsign as softsign, zero_fraction as zero_fraction
 from flowscope.ops.nn.normalization import l2_normalize as l2_normalize
 from flowscope.ops.nn.softmax import log_softmax as log_softmax, softmax as softmax
+from flowscope.ops.nn.top_k import in_top_k as in_top_k, top_k as top_k
 from flowscope.ops.objectives.confusion import *
 
 if not _typing.TYPE_CHECKING:  # type checkers know which names there are

@@ -9,66 +9,38 @@ from flowscope.ops.array.moving import (
     space_to_batch as space_to_batch,
     space_to_depth as space_to_depth,
 )
-from flowscope.ops.nn import (
-    basic as _nn,
-    candidate_sampling as _candidate_sampling,
-    convolution as _convolution,
-    ctc as _ctc,
-    ctc_labels as _ctc_labels,
-    dilating as _dilating,
-    learned_sampling as _learned_sampling,
-    morphology as _morphology,
-    normalization as _normalization,
-    pooling as _pooling,
-    pooling_sequences as _pooling_sequences,
+from flowscope.ops.math.elementwise import (
+    log_sigmoid as log_sigmoid,
+    sigmoid as sigmoid,
+    softplus as softplus,
+    tanh as tanh,
 )
-from flowscope.ops.nn.basic import *
+from flowscope.ops.nn.activations import *
+from flowscope.ops.nn.bias import *
 from flowscope.ops.nn.candidate_sampling import *
 from flowscope.ops.nn.convolution import *
 from flowscope.ops.nn.ctc import *
 from flowscope.ops.nn.ctc_labels import *
-from flowscope.ops.nn.dilating import *
+from flowscope.ops.nn.dropout import *
+from flowscope.ops.nn.fractional_pooling import *
 from flowscope.ops.nn.learned_sampling import *
+from flowscope.ops.nn.moments import *
 from flowscope.ops.nn.morphology import *
 from flowscope.ops.nn.normalization import *
 from flowscope.ops.nn.pooling import *
-from flowscope.ops.nn.pooling_sequences import *
-from flowscope.ops.objectives import sampled_losses as _sampled_losses
+from flowscope.ops.nn.softmax import *
+from flowscope.ops.nn.top_k import *
+from flowscope.ops.nn.with_space_to_batch import *
+from flowscope.ops.objectives.cross_entropy import *
+from flowscope.ops.objectives.l2_loss import *
 from flowscope.ops.objectives.sampled_losses import *
-from flowscope.ops.quantized import images as _quantized_images
 from flowscope.ops.quantized.images import *
-from flowscope.ops.sparse import embedding as _sparse_embedding, lookup as _embedding
 from flowscope.ops.sparse.embedding import *
 from flowscope.ops.sparse.lookup import *
-from flowscope.rnn import (
-    dynamic as _dynamic,
-    raw as _raw,
-    rnn_cell as rnn_cell,
-    static as _static,
-)
+from flowscope.rnn import rnn_cell as rnn_cell
 from flowscope.rnn.dynamic import *
 from flowscope.rnn.raw import *
 from flowscope.rnn.static import *
-
-__all__ = []
-__all__ += _candidate_sampling.__all__
-__all__ += _convolution.__all__
-__all__ += _ctc.__all__
-__all__ += _ctc_labels.__all__
-__all__ += _dilating.__all__
-__all__ += _embedding.__all__
-__all__ += _dynamic.__all__
-__all__ += _raw.__all__
-__all__ += _static.__all__
-__all__ += _learned_sampling.__all__
-__all__ += _morphology.__all__
-__all__ += _nn.__all__
-__all__ += _normalization.__all__
-__all__ += _pooling.__all__
-__all__ += _pooling_sequences.__all__
-__all__ += _quantized_images.__all__
-__all__ += _sampled_losses.__all__
-__all__ += _sparse_embedding.__all__
 
 if not _typing.TYPE_CHECKING:  # type checkers know which names there are
     __getattr__ = _refusal(__name__, globals())

@@ -212,7 +212,7 @@ NAMES = {
     ),
     "flowscope.ops.state.locks": "CriticalSection",
     "flowscope.ops.state.matrix_initializers": "orthogonal_initializer",
-    "flowscope.ops.state.partitioned": (
+    "flowscope.ops.state.partitioned_variable": (
         "PartitionedVariable fixed_size_partitioner min_max_variable_partitioner "
         "variable_axis_size_partitioner"
     ),
@@ -367,7 +367,7 @@ OP_TYPES = {
     "flowscope.ops.nn.activations": (
         "Elu EluGrad LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad ReluGrad Selu SeluGrad Softsign"
     ),
-    "flowscope.ops.nn.basic": "BiasAdd BiasAddGrad InTopK L2Loss TopK",
+    "flowscope.ops.nn.bias": "BiasAdd BiasAddGrad",
     "flowscope.ops.nn.candidate_sampling": (
         "AllCandidateSampler ComputeAccidentalHits FixedUnigramCandidateSampler "
         "LogUniformCandidateSampler UniformCandidateSampler"
@@ -384,6 +384,7 @@ OP_TYPES = {
         "DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter "
         "DepthwiseConv2dNativeBackpropInput"
     ),
+    "flowscope.ops.nn.fractional_pooling": "FractionalArgmax PoolingSequence",
     "flowscope.ops.nn.learned_sampling": "LearnedUnigramCandidateSampler",
     "flowscope.ops.nn.morphology": (
         "Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput Dilation2DPick"
@@ -395,10 +396,12 @@ OP_TYPES = {
         "AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad MaxPool MaxPool3D MaxPool3DGrad "
         "MaxPool3DGradGrad MaxPoolGrad MaxPoolGradGrad MaxPoolWithArgmax"
     ),
-    "flowscope.ops.nn.pooling_sequences": "FractionalArgmax PoolingSequence",
-    "flowscope.ops.nn.softmax": (
-        "LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits"
+    "flowscope.ops.nn.softmax": "LogSoftmax Softmax",
+    "flowscope.ops.nn.top_k": "InTopK TopK",
+    "flowscope.ops.objectives.cross_entropy": (
+        "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits"
     ),
+    "flowscope.ops.objectives.l2_loss": "L2Loss",
     "flowscope.ops.objectives.weights": "BroadcastWeights",
     "flowscope.ops.quantized.images": (
         "QuantizedAvgPool QuantizedConv2D QuantizedMaxPool QuantizedReluX"
@@ -425,13 +428,13 @@ OP_TYPES = {
         "SparseToDense SparseUnique"
     ),
     "flowscope.ops.sparse.sets": "SetOperation SetSize",
-    "flowscope.ops.state.checkpoint": "RestoreV2 SaveV2",
+    "flowscope.ops.state.checkpoint_ops": "RestoreV2 SaveV2",
     "flowscope.ops.state.locks": "MutexAcquire MutexHandle MutexRelease",
     "flowscope.ops.state.queue_ops": (
         "Dequeue DequeueMany DequeueUpTo Enqueue EnqueueMany FIFOQueueHandle QueueClose "
         "QueueIsClosed QueueSize"
     ),
-    "flowscope.ops.state.training": (
+    "flowscope.ops.state.training_ops": (
         "ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdam ApplyCenteredRMSProp ApplyFtrl "
         "ApplyGradientDescent ApplyMomentum ApplyProximalAdagrad ApplyProximalGradientDescent "
         "ApplyRMSProp"

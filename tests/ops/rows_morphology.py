@@ -12,7 +12,7 @@ from rows_pooling import windows
 
 import flowscope as fs
 from flowscope.ops.core.build import apply
-from flowscope.ops.nn import morphology, pooling_sequences
+from flowscope.ops.nn import fractional_pooling, morphology
 
 ROWS = Table()
 row = ROWS.row
@@ -58,5 +58,5 @@ def argmaxes(x: Any, rows: Any, columns: Any) -> Any:
     return np.array([np.flatnonzero(x.reshape(-1) == v)[0] for v in values.reshape(-1)]).reshape(values.shape)
 
 
-row("fractional_argmax", lambda x, r, c: apply(pooling_sequences.FractionalArgmax(True), x, r, c), argmaxes,
+row("fractional_argmax", lambda x, r, c: apply(fractional_pooling.FractionalArgmax(True), x, r, c), argmaxes,
     In((2, 5, 4, 3)), In(value=_ROWS, dtype="int64"), In(value=_COLUMNS, dtype="int64"), order=0)

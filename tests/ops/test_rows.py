@@ -377,10 +377,10 @@ ELSEWHERE = {
     "PoolingSequence": "test_fractional_pools.py",
 }
 MODULES_ELSEWHERE = {
-    "flowscope.ops.state.checkpoint": "tests/train/test_saver_graphs.py",
+    "flowscope.ops.state.checkpoint_ops": "tests/train/test_saver_graphs.py",
     "flowscope.ops.state.update_groups": "tests/runtime/test_update_groups.py",
     "flowscope.ops.state.variable_ops": "tests/runtime/test_variables.py",
-    "flowscope.ops.state.training": "tests/train/test_rules.py",
+    "flowscope.ops.state.training_ops": "tests/train/test_rules.py",
     "flowscope.ops.state.queue_ops": "test_queues.py",
     "flowscope.ops.state.locks": "test_locks.py",
     "flowscope.ops.random.normal_and_uniform": "test_random.py",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.ops.state import training
+from flowscope.ops.state import training_ops
 from flowscope.train.rules import RuleOptimizer
 
 pytestmark = pytest.mark.usefixtures("graph")
@@ -186,7 +186,7 @@ def test_sparse_updates_touch_their_rows_and_repeats_add_up(sess, make, rule, fi
 
 def test_every_rule_is_in_the_table():
     tested = {type(make()._op) for _, make, *_ in CASES}
-    assert tested == set(training.Apply.__subclasses__())
+    assert tested == set(training_ops.Apply.__subclasses__())
     assert {type(make()) for _, make, *_ in CASES} == set(RuleOptimizer.__subclasses__())
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.ops.state.checkpoint import restore, save
+from flowscope.ops.state.checkpoint_ops import restore, save
 
 pytestmark = pytest.mark.usefixtures("graph")
 errors = fs.errors

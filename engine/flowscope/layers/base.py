@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import flowscope.ops.nn.basic as functions
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
@@ -17,6 +16,7 @@ from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.scopes import name_scope
 from flowscope.graph.shapes import Dims, TensorShape, size_of, text
 from flowscope.graph.unsupported import refuse
+from flowscope.ops.nn.activations import BY_NAME
 from flowscope.ops.state.variable_scope import VariableScope, get_variable, variable_scope
 from flowscope.ops.state.variables import GraphKeys
 
@@ -447,7 +447,7 @@ def activation_of(given: Any) -> Activation:
     Raises:
         InvalidArgumentError: if it is neither, nor None.
     """
-    found = getattr(functions, given, None) if isinstance(given, str) else given
+    found = BY_NAME.get(given) if isinstance(given, str) else given
     if given is None or callable(found):
         return found
     raise InvalidArgumentError(

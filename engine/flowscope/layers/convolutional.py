@@ -19,7 +19,7 @@ from flowscope.layers.base import (
     sizes,
 )
 from flowscope.ops.kernels.windows import FORMATS
-from flowscope.ops.nn.basic import bias_add
+from flowscope.ops.nn.bias import bias_add
 from flowscope.ops.nn.convolution import convolution
 from flowscope.ops.state.initializers import Zeros
 

@@ -23,8 +23,8 @@ from flowscope.layers.base import (
 from flowscope.ops.array.shaping import reshape, shape_of, transpose
 from flowscope.ops.core.flow import identity
 from flowscope.ops.linalg.products import matmul, tensordot
-from flowscope.ops.nn.basic import bias_add
-from flowscope.ops.nn.normalization import dropout as nn_dropout
+from flowscope.ops.nn.bias import bias_add
+from flowscope.ops.nn.dropout import dropout as nn_dropout
 from flowscope.ops.state.initializers import Zeros
 
 __all__ = ["Dense", "Dropout", "Flatten", "dense", "dropout", "flatten"]

@@ -15,10 +15,10 @@ from flowscope.ops.array.selection import where
 from flowscope.ops.array.shaping import reshape
 from flowscope.ops.core.casting import cast
 from flowscope.ops.math.elementwise import multiply, subtract
+from flowscope.ops.nn.moments import moments
 from flowscope.ops.nn.normalization import (
     batch_normalization as nn_batch_normalization,
     fused_batch_norm,
-    moments,
 )
 from flowscope.ops.state.initializers import Ones, Zeros
 

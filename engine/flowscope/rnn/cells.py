@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import flowscope.ops.nn.basic as functions
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.dtypes import DType
 from flowscope.graph.operation import Tensor
@@ -14,9 +13,10 @@ from flowscope.ops.array.clipping import clip_by_value
 from flowscope.ops.array.joining import concat, split
 from flowscope.ops.linalg.products import matmul
 from flowscope.ops.math.elementwise import sigmoid, tanh
-from flowscope.ops.nn.basic import bias_add
+from flowscope.ops.nn.activations import BY_NAME
+from flowscope.ops.nn.bias import bias_add
 from flowscope.ops.state.initializers import ones_initializer, zeros_initializer
-from flowscope.ops.state.partitioned import fixed_size_partitioner
+from flowscope.ops.state.partitioned_variable import fixed_size_partitioner
 from flowscope.rnn.cell import RNNCell, check_floating, input_depth
 
 __all__ = ["BasicLSTMCell", "BasicRNNCell", "GRUCell", "LSTMCell", "LSTMStateTuple"]
@@ -48,7 +48,7 @@ class LSTMStateTuple(NamedTuple):
 def _name_of(activation: Callable[[Any], Any]) -> Any:
     """Returns the name by which a function is known in `fs.nn`, else the function."""
     name = getattr(activation, "__name__", "")
-    return name if getattr(functions, name, None) is activation else activation
+    return name if BY_NAME.get(name) is activation else activation
 
 
 def _units(num_units: Any) -> int:

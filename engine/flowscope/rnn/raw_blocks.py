@@ -23,7 +23,7 @@ from flowscope.ops.array.padding import pad
 from flowscope.ops.core.casting import cast
 from flowscope.ops.linalg.products import matmul
 from flowscope.ops.math.elementwise import sigmoid, tanh
-from flowscope.ops.nn.basic import bias_add
+from flowscope.ops.nn.bias import bias_add
 
 
 class LSTMOutput(NamedTuple):

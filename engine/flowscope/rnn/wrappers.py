@@ -14,7 +14,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import TensorShape, as_dims
 from flowscope.ops.array.joining import concat, split
 from flowscope.ops.math.elementwise import floor
-from flowscope.ops.nn.normalization import dropout
+from flowscope.ops.nn.dropout import dropout
 from flowscope.ops.random.normal_and_uniform import random_uniform
 from flowscope.ops.state.variable_scope import variable_scope
 from flowscope.rnn.cell import RNNCell, check_cell

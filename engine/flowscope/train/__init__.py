@@ -28,6 +28,13 @@ from flowscope.train.checkpoints import (
     update_checkpoint_state,
 )
 from flowscope.train.ftrl import FtrlOptimizer
+from flowscope.train.global_step import (
+    assert_global_step,
+    create_global_step,
+    get_global_step,
+    get_or_create_global_step,
+    global_step,
+)
 from flowscope.train.gradient_descent import (
     GradientDescentOptimizer,
     ProximalGradientDescentOptimizer,
@@ -59,13 +66,6 @@ from flowscope.train.schedules import (
     piecewise_constant,
     piecewise_constant_decay,
     polynomial_decay,
-)
-from flowscope.train.steps import (
-    assert_global_step,
-    create_global_step,
-    get_global_step,
-    get_or_create_global_step,
-    global_step,
 )
 
 __all__ = [

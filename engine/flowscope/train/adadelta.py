@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.ops.state import training
+from flowscope.ops.state import training_ops
 from flowscope.train.rules import RuleOptimizer
 
 
@@ -31,4 +31,4 @@ class AdadeltaOptimizer(RuleOptimizer):
     ) -> None:
         slots = {"accum": 0.0, "accum_update": 0.0}
         hyper = {"lr": learning_rate, "rho": rho, "epsilon": epsilon}
-        super().__init__(training.ApplyAdadelta(), slots, hyper, use_locking, name)
+        super().__init__(training_ops.ApplyAdadelta(), slots, hyper, use_locking, name)

@@ -7,7 +7,7 @@ from typing import Any
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import int64
 from flowscope.ops.core.casting import cast
-from flowscope.ops.state import training
+from flowscope.ops.state import training_ops
 from flowscope.train.rules import RuleOptimizer, check_sign
 
 
@@ -36,7 +36,7 @@ class AdagradOptimizer(RuleOptimizer):
         check_sign("initial_accumulator_value", initial_accumulator_value, 0, is_allowed=False)
         slots = {"accumulator": initial_accumulator_value}
         hyper = {"learning_rate": learning_rate}
-        super().__init__(training.ApplyAdagrad(), slots, hyper, use_locking, name)
+        super().__init__(training_ops.ApplyAdagrad(), slots, hyper, use_locking, name)
 
 
 class ProximalAdagradOptimizer(RuleOptimizer):
@@ -74,7 +74,7 @@ class ProximalAdagradOptimizer(RuleOptimizer):
             "l1_regularization_strength": l1_regularization_strength,
             "l2_regularization_strength": l2_regularization_strength,
         }
-        super().__init__(training.ApplyProximalAdagrad(), slots, hyper, use_locking, name)
+        super().__init__(training_ops.ApplyProximalAdagrad(), slots, hyper, use_locking, name)
 
 
 class AdagradDAOptimizer(RuleOptimizer):
@@ -117,4 +117,4 @@ class AdagradDAOptimizer(RuleOptimizer):
             # The number of this update, counted from 1.
             "global_step": lambda: cast(convert_to_tensor(global_step), int64) + 1,
         }
-        super().__init__(training.ApplyAdagradDA(), slots, hyper, use_locking, name)
+        super().__init__(training_ops.ApplyAdagradDA(), slots, hyper, use_locking, name)

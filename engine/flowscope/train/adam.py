@@ -6,7 +6,7 @@ from typing import Any
 
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.core.flow import group
-from flowscope.ops.state import training
+from flowscope.ops.state import training_ops
 from flowscope.ops.state.variables import Variable
 from flowscope.train.rules import RuleOptimizer
 from flowscope.train.slots import as_dtype_of
@@ -41,7 +41,7 @@ class AdamOptimizer(RuleOptimizer):
         use_own_namescope_for_non_slot_vars: bool = False,
     ) -> None:
         hyper = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon": epsilon}
-        super().__init__(training.ApplyAdam(), {"m": 0.0, "v": 0.0}, hyper, use_locking, name)
+        super().__init__(training_ops.ApplyAdam(), {"m": 0.0, "v": 0.0}, hyper, use_locking, name)
         self._prefix = f"{name}/" if use_own_namescope_for_non_slot_vars else ""
         self._powers: list[Variable] = []
         self._power_values: list[Tensor] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.ops.state import training
+from flowscope.ops.state import training_ops
 from flowscope.ops.state.variables import Variable
 from flowscope.train.rules import RuleOptimizer, check_sign
 
@@ -61,7 +61,7 @@ class FtrlOptimizer(RuleOptimizer):
             "learning_rate_power": learning_rate_power,
         }
         slots = {"accum": initial_accumulator_value, "linear": 0.0}
-        super().__init__(training.ApplyFtrl(), slots, hyper, use_locking, name)
+        super().__init__(training_ops.ApplyFtrl(), slots, hyper, use_locking, name)
         self._slot_names = {"accum": accum_name or name, "linear": linear_name or name}
         self._beta = beta
 

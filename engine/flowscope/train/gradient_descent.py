@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.ops.state import training
+from flowscope.ops.state import training_ops
 from flowscope.train.rules import RuleOptimizer, check_sign
 
 
@@ -21,7 +21,7 @@ class GradientDescentOptimizer(RuleOptimizer):
         self, learning_rate: Any, use_locking: bool = False, name: str = "GradientDescent"
     ) -> None:
         hyper = {"learning_rate": learning_rate}
-        super().__init__(training.ApplyGradientDescent(), {}, hyper, use_locking, name)
+        super().__init__(training_ops.ApplyGradientDescent(), {}, hyper, use_locking, name)
 
 
 class ProximalGradientDescentOptimizer(RuleOptimizer):
@@ -56,4 +56,4 @@ class ProximalGradientDescentOptimizer(RuleOptimizer):
         }
         check_sign("l1_regularization_strength", l1_regularization_strength, 0)
         check_sign("l2_regularization_strength", l2_regularization_strength, 0)
-        super().__init__(training.ApplyProximalGradientDescent(), {}, hyper, use_locking, name)
+        super().__init__(training_ops.ApplyProximalGradientDescent(), {}, hyper, use_locking, name)

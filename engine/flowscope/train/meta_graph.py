@@ -18,7 +18,7 @@ from flowscope.graph.serialization.meta import (
     register_kind,
 )
 from flowscope.graph.unsupported import refuse
-from flowscope.ops.state.written import VARIABLES
+from flowscope.ops.state.variable_serialization import VARIABLES
 
 __all__ = ["export_meta_graph", "read_meta_graph", "write_graph"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.ops.state import training
+from flowscope.ops.state import training_ops
 from flowscope.train.rules import RuleOptimizer
 
 
@@ -19,7 +19,7 @@ class MomentumOptimizer(RuleOptimizer):
         use_locking: Updates are always atomic.
         name: Name of the update operation and the slot.
         use_nesterov: Whether to look one step ahead; see
-        `flowscope.ops.state.training.ApplyMomentum`.
+        `flowscope.ops.state.training_ops.ApplyMomentum`.
 
     Source: Sutskever et al. 2013, "On the importance of initialization and momentum".
     """
@@ -32,6 +32,6 @@ class MomentumOptimizer(RuleOptimizer):
         name: str = "Momentum",
         use_nesterov: bool = False,
     ) -> None:
-        op = training.ApplyMomentum(use_nesterov=bool(use_nesterov))
+        op = training_ops.ApplyMomentum(use_nesterov=bool(use_nesterov))
         hyper = {"learning_rate": learning_rate, "momentum": momentum}
         super().__init__(op, {"momentum": 0.0}, hyper, use_locking, name)

@@ -11,7 +11,7 @@ from flowscope.graph.default import get_default_session
 from flowscope.graph.dtypes import int64
 from flowscope.ops.array.arrays import zeros
 from flowscope.ops.state.checkpoint_file import CheckpointReader
-from flowscope.ops.state.partitioned import PartitionedVariable
+from flowscope.ops.state.partitioned_variable import PartitionedVariable
 from flowscope.ops.state.variables import Variable
 from flowscope.train.checkpoints import update_checkpoint_state
 from flowscope.train.restore_report import RestoreReport

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.ops.state import training
+from flowscope.ops.state import training_ops
 from flowscope.ops.state.variables import Variable
 from flowscope.train.rules import RuleOptimizer
 
@@ -36,7 +36,7 @@ class RMSPropOptimizer(RuleOptimizer):
         centered: bool = False,
         name: str = "RMSProp",
     ) -> None:
-        op = training.ApplyCenteredRMSProp() if centered else training.ApplyRMSProp()
+        op = training_ops.ApplyCenteredRMSProp() if centered else training_ops.ApplyRMSProp()
         slots = {"rms": 1.0, "momentum": 0.0}
         hyper = {
             "learning_rate": learning_rate,

@@ -1,4 +1,4 @@
-"""Optimizers whose update of a variable is one op of `flowscope.ops.state.training`."""
+"""Optimizers whose update of a variable is one op of `flowscope.ops.state.training_ops`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.core.build import apply
-from flowscope.ops.state.training import Apply
+from flowscope.ops.state.training_ops import Apply
 from flowscope.ops.state.variables import Variable
 from flowscope.train.optimizer import Optimizer
 from flowscope.train.slots import as_dtype_of

@@ -14,8 +14,8 @@ from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import reshape
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.flow import group
-from flowscope.ops.state.checkpoint import Part
-from flowscope.ops.state.partitioned import PartitionedVariable
+from flowscope.ops.state.checkpoint_ops import Part
+from flowscope.ops.state.partitioned_variable import PartitionedVariable
 from flowscope.ops.state.variable_ops import AssignVariableOp
 from flowscope.ops.state.variables import Variable
 from flowscope.train.restore_report import Wish

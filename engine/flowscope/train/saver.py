@@ -29,12 +29,12 @@ from flowscope.train.checkpoints import (
     remove_checkpoint,
     update_checkpoint_state,
 )
+from flowscope.train.global_step import global_step as value_of_step
 from flowscope.train.meta_graph import export_meta_graph
 from flowscope.train.restore_report import RestoreReport, compare
 from flowscope.train.retention import Retention
 from flowscope.train.saveables import saveables
 from flowscope.train.saver_ops import SaverDef, SaverOps, build
-from flowscope.train.steps import global_step as value_of_step
 
 
 class Saver:

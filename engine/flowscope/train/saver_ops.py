@@ -13,7 +13,7 @@ from flowscope.graph.lazy import frozen, mutable
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.serialization.values import read_dims, read_dtype, read_sizes
 from flowscope.ops.core.flow import group, placeholder_with_default
-from flowscope.ops.state.checkpoint import Part, restore, save
+from flowscope.ops.state.checkpoint_ops import Part, restore, save
 from flowscope.train.restore_report import Wish
 from flowscope.train.saveables import Saveable, graph_of
 

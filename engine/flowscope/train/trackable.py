@@ -8,7 +8,7 @@ from typing import Any
 
 from flowscope.errors import DTypeError
 from flowscope.layers.base import Layer
-from flowscope.ops.state.partitioned import PartitionedVariable
+from flowscope.ops.state.partitioned_variable import PartitionedVariable
 from flowscope.ops.state.variables import Variable
 from flowscope.train.slots import Slots
 

@@ -43,9 +43,12 @@ if TYPE_CHECKING:
         sign as sign,
     )
     from flowscope.ops.math.reductions import reduce_prod as reduce_prod, reduce_sum as reduce_sum
-    from flowscope.ops.nn.basic import l2_loss as l2_loss
+    from flowscope.ops.objectives.l2_loss import l2_loss as l2_loss
+    from flowscope.ops.state.variable_serialization import (
+        fill_from as fill_from,
+        message_of as message_of,
+    )
     from flowscope.ops.state.variables import Variable as Variable
-    from flowscope.ops.state.written import fill_from as fill_from, message_of as message_of
 
 #: Which module has which function.
 _MODULES = {
@@ -64,9 +67,9 @@ _MODULES = {
     "linalg.spectra": "pinv",
     "math.elementwise": "maximum minimum multiply sign",
     "math.reductions": "reduce_prod reduce_sum",
-    "nn.basic": "l2_loss",
+    "objectives.l2_loss": "l2_loss",
     "state.variables": "Variable",
-    "state.written": "fill_from message_of",
+    "state.variable_serialization": "fill_from message_of",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError
+from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
@@ -25,12 +27,18 @@ from flowscope.ops.kernels.select import choose
 from flowscope.ops.math.elementwise import (
     abs,
     add,
+    equal,
+    log_sigmoid,
     multiply,
     negative,
     realdiv,
     sigmoid,
+    softplus,
     square,
+    tanh,
 )
+from flowscope.ops.math.reductions import reduce_mean
+from flowscope.ops.nn.softmax import log_softmax, softmax
 
 __all__ = [
     "crelu",
@@ -42,6 +50,7 @@ __all__ = [
     "silu",
     "softsign",
     "swish",
+    "zero_fraction",
 ]
 
 
@@ -274,3 +283,32 @@ def swish(features: Any, beta: Any = 1.0, name: str | None = None) -> Tensor:
 
 
 silu = swish
+
+
+def zero_fraction(value: Any, name: str | None = None) -> Tensor:
+    """Returns which part of the elements is 0, as float32."""
+    x = convert_to_tensor(value)
+    with x.graph.name_scope(name or "zero_fraction"):
+        return reduce_mean(cast(equal(x, 0), dtypes.float32))
+
+
+#: What layers take as `activation` by name, too.
+BY_NAME: dict[str, Callable[..., Tensor]] = {
+    function.__name__: function
+    for function in (
+        crelu,
+        elu,
+        leaky_relu,
+        log_sigmoid,
+        log_softmax,
+        relu,
+        relu6,
+        selu,
+        sigmoid,
+        softmax,
+        softplus,
+        softsign,
+        swish,
+        tanh,
+    )
+} | {"silu": silu}

@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
-from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, merge_dims, text
-from flowscope.ops.array.arrays import zeros_like
-from flowscope.ops.array.gathering import check_range
-from flowscope.ops.array.joining import concat
-from flowscope.ops.array.selection import where
-from flowscope.ops.array.shaping import expand_axes, reshape, shape_of, transpose
 from flowscope.ops.core.axes import as_axes, positive_axis
-from flowscope.ops.core.build import apply_many, unary
-from flowscope.ops.core.flow import stop_gradient
-from flowscope.ops.core.table import check_kind, check_same
+from flowscope.ops.core.build import unary
+from flowscope.ops.core.table import check_kind
 from flowscope.ops.kernels.softmax import (
     exponentials,
     is_large,
@@ -27,30 +16,16 @@ from flowscope.ops.kernels.softmax import (
     softmax_rows,
 )
 from flowscope.ops.math.elementwise import (
-    add,
     exp,
-    greater_equal,
-    log,
     multiply,
-    negative,
-    softplus,
     subtract,
 )
 from flowscope.ops.math.reductions import reduce_sum
 
-__all__ = [
-    "log_poisson_loss",
-    "log_softmax",
-    "sigmoid_cross_entropy_with_logits",
-    "softmax",
-    "softmax_cross_entropy_with_logits",
-    "softmax_cross_entropy_with_logits_v2",
-    "sparse_softmax_cross_entropy_with_logits",
-    "weighted_cross_entropy_with_logits",
-]
+__all__ = ["log_softmax", "softmax"]
 
 
-def _stable(xp: ArrayModule, x: Array, axis: int) -> tuple[Array, Array, Array]:
+def shifted_exponentials(xp: ArrayModule, x: Array, axis: int) -> tuple[Array, Array, Array]:
     """Returns x minus its largest along the axis, their exponentials (new), and those's sum."""
     if axis == 1 and x.ndim == 2:
         return exponentials(xp, x)
@@ -79,7 +54,7 @@ class Softmax(Op):
         axis = positive_axis(self.axis, x.ndim)
         if is_large(xp, x, axis):
             return softmax_rows(x)
-        _, powers, total = _stable(xp, x, axis)
+        _, powers, total = shifted_exponentials(xp, x, axis)
         powers /= total
         return powers
 
@@ -104,7 +79,7 @@ class LogSoftmax(Op):
         axis = positive_axis(self.axis, x.ndim)
         if is_large(xp, x, axis):
             return log_softmax_rows(x)
-        shifted, _, total = _stable(xp, x, axis)
+        shifted, _, total = shifted_exponentials(xp, x, axis)
         return shifted - xp.log(total)
 
 
@@ -115,124 +90,7 @@ def _with_axis(x: Spec, axis: int) -> Spec:
     return x.like()
 
 
-@frozen
-class SoftmaxCrossEntropyWithLogits(Op):
-    """Cross entropy between labels and softmax(logits), and its gradient for the logits.
-
-    Shapes: logits [batch, classes], labels [batch, classes] -> loss [batch],
-        backprop [batch, classes]
-    """
-
-    grad_reads: ClassVar[Any] = ("y", "logits", "labels")
-    accumulates: ClassVar[bool] = True
-
-    def infer(self, logits: Spec, labels: Spec) -> Any:
-        check_same(logits, labels)
-        check_kind(logits.dtype, "f")
-        for s in (logits, labels):
-            if s.rank not in (None, 2):
-                raise InvalidArgumentError(
-                    f"expected logits and labels of rank 2, got {text(s.shape)}"
-                )
-        if not compatible(logits.shape, labels.shape):
-            raise InvalidArgumentError(
-                f"expected labels of the logits' shape {text(logits.shape)}, "
-                f"got {text(labels.shape)}"
-            )
-        dims = merge_dims(merge_dims(logits.shape, labels.shape), (None, None))
-        return Spec(logits.dtype, None if dims is None else dims[:1]), Spec(logits.dtype, dims)
-
-    def grad(self, g: Any, y: Any, logits: Tensor, labels: Tensor) -> Any:
-        """The backprop's own gradient makes the second order right."""
-        loss, backprop = g
-        to_logits = to_labels = None
-        if loss is not None:
-            column = expand_axes(loss, (-1,))
-            to_logits = multiply(column, y[1])
-            to_labels = negative(multiply(column, log_softmax(logits)))
-        if backprop is not None:
-            p, mass = softmax(logits), reduce_sum(labels, 1, keepdims=True)
-            distance = subtract(backprop, reduce_sum(multiply(backprop, p), 1, keepdims=True))
-            second = multiply(multiply(p, mass), distance)
-            to_logits = second if to_logits is None else add(to_logits, second)
-            to_labels = negative(distance) if to_labels is None else subtract(to_labels, distance)
-        return to_logits, to_labels
-
-    def kernel(self, xp: ArrayModule, logits: Array, labels: Array) -> Any:
-        if logits.shape != labels.shape or logits.ndim != 2:
-            raise InvalidArgumentError(
-                "expected logits and labels of one shape, got "
-                f"{text(logits.shape)} and {text(labels.shape)}"
-            )
-        shifted, powers, total = _stable(xp, logits, 1)
-        loss = (labels * (xp.log(total) - shifted)).sum(axis=1, dtype=logits.dtype)
-        # The labels of a row need not add up to 1: a row of zeros, for example, masks it.
-        mass = labels.sum(axis=1, keepdims=True, dtype=labels.dtype)
-        powers /= total
-        powers *= mass
-        powers -= labels
-        return loss, powers
-
-
-@frozen
-class SparseSoftmaxCrossEntropyWithLogits(Op):
-    """Cross entropy between classes, given by number, and softmax(logits), and its gradient.
-
-    Shapes: logits [batch, classes], labels [batch] -> loss [batch], backprop [batch, classes]
-    Raises: InvalidArgumentError if a label is not in [0, classes).
-    """
-
-    grad_reads: ClassVar[Any] = ("y", "logits")
-    accumulates: ClassVar[bool] = True
-
-    def infer(self, logits: Spec, labels: Spec) -> Any:
-        check_kind(logits.dtype, "f")
-        if labels.dtype.kind not in "iu":
-            raise DTypeError(f"expected integer labels, got {labels.dtype}")
-        if logits.rank not in (None, 2) or labels.rank not in (None, 1):
-            raise InvalidArgumentError(
-                f"expected logits of rank 2 and labels of rank 1, got {logits} and {labels}"
-            )
-        rows = None if logits.shape is None else logits.shape[:1]
-        if not compatible(rows, labels.shape):
-            raise InvalidArgumentError(
-                f"expected labels of shape {text(rows)}, got {text(labels.shape)}"
-            )
-        n = (merge_dims(rows, labels.shape) or (None,))[0]
-        classes = None if logits.shape is None else logits.shape[1]
-        return Spec(logits.dtype, (n,)), Spec(logits.dtype, (n, classes))
-
-    def grad(self, g: Any, y: Any, logits: Tensor, labels: Tensor) -> Any:
-        loss, backprop = g
-        to_logits = None
-        if loss is not None:
-            to_logits = multiply(expand_axes(loss, (-1,)), y[1])
-        if backprop is not None:
-            p = softmax(logits)
-            second = multiply(
-                p, subtract(backprop, reduce_sum(multiply(backprop, p), 1, keepdims=True))
-            )
-            to_logits = second if to_logits is None else add(to_logits, second)
-        return to_logits, None
-
-    def kernel(self, xp: ArrayModule, logits: Array, labels: Array) -> Any:
-        if logits.ndim != 2 or labels.shape != logits.shape[:1]:
-            raise InvalidArgumentError(
-                f"expected labels of shape {text(logits.shape[:1])}, got {text(labels.shape)}"
-            )
-        check_range(labels, logits.shape[1])
-        shifted, powers, total = _stable(xp, logits, 1)
-        rows = xp.arange(labels.size)
-        loss = xp.log(total[:, 0]) - shifted[rows, labels]
-        powers /= total
-        powers[rows, labels] -= 1
-        return loss, powers
-
-
-_SOFTMAX_LOSS, _SPARSE_LOSS = SoftmaxCrossEntropyWithLogits(), SparseSoftmaxCrossEntropyWithLogits()
-
-
-def _axis(axis: Any, dim: Any) -> int:
+def one_axis(axis: Any, dim: Any) -> int:
     axes = as_axes(dim if axis is None else axis)
     return -1 if axes is None else axes[0]
 
@@ -246,167 +104,9 @@ def softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = N
         name: Name of the operation.
         dim: Old name of `axis`.
     """
-    return unary(Softmax(_axis(axis, dim)), logits, name)
+    return unary(Softmax(one_axis(axis, dim)), logits, name)
 
 
 def log_softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
     """Returns log(softmax(logits)) without overflow; the arguments are those of `softmax`."""
-    return unary(LogSoftmax(_axis(axis, dim)), logits, name)
-
-
-def softmax_cross_entropy_with_logits_v2(
-    labels: Any, logits: Any, axis: Any = None, name: str | None = None, dim: Any = None
-) -> Tensor:
-    """Returns the cross entropy between `labels` and softmax(logits).
-
-    Args:
-        labels: Probabilities of the classes, of the logits' shape.
-        logits: Unnormalised log-probabilities.
-        axis: The axis of the classes, the last by default.
-        name: Name of the operation.
-        dim: Old name of `axis`.
-
-    Returns:
-        The losses, of the logits' shape without that axis.
-    """
-    logits = convert_to_tensor(logits)
-    labels = convert_to_tensor(labels, None if isinstance(labels, Tensor) else logits.dtype)
-    name = name or "softmax_cross_entropy_with_logits"
-    place = _axis(axis, dim)
-    rank = logits.spec.rank
-    if rank == 2 and positive_axis(place, 2) == 1:
-        return apply_many(_SOFTMAX_LOSS, logits, labels, name=name)[0]
-    if rank is None:
-        raise InvalidArgumentError(f"expected logits of known rank, got {logits.spec}")
-    last = positive_axis(place, rank)
-    perm = [i for i in range(rank) if i != last] + [last]
-    logits, labels = transpose(logits, perm), transpose(labels, perm)
-    shape = shape_of(logits)
-    flat = apply_many(_SOFTMAX_LOSS, _rows(logits, shape), _rows(labels, shape), name=name)[0]
-    return reshape(flat, shape[:-1])
-
-
-def _rows(x: Tensor, shape: Tensor) -> Tensor:
-    return reshape(x, concat([[-1], shape[-1:]], 0))
-
-
-def softmax_cross_entropy_with_logits(
-    _sentinel: Any = None,
-    labels: Any = None,
-    logits: Any = None,
-    dim: Any = -1,
-    name: str | None = None,
-    axis: Any = None,
-) -> Tensor:
-    """Returns the cross entropy between `labels` and softmax(logits); the labels count as constant.
-
-    Raises:
-        InvalidArgumentError: if labels or logits are not given by name.
-    """
-    _check_named(_sentinel, labels, logits)
-    labels = stop_gradient(
-        convert_to_tensor(labels, None if isinstance(labels, Tensor) else logits.dtype)
-    )
-    return softmax_cross_entropy_with_logits_v2(labels, logits, dim if axis is None else axis, name)
-
-
-def _check_named(sentinel: Any, labels: Any, logits: Any) -> None:
-    if sentinel is not None or labels is None or logits is None:
-        raise InvalidArgumentError("expected labels=... and logits=... by name, got something else")
-
-
-def sparse_softmax_cross_entropy_with_logits(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
-) -> Tensor:
-    """Returns the cross entropy between classes and softmax(logits).
-
-    Args:
-        _sentinel: Nothing: labels and logits are given by name.
-        labels: Numbers of the classes, in [0, classes).
-        logits: Unnormalised log-probabilities, of labels' shape and one more axis.
-        name: Name of the operation.
-
-    Returns:
-        The losses, of labels' shape.
-    """
-    _check_named(_sentinel, labels, logits)
-    logits, labels = convert_to_tensor(logits), convert_to_tensor(labels)
-    name = name or "SparseSoftmaxCrossEntropyWithLogits"
-    if logits.spec.rank in (2, None):
-        return apply_many(_SPARSE_LOSS, logits, labels, name=name)[0]
-    if labels.spec.rank is not None and labels.spec.rank + 1 != logits.spec.rank:
-        raise InvalidArgumentError(
-            f"expected labels of rank {(logits.spec.rank or 0) - 1}, got {text(labels.spec.shape)}"
-        )
-    flat = apply_many(
-        _SPARSE_LOSS, _rows(logits, shape_of(logits)), reshape(labels, [-1]), name=name
-    )[0]
-    return reshape(flat, shape_of(labels))
-
-
-def sigmoid_cross_entropy_with_logits(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
-) -> Tensor:
-    """Returns the cross entropy of independent yes/no questions, without overflow.
-
-    Args:
-        _sentinel: Nothing: labels and logits are given by name.
-        labels: Probabilities.
-        logits: Unnormalised log-odds, of the same shape and dtype.
-        name: Name of the operation.
-    """
-    _check_named(_sentinel, labels, logits)
-    x = convert_to_tensor(logits)
-    z = convert_to_tensor(labels, None if isinstance(labels, Tensor) else x.dtype)
-    if not compatible(x.spec.shape, z.spec.shape):
-        raise InvalidArgumentError(
-            f"expected labels of the logits' shape {text(x.spec.shape)}, got {text(z.spec.shape)}"
-        )
-    name = name or "logistic_loss"
-    with x.graph.name_scope(name) as scope:
-        # softplus(x) - x * z = max(x, 0) - x * z + log(1 + exp(-|x|))
-        return subtract(softplus(x), multiply(x, z), scope or name)
-
-
-def weighted_cross_entropy_with_logits(
-    labels: Any = None,
-    logits: Any = None,
-    pos_weight: Any = None,
-    name: str | None = None,
-    targets: Any = None,
-) -> Tensor:
-    """Returns the sigmoid cross entropy in which positive answers count `pos_weight` times.
-
-    Args:
-        labels: Probabilities.
-        logits: Unnormalised log-odds, of the same shape and dtype.
-        pos_weight: A number, or a tensor that can be broadcast to the logits.
-        name: Name of the operation.
-        targets: Old name of `labels`.
-    """
-    targets = labels if targets is None else targets
-    if targets is None or logits is None or pos_weight is None:
-        raise InvalidArgumentError("expected labels, logits and pos_weight, got fewer")
-    x = convert_to_tensor(logits)
-    z = convert_to_tensor(targets, None if isinstance(targets, Tensor) else x.dtype)
-    with x.graph.name_scope(name or "logistic_loss"):
-        weight = add(1.0, multiply(subtract(convert_to_tensor(pos_weight, x.dtype), 1.0), z))
-        return add(multiply(subtract(1.0, z), x), multiply(weight, softplus(negative(x))))
-
-
-def log_poisson_loss(
-    targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
-) -> Tensor:
-    """Returns exp(log_input) - targets * log_input, plus Stirling's approximation if asked for."""
-    c = convert_to_tensor(log_input)
-    z = convert_to_tensor(targets, None if isinstance(targets, Tensor) else c.dtype)
-    with c.graph.name_scope(name or "log_poisson_loss"):
-        loss = subtract(exp(c), multiply(z, c))
-        if not compute_full_loss:
-            return loss
-        large = greater_equal(z, 1.0)
-        safe = where(large, z, add(zeros_like(z), 1.0))
-        stirling = add(
-            subtract(multiply(safe, log(safe)), safe), multiply(0.5, log(multiply(2 * np.pi, safe)))
-        )
-        return add(loss, where(large, stirling, zeros_like(z)))
+    return unary(LogSoftmax(one_axis(axis, dim)), logits, name)

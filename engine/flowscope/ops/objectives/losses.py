@@ -34,7 +34,7 @@ from flowscope.ops.math.elementwise import (
 )
 from flowscope.ops.math.reductions import reduce_sum
 from flowscope.ops.nn.activations import relu
-from flowscope.ops.nn.softmax import (
+from flowscope.ops.objectives.cross_entropy import (
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits_v2,
     sparse_softmax_cross_entropy_with_logits,

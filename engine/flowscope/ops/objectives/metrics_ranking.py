@@ -27,7 +27,7 @@ from flowscope.ops.math.elementwise import (
 )
 from flowscope.ops.math.reductions import reduce_any, reduce_sum
 from flowscope.ops.math.scans import cumsum
-from flowscope.ops.nn.basic import top_k
+from flowscope.ops.nn.top_k import top_k
 from flowscope.ops.objectives.metrics import (
     Collections,
     Pair,

@@ -21,7 +21,7 @@ from flowscope.ops.nn.candidate_sampling import (
     compute_accidental_hits,
     log_uniform_candidate_sampler,
 )
-from flowscope.ops.nn.softmax import (
+from flowscope.ops.objectives.cross_entropy import (
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits_v2,
 )

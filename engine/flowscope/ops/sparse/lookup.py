@@ -18,7 +18,7 @@ from flowscope.ops.array.shaping import reshape
 from flowscope.ops.array.stitching import dynamic_partition, dynamic_stitch
 from flowscope.ops.core.casting import cast
 from flowscope.ops.math.elementwise import floordiv, maximum, mod
-from flowscope.ops.state.partitioned import PartitionedVariable
+from flowscope.ops.state.partitioned_variable import PartitionedVariable
 
 __all__ = ["embedding_lookup"]
 

@@ -16,7 +16,7 @@ from flowscope.graph.constant import constant, convert_to_tensor
 from flowscope.graph.dtypes import int32
 from flowscope.graph.unsupported import refuse
 from flowscope.ops.core.build import apply
-from flowscope.ops.state import training, variable_ops as state
+from flowscope.ops.state import training_ops, variable_ops as state
 from flowscope.ops.state.raw_variables import handle_of
 
 #: TensorFlow's names of slots that are called otherwise here.
@@ -28,7 +28,7 @@ _FLAGS = {"use_nesterov": False, "update_slots": True, "multiply_linear_by_lr": 
 class _Rule:
     """One form of a rule: a function of keyword arguments."""
 
-    def __init__(self, name: str, op: type[training.Apply], arguments: str) -> None:
+    def __init__(self, name: str, op: type[training_ops.Apply], arguments: str) -> None:
         self.__name__ = self.__qualname__ = name
         self.__module__ = __name__
         self._op = op
@@ -75,18 +75,18 @@ class _Rule:
             grad.append(convert_to_tensor(given["indices"], preferred_dtype=int32))
         return apply(op, var, *slots, *numbers, *grad, name=name or self.__name__)
 
-    def _definition(self, given: dict[str, Any]) -> training.Apply:
-        if self._flags and self._op is not training.ApplyMomentum:
+    def _definition(self, given: dict[str, Any]) -> training_ops.Apply:
+        if self._flags and self._op is not training_ops.ApplyMomentum:
             refuse(f"raw_ops.{self.__name__}", **{f: given[f] for f in self._flags})
-        if self._op is training.ApplyMomentum:
-            return training.ApplyMomentum(bool(given["use_nesterov"]))
+        if self._op is training_ops.ApplyMomentum:
+            return training_ops.ApplyMomentum(bool(given["use_nesterov"]))
         return self._op()
 
     def __repr__(self) -> str:
         return f"<function {self.__name__}>"
 
 
-def _forms(name: str, op: type[training.Apply], arguments: str) -> tuple[_Rule, _Rule]:
+def _forms(name: str, op: type[training_ops.Apply], arguments: str) -> tuple[_Rule, _Rule]:
     """Returns the forms of a rule that take variables and that take handles.
 
     Args:
@@ -98,92 +98,98 @@ def _forms(name: str, op: type[training.Apply], arguments: str) -> tuple[_Rule, 
 
 
 ApplyGradientDescent, ResourceApplyGradientDescent = _forms(
-    "ApplyGradientDescent", training.ApplyGradientDescent, "var alpha delta"
+    "ApplyGradientDescent", training_ops.ApplyGradientDescent, "var alpha delta"
 )
 ApplyMomentum, ResourceApplyMomentum = _forms(
-    "ApplyMomentum", training.ApplyMomentum, "var accum lr grad momentum ?use_nesterov"
+    "ApplyMomentum", training_ops.ApplyMomentum, "var accum lr grad momentum ?use_nesterov"
 )
 SparseApplyMomentum, ResourceSparseApplyMomentum = _forms(
     "SparseApplyMomentum",
-    training.ApplyMomentum,
+    training_ops.ApplyMomentum,
     "var accum lr grad indices momentum ?use_nesterov",
 )
 ApplyAdagrad, ResourceApplyAdagrad = _forms(
-    "ApplyAdagrad", training.ApplyAdagrad, "var accum lr grad ?update_slots"
+    "ApplyAdagrad", training_ops.ApplyAdagrad, "var accum lr grad ?update_slots"
 )
 SparseApplyAdagrad, ResourceSparseApplyAdagrad = _forms(
-    "SparseApplyAdagrad", training.ApplyAdagrad, "var accum lr grad indices ?update_slots"
+    "SparseApplyAdagrad", training_ops.ApplyAdagrad, "var accum lr grad indices ?update_slots"
 )
 ApplyAdagradDA, ResourceApplyAdagradDA = _forms(
     "ApplyAdagradDA",
-    training.ApplyAdagradDA,
+    training_ops.ApplyAdagradDA,
     "var gradient_accumulator gradient_squared_accumulator grad lr l1 l2 global_step",
 )
 SparseApplyAdagradDA, ResourceSparseApplyAdagradDA = _forms(
     "SparseApplyAdagradDA",
-    training.ApplyAdagradDA,
+    training_ops.ApplyAdagradDA,
     "var gradient_accumulator gradient_squared_accumulator grad indices lr l1 l2 global_step",
 )
 ApplyAdadelta, ResourceApplyAdadelta = _forms(
-    "ApplyAdadelta", training.ApplyAdadelta, "var accum accum_update lr rho epsilon grad"
+    "ApplyAdadelta", training_ops.ApplyAdadelta, "var accum accum_update lr rho epsilon grad"
 )
 SparseApplyAdadelta, ResourceSparseApplyAdadelta = _forms(
     "SparseApplyAdadelta",
-    training.ApplyAdadelta,
+    training_ops.ApplyAdadelta,
     "var accum accum_update lr rho epsilon grad indices",
 )
 ApplyAdam, ResourceApplyAdam = _forms(
     "ApplyAdam",
-    training.ApplyAdam,
+    training_ops.ApplyAdam,
     "var m v beta1_power beta2_power lr beta1 beta2 epsilon grad ?use_nesterov",
 )
 ApplyRMSProp, ResourceApplyRMSProp = _forms(
-    "ApplyRMSProp", training.ApplyRMSProp, "var ms mom lr rho momentum epsilon grad"
+    "ApplyRMSProp", training_ops.ApplyRMSProp, "var ms mom lr rho momentum epsilon grad"
 )
 SparseApplyRMSProp, ResourceSparseApplyRMSProp = _forms(
-    "SparseApplyRMSProp", training.ApplyRMSProp, "var ms mom lr rho momentum epsilon grad indices"
+    "SparseApplyRMSProp",
+    training_ops.ApplyRMSProp,
+    "var ms mom lr rho momentum epsilon grad indices",
 )
 ApplyCenteredRMSProp, ResourceApplyCenteredRMSProp = _forms(
     "ApplyCenteredRMSProp",
-    training.ApplyCenteredRMSProp,
+    training_ops.ApplyCenteredRMSProp,
     "var mg ms mom lr rho momentum epsilon grad",
 )
 SparseApplyCenteredRMSProp, ResourceSparseApplyCenteredRMSProp = _forms(
     "SparseApplyCenteredRMSProp",
-    training.ApplyCenteredRMSProp,
+    training_ops.ApplyCenteredRMSProp,
     "var mg ms mom lr rho momentum epsilon grad indices",
 )
 ApplyFtrl, ResourceApplyFtrl = _forms(
     "ApplyFtrl",
-    training.ApplyFtrl,
+    training_ops.ApplyFtrl,
     "var accum linear grad lr l1 l2 lr_power ?multiply_linear_by_lr",
 )
 SparseApplyFtrl, ResourceSparseApplyFtrl = _forms(
     "SparseApplyFtrl",
-    training.ApplyFtrl,
+    training_ops.ApplyFtrl,
     "var accum linear grad indices lr l1 l2 lr_power ?multiply_linear_by_lr",
 )
 ApplyFtrlV2, ResourceApplyFtrlV2 = _forms(
     "ApplyFtrlV2",
-    training.ApplyFtrl,
+    training_ops.ApplyFtrl,
     "var accum linear grad lr l1 l2 l2_shrinkage lr_power ?multiply_linear_by_lr",
 )
 SparseApplyFtrlV2, ResourceSparseApplyFtrlV2 = _forms(
     "SparseApplyFtrlV2",
-    training.ApplyFtrl,
+    training_ops.ApplyFtrl,
     "var accum linear grad indices lr l1 l2 l2_shrinkage lr_power ?multiply_linear_by_lr",
 )
 ApplyProximalGradientDescent, ResourceApplyProximalGradientDescent = _forms(
-    "ApplyProximalGradientDescent", training.ApplyProximalGradientDescent, "var alpha l1 l2 delta"
+    "ApplyProximalGradientDescent",
+    training_ops.ApplyProximalGradientDescent,
+    "var alpha l1 l2 delta",
 )
 SparseApplyProximalGradientDescent, ResourceSparseApplyProximalGradientDescent = _forms(
     "SparseApplyProximalGradientDescent",
-    training.ApplyProximalGradientDescent,
+    training_ops.ApplyProximalGradientDescent,
     "var alpha l1 l2 grad indices",
 )
 ApplyProximalAdagrad, ResourceApplyProximalAdagrad = _forms(
-    "ApplyProximalAdagrad", training.ApplyProximalAdagrad, "var accum lr l1 l2 grad"
+    "ApplyProximalAdagrad", training_ops.ApplyProximalAdagrad, "var accum lr l1 l2 grad"
 )
 SparseApplyProximalAdagrad, ResourceSparseApplyProximalAdagrad = _forms(
-    "SparseApplyProximalAdagrad", training.ApplyProximalAdagrad, "var accum lr l1 l2 grad indices"
+    "SparseApplyProximalAdagrad",
+    training_ops.ApplyProximalAdagrad,
+    "var accum lr l1 l2 grad indices",
 )

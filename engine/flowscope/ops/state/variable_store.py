@@ -16,7 +16,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.shapes import Dims, as_dims, compatible, is_known, text
 from flowscope.ops.array.slicing import slice as slice_of
 from flowscope.ops.state.initializers import GlorotUniform, Zeros
-from flowscope.ops.state.partitioned import (
+from flowscope.ops.state.partitioned_variable import (
     PartitionedVariable,
     PartitionInfo,
     partitions_of,
