@@ -69,7 +69,7 @@ def bits(values: Any) -> list[Any]:
 
 
 def is_tried(session: fs.Session, fetches: Any, feeds: Any) -> bool:
-    function = session.plan(fetches, list(feeds)).function
+    function = session.plan(fetches, list(feeds)).executable.function
     return isinstance(function, Driver) and function.execution.code is not None
 
 

@@ -16,7 +16,7 @@ from flowscope.executor.static import ExecutorGraph
 def executor_graph(fetches: Any, feeds: Any = ()) -> ExecutorGraph:
     """Returns the units of the fetches, one per operation."""
     with fs.Session(config=fs.ConfigProto(mode="tokens")) as session:
-        execution = session.plan(list(fetches), list(feeds)).execution
+        execution = session.plan(list(fetches), list(feeds)).executable.execution
     lowered = execution.lowered
     return ExecutorGraph(lowered.program, execution.parts, execution.constants, lowered.loops)
 

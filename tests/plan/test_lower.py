@@ -73,7 +73,7 @@ def test_a_loop_has_five_primitives_per_variable_and_one_frame():
         "fetch w/Loop/Exit",
     ]
     with fs.Session(config=fs.ConfigProto(mode="tokens")) as s:
-        nodes = s.plan(i, [n]).execution.lowered.program.nodes
+        nodes = s.plan(i, [n]).executable.execution.lowered.program.nodes
     enters = {node.name: node.op for node in nodes if node.op.type == "Enter"}
     assert [e.is_constant for e in enters.values()] == [False, True]
     assert {e.parallel_iterations for e in enters.values()} == {3}
@@ -103,7 +103,7 @@ def test_each_loop_has_a_frame_of_its_own_also_where_a_function_is_called_twice(
 
     y = triple(fs.constant(1.0)) + triple(fs.constant(2.0))
     with fs.Session(config=fs.ConfigProto(mode="tokens")) as s:
-        nodes = s.plan(y).execution.lowered.program.nodes
+        nodes = s.plan(y).executable.execution.lowered.program.nodes
         names = {n.op.frame_name for n in nodes if n.op.type == "Enter"}
         assert len(names) == 2
         assert s.run(y) == 24.0
@@ -134,7 +134,7 @@ def test_every_node_knows_the_operation_that_it_came_from():
     n = fs.placeholder(fs.int32, [], name="n")
     i = fs.while_loop(lambda i: i < n, lambda i: i + 1, [0], name="w")
     with fs.Session(config=fs.ConfigProto(mode="tokens")) as s:
-        nodes = s.plan(i, [n]).execution.lowered.program.nodes
+        nodes = s.plan(i, [n]).executable.execution.lowered.program.nodes
     assert all(node.origins for node in nodes)
     (switch,) = [node for node in nodes if node.op.type == "Switch"]
     assert switch.origins[0].type == "Loop"

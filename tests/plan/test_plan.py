@@ -91,10 +91,10 @@ def test_long_plans_have_safepoints_and_the_line_table_fits(graph):
         y = fs.matmul(y, x)
     with fs.Session() as sess:
         plan = sess.plan(y, [x])
-    lines = plan.code.source.splitlines()
+    lines = plan.executable.code.source.splitlines()
     assert sum("gate.raised" in line for line in lines) >= 10
-    assert len(lines) == len(plan.code.lines)
-    nodes = [entry.node for entry in plan.code.lines if entry.node]
+    assert len(lines) == len(plan.executable.code.lines)
+    nodes = [entry.node for entry in plan.executable.code.lines if entry.node]
     assert [n.name for n in nodes] == [n.name for n in plan.program.nodes]
 
 
@@ -206,7 +206,7 @@ def test_plans_are_immutable(graph):
     with fs.Session() as sess:
         plan = sess.plan(x)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        plan.region = None
+        plan.program = None
 
 
 @pytest.mark.parametrize("shape", [[], None, [1]])

@@ -8,6 +8,7 @@ from row_tools import one_per_call
 import flowscope as fs
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.passes.place import _is_plain
+from flowscope.plan.passes.regions import regions
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.random_generators import generator
 
@@ -43,7 +44,7 @@ def all_values_lie_on_the_device(gpu, outputs, feeds):
         nodes = plan.program.nodes
         assert not nodes or not all("GPU" in n.op.devices and _is_plain(n) for n in nodes)
         return
-    run = Interpreter(plan.region, device.xp, generator, frozenset())
+    run = Interpreter(regions(plan.program)[0], device.xp, generator, frozenset())
     stray = []
 
     def probe(node, values):

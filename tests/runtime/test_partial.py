@@ -206,7 +206,7 @@ def test_a_repeated_pattern_plans_once(sess, abc, monkeypatch):
     from flowscope.plan import partial_run as stages
 
     made = []
-    monkeypatch.setattr(stages, "built", lambda *a, f=stages.built: made.append(1) or f(*a))
+    monkeypatch.setattr(stages, "compiled", lambda *a, f=stages.compiled: made.append(1) or f(*a))
     a, b, c, first, second = abc
     for i in range(3):
         handle = sess.partial_run_setup([first, second], [a, b, c])

@@ -9,6 +9,7 @@ import pytest
 from code_of_program import Job, computed_elsewhere
 from shells import Notebook
 
+from flowscope.plan.back_ends import Executable
 from flowscope.plan.serialization import dumps
 from flowscope.runtime import planner
 
@@ -25,20 +26,21 @@ def recorded(plan, kept):
     Left out are programs that wait for queues, and those with functions of the notebook's.
     """
     data, functions = dumps(plan.program)
-    if plan.code is None or plan.execution is not None or functions:
+    if plan.partitions[0].back_end != "python" or functions:
         return plan
     ran = []
 
     def function(gate, run, feeds, resources):
         values = {s.name: np.copy(s.value) for s in resources if s.value is not None}
         taken = tuple(np.copy(f) if isinstance(f, np.ndarray) else f for f in feeds)
-        results = plan.function(gate, run, feeds, resources)
+        results = plan.executable.function(gate, run, feeds, resources)
         if not ran:
             ran.append(True)
             kept.append((Job(data, taken, values, tuple(run)), bits(results)))
         return results
 
-    return dataclasses.replace(plan, function=function)
+    made = plan.executable
+    return dataclasses.replace(plan, executable=Executable(function, made.by_op, made.code))
 
 
 @pytest.mark.slow

@@ -15,9 +15,10 @@ from typing import Any
 
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation
+from flowscope.plan.back_ends import BackEnd
+from flowscope.plan.partitions import partitioned
 from flowscope.plan.passes.order import effects
-from flowscope.plan.passes.regions import Region
-from flowscope.plan.plan import Backend, Plan, Request, built, planned, required
+from flowscope.plan.plan import Device, Plan, Request, compiled, planned, required
 from flowscope.plan.program import Node, Program, Value
 
 Feeds = frozenset[int]
@@ -71,8 +72,9 @@ class Staged:
         self,
         before: Feeds | None,
         now: Feeds,
-        devices: Mapping[str, Backend],
+        devices: Mapping[str, Device],
         generator: Callable[..., Any],
+        back_ends: Mapping[str, BackEnd],
     ) -> Plan:
         """Returns the plan of what can run with the feeds `now` and could not with `before`.
 
@@ -82,8 +84,7 @@ class Staged:
         Args:
             before: The feeds of earlier calls; None if there were none.
             now: These and the ones of this call.
-            devices: The devices by name.
-            generator: See `make_plan`.
+            devices, generator, back_ends: See `make_plan`.
         """
         nodes = self.program.nodes
         own = {
@@ -100,10 +101,9 @@ class Staged:
             if v in fetched or (v in later and not _is_remade(n))
         ])  # fmt: skip
         program = Program(tuple([n for n in nodes if n in own]), tuple(inputs), outputs)
-        handles = tuple([n for n in program.nodes if n.op.is_handle])
-        shared = (False,) * len(outputs)  # whoever hands them out copies them
-        region = Region(program.nodes, tuple(inputs), outputs, shared, handles)
-        return built(self.request, program, region, self.operations, devices, generator)
+        # whoever hands the fetches out copies them
+        partitions = partitioned(program, self.request.mode, is_handed_out=False)
+        return compiled(self.request, partitions, self.operations, devices, generator, back_ends)
 
     def still_needed(self, given: Feeds) -> frozenset[Value]:
         """Returns the values that nodes need which cannot run with these feeds."""

@@ -10,12 +10,11 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.plan.codegen.function import Code, generate, unsafe_positions
+from flowscope.plan.back_ends import BackEnd, Executable, Target
 from flowscope.plan.codegen.parallel_for import Share
-from flowscope.plan.execution import Execution, execution, is_executed
-from flowscope.plan.interpret import Interpreter
-from flowscope.plan.optimistic import as_left
+from flowscope.plan.execution import Execution, is_executed
 from flowscope.plan.origins import Operations
+from flowscope.plan.partitions import Mode, Partition, partitioned
 from flowscope.plan.passes.dce import trim
 from flowscope.plan.passes.host_overlap import overlap
 from flowscope.plan.passes.inline import inline
@@ -25,18 +24,13 @@ from flowscope.plan.passes.matmul_slicing import parts
 from flowscope.plan.passes.order import order
 from flowscope.plan.passes.place import place
 from flowscope.plan.passes.prune import prune
-from flowscope.plan.passes.regions import Region, regions
+from flowscope.plan.passes.regions import handles_of
 from flowscope.plan.passes.simplify import simplify
 from flowscope.plan.passes.update_groups import updates
 from flowscope.plan.program import Node, Program
-from flowscope.plan.region_formation import inside
 from flowscope.plan.saved_for_backward import Kept, kept
-from flowscope.plan.stepping import Stepper
 from flowscope.plan.updates import join
 
-#: "compiled": generated code; "op": one operation at a time, nothing simplified; "tokens": as
-#: tokens arrive, in frames and iterations, nothing simplified.
-Mode = Literal["compiled", "op", "tokens"]
 #: The passes by name, in their order, and the code.
 Stage = Literal[
     "prune",
@@ -46,13 +40,14 @@ Stage = Literal[
     "simplify",
     "place",
     "updates",
+    "partition",
     "lower",
     "program",
     "code",
 ]
 
 
-class Backend(Protocol):
+class Device(Protocol):
     """What planning needs to know of a device."""
 
     @property
@@ -79,7 +74,6 @@ class Request:
         devices: Full names of the devices, best first.
         soft_placement: Whether impossible device wishes are passed over.
         read: The op that reads a variable.
-        drive: Returns what runs an `Execution` with an array module, as a plan's function.
         merges: Whether equal operations are merged, in compiled mode.
         folds: Whether constants are folded, in compiled mode.
     """
@@ -91,7 +85,6 @@ class Request:
     devices: Sequence[DeviceSpec]
     soft_placement: bool
     read: type
-    drive: Callable[[Execution, Any], Callable[..., tuple[Any, ...]]]
     merges: bool = True
     folds: bool = True
 
@@ -125,21 +118,21 @@ class Plan:
     """How one (fetches, feeds, mode) is run. Immutable, independent of any session's state."""
 
     request: Request
+    partitions: tuple[Partition, ...]
+    #: The operations of all partitions, as one program.
     program: Program
-    region: Region
-    #: Runs the region: (gate, run, feeds, resources) -> the fetched values.
-    function: Callable[..., tuple[Any, ...]]
-    #: The same one operation at a time where somebody steps through it.
-    by_op: Callable[..., tuple[Any, ...]]
-    #: None where no code runs the whole program.
-    code: Code | None
-    #: What the executor runs, None where it has nothing to do.
-    execution: Execution | None
+    #: Runs it.
+    executable: Executable
     #: Handles of variables that are read before the step writes them.
     required: tuple[Node, ...]
     is_random: bool
     #: All operations that it was made from, by id: an edit of one makes it stale.
     operations: Mapping[int, Operation]
+
+    @property
+    def handles(self) -> tuple[Node, ...]:
+        """What stands for the variables and queues that it uses, in the order it takes them."""
+        return handles_of(self.program)
 
     def kept(self, iterations: int | None = None, dimension: int | None = None) -> Kept:
         """Returns what its loops keep for their gradients, in bytes, told before any run.
@@ -166,18 +159,20 @@ class Plan:
         Args:
             stage: "prune", "inline", "order", "products", "simplify", "place", "updates": the
                 program after this pass, planned again from the graph as it is now; "program": the
-                program that is run; "lower": what the executor runs; "code": the generated code.
+                program that is run; "partition": what each device runs of it; "lower": what the
+                executor runs; "code": the generated code.
 
         Raises:
             InvalidArgumentError: if there is no such stage.
         """
         if stage == "program":
             return self.program.text()
+        if stage == "partition":
+            return "\n\n".join(f"{p.title}\n{p.program.text()}" for p in self.partitions)
         if stage == "code":
-            mode = self.request.mode
-            return self.code.text if self.code is not None else f"{mode} mode: no code"
+            return self.executable.text or f"{self.request.mode} mode: no code"
         if stage == "lower":
-            return _lowered(self.execution)
+            return _lowered(self.executable.execution)
         for name, program in self.request.stages(Operations()):
             if name == stage:
                 return program.text()
@@ -189,7 +184,10 @@ class Plan:
 
 
 def make_plan(
-    request: Request, devices: Mapping[str, Backend], generator: Callable[..., Any]
+    request: Request,
+    devices: Mapping[str, Device],
+    generator: Callable[..., Any],
+    back_ends: Mapping[str, BackEnd],
 ) -> Plan:
     """Returns the plan of a request.
 
@@ -197,10 +195,11 @@ def make_plan(
         request: Fetches, feeds, mode, devices.
         devices: The devices by name; "" for a program without nodes.
         generator: `generator(run, op_seed)` makes a random generator.
+        back_ends: The code back ends by name.
     """
     program, used = planned(request)
-    (region,) = regions(program)
-    return built(request, program, region, used, devices, generator)
+    partitions = partitioned(program, request.mode)
+    return compiled(request, partitions, used, devices, generator, back_ends)
 
 
 def planned(request: Request) -> tuple[Program, dict[int, Operation]]:
@@ -217,51 +216,34 @@ def planned(request: Request) -> tuple[Program, dict[int, Operation]]:
     return program, used
 
 
-def built(
+def compiled(
     request: Request,
-    program: Program,
-    region: Region,
+    partitions: tuple[Partition, ...],
     used: Mapping[int, Operation],
-    devices: Mapping[str, Backend],
+    devices: Mapping[str, Device],
     generator: Callable[..., Any],
+    back_ends: Mapping[str, BackEnd],
 ) -> Plan:
-    """Returns the plan of a program that is one region; see `make_plan`."""
-    device = devices[program.device]
-    xp, share = device.xp, device.share
+    """Returns the plan of partitions: what they are made of goes through here, whatever it is.
 
-    def write(part: Region) -> Code:
-        told = inside(generator)
-        return generate(part, xp, told, Stepper(part, xp, told).rest, share=share)
-
-    def write_whole(part: Region) -> Code:
-        return generate(part, xp, generator, as_left, share=share, within=as_left)
-
+    Args:
+        request: What they were planned for.
+        partitions: The partitions.
+        used: All operations that they were made from, by id.
+        devices, generator, back_ends: See `make_plan`.
+    """
+    (partition,) = partitions
+    (region,) = partition.regions
+    program, device = partition.program, devices[partition.device]
+    target = Target(device.xp, generator, device.share, used)
     with device.active():  # constants are put on the device
-        needed = required(program)
-        stepper = Stepper(region, xp, generator)
-        code, executed = None, None
-        function: Callable[..., tuple[Any, ...]]
-        if request.mode == "tokens" or is_executed(program):
-            if request.mode == "compiled":
-                executed = execution(region, xp, write, write_whole, used)
-            else:
-                executed = execution(region, xp, None, None, used)
-            function = request.drive(executed, xp)
-            code = executed.code
-        elif request.mode == "compiled":
-            code = generate(region, xp, generator, stepper.rest, share=share)
-            function = code.function
-        else:
-            function = Interpreter(region, xp, generator, unsafe_positions(region.nodes))
+        executable = back_ends[partition.back_end].compile(region, target)
     return Plan(
         request=request,
+        partitions=partitions,
         program=program,
-        region=region,
-        function=function,
-        by_op=stepper if code and not executed else function,
-        code=code,
-        execution=executed,
-        required=needed,
+        executable=executable,
+        required=required(program),
         is_random=any(n.op.is_random for n in program.walk()),
         operations=used,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError, OpError
 from flowscope.graph.graph import Graph
-from flowscope.plan.plan import Mode
+from flowscope.plan.partitions import Mode
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions
 from flowscope.runtime.fetches import structure_key
 

@@ -25,13 +25,10 @@ from flowscope.runtime.queue_state import QueueState
 
 def located_failure(error: Exception, plan: Plan) -> tuple[Exception, BaseException | None]:
     """Returns an `OpError` with operation, inputs and origin where known, and its cause."""
-    failed: Invocation | None = None
     feeds = [t.name for t in plan.request.feeds]
     if isinstance(error, InvocationError):
         return located(error, feeds)
-    if plan.code is not None:
-        failed = plan.code.failed(error.__traceback__)
-    return _at(failed, error, feeds)
+    return _at(plan.executable.failed(error), error, feeds)
 
 
 def located(

@@ -169,16 +169,16 @@ class PartialRun:
         if self._ran is None:
             self.pattern.check_initialized()
         call, later = self.pattern.stage(self._ran, now)
-        region = call.plan.region
-        if region.nodes and now != self._ran:
-            feeds = tuple([self._values[v] for v in region.inputs])
+        program = call.plan.program
+        if program.nodes and now != self._ran:
+            feeds = tuple([self._values[v] for v in program.feeds])
             try:
                 results = step(call, feeds, self._number)
             except BaseException as e:
                 self._failure = f"{type(e).__name__}: {getattr(e, 'message', e)}"
                 self._values.clear()
                 raise
-            self._values.update(zip(region.outputs, results, strict=True))
+            self._values.update(zip(program.fetches, results, strict=True))
         self._ran = now
         return later
 

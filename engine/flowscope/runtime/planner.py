@@ -12,10 +12,12 @@ from flowscope.graph.dtypes import variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.state.variable_ops import ReadVariableOp
+from flowscope.plan.back_ends import code_back_ends
 from flowscope.plan.effects import is_worldly
 from flowscope.plan.execution import Execution
 from flowscope.plan.partial_run import Staged, staged
-from flowscope.plan.plan import Mode, Plan, Request, make_plan
+from flowscope.plan.partitions import Mode
+from flowscope.plan.plan import Plan, Request, make_plan
 from flowscope.plan.program import Node
 from flowscope.runtime.calls import Call
 from flowscope.runtime.config import ConfigProto
@@ -40,6 +42,7 @@ class Planner:
         calls: What was planned.
         state: Returns what a handle stands for: where a variable's value is kept, a queue, a lock.
         placements: Device of each operation that was planned, by id.
+        back_ends: The code back ends, by the names that partitions have.
         queues: The queues that steps use, by the ids of the operations of their handles.
     """
 
@@ -57,7 +60,8 @@ class Planner:
         self._config = config
         self.state = state
         self._devices = {d.name: d for d in devices}
-        self._back_ends = {"": devices[0], **self._devices}
+        self._by_name = {"": devices[0], **self._devices}
+        self.back_ends = code_back_ends(_driver)
         #: GPUs first: what has a kernel for them runs there.
         self._specs = [d.spec for d in sorted(devices, key=lambda d: d.device_type != "GPU")]
         self._has_kinds = any(d.device_type != "CPU" for d in devices)
@@ -81,7 +85,7 @@ class Planner:
             self.calls.forget_stale(self._graph)
             edits = self._graph.edits
             request, rebuild = self.request(fetches, feeds, mode)
-            plan = make_plan(request, self._back_ends, generator)
+            plan = make_plan(request, self._by_name, generator, self.back_ends)
             self._note(list(plan.program.walk()))
             single = not isinstance(fetches, _STRUCTURES) and len(request.fetches) == 1
             call = self._bound(plan, edits, rebuild, single, on_device)
@@ -100,7 +104,7 @@ class Planner:
     def stage(self, program: Staged, before: frozenset[int] | None, now: frozenset[int]) -> Call:
         """Returns the call of one stage of a partial run; its results stay on the device."""
         with self._lock:
-            plan = program.stage(before, now, self._back_ends, generator)
+            plan = program.stage(before, now, self._by_name, generator, self.back_ends)
             return self._bound(plan, self._graph.edits, tuple, False, within, ())
 
     def request(self, fetches: Any, feeds: Any, mode: Mode) -> tuple[Request, Rebuild]:
@@ -119,7 +123,6 @@ class Planner:
             devices=self._specs,
             soft_placement=self._config.allow_soft_placement,
             read=ReadVariableOp,
-            drive=_driver,
             merges=self._config.graph_options.optimizer_options.merges,
             folds=self._config.graph_options.optimizer_options.folds,
         )
@@ -151,7 +154,7 @@ class Planner:
 
     def device_of(self, plan: Plan) -> Device:
         """Returns the device that a plan runs on."""
-        return self._back_ends[plan.program.device]
+        return self._by_name[plan.program.device]
 
     def _bound(
         self,
@@ -163,7 +166,7 @@ class Planner:
         feeds: Sequence[Tensor] | None = None,
     ) -> Call:
         device = self.device_of(plan)
-        variables = {h: self._variable(h, device) for h in (*plan.region.handles, *plan.required)}
+        variables = {h: self._variable(h, device) for h in (*plan.handles, *plan.required)}
         is_cpu = device.device_type == "CPU"
         for handle, state in variables.items():
             if isinstance(state, QueueState):
@@ -171,12 +174,12 @@ class Planner:
         return Call(
             plan,
             edits,
-            plan.function if is_cpu else wrap(device, plan.function),
-            plan.by_op if is_cpu else wrap(device, plan.by_op),
+            plan.executable.function if is_cpu else wrap(device, plan.executable.function),
+            plan.executable.by_op if is_cpu else wrap(device, plan.executable.by_op),
             tuple(self.converter(t) for t in (plan.request.feeds if feeds is None else feeds)),
             rebuild,
             single,
-            tuple(variables[h] for h in plan.region.handles),
+            tuple(variables[h] for h in plan.handles),
             tuple(variables[h] for h in plan.required),
             _moves(plan, variables),
         )

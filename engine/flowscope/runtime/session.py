@@ -27,7 +27,8 @@ from flowscope.graph.operation import Operation, Tensor, runner
 from flowscope.graph.serialization.definition import GraphDef
 from flowscope.graph.summary import counted
 from flowscope.ops.host.py_functions import callers, starters
-from flowscope.plan.plan import Mode, Plan
+from flowscope.plan.partitions import Mode
+from flowscope.plan.plan import Plan
 from flowscope.runtime import (
     checks,
     clock_kernels as clock_kernels,  # registers what reads the clock

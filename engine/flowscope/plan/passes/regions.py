@@ -29,11 +29,21 @@ class Region:
         return tuple(h.outputs[0] for h in self.handles)
 
 
-def regions(program: Program) -> tuple[Region, ...]:
-    """Returns the regions of an ordered program."""
-    handles = tuple(n for n in program.nodes if n.op.is_handle)
-    shared = tuple([_is_shared(v, program.fetches[:i]) for i, v in enumerate(program.fetches)])
+def regions(program: Program, is_handed_out: bool = True) -> tuple[Region, ...]:
+    """Returns the regions of an ordered program.
+
+    Args:
+        program: The program.
+        is_handed_out: Whether its fetches go to the user, as they come out of the region.
+    """
+    handles, fetches = handles_of(program), program.fetches
+    shared = tuple([is_handed_out and _is_shared(v, fetches[:i]) for i, v in enumerate(fetches)])
     return (Region(program.nodes, program.feeds, program.fetches, shared, handles),)
+
+
+def handles_of(program: Program) -> tuple[Node, ...]:
+    """Returns what stands for the variables and queues that a program uses, in its order."""
+    return tuple([n for n in program.nodes if n.op.is_handle])
 
 
 def _is_shared(value: Value, before: tuple[Value, ...]) -> bool:

@@ -1,0 +1,155 @@
+"""Code back ends: what makes something to run of a region.
+
+Planning asks for them by name. A session holds its own (`code_back_ends`), and may hold others: a
+back end is an object with a method `compile`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from typing import Any, Protocol
+
+from flowscope.graph.lazy import frozen
+from flowscope.graph.operation import Operation
+from flowscope.plan.codegen.function import Code, Invocation, generate, unsafe_positions
+from flowscope.plan.codegen.parallel_for import Share
+from flowscope.plan.execution import Execution, execution
+from flowscope.plan.interpret import Interpreter
+from flowscope.plan.kernels import InvocationError
+from flowscope.plan.optimistic import as_left
+from flowscope.plan.passes.regions import Region
+from flowscope.plan.region_formation import inside
+from flowscope.plan.stepping import Stepper
+
+#: Runs a region: (gate, run, feeds, resources) -> its outputs.
+Function = Callable[..., tuple[Any, ...]]
+#: Returns what runs an `Execution` with an array module.
+Drive = Callable[[Execution, Any], Function]
+
+
+@frozen
+class Target:
+    """For what code is made.
+
+    Attributes:
+        xp: The array module of the device.
+        generator: `generator(run, op_seed)` makes the random generator of one invocation.
+        share: Has several threads take parts of a kernel; None where one does it all.
+        operations: The operations that nodes come from, by id, where these are known.
+    """
+
+    xp: Any
+    generator: Callable[..., Any]
+    share: Share | None = None
+    operations: Mapping[int, Operation] = field(default_factory=dict)
+
+
+class Executable:
+    """What a back end has made of a region.
+
+    Attributes:
+        function: Runs it: (gate, run, feeds, resources) -> its outputs.
+        by_op: The same one operation at a time, where somebody steps through it.
+        code: The generated code, None where there is none.
+        execution: What the executor runs, None where it has nothing to do.
+    """
+
+    __slots__ = ("by_op", "code", "execution", "function")
+
+    def __init__(
+        self,
+        function: Function,
+        by_op: Function | None = None,
+        code: Code | None = None,
+        execution: Execution | None = None,
+    ) -> None:
+        self.function = function
+        self.by_op = by_op or function
+        self.code = code
+        self.execution = execution
+
+    @property
+    def text(self) -> str:
+        """The source of the code; "" where there is none."""
+        return "" if self.code is None else self.code.text
+
+    def failed(self, error: BaseException) -> Invocation | None:
+        """Returns the invocation that raised an error of the function; None if none did."""
+        if isinstance(error, InvocationError):
+            return Invocation(error.node, error.inputs, error.iterations)
+        return None if self.code is None else self.code.failed(error.__traceback__)
+
+
+class BackEnd(Protocol):
+    """Makes something to run of regions."""
+
+    def compile(self, region: Region, target: Target) -> Executable:
+        """Returns what runs a region."""
+
+
+class PythonCode:
+    """Writes a region as one Python function."""
+
+    def compile(self, region: Region, target: Target) -> Executable:
+        """Returns what runs a region."""
+        stepper = Stepper(region, target.xp, target.generator)
+        code = generate(region, target.xp, target.generator, stepper.rest, share=target.share)
+        return Executable(code.function, stepper, code)
+
+
+class OpByOp:
+    """Interprets a region, one operation at a time."""
+
+    def compile(self, region: Region, target: Target) -> Executable:
+        """Returns what runs a region."""
+        unsafe = unsafe_positions(region.nodes)
+        return Executable(Interpreter(region, target.xp, target.generator, unsafe))
+
+
+class Tokens:
+    """Has the executor's machine run a region.
+
+    Args:
+        drive: Returns what runs an execution.
+        is_compiled: Whether what need not wait is Python code; else operations run one by one.
+    """
+
+    def __init__(self, drive: Drive, is_compiled: bool) -> None:
+        self._drive = drive
+        self._is_compiled = is_compiled
+
+    def compile(self, region: Region, target: Target) -> Executable:
+        """Returns what runs a region."""
+        xp, generator, share = target.xp, target.generator, target.share
+
+        def write(part: Region) -> Code:
+            told = inside(generator)
+            return generate(part, xp, told, Stepper(part, xp, told).rest, share=share)
+
+        def write_whole(part: Region) -> Code:
+            return generate(part, xp, generator, as_left, share=share, within=as_left)
+
+        if self._is_compiled:
+            executed = execution(region, xp, write, write_whole, target.operations)
+        else:
+            executed = execution(region, xp, None, None, target.operations)
+        function = self._drive(executed, xp)
+        return Executable(function, None, executed.code, executed)
+
+
+def code_back_ends(drive: Drive) -> dict[str, BackEnd]:
+    """Returns the code back ends that there are, by name.
+
+    Args:
+        drive: Returns what runs an `Execution` with an array module.
+    """
+    return {
+        "python": PythonCode(),
+        "op": OpByOp(),
+        "tokens": Tokens(drive, is_compiled=False),
+        "regions": Tokens(drive, is_compiled=True),
+    }
+
+
+__all__ = ["BackEnd", "Executable", "Target", "code_back_ends"]
