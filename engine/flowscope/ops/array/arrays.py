@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import as_dims, compatible, is_known, merge_dims, size_of, text
+from flowscope.graph.shapes import as_dims, compatible, is_known, merge_dims, size_of
 from flowscope.graph.string_values import boxed, zeros as empty_or_zeros
 from flowscope.ops.array.gathering import gather, gather_nd, scatter_nd
 from flowscope.ops.array.joining import concat, parallel_stack, split, stack, unstack
@@ -158,11 +159,9 @@ class Fill(Op):
     def infer(self, dims: Spec, value: Spec) -> Spec:
         check_shape_vector(dims)
         if value.shape not in (None, ()):
-            raise InvalidArgumentError(f"expected a scalar to fill with, got {text(value.shape)}")
+            raise expected("a scalar to fill with", value.shape)
         if dims.constant is not None and (np.asarray(dims.constant) < 0).any():
-            raise InvalidArgumentError(
-                f"expected no negative dimension, got {dims.constant.tolist()}"
-            )
+            raise expected("no negative dimension", dims.constant.tolist())
         return Spec(value.dtype, dims.shape_value())
 
     def grad(self, g: Tensor, y: Tensor, dims: Tensor, value: Tensor) -> Any:
@@ -171,7 +170,7 @@ class Fill(Op):
     def kernel(self, xp: ArrayModule, dims: Array, value: Array) -> Array:
         sizes = as_sizes(dims)
         if any(d < 0 for d in sizes):
-            raise InvalidArgumentError(f"expected no negative dimension, got {list(sizes)}")
+            raise expected("no negative dimension", list(sizes))
         if not sizes:
             return value
         return xp.full(sizes, boxed(value), getattr(value, "dtype", object))
@@ -203,7 +202,7 @@ class OnesLike(Op):
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind not in "fiucb":
-            raise DTypeError(f"expected numbers or bools, got {x.dtype}")
+            raise expected_dtype("numbers or bools", x.dtype)
         return x.like()
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
@@ -221,12 +220,11 @@ class Range(Op):
     def infer(self, start: Spec, limit: Spec, delta: Spec) -> Spec:
         for s in (start, limit, delta):
             if s.dtype is not start.dtype or s.dtype.kind not in "fiu":
-                raise DTypeError(
-                    "expected three of one real dtype, got "
-                    f"{start.dtype}, {limit.dtype} and {delta.dtype}"
+                raise expected_dtype(
+                    "three of one real dtype", start.dtype, limit.dtype, delta.dtype
                 )
             if s.shape not in (None, ()):
-                raise InvalidArgumentError(f"expected scalars, got {text(s.shape)}")
+                raise expected("scalars", s.shape)
         if start.constant is None or limit.constant is None or delta.constant is None:
             return Spec(start.dtype, (None,))
         size = _range_size(start.constant, limit.constant, delta.constant)
@@ -237,7 +235,7 @@ class Range(Op):
 
     def kernel(self, xp: ArrayModule, start: Array, limit: Array, delta: Array) -> Array:
         if delta == 0:
-            raise InvalidArgumentError("expected a delta that is not 0, got 0")
+            raise expected("a delta that is not 0", "0")
         if start.dtype.kind == "f":
             return xp.arange(start, limit, delta, dtype=start.dtype)
         # Python's integers: differences of unsigned and of small ones wrap around.
@@ -247,7 +245,7 @@ class Range(Op):
 def _range_size(start: Any, limit: Any, delta: Any) -> int:
     """Returns the length of a `Range` of these NumPy scalars; raises InvalidArgumentError."""
     if delta == 0:
-        raise InvalidArgumentError("expected a delta that is not 0, got 0")
+        raise expected("a delta that is not 0", "0")
     if start.dtype.kind != "f":
         return max(0, -((int(start) - int(limit)) // int(delta)))
     with np.errstate(all="ignore"):
@@ -271,18 +269,14 @@ class LinSpace(Op):
 
     def infer(self, start: Spec, stop: Spec, num: Spec) -> Spec:
         if start.dtype is not stop.dtype or start.dtype.kind != "f":
-            raise DTypeError(
-                f"expected two of one floating-point dtype, got {start.dtype} and {stop.dtype}"
-            )
+            raise expected_dtype("two of one floating-point dtype", start.dtype, stop.dtype)
         if num.dtype.kind not in "iu" or num.shape not in (None, ()):
-            raise DTypeError(f"expected an integer scalar as num, got {num}")
+            raise expected_dtype("an integer scalar as num", num)
         if not compatible(start.shape, stop.shape):
-            raise InvalidArgumentError(
-                f"expected both of one shape, got {text(start.shape)} and {text(stop.shape)}"
-            )
+            raise expected("both of one shape", start.shape, stop.shape)
         n = None if num.constant is None else int(num.constant)
         if n is not None and n < 1:
-            raise InvalidArgumentError(f"expected at least one number, got {n}")
+            raise expected("at least one number", n)
         dims = merge_dims(start.shape, stop.shape)
         if dims is None:
             return Spec(start.dtype, None)
@@ -303,12 +297,10 @@ class LinSpace(Op):
 
     def kernel(self, xp: ArrayModule, start: Array, stop: Array, num: Array) -> Array:
         if start.shape != stop.shape:
-            raise InvalidArgumentError(
-                f"expected both of one shape, got {text(start.shape)} and {text(stop.shape)}"
-            )
+            raise expected("both of one shape", start.shape, stop.shape)
         n = int(num)
         if n < 1:
-            raise InvalidArgumentError(f"expected at least one number, got {n}")
+            raise expected("at least one number", n)
         return xp.linspace(start, stop, n, dtype=start.dtype, axis=self.axis)
 
 
@@ -320,13 +312,13 @@ _RANK, _FILL, _ZEROS_LIKE, _ONES_LIKE, _RANGE = Rank(), Fill(), ZerosLike(), One
 def check_fillable(dtype: DType) -> None:
     """Raises DTypeError for handles, which have no zero."""
     if dtype.kind in "rv":
-        raise DTypeError(f"expected numbers, bools or strings, got {dtype}")
+        raise expected_dtype("numbers, bools or strings", dtype)
 
 
 def _index_type(out_type: Any) -> DType:
     dtype = as_dtype(out_type)
     if dtype not in _SHAPES:
-        raise DTypeError(f"expected int32 or int64 for out_type, got {dtype}")
+        raise expected_dtype("int32 or int64 for out_type", dtype)
     return dtype
 
 
@@ -396,7 +388,7 @@ def _full(shape: Any, value: int, dtype: Any, name: str) -> Tensor:
     if not isinstance(shape, Tensor) and not _holds_tensors(shape):
         dims = as_dims(shape)
         if not is_known(dims):
-            raise InvalidArgumentError(f"expected a fully known shape, got {text(dims)}")
+            raise expected("a fully known shape", dims)
         size = size_of(dims) or 0
         if size <= 1000:
             return constant(number, dtype, dims, name) if size else _empty(dims, dtype, name)
@@ -426,7 +418,7 @@ def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> T
 def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
     """Returns ones (True); the arguments are those of `zeros`."""
     if as_dtype(dtype).kind == "s":
-        raise DTypeError("expected numbers or bools for ones, got string: see fs.fill")
+        raise expected_dtype("numbers or bools for ones", "string: see fs.fill")
     return _full(shape, 1, dtype, name or "ones")
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.shapes import compatible
 from flowscope.ops.array.gathering import check_range
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.axes import positive_axis
@@ -41,7 +41,7 @@ class BatchGather(Op):
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
         if indices.dtype.name not in ("int32", "int64"):
-            raise DTypeError(f"expected indices of dtype int32 or int64, got {indices.dtype}")
+            raise expected_dtype("indices of dtype int32 or int64", indices.dtype)
         if x.shape is None or indices.shape is None:
             return Spec(x.dtype, None)
         return Spec(x.dtype, self._shape(x.shape, indices.shape))
@@ -49,13 +49,9 @@ class BatchGather(Op):
     def _shape(self, x: Any, indices: Any) -> Any:
         axis, b = positive_axis(self.axis, len(x)), self.batch_dims
         if not 0 <= b <= axis or b > len(indices):
-            raise InvalidArgumentError(
-                f"expected batch_dims up to the axis {axis} and the indices' rank, got {b}"
-            )
+            raise expected(f"batch_dims up to the axis {axis} and the indices' rank", b)
         if not compatible(x[:b], indices[:b]):
-            raise InvalidArgumentError(
-                f"expected {b} equal axes in front, got {text(x)} and {text(indices)}"
-            )
+            raise expected(f"{b} equal axes in front", x, indices)
         return (*x[:axis], *indices[b:], *x[axis + 1 :])
 
     def _rows(self, xp: ArrayModule, x: Any, indices: Array) -> Array:
@@ -116,6 +112,6 @@ def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
     x = convert_to_tensor(params)
     places = convert_to_tensor(indices, None, None, dtypes.int32)
     if not places.spec.rank:
-        raise InvalidArgumentError(f"expected indices of known rank, 1 at least, got {places.spec}")
+        raise expected("indices of known rank, 1 at least", places.spec)
     b = places.spec.rank - 1
     return apply(BatchGather(b, b), x, places, name=name or "BatchGather")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.arrays import ones_like, size, stack
@@ -104,7 +104,7 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
     """
     values = [_values(t) for t in _listed(t_list) if t is not None]
     if not values:
-        raise InvalidArgumentError("expected at least one tensor to take the norm of, got none")
+        raise expected("at least one tensor to take the norm of", "none")
     with values[0].graph.name_scope(name or "global_norm"):
         halves = [builder.l2_loss(widened(v)) for v in values]
         root = multiply(reduce_sum(stack(halves)), 2.0)
@@ -170,5 +170,5 @@ def _values(t: Any) -> Tensor:
 
 def _listed(t_list: Any) -> list[Any]:
     if not isinstance(t_list, Sequence) or isinstance(t_list, str):
-        raise DTypeError(f"expected a list of tensors, got {t_list!r}")
+        raise expected_dtype("a list of tensors", repr(t_list))
     return list(t_list)

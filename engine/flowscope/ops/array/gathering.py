@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.indexed_slices import IndexedSlices, densifier
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
@@ -46,7 +47,7 @@ class Gather(Op):
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
         if indices.dtype.kind not in "iu":
-            raise DTypeError(f"expected integer indices, got {indices.dtype}")
+            raise expected_dtype("integer indices", indices.dtype)
         if x.shape is None:
             return Spec(x.dtype, None)
         axis = positive_axis(self.axis, len(x.shape))
@@ -93,7 +94,7 @@ def check_range(indices: Array, n: int) -> None:
     """Raises InvalidArgumentError unless all indices are in [0, n)."""
     if indices.size and not (indices.min() >= 0 and indices.max() < n):
         bad = indices.min() if indices.min() < 0 else indices.max()
-        raise InvalidArgumentError(f"expected indices in [0, {n}), got {bad}")
+        raise expected(f"indices in [0, {n})", bad)
 
 
 @frozen
@@ -117,12 +118,9 @@ class GatherGrad(Op):
         if sizes is None or indices is None:
             return
         axis = positive_axis(self.axis, len(sizes))
-        expected = (*sizes[:axis], *indices, *sizes[axis + 1 :])
-        if not compatible(g, expected):
-            raise InvalidArgumentError(
-                f"expected slices of shape {text(expected)} for a whole of shape {text(sizes)}, "
-                f"got {text(g)}"
-            )
+        wanted = (*sizes[:axis], *indices, *sizes[axis + 1 :])
+        if not compatible(g, wanted):
+            raise expected(f"slices of shape {text(wanted)} for a whole of shape {text(sizes)}", g)
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, shape: Tensor, indices: Tensor) -> Any:
         return apply(Gather(self.axis), g, indices), None, None
@@ -150,16 +148,14 @@ class GatherNd(Op):
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
         if indices.dtype.kind not in "iu":
-            raise DTypeError(f"expected integer indices, got {indices.dtype}")
+            raise expected_dtype("integer indices", indices.dtype)
         if indices.shape == ():
-            raise InvalidArgumentError("expected indices of rank 1 at least, got []")
+            raise expected("indices of rank 1 at least", "[]")
         if x.shape is None or indices.shape is None or indices.shape[-1] is None:
             return Spec(x.dtype, None)
         k = indices.shape[-1]
         if k > len(x.shape):
-            raise InvalidArgumentError(
-                f"expected at most {len(x.shape)} numbers per position, got {k}"
-            )
+            raise expected(f"at most {len(x.shape)} numbers per position", k)
         return Spec(x.dtype, (*indices.shape[:-1], *x.shape[k:]))
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, indices: Tensor) -> Any:
@@ -178,7 +174,7 @@ def positions(indices: Array, shape: Any) -> tuple[Array, ...]:
     """Returns the index arrays, one per axis, that the last axis of `indices` spells out."""
     k = indices.shape[-1]
     if k > len(shape):
-        raise InvalidArgumentError(f"expected at most {len(shape)} numbers per position, got {k}")
+        raise expected(f"at most {len(shape)} numbers per position", k)
     for i in range(k):
         check_range(indices[..., i], shape[i])
     return tuple([indices[..., i] for i in range(k)])
@@ -206,22 +202,20 @@ class ScatterNd(Op):
 
     def infer(self, indices: Spec, updates: Spec, shape: Spec) -> Spec:
         if indices.dtype.kind not in "iu":
-            raise DTypeError(f"expected integer indices, got {indices.dtype}")
+            raise expected_dtype("integer indices", indices.dtype)
         if updates.dtype.kind not in "fiucbs":
-            raise DTypeError(f"expected updates that can be added, got {updates.dtype}")
+            raise expected_dtype("updates that can be added", updates.dtype)
         if indices.rank == 0:
-            raise InvalidArgumentError("expected indices of rank 1 at least, got a scalar")
+            raise expected("indices of rank 1 at least", "a scalar")
         check_shape_vector(shape)
         dims = shape.shape_value()
         if dims is not None and any(d is None for d in dims) and shape.constant is not None:
-            raise InvalidArgumentError(f"expected no negative sizes, got {shape.constant.tolist()}")
+            raise expected("no negative sizes", shape.constant.tolist())
         wanted: Dims = None
         if indices.shape and indices.shape[-1] is not None and dims is not None:
             wanted = (*indices.shape[:-1], *dims[indices.shape[-1] :])
         if not compatible(wanted, updates.shape):
-            raise InvalidArgumentError(
-                f"expected updates of shape {text(wanted)}, got {text(updates.shape)}"
-            )
+            raise expected(f"updates of shape {text(wanted)}", updates.shape)
         return Spec(updates.dtype, dims)
 
     def grad(self, g: Tensor, y: Tensor, indices: Tensor, updates: Tensor, shape: Tensor) -> Any:
@@ -231,9 +225,8 @@ class ScatterNd(Op):
         sizes = as_sizes(shape)
         k = indices.shape[-1]
         if updates.shape != (*indices.shape[:-1], *sizes[k:]):
-            raise InvalidArgumentError(
-                f"expected updates of shape {text((*indices.shape[:-1], *sizes[k:]))}, "
-                f"got {text(updates.shape)}"
+            raise expected(
+                f"updates of shape {text((*indices.shape[:-1], *sizes[k:]))}", updates.shape
             )
         places = flat_rows(xp, indices, sizes)
         n = 1
@@ -307,9 +300,7 @@ def _with_batch(places: Tensor, count: int) -> Tensor:
     """Returns positions with those of the batch elements that they belong to in front."""
     rank = places.spec.rank
     if rank is None or not 0 < count < rank:
-        raise InvalidArgumentError(
-            f"expected batch_dims below the known rank of indices {places.spec}, got {count}"
-        )
+        raise expected(f"batch_dims below the known rank of indices {places.spec}", count)
     sizes, ground = shape_of(places), builder.zeros_like(places[..., :1])
     fronts = []
     for i in builtins.range(count):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph import constant as constants, dtypes
 from flowscope.graph.constant import (
     Convertible,
@@ -18,9 +18,10 @@ from flowscope.graph.constant import (
     to_array,
 )
 from flowscope.graph.dtypes import DType
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, check_outputs, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, compatible, merge_dims, text
+from flowscope.graph.shapes import Dims, compatible, merge_dims
 from flowscope.ops.array.shaping import known_values, shape_of, zeros_of
 from flowscope.ops.core.axes import as_axes, positive_axis
 from flowscope.ops.core.broadcasting import as_sizes
@@ -52,7 +53,7 @@ class Concat(Op):
         dims: Dims = None
         for x in xs:
             if x.dtype is not xs[0].dtype:
-                raise DTypeError(f"expected all of one dtype, got {xs[0].dtype} and {x.dtype}")
+                raise expected_dtype("all of one dtype", xs[0].dtype, x.dtype)
             dims = self._joined(dims, x.shape)
         if dims is None:
             return Spec(xs[0].dtype, None)
@@ -66,19 +67,15 @@ class Concat(Op):
         """Returns what both shapes say of the dimensions that must agree; None at the axis."""
         for s in (a, b):
             if s == ():
-                raise InvalidArgumentError(
-                    "expected rank 1 at least to concatenate, got []: use fs.stack"
-                )
+                raise expected("rank 1 at least to concatenate", "[]: use fs.stack")
         if a is None or b is None:
             return b if a is None else a
         if len(a) != len(b):
-            raise InvalidArgumentError(f"expected all of one rank, got {text(a)} and {text(b)}")
+            raise expected("all of one rank", a, b)
         axis = positive_axis(self.axis, len(a))
         x, y = (*a[:axis], None, *a[axis + 1 :]), (*b[:axis], None, *b[axis + 1 :])
         if not compatible(x, y):
-            raise InvalidArgumentError(
-                f"expected equal dimensions but at axis {axis}, got {text(a)} and {text(b)}"
-            )
+            raise expected(f"equal dimensions but at axis {axis}", a, b)
         return merge_dims(x, y)
 
     def grad(self, g: Tensor, y: Tensor, *xs: Tensor) -> Any:
@@ -135,9 +132,7 @@ class Split(Op):
 
     def infer(self, x: Spec) -> Any:
         if self.sizes.count(-1) > 1 or min(self.sizes, default=0) < -1:
-            raise InvalidArgumentError(
-                f"expected lengths with at most one -1, got {list(self.sizes)}"
-            )
+            raise expected("lengths with at most one -1", list(self.sizes))
         if x.shape is None:
             return tuple([Spec(x.dtype, None)] * len(self.sizes))
         axis = positive_axis(self.axis, len(x.shape))
@@ -149,9 +144,7 @@ class Split(Op):
     def _lengths(self, n: int) -> list[int]:
         known = sum(d for d in self.sizes if d >= 0)
         if known > n or (known != n and -1 not in self.sizes):
-            raise InvalidArgumentError(
-                f"expected lengths that add up to {n} at axis {self.axis}, got {list(self.sizes)}"
-            )
+            raise expected(f"lengths that add up to {n} at axis {self.axis}", list(self.sizes))
         return [n - known if d < 0 else d for d in self.sizes]
 
     def grad(self, g: Any, y: Any, x: Tensor) -> Any:
@@ -176,7 +169,7 @@ class SplitEven(Op):
 
     def infer(self, x: Spec) -> Any:
         if self.num < 1:
-            raise InvalidArgumentError(f"expected one part at least, got {self.num}")
+            raise expected("one part at least", self.num)
         check_outputs(self.num)
         if x.shape is None:
             return tuple([Spec(x.dtype, None)] * self.num)
@@ -187,9 +180,7 @@ class SplitEven(Op):
 
     def _lengths(self, n: int) -> list[int]:
         if n % self.num:
-            raise InvalidArgumentError(
-                f"expected a multiple of {self.num} at axis {self.axis}, got {n}"
-            )
+            raise expected(f"a multiple of {self.num} at axis {self.axis}", n)
         return [n // self.num] * self.num
 
     def grad(self, g: Any, y: Any, x: Tensor) -> Any:
@@ -213,10 +204,10 @@ class SplitBy(Op):
 
     def infer(self, x: Spec, lengths: Spec) -> Any:
         if lengths.dtype.name not in ("int32", "int64"):
-            raise DTypeError(f"expected lengths of dtype int32 or int64, got {lengths.dtype}")
+            raise expected_dtype("lengths of dtype int32 or int64", lengths.dtype)
         check_outputs(self.num)
         if not compatible(lengths.shape, (self.num,)):
-            raise InvalidArgumentError(f"expected {self.num} lengths, got {text(lengths.shape)}")
+            raise expected(f"{self.num} lengths", lengths.shape)
         if x.shape is None:
             return tuple([Spec(x.dtype, None)] * self.num)
         axis = positive_axis(self.axis, len(x.shape))
@@ -244,11 +235,9 @@ class Pack(Op):
         dims = first.shape
         for x in xs:
             if x.dtype is not first.dtype:
-                raise DTypeError(f"expected all of one dtype, got {first.dtype} and {x.dtype}")
+                raise expected_dtype("all of one dtype", first.dtype, x.dtype)
             if not compatible(dims, x.shape):
-                raise InvalidArgumentError(
-                    f"expected all of one shape, got {text(dims)} and {text(x.shape)}"
-                )
+                raise expected("all of one shape", dims, x.shape)
             dims = merge_dims(dims, x.shape)
         if dims is None:
             return Spec(first.dtype, None)
@@ -262,9 +251,7 @@ class Pack(Op):
         first = np.shape(xs[0])
         for x in xs:
             if np.shape(x) != first:
-                raise InvalidArgumentError(
-                    f"expected all of one shape, got {text(first)} and {text(x.shape)}"
-                )
+                raise expected("all of one shape", first, x.shape)
         if first == ():
             return xp.array(xs, getattr(xs[0], "dtype", object))
         return xp.stack(xs, axis=self.axis)
@@ -297,7 +284,7 @@ class Unpack(Op):
 
     def _check(self, n: int | None) -> None:
         if n not in (None, self.num):
-            raise InvalidArgumentError(f"expected {self.num} slices at axis {self.axis}, got {n}")
+            raise expected(f"{self.num} slices at axis {self.axis}", n)
 
     def grad(self, g: Any, y: Any, x: Tensor) -> Any:
         return (stack(_whole(g, y), self.axis),)
@@ -362,17 +349,17 @@ def concat(values: Any, axis: Any, name: str | None = "concat") -> Tensor:
     if isinstance(values, Tensor) or hasattr(values, "_as_tensor"):
         values = [values]
     if isinstance(values, int):
-        raise DTypeError(
-            f"expected a list of tensors, got {values}: the axis comes second, concat(values, axis)"
+        raise expected_dtype(
+            "a list of tensors", f"{values}: the axis comes second, concat(values, axis)"
         )
     tensors, late = _same_dtype(values), late_axes(axis)
     if not tensors:
-        raise InvalidArgumentError("expected one tensor at least, got none")
+        raise expected("one tensor at least", "none")
     if late is not None:
         return _concat_late(tensors, late, name or "concat")
     axes = as_axes(axis)
     if axes is None or len(axes) != 1:
-        raise InvalidArgumentError(f"expected one axis, got {axis!r}")
+        raise expected("one axis", repr(axis))
     return apply(Concat(axes[0]), *tensors, name=name or "concat")
 
 
@@ -397,7 +384,7 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
         values = to_array(values, None)
     tensors = _same_dtype(list(values))
     if not tensors:
-        raise InvalidArgumentError("expected one tensor at least, got none")
+        raise expected("one tensor at least", "none")
     return apply(Pack(axis), *tensors, name=name or "stack")
 
 
@@ -448,7 +435,7 @@ def split(
             return [lines.back(p) for p in split(lines.tensor, num_or_size_splits, 1, num)]
     axes = as_axes(axis)
     if axes is None or len(axes) != 1:
-        raise InvalidArgumentError(f"expected one axis, got {axis!r}")
+        raise expected("one axis", repr(axis))
     lengths = late_axes(num_or_size_splits)
     if lengths is not None:
         return _split_by(x, lengths, axes[0], num, name or "split")
@@ -463,8 +450,8 @@ def _split_by(x: Tensor, lengths: Tensor, axis: int, num: int | None, name: str)
     n = lengths.spec.shape[0] if lengths.spec.shape else num
     n = num if n is None else n
     if lengths.spec.shape == () or n is None:
-        raise InvalidArgumentError(
-            f"expected a number of parts known while the graph is built, got lengths {lengths.spec}"
+        raise expected(
+            "a number of parts known while the graph is built", f"lengths {lengths.spec}"
         )
     return list(apply_many(SplitBy(n, axis), x, lengths, name=name))
 

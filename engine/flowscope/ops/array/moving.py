@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor, get_static_value
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
@@ -38,9 +38,9 @@ __all__ = [
 
 def _check_integers(s: Spec, what: str, *ranks: int) -> None:
     if s.dtype.name not in ("int32", "int64"):
-        raise DTypeError(f"expected {what} of dtype int32 or int64, got {s.dtype}")
+        raise expected_dtype(f"{what} of dtype int32 or int64", s.dtype)
     if s.rank is not None and s.rank not in ranks:
-        raise InvalidArgumentError(f"expected {what} of rank {ranks[-1]}, got {text(s.shape)}")
+        raise expected(f"{what} of rank {ranks[-1]}", s.shape)
 
 
 class Roll(Op):
@@ -55,9 +55,7 @@ class Roll(Op):
         _check_integers(shift, "shifts", 0, 1)
         _check_integers(axis, "axes", 0, 1)
         if not compatible(shift.shape, axis.shape):
-            raise InvalidArgumentError(
-                f"expected a shift per axis, got {text(shift.shape)} and {text(axis.shape)}"
-            )
+            raise expected("a shift per axis", shift.shape, axis.shape)
         if axis.constant is not None and x.shape is not None:
             for a in np.asarray(axis.constant).reshape(-1).tolist():
                 positive_axis(a, len(x.shape))
@@ -70,7 +68,7 @@ class Roll(Op):
         axes = tuple([positive_axis(a, x.ndim) for a in axis.reshape(-1).tolist()])
         shifts = tuple(shift.reshape(-1).tolist())
         if len(axes) != len(shifts):
-            raise InvalidArgumentError(f"expected a shift per axis, got {shifts} for {axes}")
+            raise expected("a shift per axis", f"{shifts} for {axes}")
         return xp.roll(x, shifts, axes) if axes else x.copy()
 
 
@@ -105,16 +103,16 @@ class ReverseSequence(Op):
             return x.like()
         _, batch = self._axes(len(x.shape))
         if not compatible((x.shape[batch],), lengths.shape):
-            raise InvalidArgumentError(
-                f"expected a length per element of axis {batch} of {text(x.shape)}, "
-                f"got lengths of shape {text(lengths.shape)}"
+            raise expected(
+                f"a length per element of axis {batch} of {text(x.shape)}",
+                f"lengths of shape {text(lengths.shape)}",
             )
         return x.like()
 
     def _axes(self, rank: int) -> tuple[int, int]:
         seq, batch = positive_axis(self.seq_axis, rank), positive_axis(self.batch_axis, rank)
         if seq == batch:
-            raise InvalidArgumentError(f"expected two different axes, got {seq} for both")
+            raise expected("two different axes", f"{seq} for both")
         return seq, batch
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, lengths: Tensor) -> Any:
@@ -124,9 +122,7 @@ class ReverseSequence(Op):
         seq, batch = self._axes(x.ndim)
         n = x.shape[seq]
         if lengths.size and not 0 <= lengths.min() <= lengths.max() <= n:
-            raise InvalidArgumentError(
-                f"expected lengths in [0, {n}], got {lengths.min()} to {lengths.max()}"
-            )
+            raise expected(f"lengths in [0, {n}]", f"{lengths.min()} to {lengths.max()}")
         ends = lengths.reshape([-1 if i == batch else 1 for i in range(x.ndim)])
         places = xp.arange(n).reshape([-1 if i == seq else 1 for i in range(x.ndim)])
         index = xp.where(places < ends, ends - 1 - places, places)
@@ -156,7 +152,7 @@ def reverse_sequence(
     seq = seq_dim if seq_axis is None else seq_axis
     batch = batch_dim if batch_axis is None else batch_axis
     if seq is None:
-        raise InvalidArgumentError("expected a seq_axis, got none")
+        raise expected("a seq_axis", "none")
     lengths = convert_to_tensor(seq_lengths, None, None, dtypes.int32)
     return apply(ReverseSequence(seq, batch or 0), convert_to_tensor(input), lengths, name=name)
 
@@ -166,16 +162,16 @@ def reverse_sequence(
 
 def _check_block(block: int, layout: str, x: Spec) -> None:
     if block < 2:
-        raise InvalidArgumentError(f"expected a block size of 2 or more, got {block}")
+        raise expected("a block size of 2 or more", block)
     if layout not in ("NHWC", "NCHW"):
-        raise InvalidArgumentError(f"expected data_format NHWC or NCHW, got {layout!r}")
+        raise expected("data_format NHWC or NCHW", repr(layout))
     if x.rank not in (None, 4):
-        raise InvalidArgumentError(f"expected images of rank 4, got {text(x.shape)}")
+        raise expected("images of rank 4", x.shape)
 
 
 def _divided(n: int | None, by: int, what: str) -> int | None:
     if n is not None and n % by:
-        raise InvalidArgumentError(f"expected a multiple of {by} for {what}, got {n}")
+        raise expected(f"a multiple of {by} for {what}", n)
     return None if n is None else n // by
 
 
@@ -286,15 +282,13 @@ class _Blocks(Op, abstract=True):
         _check_integers(margins, "margins", 2)
         m = block.shape[0] if block.shape else None
         if not compatible(margins.shape, (m, 2)):
-            raise InvalidArgumentError(
-                f"expected margins of shape {text((m, 2))}, got {text(margins.shape)}"
-            )
+            raise expected(f"margins of shape {text((m, 2))}", margins.shape)
         if x.shape is None:
             return Spec(x.dtype, None)
         if m is None:
             return Spec(x.dtype, (None,) * len(x.shape))
         if len(x.shape) <= m:
-            raise InvalidArgumentError(f"expected rank {m + 1} at least, got {text(x.shape)}")
+            raise expected(f"rank {m + 1} at least", x.shape)
         sizes, edges = _known(block), _known(margins)
         if sizes is None or edges is None:
             return Spec(x.dtype, (*(None,) * (m + 1), *x.shape[m + 1 :]))
@@ -306,9 +300,7 @@ class _Blocks(Op, abstract=True):
 
 def _check_sizes(block: list[int], margins: list[list[int]]) -> None:
     if any(b < 1 for b in block) or any(e < 0 for pair in margins for e in pair):
-        raise InvalidArgumentError(
-            f"expected blocks from 1 on and margins from 0 on, got {block} and {margins}"
-        )
+        raise expected("blocks from 1 on and margins from 0 on", block, margins)
 
 
 def _padded(xp: ArrayModule, x: Array, edges: list[list[int]]) -> Array:
@@ -364,7 +356,7 @@ class BatchToSpaceND(_Blocks):
         for d, k, (a, b) in zip(dims[1:], block, margins):
             left = None if d is None else d * k - a - b
             if left is not None and left < 0:
-                raise InvalidArgumentError(f"expected crops of at most {d * k}, got {a} and {b}")
+                raise expected(f"crops of at most {d * k}", a, b)
             space.append(left)
         n = _divided(dims[0], math.prod(block), "the batch")
         return (n, *space, *dims[1 + len(block) :])
@@ -488,9 +480,9 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
     """
     indexing, name = kwargs.pop("indexing", "xy"), kwargs.pop("name", "meshgrid")
     if kwargs:
-        raise InvalidArgumentError(f"expected indexing and name only, got {', '.join(kwargs)}")
+        raise expected("indexing and name only", ", ".join(kwargs))
     if indexing not in ("xy", "ij"):
-        raise InvalidArgumentError(f'expected indexing "xy" or "ij", got {indexing!r}')
+        raise expected('indexing "xy" or "ij"', repr(indexing))
     vectors = [convert_to_tensor(a) for a in args]
     if not vectors:
         return []

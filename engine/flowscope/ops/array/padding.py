@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
@@ -54,7 +54,7 @@ class Tile(Op):
 
     def _check(self, rank: int, n: int) -> None:
         if rank != n:
-            raise InvalidArgumentError(f"expected {rank} multiples, one per axis, got {n}")
+            raise expected(f"{rank} multiples, one per axis", n)
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, multiples: Tensor) -> Any:
         rank = x.spec.rank
@@ -92,11 +92,9 @@ class Pad(Op):
 
     def infer(self, x: Spec, paddings: Spec) -> Spec:
         if paddings.dtype.kind != "i":
-            raise DTypeError(f"expected integer paddings, got {paddings.dtype}")
+            raise expected_dtype("integer paddings", paddings.dtype)
         if not compatible(paddings.shape, (x.rank, 2)):
-            raise InvalidArgumentError(
-                f"expected paddings of shape {text((x.rank, 2))}, got {text(paddings.shape)}"
-            )
+            raise expected(f"paddings of shape {text((x.rank, 2))}", paddings.shape)
         if x.shape is None:
             rank = paddings.shape[0] if paddings.shape else None
             return Spec(x.dtype, None if rank is None else (None,) * rank)
@@ -122,7 +120,7 @@ class Pad(Op):
             return xp.pad(x, widths, constant_values=boxed(filler))
         most = [d - (self.mode == "REFLECT") for d in x.shape]
         if any(max(w) > m for w, m in zip(widths, most)):
-            raise InvalidArgumentError(f"expected paddings of at most {most}, got {widths}")
+            raise expected(f"paddings of at most {most}", widths)
         return xp.pad(x, widths, mode=self.mode.lower())
 
 
@@ -137,7 +135,7 @@ class PadWith(Op):
     def infer(self, x: Spec, paddings: Spec, value: Spec) -> Spec:
         check_same(x, value)
         if value.shape not in (None, ()):
-            raise InvalidArgumentError(f"expected a scalar to pad with, got {text(value.shape)}")
+            raise expected("a scalar to pad with", value.shape)
         return Pad().infer(x, paddings)
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, paddings: Tensor, value: Tensor) -> Any:
@@ -166,16 +164,13 @@ class Repeat(Op):
 
     def infer(self, x: Spec, repeats: Spec) -> Spec:
         if repeats.dtype.name not in ("int32", "int64") or repeats.rank not in (None, 0, 1):
-            raise DTypeError(f"expected repeats as a vector of int32 or int64, got {repeats}")
+            raise expected_dtype("repeats as a vector of int32 or int64", repeats)
         if x.shape is None:
             return Spec(x.dtype, None)
         axis = positive_axis(self.axis, len(x.shape))
         n = x.shape[axis]
         if repeats.shape not in (None, (), (1,)) and not compatible(repeats.shape, (n,)):
-            raise InvalidArgumentError(
-                f"expected {n} repeats for axis {axis} of {text(x.shape)}, "
-                f"got {text(repeats.shape)}"
-            )
+            raise expected(f"{n} repeats for axis {axis} of {text(x.shape)}", repeats.shape)
         total = None
         if repeats.constant is not None and n is not None:
             times = np.asarray(repeats.constant)
@@ -216,16 +211,14 @@ def _times(repeats: Array, n: int) -> list[int]:
     times: list[int] = repeats.reshape(-1).tolist()
     times = times * n if len(times) == 1 else times
     if len(times) != n or min(times, default=0) < 0:
-        raise InvalidArgumentError(f"expected {n} repeats from 0 on, got {times}")
+        raise expected(f"{n} repeats from 0 on", times)
     return times
 
 
 def _widths(x: Array, paddings: Array) -> list[list[int]]:
     widths: list[list[int]] = paddings.tolist()
     if paddings.shape != (np.ndim(x), 2) or any(w < 0 for pair in widths for w in pair):
-        raise InvalidArgumentError(
-            f"expected {np.ndim(x)} pairs of paddings from 0 on, got {widths}"
-        )
+        raise expected(f"{np.ndim(x)} pairs of paddings from 0 on", widths)
     return widths
 
 
@@ -308,7 +301,7 @@ def pad(
     """
     mode = mode.upper()
     if mode not in ("CONSTANT", "REFLECT", "SYMMETRIC"):
-        raise InvalidArgumentError(f"expected mode CONSTANT, REFLECT or SYMMETRIC, got {mode!r}")
+        raise expected("mode CONSTANT, REFLECT or SYMMETRIC", repr(mode))
     margins = convert_to_tensor(paddings, None, "Pad/paddings", dtypes.int32)
     if isinstance(constant_values, Tensor | Convertible) and mode == "CONSTANT":
         x = convert_to_tensor(tensor)

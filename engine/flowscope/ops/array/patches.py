@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import text
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_sizes
 from flowscope.ops.core.build import apply
@@ -29,7 +28,7 @@ class _Windows(Op, abstract=True):
     def check_rank(self, dims: Any) -> None:
         """Raises InvalidArgumentError unless these are images with as many axes."""
         if len(dims) != len(self.sizes) + 2:
-            raise InvalidArgumentError(f"expected rank {len(self.sizes) + 2}, got {text(dims)}")
+            raise expected(f"rank {len(self.sizes) + 2}", dims)
 
     def _counts(self, space: Any) -> list[int | None]:
         """Returns how many windows fit along each axis."""
@@ -143,15 +142,13 @@ def _inner(values: Any, what: str, rank: int) -> tuple[int, ...]:
     numbers = tuple(int(v) for v in values)
     if len(numbers) != rank or numbers[0] != 1 or numbers[-1] != 1 or min(numbers) < 1:
         middle = ", ".join(["n"] * (rank - 2))
-        raise InvalidArgumentError(
-            f"expected {what} [1, {middle}, 1], of numbers from 1 on, got {list(numbers)}"
-        )
+        raise expected(f"{what} [1, {middle}, 1], of numbers from 1 on", list(numbers))
     return numbers[1:-1]
 
 
 def _padding(padding: Any) -> str:
     if padding not in ("SAME", "VALID"):
-        raise InvalidArgumentError(f'expected padding "SAME" or "VALID", got {padding!r}')
+        raise expected('padding "SAME" or "VALID"', repr(padding))
     return str(padding)
 
 

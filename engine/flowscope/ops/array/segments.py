@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
@@ -54,14 +55,12 @@ __all__ = [
 def check_ids(ids: Spec, what: str = "segment ids") -> None:
     """Raises DTypeError unless these are integers."""
     if ids.dtype.name not in ("int32", "int64"):
-        raise DTypeError(f"expected {what} of dtype int32 or int64, got {ids.dtype}")
+        raise expected_dtype(f"{what} of dtype int32 or int64", ids.dtype)
 
 
 def _check_prefix(x: Dims, ids: Dims) -> None:
     if x is not None and ids is not None and not compatible(x[: len(ids)], ids):
-        raise InvalidArgumentError(
-            f"expected a segment id per row of {text(x)}, got ids of shape {text(ids)}"
-        )
+        raise expected(f"a segment id per row of {text(x)}", f"ids of shape {text(ids)}")
 
 
 class _Segments(Op, abstract=True):
@@ -76,7 +75,7 @@ class _Segments(Op, abstract=True):
         rows, places = x.reshape(ids.size, *x.shape[ids.ndim :]), ids.reshape(-1)
         if ids.size and empty is None:
             if places.max() >= n:
-                raise InvalidArgumentError(f"expected segment ids below {n}, got {places.max()}")
+                raise expected(f"segment ids below {n}", places.max())
             if places.min() < 0:
                 rows, places = rows[places >= 0], places[places >= 0]
         if self.function == "add":
@@ -106,9 +105,7 @@ class _Unsorted(_Segments, abstract=True):
         check_ids(ids)
         check_ids(num, "a number of segments")
         if num.shape not in (None, ()):
-            raise InvalidArgumentError(
-                f"expected a scalar number of segments, got {text(num.shape)}"
-            )
+            raise expected("a scalar number of segments", num.shape)
         _check_prefix(x.shape, ids.shape)
         if x.shape is None or ids.shape is None:
             return Spec(x.dtype, None)
@@ -118,7 +115,7 @@ class _Unsorted(_Segments, abstract=True):
     def kernel(self, xp: ArrayModule, x: Array, ids: Array, num: Array) -> Array:
         n = int(num)
         if n < 0:
-            raise InvalidArgumentError(f"expected a number of segments from 0 on, got {n}")
+            raise expected("a number of segments from 0 on", n)
         return self._folded(xp, x, ids, n, None)
 
 
@@ -131,7 +128,7 @@ class _Sorted(_Segments, abstract=True):
         check_kind(x.dtype, self.kinds)
         check_ids(ids)
         if ids.rank not in (None, 1):
-            raise InvalidArgumentError(f"expected ids of rank 1, got {text(ids.shape)}")
+            raise expected("ids of rank 1", ids.shape)
         _check_prefix(x.shape, ids.shape)
         n = None if ids.constant is None else _count(ids.constant)
         return Spec(x.dtype, None if x.shape is None else (n, *x.shape[1:]))
@@ -145,7 +142,7 @@ def _count(ids: Array) -> int:
     if not ids.size:
         return 0
     if ids[0] < 0:
-        raise InvalidArgumentError(f"expected segment ids from 0 on, got {ids[0]}")
+        raise expected("segment ids from 0 on", ids[0])
     if (ids[1:] < ids[:-1]).any():
         raise InvalidArgumentError(
             "expected segment ids that never fall: use the unsorted form for others"

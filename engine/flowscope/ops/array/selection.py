@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast, compatible, merge_dims, text
@@ -59,13 +59,11 @@ class Select(Op):
 
     def infer(self, condition: Spec, x: Spec, y: Spec) -> Spec:
         if condition.dtype is not dtypes.bool_:
-            raise DTypeError(f"expected a bool condition, got {condition.dtype}")
+            raise expected_dtype("a bool condition", condition.dtype)
         if x.dtype is not y.dtype:
             check_same(x, y)
         if not compatible(x.shape, y.shape):
-            raise InvalidArgumentError(
-                f"expected both of one shape, got {text(x.shape)} and {text(y.shape)}"
-            )
+            raise expected("both of one shape", x.shape, y.shape)
         dims = merge_dims(x.shape, y.shape)
         if condition.shape != ():
             self._check(condition.shape, dims)
@@ -75,10 +73,7 @@ class Select(Op):
         rows = None if dims is None else dims[:1]
         is_rows = condition is not None and len(condition) == 1 and compatible(condition, rows)
         if not is_rows and not compatible(condition, dims):
-            raise InvalidArgumentError(
-                f"expected a condition of shape {text(dims)}, its first axis or [], "
-                f"got {text(condition)}"
-            )
+            raise expected(f"a condition of shape {text(dims)}, its first axis or []", condition)
 
     def grad(self, g: Tensor, y: Tensor, condition: Tensor, a: Tensor, b: Tensor) -> Any:
         zero = builder.zeros_like(g)
@@ -88,9 +83,7 @@ class Select(Op):
         if condition.ndim == 0:
             return x if condition else y
         if x.shape != y.shape:
-            raise InvalidArgumentError(
-                f"expected both of one shape, got {text(x.shape)} and {text(y.shape)}"
-            )
+            raise expected("both of one shape", x.shape, y.shape)
         if condition.shape != x.shape:
             self._check(condition.shape, x.shape)
             condition = condition.reshape((-1,) + (1,) * (x.ndim - 1))
@@ -108,7 +101,7 @@ class Where(Op):
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind not in "fiucb":
-            raise DTypeError(f"expected bools or numbers, got {x.dtype}")
+            raise expected_dtype("bools or numbers", x.dtype)
         return Spec(dtypes.int64, (None, x.rank))
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
@@ -133,9 +126,7 @@ class ClipByValue(Op):
         for s in (low, high):
             whole = broadcast(x.shape, s.shape)
             if not compatible(whole, x.shape):
-                raise InvalidArgumentError(
-                    f"expected limits that fit {text(x.shape)}, got {text(s.shape)}"
-                )
+                raise expected(f"limits that fit {text(x.shape)}", s.shape)
         return x.like()
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, low: Tensor, high: Tensor) -> Any:
@@ -164,15 +155,13 @@ class OneHot(Op):
     def infer(self, indices: Spec, depth: Spec, on: Spec, off: Spec) -> Spec:
         for s, what in ((indices, "indices"), (depth, "depth")):
             if s.dtype.kind not in "iu":
-                raise DTypeError(f"expected integer {what}, got {s.dtype}")
+                raise expected_dtype(f"integer {what}", s.dtype)
         check_same(on, off)
         for s in (depth, on, off):
             if s.shape not in (None, ()):
-                raise InvalidArgumentError(
-                    f"expected scalars behind the indices, got {text(s.shape)}"
-                )
+                raise expected("scalars behind the indices", s.shape)
         if depth.constant is not None and np.asarray(depth.constant) < 0:
-            raise InvalidArgumentError(f"expected a depth from 0 on, got {depth.constant}")
+            raise expected("a depth from 0 on", depth.constant)
         if indices.shape is None:
             return Spec(on.dtype, None)
         axis = positive_axis(self.axis, len(indices.shape) + 1)
@@ -181,7 +170,7 @@ class OneHot(Op):
 
     def kernel(self, xp: ArrayModule, indices: Array, depth: Array, on: Array, off: Array) -> Array:
         if depth < 0:
-            raise InvalidArgumentError(f"expected a depth from 0 on, got {depth}")
+            raise expected("a depth from 0 on", depth)
         axis = positive_axis(self.axis, indices.ndim + 1)
         on, off = boxed(on), boxed(off)
         if indices.size * int(depth) < _SMALL:
@@ -214,7 +203,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     if x is None and y is None:
         return apply(_WHERE, convert_to_tensor(condition), name=name)
     if x is None or y is None:
-        raise InvalidArgumentError("expected both x and y, or neither, got one")
+        raise expected("both x and y, or neither", "one")
     condition = convert_to_tensor(
         condition, dtypes.bool_ if not isinstance(condition, Tensor) else None
     )
@@ -236,7 +225,7 @@ class SelectBroadcast(Op):
 
     def infer(self, condition: Spec, x: Spec, y: Spec) -> Spec:
         if condition.dtype is not dtypes.bool_:
-            raise DTypeError(f"expected a bool condition, got {condition.dtype}")
+            raise expected_dtype("a bool condition", condition.dtype)
         check_same(x, y)
         return Spec(x.dtype, broadcast(condition.shape, broadcast(x.shape, y.shape)))
 
@@ -257,9 +246,7 @@ class SelectBroadcast(Op):
             return choose(xp, condition, x, y)[()]
         except ValueError:
             shapes = ", ".join(text(v.shape) for v in (condition, x, y))
-            raise InvalidArgumentError(
-                f"expected shapes that can be broadcast together, got {shapes}"
-            ) from None
+            raise expected("shapes that can be broadcast together", shapes) from None
 
 
 _SELECT_BROADCAST = SelectBroadcast()
@@ -368,18 +355,16 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
     """
     x, mask = convert_to_tensor(tensor), convert_to_tensor(mask)
     if mask.dtype is not dtypes.bool_:
-        raise DTypeError(f"expected a bool mask, got {mask.dtype}")
+        raise expected_dtype("a bool mask", mask.dtype)
     rank = mask.spec.rank
     if not rank:
-        raise InvalidArgumentError(f"expected a mask of known rank, 1 at least, got {mask.spec}")
+        raise expected("a mask of known rank, 1 at least", mask.spec)
     first = (as_axes(axis) or (0,))[0]
     if x.spec.shape is not None:
         first = positive_axis(first, len(x.spec.shape))
         masked = x.spec.shape[first : first + rank]
         if not compatible(masked, mask.spec.shape):
-            raise InvalidArgumentError(
-                f"expected a mask of shape {text(masked)}, got {text(mask.spec.shape)}"
-            )
+            raise expected(f"a mask of shape {text(masked)}", mask.spec.shape)
     with x.graph.name_scope(name or "boolean_mask"):
         if rank > 1:
             sizes = builder.shape(x)

@@ -8,6 +8,7 @@ import numpy as np
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import size_of, text
@@ -94,18 +95,15 @@ class Reshape(Op):
         try:
             return boxed(x).reshape(sizes)[()] if not sizes else boxed(x).reshape(sizes)
         except ValueError:
-            raise InvalidArgumentError(
-                f"expected a shape of {np.size(x)} elements, got {text(sizes)} "
-                f"for {text(np.shape(x))}"
+            raise expected(
+                f"a shape of {np.size(x)} elements", f"{text(sizes)} for {text(np.shape(x))}"
             ) from None
 
 
 def _check_sizes(sizes: tuple[int, ...]) -> None:
     """Raises InvalidArgumentError unless at most one size is -1 and no other below 0."""
     if sizes.count(-1) > 1 or min(sizes, default=0) < -1:
-        raise InvalidArgumentError(
-            f"expected sizes from 0 on and at most one -1 in a shape, got {list(sizes)}"
-        )
+        raise expected("sizes from 0 on and at most one -1 in a shape", list(sizes))
 
 
 def _worked_out(dims: Any, size: int | None, given: str) -> Any:
@@ -119,9 +117,7 @@ def _worked_out(dims: Any, size: int | None, given: str) -> Any:
     unknown = sum(d is None for d in dims)
     fits = size == known if not unknown else known == 0 or size % known == 0
     if not fits or (unknown and known == 0 and size):
-        raise InvalidArgumentError(
-            f"expected a shape of {size} elements, got {text(dims)} for {given}"
-        )
+        raise expected(f"a shape of {size} elements", f"{text(dims)} for {given}")
     if unknown != 1 or known == 0:
         return dims
     return tuple(size // known if d is None else d for d in dims)
@@ -190,7 +186,7 @@ class ExpandDims(Op):
         rank = len(dims) + len(self.axes)
         places = {positive_axis(a, rank) for a in self.axes}
         if len(places) != len(self.axes):
-            raise InvalidArgumentError(f"expected each new axis once, got {list(self.axes)}")
+            raise expected("each new axis once", list(self.axes))
         rest = iter(dims)
         return tuple([1 if i in places else next(rest) for i in range(rank)])
 
@@ -224,7 +220,7 @@ class Squeeze(Op):
         places = {positive_axis(a, len(dims)) for a in self.axes}
         for i in places:
             if dims[i] not in (1, None):
-                raise InvalidArgumentError(f"expected length 1 at axis {i}, got {text(dims)}")
+                raise expected(f"length 1 at axis {i}", dims)
         return tuple([d for i, d in enumerate(dims) if i not in places])
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
@@ -300,7 +296,7 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
         return _expand_late(convert_to_tensor(input), late, name or "ExpandDims")
     axes = as_axes(dim if axis is None else axis)
     if axes is None or len(axes) != 1:
-        raise InvalidArgumentError(f"expected one axis, got {axis!r}")
+        raise expected("one axis", repr(axis))
     return unary(ExpandDims(axes), input, name)
 
 
@@ -344,13 +340,11 @@ class InvertPermutation(Op):
     def infer(self, x: Spec) -> Spec:
         check_shape_vector(x)
         if x.rank == 0:
-            raise InvalidArgumentError("expected a permutation, of rank 1, got a scalar")
+            raise expected("a permutation, of rank 1", "a scalar")
         return x.like()
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         order = xp.argsort(x)
         if (x[order] != xp.arange(x.size)).any():
-            raise InvalidArgumentError(
-                f"expected a permutation of 0 to {x.size - 1}, got {x.tolist()}"
-            )
+            raise expected(f"a permutation of 0 to {x.size - 1}", x.tolist())
         return order.astype(x.dtype)

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
@@ -66,9 +67,9 @@ class StridedSlice(Op):
     def infer(self, x: Spec, *given: Spec) -> Spec:
         for s in given:
             if s.dtype.kind not in "iu":
-                raise DTypeError(f"expected integer indices, got {s.dtype}")
+                raise expected_dtype("integer indices", s.dtype)
             if s.shape not in (None, ()):
-                raise InvalidArgumentError(f"expected scalar indices, got {text(s.shape)}")
+                raise expected("scalar indices", s.shape)
         if x.shape is None:
             return Spec(x.dtype, None)
         known = iter([_Later if s.constant is None else int(s.constant) for s in given])
@@ -141,9 +142,7 @@ def _sliced(dims: Any, parts: list[Any]) -> Any:
     """Returns the static shape of a part, and raises if an index is out of range."""
     used = sum(p is not None and p is not Ellipsis for p in parts)
     if used > len(dims):
-        raise InvalidArgumentError(
-            f"expected at most {len(dims)} indices for {text(dims)}, got {used}"
-        )
+        raise expected(f"at most {len(dims)} indices for {text(dims)}", used)
     if Ellipsis not in parts:
         parts = [*parts, Ellipsis]
     out: list[int | None] = []
@@ -158,15 +157,13 @@ def _sliced(dims: Any, parts: list[Any]) -> Any:
         else:
             d = next(rest)
             if p is not _Later and d is not None and not -d <= p < d:
-                raise InvalidArgumentError(
-                    f"expected an index in [{-d}, {d}), got {p} for {text(dims)}"
-                )
+                raise expected(f"an index in [{-d}, {d})", f"{p} for {text(dims)}")
     return tuple(out)
 
 
 def _length(d: int | None, s: builtins.slice) -> int | None:
     if s.step == 0:
-        raise InvalidArgumentError("expected a step that is not 0, got 0")
+        raise expected("a step that is not 0", "0")
     if _Later in (s.start, s.stop, s.step):
         return None
     if d is None:
@@ -222,7 +219,7 @@ def getitem(x: Any, key: Any, name: str = "strided_slice") -> Tensor:
     def number(v: Any) -> Any:
         if v is None or isinstance(v, int):
             if isinstance(v, bool):
-                raise DTypeError(f"expected integers, slices, None and ... as indices, got {v!r}")
+                raise expected_dtype("integers, slices, None and ... as indices", repr(v))
             return v
         if isinstance(v, Tensor | Convertible):
             inputs.append(convert_to_tensor(v))
@@ -232,9 +229,7 @@ def getitem(x: Any, key: Any, name: str = "strided_slice") -> Tensor:
         try:
             return operator.index(v)
         except TypeError:
-            raise DTypeError(
-                f"expected integers, slices, None and ... as indices, got {v!r}"
-            ) from None
+            raise expected_dtype("integers, slices, None and ... as indices", repr(v)) from None
 
     for k in key if isinstance(key, tuple) else (key,):
         if k is None:
@@ -245,10 +240,10 @@ def getitem(x: Any, key: Any, name: str = "strided_slice") -> Tensor:
             parts.append(("slice", number(k.start), number(k.stop), number(k.step)))
         else:
             if isinstance(k, Tensor) and k.dtype.is_bool:
-                raise DTypeError("expected integer indices, got bools: use fs.boolean_mask")
+                raise expected_dtype("integer indices", "bools: use fs.boolean_mask")
             parts.append(("int", number(k)))
     if parts.count(("rest",)) > 1:
-        raise InvalidArgumentError("expected at most one ..., got several")
+        raise expected("at most one ...", "several")
     return apply(StridedSlice(tuple(parts)), x, *inputs, name=name)
 
 
@@ -269,9 +264,7 @@ class Slice(Op):
         for s in (begin, size):
             check_shape_vector(s)
             if not compatible(s.shape, (x.rank,)):
-                raise InvalidArgumentError(
-                    f"expected {x.rank} numbers, one per axis, got {text(s.shape)}"
-                )
+                raise expected(f"{x.rank} numbers, one per axis", s.shape)
         sizes = size.shape_value()
         if size.constant is None or begin.constant is None or x.shape is None:
             # A size from dims may stand for -1 where it is not known.
@@ -285,10 +278,7 @@ class Slice(Op):
     def kernel(self, xp: ArrayModule, x: Array, begin: Array, size: Array) -> Array:
         x = boxed(x)
         if begin.shape != (x.ndim,) or size.shape != (x.ndim,):
-            raise InvalidArgumentError(
-                f"expected {x.ndim} numbers, one per axis, got {text(begin.shape)} "
-                f"and {text(size.shape)}"
-            )
+            raise expected(f"{x.ndim} numbers, one per axis", begin.shape, size.shape)
         starts, sizes = as_sizes(begin), as_sizes(size)
         ends = [b + (_block(d, b, n) or 0) for d, b, n in zip(x.shape, starts, sizes)]
         return x[tuple([builtins.slice(b, e) for b, e in zip(starts, ends)])]
@@ -299,9 +289,7 @@ def _block(d: int | None, begin: int, n: int) -> int | None:
     if d is None:
         return None if n < 0 else n
     if not 0 <= begin <= d or n < -1 or begin + n > d:
-        raise InvalidArgumentError(
-            f"expected a block inside an axis of {d}, got {n} from {begin} on"
-        )
+        raise expected(f"a block inside an axis of {d}", f"{n} from {begin} on")
     return d - begin if n < 0 else n
 
 
@@ -420,7 +408,7 @@ def _entries(values: Any) -> list[Any]:
             return list(known.tolist())
         n = values.spec.shape and values.spec.shape[0]
         if n is None:
-            raise InvalidArgumentError(f"expected a vector of known length, got {values.spec}")
+            raise expected("a vector of known length", values.spec)
         return [values[i] for i in range(n or 0)]
     return list(values)
 

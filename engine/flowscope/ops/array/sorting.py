@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, merge_dims, text
+from flowscope.graph.shapes import compatible, merge_dims
 from flowscope.ops.core.axes import as_axes, positive_axis
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.table import check_kind, check_same, orderable
@@ -111,16 +111,14 @@ class SearchSorted(Op):
         check_kind(rows.dtype, "fiu")
         for s in (rows, values):
             if s.shape == ():
-                raise InvalidArgumentError("expected rank 1 at least, got []")
+                raise expected("rank 1 at least", "[]")
         if rows.shape is not None and values.shape is not None:
             self._check(rows.shape, values.shape)
         return values.like(self.dtype)
 
     def _check(self, rows: Any, values: Any) -> None:
         if not compatible(rows[:-1], values[:-1]):
-            raise InvalidArgumentError(
-                f"expected equal axes but the last, got {text(rows)} and {text(values)}"
-            )
+            raise expected("equal axes but the last", rows, values)
 
     def kernel(self, xp: ArrayModule, rows: Array, values: Array) -> Array:
         self._check(rows.shape, values.shape)
@@ -140,9 +138,7 @@ class SearchSorted(Op):
 
 def _is_descending(direction: str) -> bool:
     if direction not in ("ASCENDING", "DESCENDING"):
-        raise InvalidArgumentError(
-            f'expected direction "ASCENDING" or "DESCENDING", got {direction!r}'
-        )
+        raise expected('direction "ASCENDING" or "DESCENDING"', repr(direction))
     return direction == "DESCENDING"
 
 
@@ -153,7 +149,7 @@ def _sorted(op: Any, values: Any, axis: Any, direction: str, name: str) -> Tenso
         return along(x, late, lambda lines: apply(op(1, down), lines), name)
     axes = as_axes(axis)
     if axes is None or len(axes) != 1:
-        raise InvalidArgumentError(f"expected one axis, got {axis!r}")
+        raise expected("one axis", repr(axis))
     return apply(op(axes[0], down), x, name=name)
 
 
@@ -207,10 +203,10 @@ def searchsorted(
         name: Name of the operation.
     """
     if side not in ("left", "right"):
-        raise InvalidArgumentError(f'expected side "left" or "right", got {side!r}')
+        raise expected('side "left" or "right"', repr(side))
     dtype = as_dtype(out_type)
     if dtype not in (dtypes.int32, dtypes.int64):
-        raise DTypeError(f"expected int32 or int64 for out_type, got {dtype}")
+        raise expected_dtype("int32 or int64 for out_type", dtype)
     rows = convert_to_tensor(sorted_sequence)
     wanted = convert_to_tensor(values, None if isinstance(values, Tensor) else rows.dtype)
     return apply(SearchSorted(side, dtype), rows, wanted, name=name)

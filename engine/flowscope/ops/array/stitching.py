@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import int32
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, check_outputs, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, merge_dims, text
@@ -34,20 +34,18 @@ class DynamicPartition(Op):
 
     def infer(self, x: Spec, partitions: Spec) -> Any:
         if partitions.dtype is not int32:
-            raise DTypeError(f"expected int32 partitions, got {partitions.dtype}")
+            raise expected_dtype("int32 partitions", partitions.dtype)
         if self.num_partitions < 1:
-            raise InvalidArgumentError(
-                f"expected one partition at least, got {self.num_partitions}"
-            )
+            raise expected("one partition at least", self.num_partitions)
         check_outputs(self.num_partitions)
         tail: Dims = None
         if x.shape is not None and partitions.shape is not None:
             k = len(partitions.shape)
             tail = (None, *x.shape[k:])
             if not compatible(x.shape[:k], partitions.shape):
-                raise InvalidArgumentError(
-                    f"expected a partition per slice of {text(x.shape)}, "
-                    f"got partitions of shape {text(partitions.shape)}"
+                raise expected(
+                    f"a partition per slice of {text(x.shape)}",
+                    f"partitions of shape {text(partitions.shape)}",
                 )
         return tuple([Spec(x.dtype, tail)] * self.num_partitions)
 
@@ -61,14 +59,14 @@ class DynamicPartition(Op):
         partitions = xp.asarray(partitions)
         k = partitions.ndim
         if np.shape(x)[:k] != partitions.shape:
-            raise InvalidArgumentError(
-                f"expected a partition per slice of {text(np.shape(x))}, "
-                f"got partitions of shape {text(partitions.shape)}"
+            raise expected(
+                f"a partition per slice of {text(np.shape(x))}",
+                f"partitions of shape {text(partitions.shape)}",
             )
         if partitions.size and not 0 <= partitions.min() <= partitions.max() < self.num_partitions:
-            raise InvalidArgumentError(
-                f"expected partitions in [0, {self.num_partitions}), "
-                f"got {partitions.min()} to {partitions.max()}"
+            raise expected(
+                f"partitions in [0, {self.num_partitions})",
+                f"{partitions.min()} to {partitions.max()}",
             )
         flat = xp.asarray(boxed(x)).reshape(partitions.size, *np.shape(x)[k:])
         chosen = partitions.reshape(-1)
@@ -92,14 +90,12 @@ class DynamicStitch(Op):
         tail: Dims = None
         for i, d in zip(indices, data, strict=True):
             if i.dtype is not int32 or d.dtype is not data[0].dtype:
-                raise DTypeError(f"expected int32 indices and data of one dtype, got {i} and {d}")
+                raise expected_dtype("int32 indices and data of one dtype", i, d)
             if i.shape is None or d.shape is None:
                 continue
             k = len(i.shape)
             if not compatible(i.shape, d.shape[:k]):
-                raise InvalidArgumentError(
-                    f"expected a slice per index, got {text(d.shape)} for {text(i.shape)}"
-                )
+                raise expected("a slice per index", f"{text(d.shape)} for {text(i.shape)}")
             tail = merge_dims(tail, d.shape[k:])
         known = [i.constant for i in indices]
         length = None if any(c is None for c in known) else _length(known)
@@ -114,12 +110,12 @@ class DynamicStitch(Op):
         out = zeros(xp, (_length(indices), *tail), boxed(data[0]).dtype)
         for i, d in zip(indices, data, strict=True):
             if np.shape(d) != (*np.shape(i), *tail):
-                raise InvalidArgumentError(
-                    f"expected a slice of shape {text(tail)} per index, "
-                    f"got {text(np.shape(d))} for {text(np.shape(i))}"
+                raise expected(
+                    f"a slice of shape {text(tail)} per index",
+                    f"{text(np.shape(d))} for {text(np.shape(i))}",
                 )
             if np.size(i) and i.min() < 0:
-                raise InvalidArgumentError(f"expected indices of 0 or more, got {i.min()}")
+                raise expected("indices of 0 or more", i.min())
             out[i] = d
         return out
 
@@ -166,9 +162,7 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
     places = [convert_to_tensor(i, int32) for i in indices]
     slices = [convert_to_tensor(d) for d in data]
     if not places or len(places) != len(slices):
-        raise InvalidArgumentError(
-            f"expected as many indices as data, one at least, got {len(places)} and {len(slices)}"
-        )
+        raise expected("as many indices as data, one at least", len(places), len(slices))
     return apply(DynamicStitch(len(places)), *places, *slices, name=name)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
@@ -49,9 +49,9 @@ class TensorScatter(Op):
 
     def infer(self, x: Spec, indices: Spec, updates: Spec) -> Spec:
         if indices.dtype.name not in ("int32", "int64"):
-            raise DTypeError(f"expected indices of dtype int32 or int64, got {indices.dtype}")
+            raise expected_dtype("indices of dtype int32 or int64", indices.dtype)
         if updates.dtype is not x.dtype:
-            raise DTypeError(f"expected updates of {x.dtype}, got {updates.dtype}: use fs.cast")
+            raise expected_dtype(f"updates of {x.dtype}", f"{updates.dtype}: use fs.cast")
         if self.how != "update":
             check_kind(x.dtype, "fiu" if self.how in ("min", "max") else "fiuc")
         self._check(x.shape, indices.shape, updates.shape)
@@ -59,18 +59,14 @@ class TensorScatter(Op):
 
     def _check(self, x: Dims, indices: Dims, updates: Dims) -> None:
         if indices == ():
-            raise InvalidArgumentError("expected indices of rank 1 at least, got []")
+            raise expected("indices of rank 1 at least", "[]")
         if x is None or indices is None or indices[-1] is None:
             return
         if indices[-1] > len(x):
-            raise InvalidArgumentError(
-                f"expected at most {len(x)} numbers per position, got {indices[-1]}"
-            )
+            raise expected(f"at most {len(x)} numbers per position", indices[-1])
         wanted = (*indices[:-1], *x[indices[-1] :])
         if not compatible(wanted, updates):
-            raise InvalidArgumentError(
-                f"expected updates of shape {text(wanted)}, got {text(updates)}"
-            )
+            raise expected(f"updates of shape {text(wanted)}", updates)
 
     grad_reads: ClassVar[Any] = ("y", "x", "indices", "updates")
 

@@ -6,13 +6,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import text
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.core.table import check_same, orderable
 
@@ -25,15 +24,15 @@ _SMALL = 1 << 10
 
 def _check_vector(x: Spec) -> None:
     if x.dtype.kind not in "fiucbs":
-        raise DTypeError(f"expected numbers, bools or strings, got {x.dtype}")
+        raise expected_dtype("numbers, bools or strings", x.dtype)
     if x.rank not in (None, 1):
-        raise InvalidArgumentError(f"expected a vector, got {text(x.shape)}")
+        raise expected("a vector", x.shape)
 
 
 def _index_type(dtype: Any) -> DType:
     found = as_dtype(dtype)
     if found not in (dtypes.int32, dtypes.int64):
-        raise DTypeError(f"expected int32 or int64 for indices, got {found}")
+        raise expected_dtype("int32 or int64 for indices", found)
     return found
 
 
@@ -43,7 +42,7 @@ def _distinct(xp: ArrayModule, x: Array) -> tuple[Array, Array, Array]:
     NaN is not equal to NaN.
     """
     if x.ndim != 1:
-        raise InvalidArgumentError(f"expected a vector, got {text(x.shape)}")
+        raise expected("a vector", x.shape)
     if x.dtype.kind == "O":
         return _distinct_strings(xp, x)
     if x.dtype.kind in "iu" and x.size:

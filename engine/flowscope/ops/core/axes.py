@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import (
     Convertible,
     convert_to_tensor,
     get_static_value,
     holds_tensor,
 )
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, size_of
@@ -26,7 +26,7 @@ Axes = tuple[int, ...] | None
 def positive_axis(axis: int, rank: int) -> int:
     """Returns `axis` counted from the front; raises InvalidArgumentError if it is out of range."""
     if not -rank <= axis < rank:
-        raise InvalidArgumentError(f"expected an axis in [{-rank}, {rank}), got {axis}")
+        raise expected(f"an axis in [{-rank}, {rank})", axis)
     return axis % rank
 
 
@@ -34,7 +34,7 @@ def positive_axes(axes: Sequence[int], rank: int) -> list[int]:
     """Returns axes counted from the front; none may be out of range or come twice."""
     found = [positive_axis(a, rank) for a in axes]
     if len(set(found)) != len(found):
-        raise InvalidArgumentError(f"expected each axis once, got {list(axes)} for rank {rank}")
+        raise expected("each axis once", f"{list(axes)} for rank {rank}")
     return found
 
 
@@ -52,10 +52,10 @@ def as_axes(axis: Any) -> Axes:
         axis = convert_to_tensor(axis)
     value = get_static_value(axis)
     if value is None:
-        raise InvalidArgumentError(f"expected axes known while the graph is built, got {axis!r}")
+        raise expected("axes known while the graph is built", repr(axis))
     value = np.asarray(value)
     if value.size and value.dtype.kind not in "iu":
-        raise DTypeError(f"expected integers for axes, got {value.dtype}")
+        raise expected_dtype("integers for axes", value.dtype)
     return tuple(int(a) for a in value.reshape(-1))
 
 

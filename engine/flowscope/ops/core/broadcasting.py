@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, add_constant, convert_to_tensor
 from flowscope.graph.default import get_default_graph
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import (
@@ -37,13 +37,11 @@ def as_sizes(shape: Array) -> tuple[int, ...]:
 def check_shape_vector(shape: Spec) -> None:
     """Raises unless the Spec can be that of a shape: an integer vector."""
     if shape.dtype.name not in ("int32", "int64"):
-        raise DTypeError(f"expected a shape of dtype int32 or int64, got {shape.dtype}")
+        raise expected_dtype("a shape of dtype int32 or int64", shape.dtype)
     if shape.shape is not None and len(shape.shape) > 1:
-        raise InvalidArgumentError(f"expected a vector for a shape, got {text(shape.shape)}")
+        raise expected("a vector for a shape", shape.shape)
     if shape.shape and shape.shape[0] is not None and shape.shape[0] > MAX_RANK:
-        raise InvalidArgumentError(
-            f"expected a shape of at most {MAX_RANK} dimensions, got {shape.shape[0]}"
-        )
+        raise expected(f"a shape of at most {MAX_RANK} dimensions", shape.shape[0])
 
 
 def as_shape(shape: Any, owner: str | None, part: str = "shape") -> Tensor:
@@ -81,9 +79,7 @@ class BroadcastTo(Op):
         if dims is not None and x.shape is not None:
             both = broadcast(x.shape, dims)
             if len(x.shape) > len(dims) or not compatible(both, dims):
-                raise InvalidArgumentError(
-                    f"expected a shape that can be broadcast to {text(dims)}, got {text(x.shape)}"
-                )
+                raise expected(f"a shape that can be broadcast to {text(dims)}", x.shape)
         return Spec(x.dtype, dims)
 
     def forwards(self, inputs: tuple[Spec, ...], output: Spec) -> int | None:
@@ -106,9 +102,7 @@ class BroadcastTo(Op):
                 raise ValueError
             out[...] = x
         except ValueError:
-            raise InvalidArgumentError(
-                f"expected a shape that can be broadcast to {text(sizes)}, got {text(x.shape)}"
-            ) from None
+            raise expected(f"a shape that can be broadcast to {text(sizes)}", x.shape) from None
         return out
 
 
@@ -124,13 +118,11 @@ class SumTo(Op):
 
     def infer(self, x: Spec, shape: Spec) -> Spec:
         if x.dtype.kind not in "fiucb":
-            raise DTypeError(f"expected numbers to sum up, got {x.dtype}")
+            raise expected_dtype("numbers to sum up", x.dtype)
         check_shape_vector(shape)
         dims = shape.shape_value()
         if x.rank is not None and dims is not None and len(dims) > x.rank:
-            raise InvalidArgumentError(
-                f"expected a shape that is broadcast to {text(x.shape)}, got {text(dims)}"
-            )
+            raise expected(f"a shape that is broadcast to {text(x.shape)}", dims)
         return Spec(x.dtype, dims)
 
     def forwards(self, inputs: tuple[Spec, ...], output: Spec) -> int | None:
@@ -192,7 +184,7 @@ class BroadcastArgs(Op):
         check_shape_vector(a)
         check_shape_vector(b)
         if a.dtype is not b.dtype:
-            raise DTypeError(f"expected both of one dtype, got {a.dtype} and {b.dtype}")
+            raise expected_dtype("both of one dtype", a.dtype, b.dtype)
         x, y = a.shape_value(), b.shape_value()
         dims = None if x is None or y is None else broadcast(x, y)
         return Spec(a.dtype, (None if dims is None else len(dims),), dims=dims)

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast
@@ -46,7 +46,7 @@ class Cast(Op):
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind not in _NUMBERS or self.dtype.kind not in _NUMBERS:
-            raise DTypeError(f"expected numbers or bools to cast to {self.dtype}, got {x.dtype}")
+            raise expected_dtype(f"numbers or bools to cast to {self.dtype}", x.dtype)
         if x.constant is not None and x.constant.size <= 16 and _is_integer(x.dtype, self.dtype):
             return Spec(self.dtype, x.shape, self.kernel(np, x.constant))
         dims = x.dims if _is_integer(x.dtype, self.dtype) else None
@@ -152,9 +152,9 @@ class Complex(Op):
 
     def infer(self, re: Spec, im: Spec) -> Spec:
         if re.dtype is not im.dtype:
-            raise DTypeError(f"expected both of one dtype, got {re.dtype} and {im.dtype}")
+            raise expected_dtype("both of one dtype", re.dtype, im.dtype)
         if re.dtype not in (dtypes.float32, dtypes.float64):
-            raise DTypeError(f"expected float32 or float64 parts, got {re.dtype}")
+            raise expected_dtype("float32 or float64 parts", re.dtype)
         out = dtypes.complex64 if re.dtype is dtypes.float32 else dtypes.complex128
         return Spec(out, broadcast(re.shape, im.shape))
 
@@ -183,7 +183,7 @@ class Bitcast(Op):
     def infer(self, x: Spec) -> Spec:
         for d in (x.dtype, self.dtype):
             if d.kind not in "fiuceq":
-                raise DTypeError(f"expected numeric dtypes, got {d}")
+                raise expected_dtype("numeric dtypes", d)
         if x.shape is None:
             return Spec(self.dtype, None)
         before, after = x.dtype.size, self.dtype.size
@@ -192,9 +192,7 @@ class Bitcast(Op):
         if before > after:
             return Spec(self.dtype, (*x.shape, before // after))
         if not x.shape or x.shape[-1] not in (None, after // before):
-            raise DTypeError(
-                f"expected a last dimension of {after // before} to make {self.dtype}, got {x}"
-            )
+            raise expected_dtype(f"a last dimension of {after // before} to make {self.dtype}", x)
         return Spec(self.dtype, x.shape[:-1])
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
@@ -214,7 +212,7 @@ _CASTS: dict[DType, Cast] = {d: Cast(d) for d in dtypes.ALL}
 
 def _complex(x: Spec, out: DType) -> Spec:
     if x.dtype.kind != "c":
-        raise DTypeError(f"expected complex64 or complex128, got {x.dtype}")
+        raise expected_dtype("complex64 or complex128", x.dtype)
     return x.like(out)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
@@ -44,9 +44,9 @@ class Placeholder(Op):
         return ()
 
     def kernel(self, xp: ArrayModule) -> Array:
-        raise InvalidArgumentError(
-            f"expected a feed of dtype {self.dtype} and shape {text(self.shape)}, got none: "
-            "give its value in the feed_dict of Session.run"
+        raise expected(
+            f"a feed of dtype {self.dtype} and shape {text(self.shape)}",
+            "none: give its value in the feed_dict of Session.run",
         )
 
 
@@ -64,9 +64,7 @@ class PlaceholderWithDefault(Op):
 
     def infer(self, x: Spec) -> Spec:
         if not compatible(x.shape, self.shape):
-            raise InvalidArgumentError(
-                f"expected a default of shape {text(self.shape)}, got {text(x.shape)}"
-            )
+            raise expected(f"a default of shape {text(self.shape)}", x.shape)
         return Spec(x.dtype, self.shape)
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
@@ -158,15 +156,13 @@ class AddN(Op):
         first = xs[0]
         dims = first.shape
         if not first.dtype.is_numeric:
-            raise DTypeError(f"expected a numeric dtype, got {first.dtype}")
+            raise expected_dtype("a numeric dtype", first.dtype)
         for x in xs:
             if x.dtype is not first.dtype:
-                raise DTypeError(f"expected all of one dtype, got {first.dtype} and {x.dtype}")
+                raise expected_dtype("all of one dtype", first.dtype, x.dtype)
             if x.shape != dims:
                 if not compatible(x.shape, dims):
-                    raise InvalidArgumentError(
-                        f"expected all of one shape, got {text(dims)} and {text(x.shape)}"
-                    )
+                    raise expected("all of one shape", dims, x.shape)
                 dims = merge_dims(dims, x.shape)
         return Spec(first.dtype, dims)
 
@@ -183,7 +179,7 @@ class AddN(Op):
             return xs[0] + xs[1]
         if any(x.shape != xs[0].shape for x in xs):
             shapes = ", ".join(text(x.shape) for x in xs)
-            raise InvalidArgumentError(f"expected all of one shape, got {shapes}")
+            raise expected("all of one shape", shapes)
         total = xs[0] + xs[1]
         for x in xs[2:]:
             # `total` is ours; NumPy scalars are immutable and come back as new ones.
@@ -266,7 +262,7 @@ def group(*inputs: Any, **kwargs: Any) -> Operation:
     """
     name = kwargs.pop("name", None)
     if kwargs:
-        raise InvalidArgumentError(f"expected only the keyword name, got {', '.join(kwargs)}")
+        raise expected("only the keyword name", ", ".join(kwargs))
     waited = [_element(x) for x in _flat(inputs)]
     graph = waited[0].graph if waited else get_default_graph()
     by_device: dict[str, list[Any]] = {}
@@ -306,7 +302,7 @@ def tuple(tensors: Any, name: str | None = None, control_inputs: Any = None) -> 
     ]
     known = [t for t in given if t is not None]
     if not known:
-        raise InvalidArgumentError(f"expected at least one tensor, got {tensors!r}")
+        raise expected("at least one tensor", repr(tensors))
     graph = known[0].graph
     with graph.name_scope(name or "tuple"):
         gate = group(*known, *(control_inputs or ()))
@@ -335,7 +331,7 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
     if isinstance(inputs, Tensor | Convertible):
         inputs = [inputs]
     if not isinstance(inputs, list | Iterator | type(())) or not (inputs := list(inputs)):
-        raise InvalidArgumentError("expected a list of one tensor at least, got none")
+        raise expected("a list of one tensor at least", "none")
     tensors = [convert_to_tensor(x) for x in inputs]
     if len(tensors) == 1:
         return identity(tensors[0], name) if name else tensors[0]
@@ -357,5 +353,5 @@ def _element(thing: Any) -> Any:
         return thing
     element = getattr(thing, "_as_graph_element", None)
     if element is None:
-        raise DTypeError(f"expected operations, tensors or variables, got {thing!r}")
+        raise expected_dtype("operations, tensors or variables", repr(thing))
     return element()

@@ -15,6 +15,7 @@ import numpy as np
 from flowscope.errors import DTypeError, OpError
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType
+from flowscope.graph.expected import expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast
@@ -59,7 +60,7 @@ def orderable(xp: ArrayModule, x: Array) -> Array:
 def check_same(a: Spec, b: Spec) -> None:
     """Raises DTypeError unless both have one dtype."""
     if a.dtype is not b.dtype:
-        raise DTypeError(f"expected both of one dtype, got {a.dtype} and {b.dtype}: use fs.cast")
+        raise expected_dtype("both of one dtype", f"{a.dtype} and {b.dtype}: use fs.cast")
 
 
 def folded(op: Op, spec: Spec, *inputs: Spec) -> Spec:

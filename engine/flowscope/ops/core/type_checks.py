@@ -11,6 +11,7 @@ from flowscope.errors import DTypeError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected_dtype
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.core.flow import no_op
 
@@ -64,11 +65,11 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> DType:
     found = None if dtype is None else as_dtype(dtype)
     for t in [convert_to_tensor(v) for v in tensors or () if v is not None]:
         if found is not None and t.dtype is not found:
-            raise DTypeError(f"expected {t.name} to be of dtype {found}, got {t.dtype}")
+            raise expected_dtype(f"{t.name} to be of dtype {found}", t.dtype)
         found = t.dtype
     found = found or dtypes.float32
     if not found.is_floating:
-        raise DTypeError(f"expected a floating-point dtype, got {found}")
+        raise expected_dtype("a floating-point dtype", found)
     return found
 
 
@@ -80,7 +81,7 @@ def assert_proper_iterable(values: Any) -> None:
     """
     is_one = isinstance(values, Tensor | Convertible | np.ndarray | str | bytes)
     if is_one or not isinstance(values, Iterable):
-        raise DTypeError(f"expected a list or the like, got {type(values).__name__}")
+        raise expected_dtype("a list or the like", type(values).__name__)
 
 
 def is_numeric_tensor(tensor: Any) -> bool:

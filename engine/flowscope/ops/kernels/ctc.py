@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array
 
 _NEVER = -np.inf
@@ -39,9 +40,9 @@ def labels_of(indices: Array, values: Array, batch: int, classes: int) -> list[l
     found: list[list[int]] = [[] for _ in range(batch)]
     for (example, _), label in zip(indices.tolist(), values.tolist(), strict=True):
         if not 0 <= example < batch:
-            raise InvalidArgumentError(f"expected labels of {batch} examples, got number {example}")
+            raise expected(f"labels of {batch} examples", f"number {example}")
         if not 0 <= label < classes - 1:
-            raise InvalidArgumentError(f"expected labels in [0, {classes - 1}), got {label}")
+            raise expected(f"labels in [0, {classes - 1})", label)
         found[example].append(label)
     return found
 

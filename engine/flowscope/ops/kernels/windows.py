@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import get_static_value
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Op, frozen
 from flowscope.graph.shapes import Dims
 
@@ -185,9 +185,9 @@ def count(
     extent = (window - 1) * dilation + 1
     room = size + sum(pads) - extent
     if room < 0:
-        raise InvalidArgumentError(
-            f"expected an image at least as large as a window of {extent}, got {size}"
-            f" with margins of {sum(pads)}"
+        raise expected(
+            f"an image at least as large as a window of {extent}",
+            f"{size} with margins of {sum(pads)}",
         )
     return room // stride + 1
 
@@ -198,9 +198,7 @@ def as_format(data_format: str | None, spatial: int) -> str:
     if data_format is None:
         return known[0]
     if data_format not in known:
-        raise InvalidArgumentError(
-            f"expected data_format {known[0]} or {known[1]}, got {data_format!r}"
-        )
+        raise expected(f"data_format {known[0]} or {known[1]}", repr(data_format))
     return data_format
 
 
@@ -215,16 +213,14 @@ def as_steps(value: Any, spatial: int, data_format: str, what: str) -> tuple[int
     """
     known = 1 if value is None else get_static_value(value)
     if known is None:
-        raise InvalidArgumentError(f"expected {what} known while the graph is built, got {value!r}")
+        raise expected(f"{what} known while the graph is built", repr(value))
     steps = [known] if isinstance(known, int) else [int(v) for v in list(known.reshape(-1))]
     if len(steps) == 1:
         steps *= spatial
     if len(steps) == spatial:
         steps = [1, 1, *steps] if data_format.startswith("NC") else [1, *steps, 1]
     if len(steps) != spatial + 2 or min(steps) < 1:
-        raise InvalidArgumentError(
-            f"expected {what}: 1, {spatial} or {spatial + 2} positive numbers, got {value!r}"
-        )
+        raise expected(f"{what}: 1, {spatial} or {spatial + 2} positive numbers", repr(value))
     return tuple(steps)
 
 
@@ -234,9 +230,7 @@ def check_untouched(
     """Raises InvalidArgumentError unless the steps leave the channels (and the batch) alone."""
     channels = steps[1] if data_format.startswith("NC") else steps[-1]
     if channels != 1 or (batch and steps[0] != 1):
-        raise InvalidArgumentError(
-            f"expected {what} of 1 for batch and channels, got {list(steps)} for {data_format}"
-        )
+        raise expected(f"{what} of 1 for batch and channels", f"{list(steps)} for {data_format}")
 
 
 def as_padding(padding: Any, spatial: int, data_format: str) -> tuple[str, tuple[int, ...]]:
@@ -244,17 +238,11 @@ def as_padding(padding: Any, spatial: int, data_format: str) -> tuple[str, tuple
     if isinstance(padding, str):
         name = padding.upper()
         if name not in ("SAME", "VALID"):
-            raise InvalidArgumentError(
-                f'expected padding "SAME", "VALID" or a list of margins, got {padding!r}'
-            )
+            raise expected('padding "SAME", "VALID" or a list of margins', repr(padding))
         return name, ()
     pairs = [[int(v) for v in pair] for pair in padding]
     if len(pairs) != spatial + 2 or any(len(p) != 2 or min(p) < 0 for p in pairs):
-        raise InvalidArgumentError(
-            f"expected {spatial + 2} pairs of margins from 0 on, got {padding!r}"
-        )
+        raise expected(f"{spatial + 2} pairs of margins from 0 on", repr(padding))
     if any(pairs[0]) or any(pairs[1 if data_format.startswith("NC") else -1]):
-        raise InvalidArgumentError(
-            f"expected no margins for batch and channels, got {padding!r} for {data_format}"
-        )
+        raise expected("no margins for batch and channels", f"{padding!r} for {data_format}")
     return "EXPLICIT", tuple(v for pair in pairs for v in pair)

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, broadcast, merge_dim, size_of, text
@@ -66,9 +67,8 @@ def _sizes(labels: str, dims: tuple[Any, ...], found: dict[str, Any]) -> None:
         try:
             found[label] = merge_dim(found.get(label), dims[at])
         except InvalidArgumentError:
-            raise InvalidArgumentError(
-                f'expected axes of one length for the label "{label}", '
-                f"got {found[label]} and {dims[at]}"
+            raise expected(
+                f'axes of one length for the label "{label}"', found[label], dims[at]
             ) from None
         at += 1
 
@@ -286,7 +286,7 @@ def einsum(equation: str, *inputs: Any, name: str | None = None, optimize: str =
     """
     del optimize
     if not inputs:
-        raise InvalidArgumentError(f'expected a tensor for each operand of "{equation}", got none')
+        raise expected(f'a tensor for each operand of "{equation}"', "none")
     tensors = [convert_to_tensor(inputs[0])]
     tensors += [convert_to_tensor(x, tensors[0].dtype) for x in inputs[1:]]
     operands, output = _checked(equation, len(tensors))
@@ -310,22 +310,17 @@ def _checked(equation: str, count: int) -> tuple[list[str], str]:
     left, arrow, right = text_.partition("->")
     operands = [_labels(s, equation) for s in left.split(",")]
     if len(operands) != count:
-        raise InvalidArgumentError(
-            f'expected {len(operands)} tensors for "{equation}", got {count}'
-        )
+        raise expected(f'{len(operands)} tensors for "{equation}"', count)
     together = "".join(operands)
     if not arrow:
         once = sorted(c for c in set(together) - {_REST} if together.count(c) == 1)
         return operands, (_REST if _REST in together else "") + "".join(once)
     output = _labels(right, equation)
     if len(set(output)) != len(output) or not set(output) - {_REST} <= set(together):
-        raise InvalidArgumentError(
-            f'expected each label of the result once, and among the operands\', got "{equation}"'
-        )
+        raise expected("each label of the result once, and among the operands'", f'"{equation}"')
     if (_REST in together) != (_REST in output):
-        raise InvalidArgumentError(
-            f'expected "..." both among the operands and in the result, or in neither, '
-            f'got "{equation}"'
+        raise expected(
+            '"..." both among the operands and in the result, or in neither', f'"{equation}"'
         )
     return operands, output
 
@@ -335,9 +330,7 @@ def _labels(subscripts: str, equation: str) -> str:
     if not all((c.isalpha() and c.isascii()) or c == _REST for c in labels) or (
         labels.count(_REST) > 1
     ):
-        raise InvalidArgumentError(
-            f'expected letters, and "..." once at most, per operand, got "{equation}"'
-        )
+        raise expected('letters, and "..." once at most, per operand', f'"{equation}"')
     return labels
 
 

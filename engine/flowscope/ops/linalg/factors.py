@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
@@ -176,7 +176,7 @@ class Lu(Op):
             return xp.zeros(x.shape, x.dtype), xp.zeros(x.shape[:-1], index)
         places, left, right = scipy_of(xp, "linalg").lu(x, p_indices=True, check_finite=False)
         if not xp.diagonal(right, 0, -2, -1).all():
-            raise InvalidArgumentError("expected invertible matrices, got a singular one")
+            raise expected("invertible matrices", "a singular one")
         return xp.tril(left, -1) + right, xp.argsort(places, -1).astype(index)
 
 
@@ -236,7 +236,7 @@ def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None)
     """
     index = as_dtype(output_idx_type)
     if index not in (dtypes.int32, dtypes.int64):
-        raise DTypeError(f"expected int32 or int64 for output_idx_type, got {index}")
+        raise expected_dtype("int32 or int64 for output_idx_type", index)
     return LuFactors(*apply_many(Lu(index), convert_to_tensor(input), name=name))
 
 

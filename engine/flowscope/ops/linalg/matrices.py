@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor, get_static_value
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
@@ -44,7 +45,7 @@ class MatrixDiag(Op):
         if x.shape is None:
             return Spec(x.dtype, None)
         if not x.shape:
-            raise InvalidArgumentError("expected rank 1 at least, got []")
+            raise expected("rank 1 at least", "[]")
         return Spec(x.dtype, (*x.shape, x.shape[-1]))
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
@@ -72,18 +73,18 @@ class _Band(Op, abstract=True):
         if self.align not in _ALIGNS:
             raise InvalidArgumentError(f"expected an align of {', '.join(_ALIGNS)}, got {self!r}")
         if self.low > self.high:
-            raise InvalidArgumentError(f"expected k in rising order, got {self.low, self.high}")
+            raise expected("k in rising order", str((self.low, self.high)))
         if dims is None:
             return
         if len(dims) < 2:
-            raise InvalidArgumentError(f"expected matrices, got {text(dims)}")
+            raise expected("matrices", dims)
         rows, columns = dims[-2:]
         if rows is not None and columns is not None:
             below, above = max(rows - 1, 0), max(columns - 1, 0)
             if not (-below <= self.low and self.high <= above):
-                raise InvalidArgumentError(
-                    f"expected diagonals in [{-below}, {above}] of {text(dims)}, "
-                    f"got {self.low} to {self.high}"
+                raise expected(
+                    f"diagonals in [{-below}, {above}] of {text(dims)}",
+                    f"{self.low} to {self.high}",
                 )
 
     def _band(self, dims: Dims) -> Dims:
@@ -154,9 +155,8 @@ class MatrixSetDiag(_Band):
         self._check(x.shape)
         wanted = self._band(x.shape)
         if not compatible(wanted, diagonals.shape):
-            raise InvalidArgumentError(
-                f"expected diagonals of shape {text(wanted)} for {text(x.shape)}, "
-                f"got {text(diagonals.shape)}"
+            raise expected(
+                f"diagonals of shape {text(wanted)} for {text(x.shape)}", diagonals.shape
             )
         return x.like()
 
@@ -167,9 +167,9 @@ class MatrixSetDiag(_Band):
     def kernel(self, xp: ArrayModule, x: Array, diagonals: Array) -> Array:
         self._check(x.shape)
         if diagonals.shape != self._band(x.shape):
-            raise InvalidArgumentError(
-                f"expected diagonals of shape {text(self._band(x.shape))} for {text(x.shape)}, "
-                f"got {text(diagonals.shape)}"
+            raise expected(
+                f"diagonals of shape {text(self._band(x.shape))} for {text(x.shape)}",
+                diagonals.shape,
             )
         out = x.copy()
         for i, (k, n, start) in enumerate(self._lines(*x.shape[-2:])):
@@ -190,10 +190,10 @@ class MatrixBandPart(Op):
     def infer(self, x: Spec, lower: Spec, upper: Spec) -> Spec:
         check_kind(x.dtype, _NUMBERS)
         if x.rank is not None and x.rank < 2:
-            raise InvalidArgumentError(f"expected matrices, got {text(x.shape)}")
+            raise expected("matrices", x.shape)
         for s in (lower, upper):
             if s.dtype.kind != "i" or s.shape not in (None, ()):
-                raise DTypeError(f"expected integer scalars for the band, got {s}")
+                raise expected_dtype("integer scalars for the band", s)
         return x.like()
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, lower: Tensor, upper: Tensor) -> Any:
@@ -226,11 +226,9 @@ class Cross(Op):
         check_kind(a.dtype, "fiuc")
         for s in (a, b):
             if s.shape is not None and (not s.shape or s.shape[-1] not in (None, 3)):
-                raise InvalidArgumentError(f"expected a last axis of 3, got {text(s.shape)}")
+                raise expected("a last axis of 3", s.shape)
         if not compatible(a.shape, b.shape):
-            raise InvalidArgumentError(
-                f"expected both of one shape, got {text(a.shape)} and {text(b.shape)}"
-            )
+            raise expected("both of one shape", a.shape, b.shape)
         return a.like()
 
     def grad(self, g: Tensor, y: Tensor, a: Tensor, b: Tensor) -> Any:
@@ -238,9 +236,7 @@ class Cross(Op):
 
     def kernel(self, xp: ArrayModule, a: Array, b: Array) -> Array:
         if a.shape != b.shape or a.shape[-1] != 3:
-            raise InvalidArgumentError(
-                f"expected two of one shape [..., 3], got {text(a.shape)} and {text(b.shape)}"
-            )
+            raise expected("two of one shape [..., 3]", a.shape, b.shape)
         return xp.cross(a, b)
 
 
@@ -257,10 +253,10 @@ def _diagonals(k: Any) -> tuple[int, int]:
     """Returns k as the lowest and the highest diagonal."""
     known = get_static_value(k)
     if known is None:
-        raise InvalidArgumentError(f"expected k known while the graph is built, got {k!r}")
+        raise expected("k known while the graph is built", repr(k))
     numbers = np.asarray(known).reshape(-1).tolist()
     if len(numbers) not in (1, 2) or not all(isinstance(n, int) for n in numbers):
-        raise InvalidArgumentError(f"expected k as an integer or a pair of them, got {k!r}")
+        raise expected("k as an integer or a pair of them", repr(k))
     return numbers[0], numbers[-1]
 
 
@@ -327,7 +323,7 @@ def matrix_diag_part(
         raise InvalidArgumentError("expected a padding_value known while the graph is built")
     x, padding = convert_to_tensor(input), np.asarray(filled).item()
     if x.dtype.is_integer and np.asarray(padding).astype(x.dtype.np_dtype) != padding:
-        raise DTypeError(f"expected a padding_value of dtype {x.dtype}, got {padding}")
+        raise expected_dtype(f"a padding_value of dtype {x.dtype}", padding)
     op = MatrixDiagPart(*_diagonals(k), align, padding)
     return apply(op, x, name=name or "diag_part")
 
@@ -385,9 +381,7 @@ def diag_part(input: Any, name: str | None = None) -> Tensor:
     dims = x.spec.shape
     half = 0 if dims is None else len(dims) // 2
     if not dims or len(dims) % 2 or not compatible(dims[:half], dims[half:]):
-        raise InvalidArgumentError(
-            f"expected a shape that is another one twice over, got {text(dims)}"
-        )
+        raise expected("a shape that is another one twice over", dims)
     if half == 1:
         return apply(_DIAG_PART, x, name=name or "DiagPart")
     with x.graph.name_scope(name or "DiagPart"):

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.expected import expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.arrays import zeros_like
@@ -92,7 +93,7 @@ class MatrixLogarithm(_MatrixFunction):
 
     def infer(self, x: Spec) -> Spec:
         if not x.dtype.is_complex:
-            raise DTypeError(f"expected complex64 or complex128, got {x.dtype}: use fs.cast")
+            raise expected_dtype("complex64 or complex128", f"{x.dtype}: use fs.cast")
         return super().infer(x)
 
     def _wide(self, xp: ArrayModule, x: Array) -> Array:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, text
+from flowscope.graph.shapes import Dims
 from flowscope.ops.array.selection import eye
 from flowscope.ops.array.shaping import expand_axes, shape_of
 from flowscope.ops.core.build import apply
@@ -27,7 +28,7 @@ DTYPES = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
 def check_dtype(x: Spec) -> None:
     """Raises DTypeError unless x has a dtype that linear algebra takes."""
     if x.dtype not in DTYPES:
-        raise DTypeError(f"expected float32, float64, complex64 or complex128, got {x.dtype}")
+        raise expected_dtype("float32, float64, complex64 or complex128", x.dtype)
 
 
 def matrix_dims(x: Spec) -> Dims:
@@ -50,14 +51,14 @@ def square_dims(x: Spec) -> Dims:
 def check_matrices(dims: Dims) -> None:
     """Raises InvalidArgumentError unless the rank is 2 at least."""
     if dims is not None and len(dims) < 2:
-        raise InvalidArgumentError(f"expected matrices, of rank 2 at least, got {text(dims)}")
+        raise expected("matrices, of rank 2 at least", dims)
 
 
 def check_square(dims: Any) -> None:
     """Raises InvalidArgumentError unless the last two axes can be of one length."""
     check_matrices(dims)
     if None not in dims[-2:] and dims[-2] != dims[-1]:
-        raise InvalidArgumentError(f"expected square matrices, got {text(dims)}")
+        raise expected("square matrices", dims)
 
 
 def attempt(compute: Callable[..., Any], message: str, *arrays: Array, **options: Any) -> Any:
@@ -89,7 +90,7 @@ def attempt_finite(
 def check_all_finite(xp: ArrayModule, x: Array) -> None:
     """Raises InvalidArgumentError if matrices hold an infinity or NaN."""
     if not bool(xp.isfinite(x).all()):
-        raise InvalidArgumentError("expected finite matrices, got one with an infinity or NaN")
+        raise expected("finite matrices", "one with an infinity or NaN")
 
 
 def check_finite(xp: ArrayModule, found: Array, message: str) -> Array:

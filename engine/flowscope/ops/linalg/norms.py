@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.shaping import expand_axes, squeeze_axes, transpose
 from flowscope.ops.core.axes import positive_axis
@@ -46,7 +46,7 @@ def norm(
     if ord in ("euclidean", "fro", 2, 2.0) and not (is_matrix and ord in (2, 2.0)):
         return reduce_euclidean_norm(x, axis, keep, name or "norm")
     if not isinstance(ord, int | float) or ord <= 0:
-        raise InvalidArgumentError(f"expected 'euclidean' or a positive number, got {ord!r}")
+        raise expected("'euclidean' or a positive number", repr(ord))
     with x.graph.name_scope(name or "norm"):
         if is_matrix:
             return _matrix_norm(x, ord, axis, keep)
@@ -63,9 +63,9 @@ def norm(
 def _matrix_norm(x: Tensor, ord: float, axis: Any, keep: bool) -> Tensor:
     rank = x.spec.rank
     if rank is None or ord not in (1, 2, math.inf):
-        raise InvalidArgumentError(
-            f"expected a known rank, and 'fro', 'euclidean', 1, 2 or infinity for the norm of a "
-            f"matrix, got {ord!r} of {x.spec}"
+        raise expected(
+            "a known rank, and 'fro', 'euclidean', 1, 2 or infinity for the norm of a matrix",
+            f"{ord!r} of {x.spec}",
         )
     rows, columns = (positive_axis(int(a), rank) for a in axis)
     if ord in (1, math.inf):

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.dtypes import float32
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
-from flowscope.graph.shapes import broadcast, size_of, text
+from flowscope.graph.shapes import broadcast, size_of
 from flowscope.ops.array.arrays import rank, shape
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.joining import concat, stack
@@ -50,7 +51,7 @@ class MatMul(Op):
         x, y = a.shape, b.shape
         for s in (x, y):
             if s is not None and len(s) < 2:
-                raise InvalidArgumentError(f"expected matrices, of rank 2 at least, got {text(s)}")
+                raise expected("matrices, of rank 2 at least", s)
         if x is None or y is None:
             return Spec(a.dtype, None)
         m, k = (x[-1], x[-2]) if self.transpose_a else (x[-2], x[-1])
@@ -79,9 +80,7 @@ class MatMul(Op):
         if self.transpose_b:
             b = b.swapaxes(-1, -2)
         if a.ndim < 2 or b.ndim < 2:
-            raise InvalidArgumentError(
-                f"expected matrices, of rank 2 at least, got {text(a.shape)} and {text(b.shape)}"
-            )
+            raise expected("matrices, of rank 2 at least", a.shape, b.shape)
         if a.shape[-1] != b.shape[-2]:
             raise InvalidArgumentError(
                 f"inner dimensions must agree: expected {a.shape[-1]}, got {b.shape[-2]}"
@@ -144,7 +143,7 @@ def matmul(
         DTypeError: if the dtypes differ.
     """
     if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
-        raise InvalidArgumentError("expected a transpose or an adjoint of a matrix, got both")
+        raise expected("a transpose or an adjoint of a matrix", "both")
     if isinstance(a, Tensor | Convertible) or not isinstance(b, Tensor | Convertible):
         a = convert_to_tensor(a, name="MatMul/a")
         b = convert_to_tensor(
@@ -169,7 +168,7 @@ def matrix_transpose(
     a = convert_to_tensor(a)
     rank = a.spec.rank
     if rank is None or rank < 2:
-        raise InvalidArgumentError(f"expected a known rank of 2 at least, got {a.spec}")
+        raise expected("a known rank of 2 at least", a.spec)
     return transpose(conj(a) if conjugate else a, [*range(rank - 2), rank - 1, rank - 2], name)
 
 
@@ -229,7 +228,7 @@ def trace(x: Any, name: str | None = None) -> Tensor:
     x = convert_to_tensor(x)
     dims = x.spec.shape
     if dims is not None and len(dims) < 2:
-        raise InvalidArgumentError(f"expected matrices, of rank 2 at least, got {text(dims)}")
+        raise expected("matrices, of rank 2 at least", dims)
     known = dims is not None and None not in dims[-2:]
     with x.graph.name_scope(name or "Trace"):
         sizes: Any = dims if known else shape_of(x)
@@ -262,7 +261,7 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
 def _last_with_first(a: Tensor, b: Tensor, axes: Any) -> Tensor:
     """Returns the product over a's last axes and b's first ones, whatever the ranks."""
     if not isinstance(axes, int) or axes < 0:
-        raise InvalidArgumentError(f"expected known ranks, got {a.spec} and {b.spec}")
+        raise expected("known ranks", a.spec, b.spec)
     sizes, others = shape_of(a), shape_of(b)
     rows, columns = sizes[: rank(a) - axes], others[axes:]
     inner = reduce_prod(others[:axes])
@@ -274,12 +273,12 @@ def _last_with_first(a: Tensor, b: Tensor, axes: Any) -> Tensor:
 def _paired(axes: Any, m: int, n: int) -> tuple[list[int], list[int]]:
     if isinstance(axes, int):
         if not 0 <= axes <= min(m, n):
-            raise InvalidArgumentError(f"expected a number of axes in [0, {min(m, n)}], got {axes}")
+            raise expected(f"a number of axes in [0, {min(m, n)}]", axes)
         return list(range(m - axes, m)), list(range(axes))
     ours = [positive_axis(i, m) for i in as_axes(axes[0]) or ()]
     theirs = [positive_axis(i, n) for i in as_axes(axes[1]) or ()]
     if len(ours) != len(theirs):
-        raise InvalidArgumentError(f"expected as many axes of both, got {ours} and {theirs}")
+        raise expected("as many axes of both", ours, theirs)
     return ours, theirs
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, broadcast, text
@@ -140,9 +141,7 @@ def _solution_dims(matrix: Spec, rhs: Spec) -> Dims:
 def _check_systems(a: Any, b: Any) -> None:
     check_square(a)
     if len(b) < 2 or (None not in (a[-1], b[-2]) and a[-1] != b[-2]):
-        raise InvalidArgumentError(
-            f"expected right-hand sides of {a[-1]} rows for matrices {text(a)}, got {text(b)}"
-        )
+        raise expected(f"right-hand sides of {a[-1]} rows for matrices {text(a)}", b)
 
 
 def _matrix_grad(to_rhs: Tensor, y: Tensor, is_adjoint: bool) -> Tensor:

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
@@ -282,7 +282,7 @@ class PseudoInverse(Op):
     def infer(self, x: Spec, rcond: Spec) -> Spec:
         dims = matrix_dims(x)
         if rcond.dtype is not x.dtype.real_dtype:
-            raise InvalidArgumentError(f"expected an rcond of {x.dtype.real_dtype}, got {rcond}")
+            raise expected(f"an rcond of {x.dtype.real_dtype}", rcond)
         return Spec(x.dtype, None if dims is None else (*dims[:-2], dims[-1], dims[-2]))
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, rcond: Tensor) -> Any:

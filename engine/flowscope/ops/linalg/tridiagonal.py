@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import text
 from flowscope.ops.array.joining import concat, stack
 from flowscope.ops.array.padding import pad
 from flowscope.ops.array.shaping import expand_dims, squeeze
@@ -66,7 +66,7 @@ class TridiagonalSolve(Op):
             upper[i + 1] -= factor * far[i]
             x[i + 1] -= factor[..., None] * x[i]
         if not xp.all(main != 0):
-            raise InvalidArgumentError("expected invertible matrices, got a singular one")
+            raise expected("invertible matrices", "a singular one")
         for i in range(m - 1, -1, -1):
             if i + 1 < m:
                 x[i] -= upper[i][..., None] * x[i + 1]
@@ -102,9 +102,8 @@ def _check(diagonals: Any, rhs: Any) -> None:
     fits = len(diagonals) >= 2 and len(rhs) == len(diagonals) and diagonals[-2] in (None, 3)
     pairs = [*zip(diagonals[:-2], rhs[:-2]), (diagonals[-1], rhs[-2])] if fits else []
     if not fits or any(a != b and None not in (a, b) for a, b in pairs):
-        raise InvalidArgumentError(
-            "expected diagonals [..., 3, m] and right sides [..., m, k], got "
-            f"{text(tuple(diagonals))} and {text(tuple(rhs))}"
+        raise expected(
+            "diagonals [..., 3, m] and right sides [..., m, k]", tuple(diagonals), tuple(rhs)
         )
 
 
@@ -135,9 +134,10 @@ def _compact(diagonals: Any, form: str, rhs: Tensor) -> Tensor:
         found = convert_to_tensor(diagonals, None if isinstance(diagonals, Tensor) else rhs.dtype)
         return matrix_diag_part(found, k=(-1, 1), align="LEFT_RIGHT")
     if form != "sequence" or len(diagonals) != 3:
-        raise InvalidArgumentError(
-            'expected diagonals_format "compact", "matrix" or "sequence" (of three), got '
-            f"{form!r} and {diagonals!r}"
+        raise expected(
+            'diagonals_format "compact", "matrix" or "sequence" (of three)',
+            repr(form),
+            repr(diagonals),
         )
     upper, main, lower = (convert_to_tensor(d, rhs.dtype) for d in diagonals)
     if None in [t.spec.shape or None for t in (upper, main, lower)]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import as_dims, compatible
@@ -103,7 +103,7 @@ class Angle(Op):
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind != "c":
-            raise DTypeError(f"expected complex64 or complex128, got {x.dtype}")
+            raise expected_dtype("complex64 or complex128", x.dtype)
         return x.like(x.dtype.real_dtype)
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
@@ -121,7 +121,7 @@ def angle(input: Any, name: str | None = None) -> Tensor:
     if x.dtype.is_complex:
         return apply(Angle(), x, name=name)
     if not x.dtype.is_floating:
-        raise DTypeError(f"expected floating-point or complex numbers, got {x.dtype}")
+        raise expected_dtype("floating-point or complex numbers", x.dtype)
     with x.graph.name_scope(name or "Angle"):
         return atan2(builder.zeros_like(x), x)
 
@@ -142,7 +142,7 @@ def polyval(coeffs: Any, x: Any, name: str | None = None) -> Tensor:
         name: Name scope of the operations.
     """
     if not isinstance(coeffs, list):
-        raise DTypeError(f"expected a list of coefficients, got {type(coeffs).__name__}")
+        raise expected_dtype("a list of coefficients", type(coeffs).__name__)
     x = convert_to_tensor(x)
     with x.graph.name_scope(name or "polyval"):
         if not coeffs:
@@ -169,7 +169,7 @@ def accumulate_n(
     wanted = as_dims(shape)
     for t in tensors:
         if not compatible(t.spec.shape, wanted):
-            raise InvalidArgumentError(f"expected tensors of shape {shape}, got {t.spec}")
+            raise expected(f"tensors of shape {shape}", t.spec)
     return add_n(tensors, name)
 
 

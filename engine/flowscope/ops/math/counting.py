@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
@@ -35,20 +35,18 @@ class Bincount(Op):
 
     def infer(self, numbers: Spec, *weights: Spec) -> Spec:
         if numbers.dtype.kind not in "iu":
-            raise DTypeError(f"expected integers to count, got {numbers.dtype}")
+            raise expected_dtype("integers to count", numbers.dtype)
         for w in weights:
             if w.dtype is not self.dtype or w.dtype.kind not in "fiu":
-                raise DTypeError(f"expected real weights of {self.dtype}, got {w.dtype}")
+                raise expected_dtype(f"real weights of {self.dtype}", w.dtype)
             if not compatible(numbers.shape, w.shape):
-                raise InvalidArgumentError(
-                    f"expected a weight per number, got {text(w.shape)} for {text(numbers.shape)}"
-                )
+                raise expected("a weight per number", f"{text(w.shape)} for {text(numbers.shape)}")
         return Spec(self.dtype, (self.high if self.low == self.high else None,))
 
     def kernel(self, xp: ArrayModule, numbers: Array, *weights: Array) -> Array:
         flat = numbers.reshape(-1)
         if flat.size and flat.min() < 0:
-            raise InvalidArgumentError(f"expected numbers from 0 on, got {flat.min()}")
+            raise expected("numbers from 0 on", flat.min())
         n = max(self.low, int(flat.max()) + 1 if flat.size else 0)
         given = [w.reshape(-1) for w in weights]
         if 0 <= self.high < n:
@@ -64,13 +62,13 @@ def _check_range(values: Spec, limits: Spec) -> None:
     check_same(values, limits)
     check_kind(values.dtype, "fi")
     if not compatible(limits.shape, (2,)):
-        raise InvalidArgumentError(f"expected a range [low, high], got {text(limits.shape)}")
+        raise expected("a range [low, high]", limits.shape)
 
 
 def _limits(limits: Array) -> tuple[float, float]:
     low, high = [float(v) for v in limits.tolist()]
     if not low < high:
-        raise InvalidArgumentError(f"expected a range of rising limits, got [{low}, {high}]")
+        raise expected("a range of rising limits", f"[{low}, {high}]")
     return low, high
 
 
@@ -141,9 +139,7 @@ class UnravelIndex(Op):
         check_same(places, dims)
         check_kind(places.dtype, "i")
         if places.rank not in (None, 0, 1) or dims.rank not in (None, 1):
-            raise InvalidArgumentError(
-                f"expected places of rank 0 or 1 and a shape, got {places} and {dims}"
-            )
+            raise expected("places of rank 0 or 1 and a shape", places, dims)
         n = dims.shape[0] if dims.shape else None
         return Spec(places.dtype, None if places.shape is None else (n, *places.shape))
 
@@ -153,9 +149,7 @@ class UnravelIndex(Op):
         for d in sizes:
             total *= d
         if places.size and not 0 <= places.min() <= places.max() < total:
-            raise InvalidArgumentError(
-                f"expected places in [0, {total}), got {places.min()} to {places.max()}"
-            )
+            raise expected(f"places in [0, {total})", f"{places.min()} to {places.max()}")
         left, found = places.astype(xp.int64), []
         for d in reversed(sizes):
             found.append(left % max(d, 1))
@@ -199,9 +193,7 @@ def _number(value: Any, default: int, what: str) -> int:
         return default
     known = get_static_value(value)
     if known is None or known.shape != () or known < 0:
-        raise InvalidArgumentError(
-            f"expected a {what} from 0 on, known while the graph is built, got {value!r}"
-        )
+        raise expected(f"a {what} from 0 on, known while the graph is built", repr(value))
     return int(known)
 
 
@@ -209,7 +201,7 @@ def _histogram(op: Any, values: Any, limits: Any, nbins: Any, dtype: Any, name: 
     x = convert_to_tensor(values)
     bins = _number(nbins, 100, "number of bins")
     if bins < 1:
-        raise InvalidArgumentError(f"expected one bin at least, got {bins}")
+        raise expected("one bin at least", bins)
     edges = convert_to_tensor(limits, None if isinstance(limits, Tensor) else x.dtype)
     return apply(op(bins, as_dtype(dtype)), x, edges, name=name)
 

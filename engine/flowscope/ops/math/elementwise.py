@@ -12,6 +12,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, constant, convert_to_tensor
 from flowscope.graph.dtypes import DType
+from flowscope.graph.expected import expected
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Array, ArrayModule
 from flowscope.graph.operation import Tensor
@@ -119,9 +120,7 @@ def _floor_mod(self: Any, xp: ArrayModule, a: Array, b: Array) -> Array:
 
 def _pow(self: Any, xp: ArrayModule, a: Array, b: Array) -> Array:
     if b.dtype.kind == "i" and (b < 0).any():
-        raise InvalidArgumentError(
-            "expected non-negative exponents for integers, got a negative one"
-        )
+        raise expected("non-negative exponents for integers", "a negative one")
     return xp.power(a, b)
 
 
@@ -499,7 +498,7 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Tensor:
     x = convert_to_tensor(x)
     scalar = convert_to_tensor(scalar, x.dtype)
     if scalar.spec.shape not in (None, ()):
-        raise InvalidArgumentError(f"expected a scalar, got {scalar.spec}")
+        raise expected("a scalar", scalar.spec)
     return multiply(scalar, x, name)
 
 

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import size_of
@@ -233,11 +233,11 @@ def _reduce(
     if axis is None:
         axis = reduction_indices
     elif reduction_indices is not None:
-        raise InvalidArgumentError("expected axis or its old name reduction_indices, got both")
+        raise expected("axis or its old name reduction_indices", "both")
     if keepdims is None:
         keepdims = keep_dims
     elif keep_dims is not None:
-        raise InvalidArgumentError("expected keepdims or its old name keep_dims, got both")
+        raise expected("keepdims or its old name keep_dims", "both")
     late = late_axes(axis)
     if late is not None:
         keep, name = bool(keepdims), name or op.__name__
@@ -374,7 +374,7 @@ def reduce_variance(
     """Returns the variance along axes: the mean squared distance from the mean, real numbers."""
     x = convert_to_tensor(input_tensor)
     if not (x.dtype.is_floating or x.dtype.is_complex):
-        raise DTypeError(f"expected floating-point or complex numbers, got input_tensor {x}")
+        raise expected_dtype("floating-point or complex numbers", f"input_tensor {x}")
     with x.graph.name_scope(name or "reduce_variance"):
         dtype, x = x.dtype.real_dtype, widened(x)
         centred = subtract(x, reduce_mean(x, axis, keepdims=True))

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor, holds_tensor
 from flowscope.graph.dtypes import int32
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.shapes import compatible
 from flowscope.ops.core import builder
 from flowscope.ops.core.axes import positive_axes, positive_axis
 from flowscope.ops.core.broadcasting import broadcast_to
@@ -36,7 +36,7 @@ def late_axes(axis: Any) -> Tensor | None:
     if found.spec.constant is not None:
         return None
     if found.dtype.name not in ("int32", "int64"):
-        raise DTypeError(f"expected axes of dtype int32 or int64, got {found.dtype}")
+        raise expected_dtype("axes of dtype int32 or int64", found.dtype)
     return found
 
 
@@ -51,7 +51,7 @@ class PositiveAxes(Op):
 
     def infer(self, axes: Spec, rank: Spec) -> Spec:
         if axes.dtype.name not in ("int32", "int64"):
-            raise DTypeError(f"expected axes of dtype int32 or int64, got {axes.dtype}")
+            raise expected_dtype("axes of dtype int32 or int64", axes.dtype)
         return Spec(rank.dtype, axes.shape)
 
     def kernel(self, xp: ArrayModule, axes: Array, rank: Array) -> Array:
@@ -72,9 +72,9 @@ class TransposeBy(Op):
 
     def infer(self, x: Spec, perm: Spec) -> Spec:
         if perm.dtype.name not in ("int32", "int64"):
-            raise DTypeError(f"expected a permutation of dtype int32 or int64, got {perm.dtype}")
+            raise expected_dtype("a permutation of dtype int32 or int64", perm.dtype)
         if not compatible(perm.shape, (x.rank,)):
-            raise InvalidArgumentError(f"expected {x.rank} axes, got {text(perm.shape)}")
+            raise expected(f"{x.rank} axes", perm.shape)
         rank = perm.shape[0] if x.rank is None and perm.shape else x.rank
         return Spec(x.dtype, None if rank is None else (None,) * rank)
 
@@ -84,7 +84,7 @@ class TransposeBy(Op):
     def kernel(self, xp: ArrayModule, x: Array, perm: Array) -> Array:
         axes = perm.tolist()
         if sorted(axes) != list(range(x.ndim)):
-            raise InvalidArgumentError(f"expected a permutation of {x.ndim} axes, got {axes}")
+            raise expected(f"a permutation of {x.ndim} axes", axes)
         return x.transpose(axes)[()] if axes else x
 
 
@@ -99,7 +99,7 @@ class ReverseBy(Op):
 
     def infer(self, x: Spec, axes: Spec) -> Spec:
         if axes.dtype.name not in ("int32", "int64"):
-            raise DTypeError(f"expected axes of dtype int32 or int64, got {axes.dtype}")
+            raise expected_dtype("axes of dtype int32 or int64", axes.dtype)
         return x.like()
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, axes: Tensor) -> Any:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import text
 from flowscope.ops.core import builder
 from flowscope.ops.core.axes import as_axes, positive_axis, reduced
 from flowscope.ops.core.build import apply, unary
@@ -50,7 +49,7 @@ class ArgMax(Op):
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "fiub")
         if x.shape == ():
-            raise InvalidArgumentError("expected rank 1 at least, got []")
+            raise expected("rank 1 at least", "[]")
         return Spec(self.dtype, reduced(x.shape, (self.axis,), False))
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
@@ -68,7 +67,7 @@ class ArgMin(Op):
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "fiub")
         if x.shape == ():
-            raise InvalidArgumentError("expected rank 1 at least, got []")
+            raise expected("rank 1 at least", "[]")
         return Spec(self.dtype, reduced(x.shape, (self.axis,), False))
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
@@ -78,7 +77,7 @@ class ArgMin(Op):
 def _position(op: ArgMax | ArgMin, x: Array, find: Any) -> Array:
     axis = positive_axis(op.axis, x.ndim)
     if x.shape[axis] == 0:
-        raise InvalidArgumentError(f"expected elements along axis {op.axis}, got {text(x.shape)}")
+        raise expected(f"elements along axis {op.axis}", x.shape)
     return find(axis=axis).astype(op.dtype.np_dtype)[()]
 
 
@@ -192,7 +191,7 @@ def _one_axis(axis: Any, default: int) -> int:
     if axes is None:
         return default
     if len(axes) != 1:
-        raise InvalidArgumentError(f"expected one axis, got {list(axes)}")
+        raise expected("one axis", list(axes))
     return axes[0]
 
 

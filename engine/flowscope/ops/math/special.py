@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast
@@ -325,6 +325,6 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
     """Returns the logarithm of the beta function of the numbers along the last axis."""
     x = convert_to_tensor(x)
     if x.dtype.kind != "f":
-        raise DTypeError(f"expected floating-point numbers, got {x.dtype}")
+        raise expected_dtype("floating-point numbers", x.dtype)
     with x.graph.name_scope(name or "lbeta"):
         return subtract(reduce_sum(lgamma(x), -1), lgamma(reduce_sum(x, -1)), "sub")

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
@@ -63,7 +63,7 @@ class RandomGamma(Op):
 def gamma_numbers(xp: ArrayModule, rng: Any, sizes: Any, alpha: Array) -> Array:
     """Returns numbers of gamma distributions with scale 1, in the parameter's dtype."""
     if alpha.size and not bool((alpha > 0).all()):
-        raise InvalidArgumentError(f"expected shape parameters above 0, got {alpha.min()}")
+        raise expected("shape parameters above 0", alpha.min())
     drawn = rng.standard_gamma(host(alpha), sizes)
     return xp.asarray(drawn).astype(alpha.dtype)[()]
 
@@ -108,7 +108,7 @@ class RandomPoisson(Op):
 
     def kernel(self, xp: ArrayModule, rng: Any, shape: Array, rate: Array) -> Array:
         if rate.size and not bool((rate >= 0).all()):
-            raise InvalidArgumentError(f"expected rates from 0 on, got {rate.min()}")
+            raise expected("rates from 0 on", rate.min())
         drawn = rng.poisson(host(rate), (*as_sizes(shape), *rate.shape))
         return xp.asarray(drawn).astype(self.dtype.np_dtype)[()]
 
@@ -173,7 +173,7 @@ def random_poisson_v2(
     """Returns numbers of Poisson distributions; as `random_poisson`, the shape comes first."""
     found, name = as_dtype(dtype), name or "random_poisson"
     if found.kind not in "fi":
-        raise DTypeError(f"expected a dtype of real numbers, got {found}")
+        raise expected_dtype("a dtype of real numbers", found)
     op = RandomPoisson(_seed(seed, name), found)
     return apply(op, as_shape(shape, name), convert_to_tensor(lam), name=name)
 
@@ -193,9 +193,7 @@ def categorical(
     """
     name, count = name or "categorical", get_static_value(num_samples)
     if count is None or count.shape != ():
-        raise InvalidArgumentError(
-            f"expected a number of samples known while the graph is built, got {num_samples!r}"
-        )
+        raise expected("a number of samples known while the graph is built", repr(num_samples))
     found = dtypes.int64 if dtype is None else as_dtype(dtype)
     op = Multinomial(_seed(seed, name), int(count), found)
     return apply(op, convert_to_tensor(logits), name=name)

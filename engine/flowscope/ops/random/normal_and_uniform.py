@@ -10,14 +10,13 @@ import operator
 import zlib
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import text
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.core.build import apply
 from flowscope.ops.math.elementwise import add, multiply
@@ -81,14 +80,14 @@ class RandomUniformInt(_Random):
     def infer(self, shape: Spec, low: Spec, high: Spec) -> Spec:  # type: ignore[override]
         for s in (low, high):
             if s.dtype is not self.dtype:
-                raise DTypeError(f"expected limits of {self.dtype}, got {s.dtype}")
+                raise expected_dtype(f"limits of {self.dtype}", s.dtype)
             if s.shape not in (None, ()):
-                raise InvalidArgumentError(f"expected scalar limits, got {text(s.shape)}")
+                raise expected("scalar limits", s.shape)
         return super().infer(shape)
 
     def kernel(self, xp: ArrayModule, rng: Any, shape: Array, low: Array, high: Array) -> Array:
         if not low < high:
-            raise InvalidArgumentError(f"expected a maxval above minval, got {high} and {low}")
+            raise expected("a maxval above minval", high, low)
         drawn = rng.integers(int(low), int(high), as_sizes(shape), self.dtype.np_dtype)
         return xp.asarray(drawn)[()]
 
@@ -154,9 +153,9 @@ class Multinomial(Op):
 
     def infer(self, logits: Spec) -> Spec:
         if logits.dtype.kind != "f":
-            raise DTypeError(f"expected floating-point logits, got {logits.dtype}")
+            raise expected_dtype("floating-point logits", logits.dtype)
         if logits.rank not in (None, 2):
-            raise InvalidArgumentError(f"expected logits of rank 2, got {text(logits.shape)}")
+            raise expected("logits of rank 2", logits.shape)
         return Spec(self.dtype, (None if logits.shape is None else logits.shape[0], self.num))
 
     def kernel(self, xp: ArrayModule, rng: Any, logits: Array) -> Array:
@@ -174,7 +173,7 @@ def set_random_seed(seed: int | None) -> None:
     try:
         get_default_graph().seed = None if seed is None else operator.index(seed)
     except TypeError:
-        raise DTypeError(f"expected an integer seed, got {seed!r}") from None
+        raise expected_dtype("an integer seed", repr(seed)) from None
 
 
 def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
@@ -206,7 +205,7 @@ def _seed(seed: int | None, name: str) -> int:
 def _float(dtype: Any) -> DType:
     found = as_dtype(dtype)
     if found.kind != "f":
-        raise DTypeError(f"expected a floating-point dtype, got {found}")
+        raise expected_dtype("a floating-point dtype", found)
     return found
 
 
@@ -246,7 +245,7 @@ def random_uniform(
     name = name or "random_uniform"
     if found in (dtypes.int32, dtypes.int64):
         if maxval is None:
-            raise InvalidArgumentError("expected a maxval for integers, got none")
+            raise expected("a maxval for integers", "none")
         limits = convert_to_tensor(minval, found), convert_to_tensor(maxval, found)
         op = RandomUniformInt(_seed(seed, name), found)
         return apply(op, as_shape(shape, name), *limits, name=name)

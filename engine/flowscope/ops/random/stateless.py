@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast, compatible, text
@@ -29,9 +29,9 @@ _WORD = (1 << 64) - 1
 def check_seed(seed: Spec) -> None:
     """Raises unless this can be the seed of a stateless op: two integers."""
     if seed.dtype.name not in ("int32", "int64"):
-        raise DTypeError(f"expected a seed of two int32 or int64, got {seed.dtype}")
+        raise expected_dtype("a seed of two int32 or int64", seed.dtype)
     if not compatible(seed.shape, (2,)):
-        raise InvalidArgumentError(f"expected a seed of two integers, got {text(seed.shape)}")
+        raise expected("a seed of two integers", seed.shape)
 
 
 def generator_of(seed: Array) -> Any:
@@ -49,9 +49,7 @@ class _Stateless(Op, abstract=True):
         dims = shape.shape_value()
         for p in parameters:
             if not compatible(broadcast(dims, p.shape), dims):
-                raise InvalidArgumentError(
-                    f"expected parameters that fit shape {text(dims)}, got {text(p.shape)}"
-                )
+                raise expected(f"parameters that fit shape {text(dims)}", p.shape)
         return Spec(self.dtype, dims)
 
     def _made(self, xp: ArrayModule, drawn: Any) -> Array:
@@ -87,7 +85,7 @@ class StatelessUniformInt(_Stateless):
     def kernel(self, xp: ArrayModule, shape: Array, seed: Array, *limits: Array) -> Array:
         low, high = [int(v) for v in limits] or [self.dtype.min, self.dtype.max + 1]
         if not low < high:
-            raise InvalidArgumentError(f"expected a maxval above minval, got {high} and {low}")
+            raise expected("a maxval above minval", high, low)
         rng, sizes = generator_of(seed), as_sizes(shape)
         return self._made(xp, rng.integers(low, high - 1, sizes, self.dtype.np_dtype, True))
 
@@ -187,7 +185,7 @@ class StatelessCategorical(Op):
         check_kind(logits.dtype, "f")
         check_seed(seed)
         if logits.rank not in (None, 2):
-            raise InvalidArgumentError(f"expected logits of rank 2, got {text(logits.shape)}")
+            raise expected("logits of rank 2", logits.shape)
         return Spec(self.dtype, (None if logits.shape is None else logits.shape[0], self.num))
 
     def kernel(self, xp: ArrayModule, logits: Array, seed: Array) -> Array:
@@ -230,7 +228,7 @@ def stateless_uniform(
         if minval is None and maxval is None:
             return apply(op, as_shape(shape, name), given, name=name)
         if maxval is None:
-            raise InvalidArgumentError("expected a maxval for integers, got none")
+            raise expected("a maxval for integers", "none")
         limits = convert_to_tensor(minval, found), convert_to_tensor(maxval, found)
         return apply(op, as_shape(shape, name), given, *limits, name=name)
     maxval = 1 if maxval is None else maxval
@@ -343,9 +341,7 @@ def stateless_categorical(
     """
     count = get_static_value(num_samples)
     if count is None or count.shape != ():
-        raise InvalidArgumentError(
-            f"expected a number of samples known while the graph is built, got {num_samples!r}"
-        )
+        raise expected("a number of samples known while the graph is built", repr(num_samples))
     op = StatelessCategorical(int(count), as_dtype(dtype))
     name = name or "stateless_categorical"
     return apply(op, convert_to_tensor(logits), _seed_of(seed), name=name)

@@ -10,6 +10,7 @@ from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.arrays import range as range_of
 from flowscope.ops.array.joining import concat
@@ -70,20 +71,20 @@ def idct(
     The arguments are those of `dct`; n must be None.
     """
     if n is not None:
-        raise InvalidArgumentError(f"expected n of None for an inverse, got {n}")
+        raise expected("n of None for an inverse", n)
     _check(type, None, axis, norm)
     return dct(input, _INVERSE[type], None, axis, norm, name or "idct")
 
 
 def _check(kind: int, n: Any, axis: int, norm: str | None) -> None:
     if kind not in _INVERSE:
-        raise InvalidArgumentError(f"expected a transform of type 1, 2 or 3, got {kind!r}")
+        raise expected("a transform of type 1, 2 or 3", repr(kind))
     if axis != -1:
-        raise InvalidArgumentError(f"expected axis -1, got {axis!r}")
+        raise expected("axis -1", repr(axis))
     if n is not None and n < 1:
-        raise InvalidArgumentError(f"expected n of 1 at least, got {n}")
+        raise expected("n of 1 at least", n)
     if norm not in (None, "ortho"):
-        raise InvalidArgumentError(f'expected norm None or "ortho", got {norm!r}')
+        raise expected('norm None or "ortho"', repr(norm))
     if kind == 1 and (norm is not None or (n is not None and n < 2)):
         raise InvalidArgumentError("expected a transform of type 1 without norm, of 2 or more")
 
@@ -92,7 +93,7 @@ def _lined(value: Any) -> Tensor:
     """Returns a tensor with a last axis."""
     x = convert_to_tensor(value)
     if x.spec.rank == 0:
-        raise InvalidArgumentError(f"expected rank 1 at least, got {x.spec}")
+        raise expected("rank 1 at least", x.spec)
     return x
 
 
@@ -120,7 +121,7 @@ def _turns(x: Tensor, way: int) -> tuple[Tensor, Tensor]:
 
 def _first(x: Tensor) -> Tensor:
     if x.shape.as_list()[-1] in (0, 1):
-        raise InvalidArgumentError(f"expected 2 elements at least for type 1, got {x.spec}")
+        raise expected("2 elements at least for type 1", x.spec)
     return real(rfft(concat([x, x[..., -2:0:-1]], -1)))
 
 

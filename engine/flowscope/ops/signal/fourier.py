@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.shapes import compatible
 from flowscope.ops.array.arrays import range as range_
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.selection import where_v2
@@ -25,7 +25,7 @@ __all__ = ["fft", "fft2d", "fft3d", "ifft", "ifft2d", "ifft3d"]
 
 def _check_rank(x: Spec, rank: int) -> None:
     if x.rank is not None and x.rank < rank:
-        raise InvalidArgumentError(f"expected rank {rank} at least, got {text(x.shape)}")
+        raise expected(f"rank {rank} at least", x.shape)
 
 
 @frozen
@@ -40,7 +40,7 @@ class FFT(Op):
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind != "c":
-            raise DTypeError(f"expected complex64 or complex128, got {x.dtype}")
+            raise expected_dtype("complex64 or complex128", x.dtype)
         _check_rank(x, self.rank)
         return x.like()
 
@@ -71,7 +71,7 @@ class RFFT(Op):
 
     def infer(self, x: Spec, length: Spec) -> Spec:
         if x.dtype.name not in ("float32", "float64"):
-            raise DTypeError(f"expected float32 or float64, got {x.dtype}")
+            raise expected_dtype("float32 or float64", x.dtype)
         _check_rank(x, self.rank)
         sizes = _sizes(length, self.rank, least=1)
         last = None if sizes[-1] is None else sizes[-1] // 2 + 1
@@ -104,7 +104,7 @@ class IRFFT(Op):
 
     def infer(self, x: Spec, length: Spec) -> Spec:
         if x.dtype.kind != "c":
-            raise DTypeError(f"expected complex64 or complex128, got {x.dtype}")
+            raise expected_dtype("complex64 or complex128", x.dtype)
         _check_rank(x, self.rank)
         sizes = _sizes(length, self.rank, least=1)
         if x.shape is None:
@@ -129,10 +129,10 @@ class IRFFT(Op):
 
 def _sizes(length: Spec, rank: int, least: int = 0) -> tuple[Any, ...]:
     if length.dtype.name not in ("int32", "int64") or not compatible(length.shape, (rank,)):
-        raise DTypeError(f"expected {rank} lengths of int32 or int64, got {length}")
+        raise expected_dtype(f"{rank} lengths of int32 or int64", length)
     numbers: list[int] = [] if length.constant is None else length.constant.reshape(-1).tolist()
     if any(n < least for n in numbers):
-        raise InvalidArgumentError(f"expected lengths of {least} at least, got {numbers}")
+        raise expected(f"lengths of {least} at least", numbers)
     return length.shape_value() or (None,) * rank
 
 

@@ -14,6 +14,7 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype, float32
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.arrays import range as range_of
 from flowscope.ops.array.gathering import gather
@@ -47,9 +48,7 @@ WindowFunction = Callable[..., Tensor]
 def _known(value: Any, what: str) -> int:
     found = get_static_value(value)
     if found is None or int(found) < 1:
-        raise InvalidArgumentError(
-            f"expected {what} of 1 at least, known while the graph is built, got {value!r}"
-        )
+        raise expected(f"{what} of 1 at least, known while the graph is built", repr(value))
     return int(found)
 
 
@@ -80,7 +79,7 @@ def frame(
     length, step = _known(frame_length, "frame_length"), _known(frame_step, "frame_step")
     rank = x.spec.rank
     if rank is None:
-        raise InvalidArgumentError(f"expected a signal of known rank, got {x.spec}")
+        raise expected("a signal of known rank", x.spec)
     axis = positive_axis(axis, rank)
     with x.graph.name_scope(name or "frame"):
         count = shape_of(x)[axis]
@@ -107,7 +106,7 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
     x, step = convert_to_tensor(signal), _known(frame_step, "frame_step")
     rank = x.spec.rank
     if rank is None or rank < 2:
-        raise InvalidArgumentError(f"expected frames of rank 2 at least, got {x.spec}")
+        raise expected("frames of rank 2 at least", x.spec)
     with x.graph.name_scope(name or "overlap_and_add"):
         sizes = shape_of(x)
         frames, length = sizes[rank - 2], sizes[rank - 1]
@@ -122,7 +121,7 @@ def _raised_cosine(length: Any, periodic: bool, dtype: Any, share: float, name: 
     """Returns share - (1 - share) * cos(2 pi i / n), n one less where it is not periodic."""
     kind: DType = as_dtype(dtype)
     if not kind.is_floating:
-        raise InvalidArgumentError(f"expected a floating-point dtype, got {kind}")
+        raise expected("a floating-point dtype", kind)
     n = _known(length, "window_length")
     if n == 1:
         return convert_to_tensor([1.0], kind)
