@@ -78,3 +78,14 @@ def test_an_op_needs_a_docstring_and_a_name_of_its_own():
 
         class MatMul(fs.Op):
             """Another one."""
+
+
+def test_facts_are_keywords_of_the_class_and_unknown_ones_are_refused():
+    class Still(fs.Op, is_differentiable=False, views=(0,)):
+        """The input."""
+
+    assert not Still.is_differentiable and Still.views == (0,) and fs.Op.views == ()
+    with pytest.raises(TypeError, match="a fact that a base of Moving knows, got is_diferentiable"):
+
+        class Moving(fs.Op, is_diferentiable=False):
+            """The input."""

@@ -25,7 +25,7 @@ def expected(what: str, *got: Any) -> InvalidArgumentError:
 
 
 def expected_dtype(what: str, *got: Any) -> DTypeError:
-    """Returns the error for a wrong dtype or kind of value, which is a TypeError; see `expected`."""
+    """Returns the error for a wrong dtype or kind of value, a TypeError; see `expected`."""
     return DTypeError(_sentence(what, got))
 
 

@@ -149,6 +149,9 @@ class Op(Immutable):
 
     One without attributes is a frozen dataclass already, and needs no decorator.
 
+    Facts about a class are class attributes. They are given as keywords where it is defined, and
+    one that no base knows is refused: `class Abs(Op, memory_order="K", grad_reads=("x",))`.
+
     Class attributes:
         template: Python expression that generated code inlines in place of a kernel call, e.g.
             "{0} + {1}"; `xp` is the array module. Equal to `kernel`, bit by bit.
@@ -202,8 +205,12 @@ class Op(Immutable):
     devices: ClassVar[tuple[str, ...]] = ("CPU", "GPU")
     is_differentiable: ClassVar[bool] = True
 
-    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
+    def __init_subclass__(cls, abstract: bool = False, **facts: Any) -> None:
+        super().__init_subclass__()
+        for name, value in facts.items():
+            if not hasattr(cls, name):
+                raise TypeError(f"expected a fact that a base of {cls.__name__} knows, got {name}")
+            setattr(cls, name, value)
         if abstract:
             return
         if not cls.__doc__ or cls.__doc__.startswith(f"{cls.__name__}("):

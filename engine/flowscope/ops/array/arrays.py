@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -93,15 +93,13 @@ __all__ = [
 
 
 @frozen
-class Shape(Op):
+class Shape(Op, is_differentiable=False, needs_shape_only=True):
     """The shape of the input, which need not be kept for it.
 
     Shapes: [...] of rank n -> [n]
     """
 
     out_type: DType = dtypes.int32
-    is_differentiable: ClassVar[bool] = False
-    needs_shape_only: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         dims = x.shape
@@ -115,12 +113,10 @@ class Shape(Op):
 
 
 @frozen
-class Size(Op):
+class Size(Op, is_differentiable=False, needs_shape_only=True):
     """The number of elements of the input."""
 
     out_type: DType = dtypes.int32
-    is_differentiable: ClassVar[bool] = False
-    needs_shape_only: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         n = size_of(x.shape)
@@ -132,11 +128,8 @@ class Size(Op):
         return xp.asarray(np.size(x), self.out_type.np_dtype)[()]
 
 
-class Rank(Op):
+class Rank(Op, is_differentiable=False, needs_shape_only=True):
     """The rank of the input."""
-
-    is_differentiable: ClassVar[bool] = False
-    needs_shape_only: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         if x.shape is None:
@@ -147,14 +140,12 @@ class Rank(Op):
         return xp.asarray(np.ndim(x), np.int32)[()]
 
 
-class Fill(Op):
+class Fill(Op, memory_order="C"):
     """One value everywhere.
 
     Shapes: dims [n], value [] -> dims
     Raises: InvalidArgumentError if the value is no scalar or a dimension is negative.
     """
-
-    memory_order: ClassVar[str | None] = "C"
 
     def infer(self, dims: Spec, value: Spec) -> Spec:
         check_shape_vector(dims)
@@ -176,7 +167,7 @@ class Fill(Op):
         return xp.full(sizes, boxed(value), getattr(value, "dtype", object))
 
 
-class ZerosLike(Op):
+class ZerosLike(Op, is_differentiable=False, memory_order="C"):
     """Zeros of the input's dtype and shape."""
 
     def infer(self, x: Spec) -> Spec:
@@ -186,19 +177,14 @@ class ZerosLike(Op):
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         return (None,)
 
-    is_differentiable: ClassVar[bool] = False
-    memory_order: ClassVar[str | None] = "C"
-
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         # Contiguous whatever the input's strides are.
         x = boxed(x)
         return empty_or_zeros(xp, x.shape, x.dtype)[()]
 
 
-class OnesLike(Op):
+class OnesLike(Op, is_differentiable=False):
     """Ones of the input's dtype and shape."""
-
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind not in "fiucb":
@@ -209,13 +195,11 @@ class OnesLike(Op):
         return xp.ones(x.shape, x.dtype)[()]
 
 
-class Range(Op):
+class Range(Op, is_differentiable=False):
     """start, start + delta, ... below (or, for a negative delta, above) limit.
 
     Shapes: [], [], [] -> [n]
     """
-
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, start: Spec, limit: Spec, delta: Spec) -> Spec:
         for s in (start, limit, delta):
@@ -258,14 +242,13 @@ def _range_size(start: Any, limit: Any, delta: Any) -> int:
 
 
 @frozen
-class LinSpace(Op):
+class LinSpace(Op, grad_reads=("num",)):
     """Numbers at equal distances from start to stop, both included, along a new axis.
 
     Shapes: start s, stop s, num [] -> s with num at the axis
     """
 
     axis: int = 0
-    grad_reads: ClassVar[Any] = ("num",)
 
     def infer(self, start: Spec, stop: Spec, num: Spec) -> Spec:
         if start.dtype is not stop.dtype or start.dtype.kind != "f":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
@@ -28,7 +28,7 @@ def _product(sizes: Any) -> int:
 
 
 @frozen
-class BatchGather(Op):
+class BatchGather(Op, grad_reads=("indices",)):
     """The slices of x along an axis that the indices of each batch element name.
 
     Shapes: x b + p + [n] + q, indices b + s -> b + p + s + q   (b: `batch_dims` axes, p up to axis)
@@ -37,7 +37,6 @@ class BatchGather(Op):
 
     axis: int
     batch_dims: int
-    grad_reads: ClassVar[Any] = ("indices",)
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
         if indices.dtype.name not in ("int32", "int64"):
@@ -75,7 +74,7 @@ class BatchGather(Op):
 
 
 @frozen
-class BatchGatherGrad(Op):
+class BatchGatherGrad(Op, grad_reads=("indices",), accumulates=True):
     """Zeros of a shape, to which slices are added where a `BatchGather` takes them.
 
     Shapes: g, shape [n], indices -> shape
@@ -83,8 +82,6 @@ class BatchGatherGrad(Op):
 
     axis: int
     batch_dims: int
-    grad_reads: ClassVar[Any] = ("indices",)
-    accumulates: ClassVar[bool] = True
 
     def infer(self, g: Spec, shape: Spec, indices: Spec) -> Spec:
         return Spec(g.dtype, shape.shape_value())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ __all__ = [
 
 
 @frozen
-class Gather(Op):
+class Gather(Op, grad_reads=("indices",), memory_order="C"):
     """The slices of x along an axis that the indices name.
 
     Shapes: x [..., n, ...], indices s -> [..., s, ...]
@@ -42,8 +42,6 @@ class Gather(Op):
     """
 
     axis: int = 0
-    grad_reads: ClassVar[Any] = ("indices",)
-    memory_order: ClassVar[str | None] = "C"
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
         if indices.dtype.kind not in "iu":
@@ -98,7 +96,7 @@ def check_range(indices: Array, n: int) -> None:
 
 
 @frozen
-class GatherGrad(Op):
+class GatherGrad(Op, grad_reads=("indices",), accumulates=True):
     """Zeros of a shape, to which the slices of g are added where the indices say; repeats add up.
 
     Shapes: g [..., s, ...], shape [n], indices s -> shape
@@ -106,8 +104,6 @@ class GatherGrad(Op):
     """
 
     axis: int
-    grad_reads: ClassVar[Any] = ("indices",)
-    accumulates: ClassVar[bool] = True
 
     def infer(self, g: Spec, shape: Spec, indices: Spec) -> Spec:
         sizes = shape.shape_value()
@@ -138,13 +134,11 @@ class GatherGrad(Op):
         return out
 
 
-class GatherNd(Op):
+class GatherNd(Op, grad_reads=("indices",)):
     """The elements (or slices) of x at positions that the last axis of the indices spells out.
 
     Shapes: x of rank n, indices [..., k] -> [...] + x.shape[k:]
     """
-
-    grad_reads: ClassVar[Any] = ("indices",)
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
         if indices.dtype.kind not in "iu":
@@ -191,14 +185,11 @@ def flat_rows(xp: ArrayModule, indices: Array, shape: Any) -> Array:
     return total.reshape(-1)
 
 
-class ScatterNd(Op):
+class ScatterNd(Op, grad_reads=("indices",), accumulates=True):
     """Zeros of a shape, to which updates are added at positions; repeats add up.
 
     Shapes: indices [..., k], updates [...] + shape[k:], shape [n] -> shape
     """
-
-    grad_reads: ClassVar[Any] = ("indices",)
-    accumulates: ClassVar[bool] = True
 
     def infer(self, indices: Spec, updates: Spec, shape: Spec) -> Spec:
         if indices.dtype.kind not in "iu":

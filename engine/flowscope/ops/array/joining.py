@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from itertools import accumulate
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +39,7 @@ __all__ = [
 
 
 @frozen
-class Concat(Op):
+class Concat(Op, memory_order="K"):
     """Tensors one after the other along an axis.
 
     Shapes: n times [..., di, ...] -> [..., sum of di, ...]
@@ -47,7 +47,6 @@ class Concat(Op):
     """
 
     axis: int = 0
-    memory_order: ClassVar[str | None] = "K"
 
     def infer(self, *xs: Spec) -> Spec:
         dims: Dims = None
@@ -97,14 +96,13 @@ class Concat(Op):
 
 
 @frozen
-class ConcatGrad(Op):
+class ConcatGrad(Op, views=(0,)):
     """The cotangents of concatenated tensors, from that of the whole and their shapes.
 
     Shapes: g, then n shapes -> n tensors of those shapes
     """
 
     axis: int
-    views: ClassVar[Any] = (0,)
 
     def infer(self, g: Spec, *shapes: Spec) -> Any:
         return tuple([Spec(g.dtype, s.shape_value()) for s in shapes])
@@ -119,7 +117,7 @@ class ConcatGrad(Op):
 
 
 @frozen
-class Split(Op):
+class Split(Op, views=(0,), memory_order="R"):
     """Parts of the given lengths along an axis; one length may be -1, which is worked out.
 
     Shapes: [..., n, ...] -> [..., sizes[i], ...] for each i
@@ -127,8 +125,6 @@ class Split(Op):
 
     sizes: tuple[int, ...]
     axis: int = 0
-    views: ClassVar[Any] = (0,)
-    memory_order: ClassVar[str | None] = "R"
 
     def infer(self, x: Spec) -> Any:
         if self.sizes.count(-1) > 1 or min(self.sizes, default=0) < -1:
@@ -155,7 +151,7 @@ class Split(Op):
 
 
 @frozen
-class SplitEven(Op):
+class SplitEven(Op, views=(0,), memory_order="R"):
     """`num` parts of equal length along an axis.
 
     Shapes: [..., n, ...] -> num times [..., n / num, ...]
@@ -164,8 +160,6 @@ class SplitEven(Op):
 
     num: int
     axis: int = 0
-    views: ClassVar[Any] = (0,)
-    memory_order: ClassVar[str | None] = "R"
 
     def infer(self, x: Spec) -> Any:
         if self.num < 1:
@@ -191,7 +185,7 @@ class SplitEven(Op):
 
 
 @frozen
-class SplitBy(Op):
+class SplitBy(Op, views=(0,), memory_order="R"):
     """`num` parts along an axis, of the lengths given; one may be -1, which is worked out.
 
     Shapes: [..., n, ...], lengths [num] -> [..., lengths[i], ...] for each i
@@ -199,8 +193,6 @@ class SplitBy(Op):
 
     num: int
     axis: int = 0
-    views: ClassVar[Any] = (0,)
-    memory_order: ClassVar[str | None] = "R"
 
     def infer(self, x: Spec, lengths: Spec) -> Any:
         if lengths.dtype.name not in ("int32", "int64"):
@@ -221,14 +213,13 @@ class SplitBy(Op):
 
 
 @frozen
-class Pack(Op):
+class Pack(Op, memory_order="K"):
     """Tensors of one shape, stacked along a new axis.
 
     Shapes: n times s -> s with n at the new axis
     """
 
     axis: int = 0
-    memory_order: ClassVar[str | None] = "K"
 
     def infer(self, *xs: Spec) -> Spec:
         first = xs[0]
@@ -258,7 +249,7 @@ class Pack(Op):
 
 
 @frozen
-class Unpack(Op):
+class Unpack(Op, views=(0,), memory_order="R"):
     """The slices along an axis.
 
     Shapes: s with num at the axis -> num times s without it
@@ -266,8 +257,6 @@ class Unpack(Op):
 
     num: int
     axis: int = 0
-    views: ClassVar[Any] = (0,)
-    memory_order: ClassVar[str | None] = "R"
 
     def infer(self, x: Spec) -> Any:
         check_outputs(self.num)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -43,13 +43,11 @@ def _check_integers(s: Spec, what: str, *ranks: int) -> None:
         raise expected(f"{what} of rank {ranks[-1]}", s.shape)
 
 
-class Roll(Op):
+class Roll(Op, grad_reads=("shift", "axis")):
     """The elements moved along axes, round the end; shifts along one axis add up.
 
     Shapes: x, shift [n] or [], axis as shift -> x
     """
-
-    grad_reads: ClassVar[Any] = ("shift", "axis")
 
     def infer(self, x: Spec, shift: Spec, axis: Spec) -> Spec:
         _check_integers(shift, "shifts", 0, 1)
@@ -86,7 +84,7 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
 
 
 @frozen
-class ReverseSequence(Op):
+class ReverseSequence(Op, grad_reads=("lengths",)):
     """The first lengths[i] elements of element i of the batch backwards, the others as they are.
 
     Shapes: x, lengths [x.shape[batch_axis]] -> x
@@ -95,7 +93,6 @@ class ReverseSequence(Op):
 
     seq_axis: int
     batch_axis: int = 0
-    grad_reads: ClassVar[Any] = ("lengths",)
 
     def infer(self, x: Spec, lengths: Spec) -> Spec:
         _check_integers(lengths, "lengths", 1)
@@ -180,7 +177,7 @@ def _times(n: int | None, by: int) -> int | None:
 
 
 @frozen
-class SpaceToDepth(Op):
+class SpaceToDepth(Op, views=(0,)):
     """Blocks of pixels moved into the channels.
 
     Shapes: [batch, h, w, c] -> [batch, h / block, w / block, block * block * c]   (NHWC)
@@ -188,7 +185,6 @@ class SpaceToDepth(Op):
 
     block: int
     layout: str = "NHWC"
-    views: ClassVar[Any] = (0,)
 
     def infer(self, x: Spec) -> Spec:
         _check_block(self.block, self.layout, x)
@@ -213,7 +209,7 @@ class SpaceToDepth(Op):
 
 
 @frozen
-class DepthToSpace(Op):
+class DepthToSpace(Op, views=(0,)):
     """Channels moved into blocks of pixels: the inverse of `SpaceToDepth`.
 
     Shapes: [batch, h, w, block * block * c] -> [batch, h * block, w * block, c]   (NHWC)
@@ -221,7 +217,6 @@ class DepthToSpace(Op):
 
     block: int
     layout: str = "NHWC"
-    views: ClassVar[Any] = (0,)
 
     def infer(self, x: Spec) -> Spec:
         _check_block(self.block, self.layout, x)
@@ -273,10 +268,7 @@ def _known(s: Spec) -> list[Any] | None:
     return None if s.constant is None else np.asarray(s.constant).tolist()
 
 
-class _Blocks(Op, abstract=True):
-    grad_reads: ClassVar[Any] = ("block", "margins")
-    views: ClassVar[Any] = (0,)
-
+class _Blocks(Op, abstract=True, grad_reads=("block", "margins"), views=(0,)):
     def infer(self, x: Spec, block: Spec, margins: Spec) -> Spec:
         _check_integers(block, "a block shape", 1)
         _check_integers(margins, "margins", 2)

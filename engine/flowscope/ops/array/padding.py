@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -31,14 +31,11 @@ __all__ = [
 ]
 
 
-class Tile(Op):
+class Tile(Op, grad_reads=("multiples",), memory_order="C"):
     """The input repeated along each axis.
 
     Shapes: [d0, ..., dn], multiples [n + 1] -> [d0 * multiples[0], ...]
     """
-
-    grad_reads: ClassVar[Any] = ("multiples",)
-    memory_order: ClassVar[str | None] = "C"
 
     def infer(self, x: Spec, multiples: Spec) -> Spec:
         check_shape_vector(multiples)
@@ -77,7 +74,7 @@ class Tile(Op):
 
 
 @frozen
-class Pad(Op):
+class Pad(Op, grad_reads=("paddings",), memory_order="C"):
     """The input with a margin: a constant, or its own elements mirrored.
 
     Attributes: `mode` is "CONSTANT" (with `value`), "REFLECT" (the edge is not repeated) or
@@ -87,8 +84,6 @@ class Pad(Op):
 
     mode: str = "CONSTANT"
     value: float = 0
-    grad_reads: ClassVar[Any] = ("paddings",)
-    memory_order: ClassVar[str | None] = "C"
 
     def infer(self, x: Spec, paddings: Spec) -> Spec:
         if paddings.dtype.kind != "i":
@@ -124,13 +119,11 @@ class Pad(Op):
         return xp.pad(x, widths, mode=self.mode.lower())
 
 
-class PadWith(Op):
+class PadWith(Op, grad_reads=("paddings",)):
     """The input with a margin of a value that is an input, too.
 
     Shapes: [d0, ...], paddings [n, 2], value [] -> [d0 + paddings[0, 0] + paddings[0, 1], ...]
     """
-
-    grad_reads: ClassVar[Any] = ("paddings",)
 
     def infer(self, x: Spec, paddings: Spec, value: Spec) -> Spec:
         check_same(x, value)
@@ -152,7 +145,7 @@ class PadWith(Op):
 
 
 @frozen
-class Repeat(Op):
+class Repeat(Op, grad_reads=("repeats",)):
     """The slices along an axis, each as often as is said.
 
     Shapes: x [..., n, ...], repeats [n], [1] or [] -> [..., sum of repeats, ...]
@@ -160,7 +153,6 @@ class Repeat(Op):
     """
 
     axis: int
-    grad_reads: ClassVar[Any] = ("repeats",)
 
     def infer(self, x: Spec, repeats: Spec) -> Spec:
         if repeats.dtype.name not in ("int32", "int64") or repeats.rank not in (None, 0, 1):
@@ -185,14 +177,13 @@ class Repeat(Op):
 
 
 @frozen
-class RepeatGrad(Op):
+class RepeatGrad(Op, grad_reads=("repeats",)):
     """The sums of the slices that a `Repeat` makes of one: its cotangent.
 
     Shapes: g, shape [n], repeats -> shape
     """
 
     axis: int
-    grad_reads: ClassVar[Any] = ("repeats",)
 
     def infer(self, g: Spec, shape: Spec, repeats: Spec) -> Spec:
         return Spec(g.dtype, shape.shape_value())
@@ -223,14 +214,13 @@ def _widths(x: Array, paddings: Array) -> list[list[int]]:
 
 
 @frozen
-class MirrorPadGrad(Op):
+class MirrorPadGrad(Op, grad_reads=("paddings",)):
     """The cotangent of what was padded by mirroring: each margin is added to its origin.
 
     Shapes: [d0 + paddings[0, 0] + paddings[0, 1], ...], paddings [n, 2] -> [d0, ...]
     """
 
     mode: str
-    grad_reads: ClassVar[Any] = ("paddings",)
 
     def infer(self, g: Spec, paddings: Spec) -> Spec:
         if g.shape is None or paddings.constant is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.expected import expected
@@ -110,13 +110,11 @@ class ExtractPatches(_Windows):
 
 
 @frozen
-class ExtractPatchesGrad(_Windows):
+class ExtractPatchesGrad(_Windows, grad_reads=()):
     """The sum, pixel by pixel, of what windows say of it: the cotangent of `ExtractPatches`.
 
     Shapes: g, shape [n] -> shape
     """
-
-    grad_reads: ClassVar[Any] = ()
 
     def infer(self, g: Spec, shape: Spec) -> Spec:
         return Spec(g.dtype, shape.shape_value())

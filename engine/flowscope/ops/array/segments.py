@@ -180,19 +180,13 @@ def _with_rank_of(x: Tensor, rows: Tensor) -> Tensor:
     return reshape(x, concat([shape_of(x), new], 0))
 
 
-class _SumGrad(_Segments, abstract=True):
-    grad_reads: ClassVar[Any] = ("ids",)
-    accumulates: ClassVar[bool] = True
-
+class _SumGrad(_Segments, abstract=True, grad_reads=("ids",), accumulates=True):
     def grad(self, g: Tensor, y: Tensor, x: Tensor, ids: Tensor, *num: Tensor) -> Any:
         return (_spread(g, ids), None, *[None] * len(num))
 
 
-class _ExtremumGrad(_Segments, abstract=True):
+class _ExtremumGrad(_Segments, abstract=True, kinds="fiu", grad_reads=("y", "x", "ids")):
     """The cotangent of an extreme goes to all that are it, in equal shares."""
-
-    kinds: ClassVar[str] = "fiu"
-    grad_reads: ClassVar[Any] = ("y", "x", "ids")
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, ids: Tensor, *num: Tensor) -> Any:
         chosen = equal(x, _spread(y, ids))
@@ -201,13 +195,15 @@ class _ExtremumGrad(_Segments, abstract=True):
         return (where(chosen, share, _zeros(share)), None, *[None] * len(num))
 
 
-class _ProdGrad(_Segments, abstract=True):
+class _ProdGrad(
+    _Segments,
+    abstract=True,
+    function="multiply",
+    kinds="fiu",
+    grad_reads=("x", "ids"),
+    accumulates=True,
+):
     """g times the product of the others: exact where one of them, or several, are 0."""
-
-    function: ClassVar[str] = "multiply"
-    kinds: ClassVar[str] = "fiu"
-    grad_reads: ClassVar[Any] = ("x", "ids")
-    accumulates: ClassVar[bool] = True
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, ids: Tensor, *num: Tensor) -> Any:
         n = shape_of(y)[0]
@@ -245,22 +241,18 @@ class UnsortedSegmentProd(_ProdGrad, _Unsorted):
     """
 
 
-class UnsortedSegmentMax(_ExtremumGrad, _Unsorted):
+class UnsortedSegmentMax(_ExtremumGrad, _Unsorted, function="maximum"):
     """The largest of the rows that share an id; the dtype's lowest for an empty segment.
 
     Shapes: x i + s, ids i, num_segments [] -> [num_segments] + s
     """
 
-    function = "maximum"
 
-
-class UnsortedSegmentMin(_ExtremumGrad, _Unsorted):
+class UnsortedSegmentMin(_ExtremumGrad, _Unsorted, function="minimum"):
     """The smallest of the rows that share an id; the dtype's highest for an empty segment.
 
     Shapes: x i + s, ids i, num_segments [] -> [num_segments] + s
     """
-
-    function = "minimum"
 
 
 class SegmentSum(_SumGrad, _Sorted):
@@ -271,41 +263,32 @@ class SegmentSum(_SumGrad, _Sorted):
     """
 
 
-class SegmentProd(_ProdGrad, _Sorted):
+class SegmentProd(_ProdGrad, _Sorted, empty=1):
     """Products of the rows that share an id; the ids rise. 1 for an empty segment.
 
     Shapes: x [m] + s, ids [m] -> [last id + 1] + s
     """
 
-    empty = 1
 
-
-class SegmentMax(_ExtremumGrad, _Sorted):
+class SegmentMax(_ExtremumGrad, _Sorted, function="maximum"):
     """The largest of the rows that share an id; the ids rise. 0 for an empty segment.
 
     Shapes: x [m] + s, ids [m] -> [last id + 1] + s
     """
 
-    function = "maximum"
 
-
-class SegmentMin(_ExtremumGrad, _Sorted):
+class SegmentMin(_ExtremumGrad, _Sorted, function="minimum"):
     """The smallest of the rows that share an id; the ids rise. 0 for an empty segment.
 
     Shapes: x [m] + s, ids [m] -> [last id + 1] + s
     """
 
-    function = "minimum"
 
-
-class SegmentMean(_Sorted):
+class SegmentMean(_Sorted, grad_reads=("ids",), accumulates=True):
     """Means of the rows that share an id; the ids rise. 0 for an empty segment.
 
     Shapes: x [m] + s, ids [m] -> [last id + 1] + s
     """
-
-    grad_reads: ClassVar[Any] = ("ids",)
-    accumulates: ClassVar[bool] = True
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, ids: Tensor) -> Any:
         return _spread(realdiv(g, _counts(ids, shape_of(y)[0], g)), ids), None

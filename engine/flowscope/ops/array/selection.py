@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -48,14 +48,11 @@ __all__ = [
 _SMALL = 1 << 12
 
 
-class Select(Op):
+class Select(Op, views=(1, 2), grad_reads=("condition",)):
     """x where the condition is true, y elsewhere.
 
     Shapes: condition as x, or [], or [n] for an x of [n, ...]; x s, y s -> s
     """
-
-    views: ClassVar[Any] = (1, 2)
-    grad_reads: ClassVar[Any] = ("condition",)
 
     def infer(self, condition: Spec, x: Spec, y: Spec) -> Spec:
         if condition.dtype is not dtypes.bool_:
@@ -91,13 +88,11 @@ class Select(Op):
         return choose(xp, condition, x, y)
 
 
-class Where(Op):
+class Where(Op, is_differentiable=False):
     """The positions of the elements that are true (or not 0), row by row.
 
     Shapes: rank n -> [number of them, n]
     """
-
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind not in "fiucb":
@@ -110,14 +105,13 @@ class Where(Op):
         return xp.ascontiguousarray(xp.argwhere(x)).astype(xp.int64)
 
 
-class ClipByValue(Op):
+class ClipByValue(
+    Op, template="xp.minimum(xp.maximum({0}, {1}), {2})", grad_reads=("x", "low", "high")
+):
     """The input cut to a range.
 
     Shapes: x s, low and high broadcast to s -> s
     """
-
-    template: ClassVar[str | None] = "xp.minimum(xp.maximum({0}, {1}), {2})"
-    grad_reads: ClassVar[Any] = ("x", "low", "high")
 
     def infer(self, x: Spec, low: Spec, high: Spec) -> Spec:
         check_same(x, low)
@@ -142,15 +136,13 @@ class ClipByValue(Op):
 
 
 @frozen
-class OneHot(Op):
+class OneHot(Op, is_differentiable=False, memory_order="C"):
     """`on` at the position that each index names along a new axis of length `depth`, else `off`.
 
     Shapes: indices s, depth [], on [], off [] -> s with `depth` at the new axis
     """
 
     axis: int = -1
-    is_differentiable: ClassVar[bool] = False
-    memory_order: ClassVar[str | None] = "C"
 
     def infer(self, indices: Spec, depth: Spec, on: Spec, off: Spec) -> Spec:
         for s, what in ((indices, "indices"), (depth, "depth")):
@@ -218,10 +210,8 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 select = where
 
 
-class SelectBroadcast(Op):
+class SelectBroadcast(Op, grad_reads=("condition",)):
     """x where the condition is true, y elsewhere; all three are broadcast together."""
-
-    grad_reads: ClassVar[Any] = ("condition",)
 
     def infer(self, condition: Spec, x: Spec, y: Spec) -> Spec:
         if condition.dtype is not dtypes.bool_:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -53,15 +53,12 @@ def known_values(op: Op, spec: Spec, *inputs: Spec) -> Spec:
     return Spec(spec.dtype, spec.shape, None, tuple(dims))
 
 
-class Reshape(Op):
+class Reshape(Op, views=(0,), memory_order="R"):
     """The same elements in another shape; one dimension may be -1, which is worked out.
 
     Shapes: x, shape [n] -> shape
     Raises: InvalidArgumentError if the numbers of elements differ.
     """
-
-    views: ClassVar[Any] = (0,)
-    memory_order: ClassVar[str | None] = "R"
 
     def infer(self, x: Spec, shape: Spec) -> Spec:
         check_shape_vector(shape)
@@ -124,14 +121,13 @@ def _worked_out(dims: Any, size: int | None, given: str) -> Any:
 
 
 @frozen
-class Transpose(Op):
+class Transpose(Op, views=(0,)):
     """The axes in another order: output axis i is input axis perm[i]; reversed if None.
 
     Shapes: [d0, ..., dn] -> [d(perm[0]), ..., d(perm[n])]
     """
 
     perm: tuple[int, ...] | None = None
-    views: ClassVar[Any] = (0,)
 
     def infer(self, x: Spec) -> Spec:
         if self.perm is None:
@@ -166,15 +162,13 @@ class Transpose(Op):
 
 
 @frozen
-class ExpandDims(Op):
+class ExpandDims(Op, views=(0,), memory_order="R"):
     """New axes of length 1 at the given places of the result.
 
     Shapes: [...] of rank n -> rank n + len(axes)
     """
 
     axes: tuple[int, ...]
-    views: ClassVar[Any] = (0,)
-    memory_order: ClassVar[str | None] = "R"
 
     def infer(self, x: Spec) -> Spec:
         if x.shape is None:
@@ -198,15 +192,13 @@ class ExpandDims(Op):
 
 
 @frozen
-class Squeeze(Op):
+class Squeeze(Op, views=(0,), memory_order="R"):
     """The input without the given axes, or without all axes of length 1 if there are none given.
 
     Raises: InvalidArgumentError if one of the given axes has another length.
     """
 
     axes: tuple[int, ...] = ()
-    views: ClassVar[Any] = (0,)
-    memory_order: ClassVar[str | None] = "R"
 
     def infer(self, x: Spec) -> Spec:
         if x.shape is None or (not self.axes and None in x.shape):
@@ -328,14 +320,12 @@ def invert_permutation(x: Any, name: str | None = None) -> Tensor:
     return unary(InvertPermutation(), x, name)
 
 
-class InvertPermutation(Op):
+class InvertPermutation(Op, is_differentiable=False):
     """The inverse of a permutation: y[x[i]] = i.
 
     Shapes: [n] -> [n]
     Raises: InvalidArgumentError if the input is no permutation of 0, ..., n - 1.
     """
-
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec) -> Spec:
         check_shape_vector(x)

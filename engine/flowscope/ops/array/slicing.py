@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import operator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +42,7 @@ Part = tuple[Any, ...]
 
 
 @frozen
-class StridedSlice(Op):
+class StridedSlice(Op, views=(0,), grad_reads=("given",)):
     """A part of the input, by integers, slices, new axes and an ellipsis, with Python's meaning.
 
     Attributes: `key` has a part per index; a "?" in it is taken from the further inputs, in order.
@@ -51,8 +51,6 @@ class StridedSlice(Op):
     """
 
     key: tuple[Part, ...]
-    views: ClassVar[Any] = (0,)
-    grad_reads: ClassVar[Any] = ("given",)
 
     @functools.cached_property
     def _fixed(self) -> Any:
@@ -88,15 +86,13 @@ class StridedSlice(Op):
 
 
 @frozen
-class StridedSliceGrad(Op):
+class StridedSliceGrad(Op, grad_reads=("given",), memory_order="C"):
     """Zeros of a shape, with the input at the place that a `StridedSlice` takes.
 
     Shapes: g, shape [n], then scalars -> shape
     """
 
     key: tuple[Part, ...]
-    grad_reads: ClassVar[Any] = ("given",)
-    memory_order: ClassVar[str | None] = "C"
 
     def infer(self, g: Spec, shape: Spec, *given: Spec) -> Spec:
         return Spec(g.dtype, shape.shape_value())
@@ -250,15 +246,11 @@ def getitem(x: Any, key: Any, name: str = "strided_slice") -> Tensor:
 operators["__getitem__"] = getitem
 
 
-class Slice(Op):
+class Slice(Op, views=(0,), memory_order="R", grad_reads=("begin",)):
     """A block of the input, by its first position and its size; -1 goes to the end.
 
     Shapes: x of rank n, begin [n], size [n] -> size
     """
-
-    views: ClassVar[Any] = (0,)
-    memory_order: ClassVar[str | None] = "R"
-    grad_reads: ClassVar[Any] = ("begin",)
 
     def infer(self, x: Spec, begin: Spec, size: Spec) -> Spec:
         for s in (begin, size):
@@ -293,13 +285,11 @@ def _block(d: int | None, begin: int, n: int) -> int | None:
     return d - begin if n < 0 else n
 
 
-class SliceGrad(Op):
+class SliceGrad(Op, grad_reads=("begin",)):
     """Zeros of a shape, with the input as the block from `begin` on.
 
     Shapes: g, shape [n], begin [n] -> shape
     """
-
-    grad_reads: ClassVar[Any] = ("begin",)
 
     def infer(self, g: Spec, shape: Spec, begin: Spec) -> Spec:
         return Spec(g.dtype, shape.shape_value())
@@ -314,11 +304,10 @@ class SliceGrad(Op):
 
 
 @frozen
-class Reverse(Op):
+class Reverse(Op, views=(0,)):
     """The input backwards along axes."""
 
     axes: tuple[int, ...]
-    views: ClassVar[Any] = (0,)
 
     def infer(self, x: Spec) -> Spec:
         if x.shape is not None:

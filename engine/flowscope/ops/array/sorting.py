@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
@@ -41,10 +41,8 @@ class _Sorting(Op, abstract=True):
 
 
 @frozen
-class Sort(_Sorting):
+class Sort(_Sorting, grad_reads=("x",)):
     """The elements in rising (or falling) order along an axis; NaN counts as largest."""
-
-    grad_reads: ClassVar[Any] = ("x",)
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         order = apply(ArgSort(self.axis, self.descending), x)
@@ -57,13 +55,11 @@ class Sort(_Sorting):
 
 
 @frozen
-class ArgSort(_Sorting):
+class ArgSort(_Sorting, is_differentiable=False):
     """The places of the elements in rising (or falling) order; equal ones stay in theirs.
 
     NaN counts as largest.
     """
-
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec) -> Spec:
         return super().infer(x).like(dtypes.int32)
@@ -74,14 +70,13 @@ class ArgSort(_Sorting):
 
 
 @frozen
-class Permuted(Op):
+class Permuted(Op, grad_reads=("places",)):
     """The elements along an axis in the order of places, each of which comes once.
 
     Shapes: x, places as x -> x
     """
 
     axis: int
-    grad_reads: ClassVar[Any] = ("places",)
 
     def infer(self, x: Spec, places: Spec) -> Spec:
         check_kind(places.dtype, "i")
@@ -95,7 +90,7 @@ class Permuted(Op):
 
 
 @frozen
-class SearchSorted(Op):
+class SearchSorted(Op, is_differentiable=False):
     """Where each value would stand in its sorted row; NaN counts as largest.
 
     Attributes: `side` "left" is in front of equal elements, "right" behind them.
@@ -104,7 +99,6 @@ class SearchSorted(Op):
 
     side: str
     dtype: DType
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, rows: Spec, values: Spec) -> Spec:
         check_same(rows, values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ __all__ = ["dynamic_partition", "dynamic_stitch", "parallel_dynamic_stitch"]
 
 
 @frozen
-class DynamicPartition(Op):
+class DynamicPartition(Op, grad_reads=("partitions",)):
     """The slices of x dealt out to `num_partitions` outputs, in order, as the partitions say.
 
     Shapes: x p + s, partitions p -> num_partitions times [?] + s
@@ -30,7 +30,6 @@ class DynamicPartition(Op):
     """
 
     num_partitions: int
-    grad_reads: ClassVar[Any] = ("partitions",)
 
     def infer(self, x: Spec, partitions: Spec) -> Any:
         if partitions.dtype is not int32:
@@ -74,7 +73,7 @@ class DynamicPartition(Op):
 
 
 @frozen
-class DynamicStitch(Op):
+class DynamicStitch(Op, grad_reads=("inputs",)):
     """A tensor whose slices are those of the data, at the places that the indices say.
 
     Of slices for one place the last counts; places without any are zero.
@@ -83,7 +82,6 @@ class DynamicStitch(Op):
     """
 
     n: int
-    grad_reads: ClassVar[Any] = ("inputs",)
 
     def infer(self, *inputs: Spec) -> Spec:
         indices, data = inputs[: self.n], inputs[self.n :]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
@@ -34,7 +34,7 @@ __all__ = [
 
 
 @frozen
-class TensorScatter(Op):
+class TensorScatter(Op, accumulates=True, grad_reads=("y", "x", "indices", "updates")):
     """The input with elements or slices changed at positions.
 
     Attributes: `how` is "update", "add", "sub", "min" or "max". Where a position is named again,
@@ -45,7 +45,6 @@ class TensorScatter(Op):
     """
 
     how: str
-    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec, indices: Spec, updates: Spec) -> Spec:
         if indices.dtype.name not in ("int32", "int64"):
@@ -67,8 +66,6 @@ class TensorScatter(Op):
         wanted = (*indices[:-1], *x[indices[-1] :])
         if not compatible(wanted, updates):
             raise expected(f"updates of shape {text(wanted)}", updates)
-
-    grad_reads: ClassVar[Any] = ("y", "x", "indices", "updates")
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, indices: Tensor, updates: Tensor) -> Any:
         """Where positions are named again, all their updates get the cotangent."""

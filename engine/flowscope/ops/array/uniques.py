@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,14 +91,13 @@ def _distinct_strings(xp: ArrayModule, x: Array) -> tuple[Array, Array, Array]:
 
 
 @frozen
-class Unique(Op):
+class Unique(Op, is_differentiable=False):
     """The distinct elements in the order in which they come, and for each element which it is.
 
     Shapes: [n] -> [?], [n]
     """
 
     dtype: DType
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec) -> Any:
         _check_vector(x)
@@ -110,14 +109,13 @@ class Unique(Op):
 
 
 @frozen
-class UniqueWithCounts(Op):
+class UniqueWithCounts(Op, is_differentiable=False):
     """The distinct elements, for each element which it is, and how often each of them comes.
 
     Shapes: [n] -> [?], [n], [?]
     """
 
     dtype: DType
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec) -> Any:
         _check_vector(x)
@@ -131,14 +129,13 @@ class UniqueWithCounts(Op):
 
 
 @frozen
-class ListDiff(Op):
+class ListDiff(Op, is_differentiable=False):
     """The elements of x that y does not have, and their places in x.
 
     Shapes: x [m], y [n] -> [?], [?]
     """
 
     dtype: DType
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec, y: Spec) -> Any:
         check_same(x, y)

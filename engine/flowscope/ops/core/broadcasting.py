@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -107,14 +107,11 @@ class BroadcastTo(Op):
 
 
 @frozen
-class SumTo(Op):
+class SumTo(Op, views=(0,), accumulates=True):
     """The sum over the axes along which the given shape would be broadcast to the input's.
 
     Shapes: x, shape [n] -> shape
     """
-
-    views: ClassVar[Any] = (0,)
-    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec, shape: Spec) -> Spec:
         if x.dtype.kind not in "fiucb":
@@ -172,13 +169,11 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
 
 
 @frozen
-class BroadcastArgs(Op):
+class BroadcastArgs(Op, is_differentiable=False):
     """The shape of an element-wise result, from the shapes of its inputs.
 
     Shapes: a [m], b [n] -> [max(m, n)]
     """
-
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, a: Spec, b: Spec) -> Spec:
         check_shape_vector(a)

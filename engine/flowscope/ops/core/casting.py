@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -36,13 +36,12 @@ __all__ = [
 
 
 @frozen
-class Cast(Op):
+class Cast(Op, memory_order="K"):
     """The input with another dtype: towards integers it is cut off, complex numbers lose their
     imaginary part, and whatever is not 0 is True.
     """
 
     dtype: DType
-    memory_order: ClassVar[str | None] = "K"
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind not in _NUMBERS or self.dtype.kind not in _NUMBERS:
@@ -91,10 +90,8 @@ def _numpy_type(dtype: DType) -> Any:
     return found
 
 
-class Conj(Op):
+class Conj(Op, template="xp.conj({0})"):
     """The complex conjugate, element by element."""
-
-    template = "xp.conj({0})"
 
     def infer(self, x: Spec) -> Spec:
         return _complex(x, x.dtype)
@@ -132,10 +129,8 @@ class Imag(Op):
         return x.imag.copy()
 
 
-class ComplexAbs(Op):
+class ComplexAbs(Op, grad_reads=("x",)):
     """The absolute value of complex numbers, element by element."""
-
-    grad_reads: ClassVar[tuple[str, ...]] = ("x",)
 
     def infer(self, x: Spec) -> Spec:
         return _complex(x, x.dtype.real_dtype)
@@ -170,7 +165,7 @@ class Complex(Op):
 
 
 @frozen
-class Bitcast(Op):
+class Bitcast(Op, is_differentiable=False):
     """The same bits read as another dtype.
 
     Shapes: [...] -> [...] for equal sizes, [..., n] if each element becomes n smaller ones, and
@@ -178,7 +173,6 @@ class Bitcast(Op):
     """
 
     dtype: DType
-    is_differentiable = False
 
     def infer(self, x: Spec) -> Spec:
         for d in (x.dtype, self.dtype):

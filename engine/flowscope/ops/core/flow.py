@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph
@@ -51,16 +51,13 @@ class Placeholder(Op):
 
 
 @frozen
-class PlaceholderWithDefault(Op):
+class PlaceholderWithDefault(Op, views=(0,), template="{0}", passes_slices=True):
     """A value that a run may be fed; else it is the input.
 
     Shapes: the input must fit `shape`, which is the output's.
     """
 
     shape: Dims
-    views: ClassVar[Any] = (0,)
-    template: ClassVar[str | None] = "{0}"
-    passes_slices: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         if not compatible(x.shape, self.shape):
@@ -75,13 +72,8 @@ class PlaceholderWithDefault(Op):
 
 
 @frozen
-class Identity(Op):
+class Identity(Op, views=(0,), memory_order="R", template="{0}", passes_slices=True):
     """The input as it is."""
-
-    views: ClassVar[Any] = (0,)
-    memory_order: ClassVar[str | None] = "R"
-    template: ClassVar[str | None] = "{0}"
-    passes_slices: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         return x
@@ -94,13 +86,8 @@ class Identity(Op):
 
 
 @frozen
-class StopGradient(Op):
+class StopGradient(Op, views=(0,), memory_order="R", template="{0}", is_differentiable=False):
     """The input as it is; gradients do not flow through."""
-
-    views: ClassVar[Any] = (0,)
-    memory_order: ClassVar[str | None] = "R"
-    template: ClassVar[str | None] = "{0}"
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec) -> Spec:
         return x
@@ -110,13 +97,10 @@ class StopGradient(Op):
 
 
 @frozen
-class PreventGradient(Op):
+class PreventGradient(Op, views=(0,), memory_order="R", template="{0}"):
     """The input as it is; asking for a gradient through it is an error."""
 
     message: str
-    views: ClassVar[Any] = (0,)
-    memory_order: ClassVar[str | None] = "R"
-    template: ClassVar[str | None] = "{0}"
 
     def infer(self, x: Spec) -> Spec:
         return x
@@ -129,10 +113,8 @@ class PreventGradient(Op):
 
 
 @frozen
-class NoOp(Op):
+class NoOp(Op, is_differentiable=False):
     """Nothing: it only waits for its control inputs."""
-
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self) -> Any:
         return ()
@@ -142,15 +124,12 @@ class NoOp(Op):
 
 
 @frozen
-class AddN(Op):
+class AddN(Op, memory_order="K", accumulates=True):
     """Sum of n tensors of one dtype and shape, from the first to the last.
 
     Shapes: n times s -> s
     Raises: InvalidArgumentError if the shapes differ; DTypeError if the dtypes do.
     """
-
-    memory_order: ClassVar[str | None] = "K"
-    accumulates: ClassVar[bool] = True
 
     def infer(self, *xs: Spec) -> Spec:
         first = xs[0]

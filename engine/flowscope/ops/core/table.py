@@ -79,11 +79,10 @@ def folded(op: Op, spec: Spec, *inputs: Spec) -> Spec:
     return Spec(spec.dtype, value.shape, value)
 
 
-class Unary(Op, abstract=True):
+class Unary(Op, abstract=True, memory_order="K"):
     """Base of element-wise ops of one input."""
 
     kinds: ClassVar[str] = "fc"
-    memory_order: ClassVar[str | None] = "K"
     out: ClassVar[DType | None] = None
     folds: ClassVar[bool] = False
 
@@ -102,11 +101,10 @@ def _is_all(constant: Any, number: int) -> bool:
     return bool((constant == number).all() and not np.signbit(constant).any())
 
 
-class Binary(Op, abstract=True):
+class Binary(Op, abstract=True, memory_order="K"):
     """Base of element-wise ops of two inputs of one dtype, which are broadcast together."""
 
     kinds: ClassVar[str] = "fiuc"
-    memory_order: ClassVar[str | None] = "K"
     out: ClassVar[DType | None] = None
     folds: ClassVar[bool] = False
     #: The number that leaves the first input as it is, and whether it may come first as well.

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
@@ -84,7 +84,7 @@ def _shape(labels: str, found: dict[str, Any]) -> Dims:
 
 
 @frozen
-class Einsum(Op):
+class Einsum(Op, grad_reads=("operands",), accumulates=True):
     """The sum over products of elements that an equation names, for one or two operands.
 
     Two operands have each label once, the ellipsis first, and share or hand on every label.
@@ -94,8 +94,6 @@ class Einsum(Op):
     """
 
     equation: str
-    grad_reads: ClassVar[Any] = ("operands",)
-    accumulates: ClassVar[bool] = True
 
     def infer(self, *operands: Spec) -> Spec:
         inputs, output = _parsed(self.equation)

@@ -6,7 +6,7 @@ QR: Walter and Lehmann 2012; Roberts and Roberts 2020 for wide and complex matri
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
@@ -43,13 +43,11 @@ __all__ = ["cholesky", "qr"]
 _INDEFINITE = "expected Hermitian positive definite matrices, got another"
 
 
-class Cholesky(Op):
+class Cholesky(Op, grad_reads=("y",)):
     """The lower triangular matrices L with L @ adjoint(L) = x; only x's lower triangle is read.
 
     Raises: InvalidArgumentError if a matrix is not positive definite.
     """
-
-    grad_reads: ClassVar[Any] = ("y",)
 
     def infer(self, x: Spec) -> Spec:
         return Spec(x.dtype, square_dims(x))
@@ -68,14 +66,13 @@ class Cholesky(Op):
 
 
 @frozen
-class Qr(Op):
+class Qr(Op, grad_reads=("y", "x")):
     """Matrices q with orthonormal columns and upper triangular r with q @ r = x.
 
     Shapes: [..., m, n] -> q [..., m, p], r [..., p, n], where p is min(m, n), or m if full
     """
 
     full_matrices: bool = False
-    grad_reads: ClassVar[Any] = ("y", "x")
 
     def infer(self, x: Spec) -> Any:
         dims = matrix_dims(x)
@@ -142,7 +139,7 @@ def _with_real_diagonal(inner: Tensor) -> Tensor:
 
 
 @frozen
-class Lu(Op):
+class Lu(Op, grad_reads=("y",), devices=("CPU",)):
     """Triangular matrices in one, and a permutation: rows of x in that order are lower @ upper.
 
     Shapes: [..., n, n] -> lu [..., n, n], permutation [..., n]
@@ -150,8 +147,6 @@ class Lu(Op):
     """
 
     index_dtype: DType
-    grad_reads: ClassVar[Any] = ("y",)
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(self, x: Spec) -> Any:
         dims = square_dims(x)

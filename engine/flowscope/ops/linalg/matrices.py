@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -179,13 +179,11 @@ class MatrixSetDiag(_Band):
         return out
 
 
-class MatrixBandPart(Op):
+class MatrixBandPart(Op, grad_reads=("lower", "upper")):
     """Matrices with zeros outside a band around the main diagonal.
 
     Shapes: x [..., m, n], lower [], upper [] -> x
     """
-
-    grad_reads: ClassVar[Any] = ("lower", "upper")
 
     def infer(self, x: Spec, lower: Spec, upper: Spec) -> Spec:
         check_kind(x.dtype, _NUMBERS)
@@ -213,13 +211,11 @@ class MatrixBandPart(Op):
         return out
 
 
-class Cross(Op):
+class Cross(Op, grad_reads=("a", "b")):
     """The vector product of three-dimensional vectors along the last axis.
 
     Shapes: a [..., 3], b as a -> a
     """
-
-    grad_reads: ClassVar[Any] = ("a", "b")
 
     def infer(self, a: Spec, b: Spec) -> Spec:
         check_same(a, b)

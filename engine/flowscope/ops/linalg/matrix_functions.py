@@ -24,10 +24,9 @@ from flowscope.ops.linalg.matrix_tools import adjoint_of, check_square, each, sq
 __all__ = ["matrix_square_root"]
 
 
-class _MatrixFunction(Op, abstract=True):
+class _MatrixFunction(Op, abstract=True, grad_reads=("x",)):
     """Base of functions of square matrices."""
 
-    grad_reads: ClassVar[Any] = ("x",)
     routine: ClassVar[str]
 
     def infer(self, x: Spec) -> Spec:
@@ -69,27 +68,19 @@ def _like(part: Tensor, x: Tensor) -> Tensor:
     return part
 
 
-class MatrixExponential(_MatrixFunction):
+class MatrixExponential(_MatrixFunction, routine="expm"):
     """The exponential: 1 + x + x @ x / 2 + ..."""
 
-    routine = "expm"
 
-
-class MatrixSquareRoot(_MatrixFunction):
+class MatrixSquareRoot(_MatrixFunction, routine="sqrtm", devices=("CPU",)):
     """The principal square root: y @ y = x.
 
     Raises: InvalidArgumentError if real matrices have none that is real.
     """
 
-    routine = "sqrtm"
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
-
-class MatrixLogarithm(_MatrixFunction):
+class MatrixLogarithm(_MatrixFunction, routine="logm", devices=("CPU",)):
     """The principal logarithm of complex matrices, whose exponential is x."""
-
-    routine = "logm"
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(self, x: Spec) -> Spec:
         if not x.dtype.is_complex:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
@@ -30,7 +30,7 @@ __all__ = ["matmul", "matrix_transpose", "sparse_matmul", "tensordot", "trace"]
 
 
 @frozen
-class MatMul(Op):
+class MatMul(Op, grad_reads=("a", "b"), memory_order="C2", accumulates=True):
     """Matrix product a @ b, of the transposes if asked for.
 
     Shapes: a [..., m, k], b [..., k, n] -> [..., m, n]   (after the transposes; ... is broadcast)
@@ -40,9 +40,6 @@ class MatMul(Op):
 
     transpose_a: bool = False
     transpose_b: bool = False
-    grad_reads: ClassVar[Any] = ("a", "b")
-    memory_order: ClassVar[str | None] = "C2"
-    accumulates: ClassVar[bool] = True
 
     def infer(self, a: Spec, b: Spec) -> Spec:
         if a.dtype is not b.dtype:

@@ -5,7 +5,7 @@ Source of the gradients: Giles 2008, "Collected matrix derivative results".
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
@@ -52,14 +52,13 @@ _SMALL = 64
 
 
 @frozen
-class MatrixInverse(Op):
+class MatrixInverse(Op, grad_reads=("y",)):
     """The inverse of square matrices, of their adjoints if asked for.
 
     Raises: InvalidArgumentError if a matrix is singular.
     """
 
     adjoint: bool = False
-    grad_reads: ClassVar[Any] = ("y",)
 
     def infer(self, x: Spec) -> Spec:
         return Spec(x.dtype, square_dims(x))
@@ -74,13 +73,11 @@ class MatrixInverse(Op):
         return xp.conj(out.swapaxes(-1, -2)) if self.adjoint else out
 
 
-class MatrixDeterminant(Op):
+class MatrixDeterminant(Op, grad_reads=("x", "y")):
     """The determinants of square matrices.
 
     Shapes: [..., n, n] -> [...]
     """
-
-    grad_reads: ClassVar[Any] = ("x", "y")
 
     def infer(self, x: Spec) -> Spec:
         dims = square_dims(x)
@@ -94,13 +91,11 @@ class MatrixDeterminant(Op):
         return xp.linalg.det(x)
 
 
-class LogMatrixDeterminant(Op):
+class LogMatrixDeterminant(Op, grad_reads=("x",)):
     """The signs of determinants of square matrices, and the logarithms of their absolute values.
 
     Shapes: [..., n, n] -> [...], [...]
     """
-
-    grad_reads: ClassVar[Any] = ("x",)
 
     def infer(self, x: Spec) -> Any:
         dims = square_dims(x)
@@ -151,7 +146,7 @@ def _matrix_grad(to_rhs: Tensor, y: Tensor, is_adjoint: bool) -> Tensor:
 
 
 @frozen
-class MatrixSolve(Op):
+class MatrixSolve(Op, grad_reads=("y", "matrix")):
     """The solutions x of matrix @ x = rhs, or of adjoint(matrix) @ x = rhs.
 
     Shapes: matrix [..., n, n], rhs [..., n, k] -> [..., n, k]; leading axes are broadcast
@@ -159,7 +154,6 @@ class MatrixSolve(Op):
     """
 
     adjoint: bool = False
-    grad_reads: ClassVar[Any] = ("y", "matrix")
 
     def infer(self, matrix: Spec, rhs: Spec) -> Spec:
         return Spec(matrix.dtype, _solution_dims(matrix, rhs))
@@ -176,7 +170,7 @@ class MatrixSolve(Op):
 
 
 @frozen
-class MatrixTriangularSolve(Op):
+class MatrixTriangularSolve(Op, grad_reads=("y", "matrix")):
     """The solutions x of matrix @ x = rhs, of which only the lower (or upper) triangle is read.
 
     Shapes: matrix [..., n, n], rhs [..., n, k] -> [..., n, k]; leading axes are broadcast
@@ -185,7 +179,6 @@ class MatrixTriangularSolve(Op):
 
     lower: bool = True
     adjoint: bool = False
-    grad_reads: ClassVar[Any] = ("y", "matrix")
 
     def infer(self, matrix: Spec, rhs: Spec) -> Spec:
         return Spec(matrix.dtype, _solution_dims(matrix, rhs))

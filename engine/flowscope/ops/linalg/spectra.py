@@ -10,7 +10,7 @@ decomposition"; for complex matrices Wan and Zhang 2019; the pseudo-inverse: Gol
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -70,7 +70,7 @@ def _or_zeros(g: Tensor | None, like: Tensor) -> Tensor:
 
 
 @frozen
-class SelfAdjointEig(Op):
+class SelfAdjointEig(Op, grad_reads=("y", "x")):
     """The eigenvalues of Hermitian matrices, ascending, and the eigenvectors in columns.
 
     Only the lower triangles are read.
@@ -80,7 +80,6 @@ class SelfAdjointEig(Op):
     """
 
     compute_v: bool = True
-    grad_reads: ClassVar[Any] = ("y", "x")
 
     def infer(self, x: Spec) -> Any:
         dims = square_dims(x)
@@ -126,7 +125,7 @@ def _hermitian(whole: Tensor) -> Tensor:
 
 
 @frozen
-class Eig(Op):
+class Eig(Op, grad_reads=("y", "x"), devices=("CPU",)):
     """The eigenvalues of square matrices, and the eigenvectors in columns, of length 1; complex.
 
     Shapes: [..., n, n] -> [..., n], and [..., n, n] if the vectors are computed
@@ -134,8 +133,6 @@ class Eig(Op):
     """
 
     compute_v: bool = True
-    grad_reads: ClassVar[Any] = ("y", "x")
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(self, x: Spec) -> Any:
         dims, dtype = square_dims(x), _complex_of(x.dtype)
@@ -183,7 +180,7 @@ def _turning(values: Tensor, vectors: Tensor, to_vectors: Tensor) -> Tensor:
 
 
 @frozen
-class Svd(Op):
+class Svd(Op, grad_reads=("y", "x")):
     """Singular values s, descending, and u, v with orthonormal columns: x = u @ diag(s) @ v^H.
 
     Shapes: [..., m, n] -> s [..., p], u [..., m, p], v [..., n, p] with p = min(m, n); u and v are
@@ -192,7 +189,6 @@ class Svd(Op):
 
     compute_uv: bool = True
     full_matrices: bool = False
-    grad_reads: ClassVar[Any] = ("y", "x")
 
     def infer(self, x: Spec) -> Any:
         dims = matrix_dims(x)
@@ -270,14 +266,12 @@ def _diagonal_grad(s: Tensor, left: Tensor, to_s: Tensor | None) -> Tensor:
     return complex(values, div_no_nan(imag(diagonal(left)), s))
 
 
-class PseudoInverse(Op):
+class PseudoInverse(Op, grad_reads=("y", "x")):
     """The Moore-Penrose inverse; singular values up to rcond times the largest count as 0.
 
     Shapes: x [..., m, n], rcond a scalar or [...] -> [..., n, m]
     Source: gradient: Golub and Pereyra 1973, "The differentiation of pseudo-inverses".
     """
-
-    grad_reads: ClassVar[Any] = ("y", "x")
 
     def infer(self, x: Spec, rcond: Spec) -> Spec:
         dims = matrix_dims(x)

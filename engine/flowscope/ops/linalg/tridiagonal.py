@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
@@ -24,7 +24,7 @@ __all__ = ["tridiagonal_matmul", "tridiagonal_solve"]
 
 
 @frozen
-class TridiagonalSolve(Op):
+class TridiagonalSolve(Op, grad_reads=("diagonals", "y")):
     """The solutions of tridiagonal systems, by elimination with partial pivoting or without.
 
     The diagonals stand one below the other, the upper one first: element i of each is in row i, so
@@ -35,7 +35,6 @@ class TridiagonalSolve(Op):
     """
 
     partial_pivoting: bool = True
-    grad_reads: ClassVar[Any] = ("diagonals", "y")
 
     def infer(self, diagonals: Spec, rhs: Spec) -> Spec:
         check_kind(diagonals.dtype, "fc")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.expected import expected, expected_dtype
@@ -96,10 +96,8 @@ def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
     return div_no_nan(1.0, x, name or "reciprocal_no_nan")
 
 
-class Angle(Op):
+class Angle(Op, grad_reads=("x",)):
     """The angle of complex numbers in their plane, in (-pi, pi]."""
-
-    grad_reads: ClassVar[Any] = ("x",)
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind != "c":

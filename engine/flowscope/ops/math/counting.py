@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
@@ -19,7 +19,7 @@ __all__ = ["bincount", "histogram_fixed_width", "histogram_fixed_width_bins", "u
 
 
 @frozen
-class Bincount(Op):
+class Bincount(Op, is_differentiable=False, accumulates=True):
     """How often each integer from 0 on comes, or the sum of the weights that come with it.
 
     Attributes: `low` and `high` are limits of the result's length, `high` -1 for none.
@@ -30,8 +30,6 @@ class Bincount(Op):
     low: int
     high: int
     dtype: DType
-    is_differentiable: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = True
 
     def infer(self, numbers: Spec, *weights: Spec) -> Spec:
         if numbers.dtype.kind not in "iu":
@@ -86,7 +84,7 @@ def _parts(xp: ArrayModule, values: Array, limits: Array, count: int) -> Array:
 
 
 @frozen
-class HistogramFixedWidth(Op):
+class HistogramFixedWidth(Op, is_differentiable=False):
     """How many values lie in each of equal parts of a range; what lies outside counts at the ends.
 
     Shapes: values s, range [2] -> [bins]
@@ -95,7 +93,6 @@ class HistogramFixedWidth(Op):
 
     bins: int
     dtype: DType
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, values: Spec, limits: Spec) -> Spec:
         _check_range(values, limits)
@@ -107,7 +104,7 @@ class HistogramFixedWidth(Op):
 
 
 @frozen
-class HistogramFixedWidthBins(Op):
+class HistogramFixedWidthBins(Op, is_differentiable=False):
     """In which of equal parts of a range each value lies; what lies outside, in those at the ends.
 
     Shapes: values s, range [2] -> s
@@ -116,7 +113,6 @@ class HistogramFixedWidthBins(Op):
 
     bins: int
     dtype: DType
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, values: Spec, limits: Spec) -> Spec:
         _check_range(values, limits)
@@ -126,14 +122,12 @@ class HistogramFixedWidthBins(Op):
         return _parts(xp, values, limits, self.bins).astype(self.dtype.np_dtype)[()]
 
 
-class UnravelIndex(Op):
+class UnravelIndex(Op, is_differentiable=False):
     """Positions in an array of a shape, from places in its elements row by row.
 
     Shapes: places s, dims [n] -> [n] + [number of places] (or [n] for one place)
     Raises: InvalidArgumentError if a place lies outside.
     """
-
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, places: Spec, dims: Spec) -> Spec:
         check_same(places, dims)

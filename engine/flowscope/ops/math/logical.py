@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from flowscope.graph.op import Array, ArrayModule, frozen
 from flowscope.ops.core.axes import Reduction
 
@@ -11,22 +9,16 @@ __all__: list[str] = []
 
 
 @frozen
-class All(Reduction):
+class All(Reduction, kinds="b", is_differentiable=False):
     """Whether all along axes are true; true of nothing."""
-
-    kinds: ClassVar[str] = "b"
-    is_differentiable: ClassVar[bool] = False
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         return x.all(axis=self._axes(x), keepdims=self.keepdims)[()]
 
 
 @frozen
-class Any(Reduction):
+class Any(Reduction, kinds="b", is_differentiable=False):
     """Whether one along axes is true; false of nothing."""
-
-    kinds: ClassVar[str] = "b"
-    is_differentiable: ClassVar[bool] = False
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         return x.any(axis=self._axes(x), keepdims=self.keepdims)[()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -77,11 +77,8 @@ def _spread(t: Tensor, x: Tensor) -> Tensor:
 
 
 @frozen
-class Sum(Reduction):
+class Sum(Reduction, memory_order="K", accumulates=True):
     """The sum along axes; 0 of nothing. Integers keep their dtype and wrap around."""
-
-    memory_order: ClassVar[str | None] = "K"
-    accumulates: ClassVar[bool] = True
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         return (_spread(self._kept(g), x),)
@@ -91,10 +88,8 @@ class Sum(Reduction):
 
 
 @frozen
-class Mean(Reduction):
+class Mean(Reduction, accumulates=True):
     """The mean along axes; NaN of nothing. That of integers is cut off towards 0; 0 of nothing."""
-
-    accumulates: ClassVar[bool] = True
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         wide = widened(self._kept(g))
@@ -133,11 +128,8 @@ def _count(x: Tensor, y: Tensor, dtype: Any) -> Tensor:
 
 
 @frozen
-class Prod(Reduction):
+class Prod(Reduction, grad_reads=("x",), accumulates=True):
     """The product along axes; 1 of nothing. Integers keep their dtype and wrap around."""
-
-    grad_reads: ClassVar[Any] = ("x",)
-    accumulates: ClassVar[bool] = True
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         return (_prod_grad(self, g, x),)
@@ -185,10 +177,7 @@ def _prod_grad(op: Prod, g: Tensor, x: Tensor) -> Tensor:
 
 
 @frozen
-class _Extremum(Reduction, abstract=True):
-    kinds: ClassVar[str] = "fiu"
-    grad_reads: ClassVar[Any] = ("y", "x")
-
+class _Extremum(Reduction, abstract=True, kinds="fiu", grad_reads=("y", "x")):
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         """Ties share the cotangent, as in TensorFlow."""
         chosen = cast(equal(x, self._kept(y)), x.dtype)

@@ -8,7 +8,7 @@ the op runs along axis 1. Several axes are first brought to the end, which copie
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph.constant import Convertible, convert_to_tensor, holds_tensor
 from flowscope.graph.dtypes import int32
@@ -40,14 +40,12 @@ def late_axes(axis: Any) -> Tensor | None:
     return found
 
 
-class PositiveAxes(Op):
+class PositiveAxes(Op, is_differentiable=False):
     """Axes counted from the front.
 
     Shapes: axes, rank [] -> axes
     Raises: InvalidArgumentError if one is out of range.
     """
-
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, axes: Spec, rank: Spec) -> Spec:
         if axes.dtype.name not in ("int32", "int64"):
@@ -60,15 +58,12 @@ class PositiveAxes(Op):
         return xp.asarray(found, rank.dtype).reshape(axes.shape)[()]
 
 
-class TransposeBy(Op):
+class TransposeBy(Op, views=(0,), grad_reads=("perm",)):
     """The axes in another order: output axis i is input axis perm[i].
 
     Shapes: x of rank n, perm [n] -> rank n
     Raises: InvalidArgumentError if it is no permutation of the axes.
     """
-
-    views: ClassVar[Any] = (0,)
-    grad_reads: ClassVar[Any] = ("perm",)
 
     def infer(self, x: Spec, perm: Spec) -> Spec:
         if perm.dtype.name not in ("int32", "int64"):
@@ -88,14 +83,11 @@ class TransposeBy(Op):
         return x.transpose(axes)[()] if axes else x
 
 
-class ReverseBy(Op):
+class ReverseBy(Op, views=(0,), grad_reads=("axes",)):
     """The input backwards along axes.
 
     Shapes: x, axes [n] -> x
     """
-
-    views: ClassVar[Any] = (0,)
-    grad_reads: ClassVar[Any] = ("axes",)
 
     def infer(self, x: Spec, axes: Spec) -> Spec:
         if axes.dtype.name not in ("int32", "int64"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType, as_dtype
@@ -39,12 +39,11 @@ __all__ = [
 
 
 @frozen
-class ArgMax(Op):
+class ArgMax(Op, is_differentiable=False):
     """The position of the largest along an axis, the first one at ties; NaN counts as largest."""
 
     axis: int = 0
     dtype: DType = dtypes.int64
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "fiub")
@@ -57,12 +56,11 @@ class ArgMax(Op):
 
 
 @frozen
-class ArgMin(Op):
+class ArgMin(Op, is_differentiable=False):
     """The position of the smallest along an axis, the first one at ties; NaN counts as smallest."""
 
     axis: int = 0
     dtype: DType = dtypes.int64
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "fiub")
@@ -82,11 +80,10 @@ def _position(op: ArgMax | ArgMin, x: Array, find: Any) -> Array:
 
 
 @frozen
-class _Cumulative(Op, abstract=True):
+class _Cumulative(Op, abstract=True, accumulates=True):
     axis: int = 0
     exclusive: bool = False
     reverse: bool = False
-    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "fiuc")
@@ -123,14 +120,12 @@ class Cumsum(_Cumulative):
 
 
 @frozen
-class Cumprod(_Cumulative):
+class Cumprod(_Cumulative, grad_reads=("y", "x")):
     """Products of the elements so far along an axis.
 
     Attributes: `exclusive` leaves the element itself out; `reverse` starts at the end. The gradient
     divides by the elements; it is 0, as TensorFlow's, where one is 0.
     """
-
-    grad_reads: ClassVar[Any] = ("y", "x")
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         total = apply(Cumsum(self.axis, self.exclusive, not self.reverse), multiply(conj(y), g))
@@ -143,13 +138,11 @@ class Cumprod(_Cumulative):
 
 
 @frozen
-class CumulativeLogsumexp(_Cumulative):
+class CumulativeLogsumexp(_Cumulative, grad_reads=("y", "x")):
     """log(sum(exp(x))) of the elements so far along an axis, without overflow.
 
     Attributes: `exclusive` leaves the element itself out; `reverse` starts at the end.
     """
-
-    grad_reads: ClassVar[Any] = ("y", "x")
 
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "f")

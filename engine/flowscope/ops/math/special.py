@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -275,13 +275,11 @@ def _gamma_density(a: Tensor, x: Tensor) -> Tensor:
     return exp(subtract(subtract(xlogy(subtract(a, 1.0), x), x), lgamma(a)))
 
 
-class Betainc(Op):
+class Betainc(Op, grad_reads=("a", "b", "x")):
     """The incomplete beta function of a and b at x, divided by the complete one.
 
     Shapes: a, b, x are broadcast
     """
-
-    grad_reads: ClassVar[Any] = ("a", "b", "x")
 
     def infer(self, a: Spec, b: Spec, x: Spec) -> Spec:
         check_same(a, b)

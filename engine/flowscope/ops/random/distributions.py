@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -35,15 +35,13 @@ def host(x: Array) -> Any:
 
 
 @frozen
-class RandomGamma(Op):
+class RandomGamma(Op, is_random=True, grad_reads=("y", "alpha")):
     """Numbers of gamma distributions with scale 1, so many for each shape parameter.
 
     Shapes: shape [n], alpha s -> shape + s
     """
 
     seed: int
-    is_random: ClassVar[bool] = True
-    grad_reads: ClassVar[Any] = ("y", "alpha")
 
     def infer(self, shape: Spec, alpha: Spec) -> Spec:
         check_shape_vector(shape)
@@ -88,7 +86,7 @@ class RandomGammaGrad(Op):
 
 
 @frozen
-class RandomPoisson(Op):
+class RandomPoisson(Op, is_random=True, is_differentiable=False):
     """Numbers of Poisson distributions, so many for each rate.
 
     Shapes: shape [n], rate s -> shape + s
@@ -96,8 +94,6 @@ class RandomPoisson(Op):
 
     seed: int
     dtype: DType
-    is_random: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, shape: Spec, rate: Spec) -> Spec:
         check_shape_vector(shape)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import zlib
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
@@ -40,11 +40,9 @@ NAME_SEEDS = 1 << 64
 
 
 @frozen
-class _Random(Op, abstract=True):
+class _Random(Op, abstract=True, is_random=True, is_differentiable=False):
     seed: int
     dtype: DType
-    is_random: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, shape: Spec) -> Spec:
         check_shape_vector(shape)
@@ -124,12 +122,10 @@ def draw_truncated(rng: Any, sizes: Any, dtype: Any) -> Any:
 
 
 @frozen
-class RandomShuffle(Op):
+class RandomShuffle(Op, is_random=True, is_differentiable=False):
     """The slices along the first axis in random order."""
 
     seed: int
-    is_random: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec) -> Spec:
         return x.like()
@@ -139,7 +135,7 @@ class RandomShuffle(Op):
 
 
 @frozen
-class Multinomial(Op):
+class Multinomial(Op, is_random=True, is_differentiable=False):
     """Classes drawn by their unnormalised log-probabilities.
 
     Shapes: logits [batch, classes] -> [batch, num]
@@ -148,8 +144,6 @@ class Multinomial(Op):
     seed: int
     num: int
     dtype: DType
-    is_random: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, logits: Spec) -> Spec:
         if logits.dtype.kind != "f":

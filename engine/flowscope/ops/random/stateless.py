@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -39,8 +39,7 @@ def generator_of(seed: Array) -> Any:
     return np.random.Generator(np.random.Philox(key=[v & _WORD for v in seed.tolist()]))
 
 
-class _Stateless(Op, abstract=True):
-    is_differentiable: ClassVar[bool] = False
+class _Stateless(Op, abstract=True, is_differentiable=False):
     dtype: DType
 
     def infer(self, shape: Spec, seed: Spec, *parameters: Spec) -> Spec:
@@ -119,15 +118,13 @@ class StatelessTruncatedNormal(_Stateless):
 
 
 @frozen
-class StatelessGamma(_Stateless):
+class StatelessGamma(_Stateless, is_differentiable=True, grad_reads=("y", "alpha")):
     """Numbers of gamma distributions with scale 1.
 
     Shapes: shape [n], seed [2], alpha broadcast to shape -> shape
     """
 
     dtype: DType
-    is_differentiable: ClassVar[bool] = True
-    grad_reads: ClassVar[Any] = ("y", "alpha")
 
     def infer(self, shape: Spec, seed: Spec, alpha: Spec) -> Spec:  # type: ignore[override]
         check_kind(alpha.dtype, "f")
@@ -171,7 +168,7 @@ class StatelessBinomial(_Stateless):
 
 
 @frozen
-class StatelessCategorical(Op):
+class StatelessCategorical(Op, is_differentiable=False):
     """Classes drawn by their unnormalised log-probabilities.
 
     Shapes: logits [batch, classes], seed [2] -> [batch, num]
@@ -179,7 +176,6 @@ class StatelessCategorical(Op):
 
     num: int
     dtype: DType
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, logits: Spec, seed: Spec) -> Spec:
         check_kind(logits.dtype, "f")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
@@ -60,14 +60,13 @@ class FFT(Op):
 
 
 @frozen
-class RFFT(Op):
+class RFFT(Op, grad_reads=("length",)):
     """The first half of the transform of real numbers over the last `rank` axes, cut or padded.
 
     Shapes: x [..., n0, ...], length [rank] -> [..., length[0], ..., length[-1] // 2 + 1]
     """
 
     rank: int = 1
-    grad_reads: ClassVar[Any] = ("length",)
 
     def infer(self, x: Spec, length: Spec) -> Spec:
         if x.dtype.name not in ("float32", "float64"):
@@ -93,14 +92,13 @@ class RFFT(Op):
 
 
 @frozen
-class IRFFT(Op):
+class IRFFT(Op, grad_reads=("length",)):
     """The real numbers whose transform's first half the input is, over the last `rank` axes.
 
     Shapes: x [..., n0, ...], length [rank] -> [..., length[0], ...]
     """
 
     rank: int = 1
-    grad_reads: ClassVar[Any] = ("length",)
 
     def infer(self, x: Spec, length: Spec) -> Spec:
         if x.dtype.kind != "c":
