@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import itertools
 import operator
 from collections.abc import Callable, Iterable
@@ -143,6 +144,11 @@ def _compared(cls: type[Op]) -> Callable[[Op], Any]:
     return operator.attrgetter(*names) if names else lambda op: ()
 
 
+def _is_declared(cls: type, name: str) -> bool:
+    """Whether a base of an op class names a class attribute that has no value of its own there."""
+    return any(name in inspect.get_annotations(base) for base in cls.__mro__[1:])
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Op(Immutable):
     """Base class of all ops; subclasses are frozen dataclasses with a docstring.
@@ -208,7 +214,7 @@ class Op(Immutable):
     def __init_subclass__(cls, abstract: bool = False, **facts: Any) -> None:
         super().__init_subclass__()
         for name, value in facts.items():
-            if not hasattr(cls, name):
+            if not hasattr(cls, name) and not _is_declared(cls, name):
                 raise TypeError(f"expected a fact that a base of {cls.__name__} knows, got {name}")
             setattr(cls, name, value)
         if abstract:
