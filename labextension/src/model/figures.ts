@@ -48,3 +48,13 @@ export function typeText(output: Output): string {
 export function plural(count: number, one: string): string {
   return `${whole(count)}${GROUP}${count === 1 ? one : `${one}s`}`;
 }
+
+/** Bytes of an element, by dtype. */
+const ELEMENT_BYTES: Readonly<Record<string, number>> = {
+  float64: 8, int64: 8, uint64: 8, complex64: 8, complex128: 16, float32: 4, int32: 4, uint32: 4, float16: 2, bfloat16: 2, int16: 2, uint16: 2,
+};
+
+/** Bytes of a tensor; an unknown dimension counts as one, an unknown rank as a number. */
+export function bytesOf({ dtype, shape }: Output): number {
+  return (shape ?? []).reduce((product: number, n) => product * (n ?? 1), ELEMENT_BYTES[dtype] ?? 1);
+}

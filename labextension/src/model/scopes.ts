@@ -5,6 +5,7 @@
  * one that was made for it where there is one, and the bodies that it runs lie inside. Of what runs in a
  * loop that was made by hand the kernel says where it lies.
  */
+import type { Group } from "../rules/types.js";
 import type { Node } from "../wire/messages.js";
 
 export interface Scope {
@@ -18,6 +19,8 @@ export interface Scope {
   readonly ops: Set<number>;
   /** Ops here and in all scopes below. */
   size: number;
+  /** What the rules have made this scope of; null where names span it. */
+  group: Group | null;
 }
 
 export class ScopeTree {
@@ -119,7 +122,7 @@ export class ScopeTree {
 }
 
 function makeScope(path: string, parent: Scope | null): Scope {
-  return { path, name: shortName(path), parent, scopes: new Map(), ops: new Set(), size: 0 };
+  return { path, name: shortName(path), parent, scopes: new Map(), ops: new Set(), size: 0, group: null };
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 import type { Node } from "../wire/messages.js";
 import { kindOf, scopeTitle, type Body } from "./bodies.js";
+import type { Group, Lane } from "../rules/types.js";
 import { plural } from "./figures.js";
 import type { GraphModel } from "./graph.js";
 import { ROOT, opBox, scopeBox, type BoxId } from "./ids.js";
@@ -27,6 +28,14 @@ export interface Box {
   readonly body: Body | null;
   /** The loop or branching operation whose frame this scope is, or null. */
   readonly frame: Node | null;
+  /** What the rules have made this scope of, or null. */
+  readonly group: Group | null;
+  /** Where on the stage it belongs. */
+  readonly lane: Lane;
+  /** Of what is in the gradients' lane: the box of the same level or around it that it is the gradient of, or null. */
+  readonly gradientOf: BoxId | null;
+  /** The same number for boxes that are built alike, whatever else the graph holds: it picks a structure colour. */
+  readonly likeness: number;
   readonly children: readonly BoxId[];
 }
 
@@ -57,7 +66,7 @@ function visibleBoxes(model: GraphModel, isOpen: (path: string) => boolean): Map
     const children = open ? childrenOf(scope) : [];
     const name = scopeTitle(model, scope.path);
     const body = model.bodies.get(scope.path) ?? null;
-    boxes.set(id, { id, parent, name, kind: "", node: null, scope, isOpen: open, body, frame: model.frames.get(scope.path) ?? null, children });
+    boxes.set(id, { id, parent, name, kind: "", node: null, scope, isOpen: open, body, frame: model.frames.get(scope.path) ?? null, ...unfolded(scope), children });
     if (!open) continue;
     for (const inner of scope.scopes.values()) queue.push({ scope: inner, parent: id });
     for (const op of scope.ops) boxes.set(opBox(op), boxOfOp(model, op, id));
@@ -69,8 +78,14 @@ function boxOfOp(model: GraphModel, op: number, parent: BoxId): Box {
   const node = model.nodes.get(op);
   if (!node) throw new Error(`visible: no operation with id ${op}`);
   return {
-    id: opBox(op), parent, name: titleOf(node), kind: kindText(model, node), node, scope: null, isOpen: false, body: null, frame: null, children: [],
+    id: opBox(op), parent, name: titleOf(node), kind: kindText(model, node), node, scope: null, isOpen: false, body: null, frame: null,
+    ...unfolded(null), children: [],
   };
+}
+
+/** What the rules say of a box. */
+function unfolded(scope: Scope | null): Pick<Box, "group" | "lane" | "gradientOf" | "likeness"> {
+  return { group: scope?.group ?? null, lane: "model", gradientOf: null, likeness: 0 };
 }
 
 function kindText(model: GraphModel, node: Node): string {
