@@ -155,11 +155,12 @@ test("a chain of 10 000 operations can be laid out", () => {
   assert.equal(laid.positions.boxes.size, 10_001);
 });
 
-test("2 000 operations in one scope take less than a second even on a slow machine", () => {
+test("2 000 operations in one scope take little of the processor", () => {
   lay(flat(200), "all");
-  const start = performance.now();
+  // The processor's time, for other programs may run beside; it counts the thread of the compiler too.
+  const start = process.cpuUsage();
   lay(flat(2000), "all");
-  assert.ok(performance.now() - start < 1000);
+  assert.ok(process.cpuUsage(start).user < 1.5e6);
 });
 
 test("isotonic regression pools what is out of order", () => {
