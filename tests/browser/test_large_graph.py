@@ -50,7 +50,7 @@ def test_a_large_graph_is_shown_and_grows_while_a_cell_builds(
     expect(nodes).to_have_text(re.compile(r"15\s001\sops"))
     nodes.evaluate(NOTE_CHANGES)
     notebook.start(2)
-    expect(output.get_by_role("treeitem", name=re.compile("^later"))).to_be_attached()
+    expect(output.get_by_role("treeitem", name=re.compile("^later")).first).to_be_attached()
     notebook.expect_running(2)
     notebook.expect_done(2)
     expect(nodes).to_have_text(re.compile(r"18\s001\sops"))
