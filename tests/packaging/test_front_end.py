@@ -30,8 +30,9 @@ def front_end(build: ModuleType, tmp_path: Path) -> Any:
     (source / "package.json").write_text("{}")
     (source / "src" / "index.ts").write_text("export {};")
     made = build.FrontEnd(tmp_path)
-    for path in (made.static / "graph_view.js", made.labextension / "package.json"):
-        path.parent.mkdir(parents=True)
+    scripts = [made.static / "graph_view.js", made.static / "picture.js"]
+    for path in (*scripts, made.labextension / "package.json"):
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}")
     (made.static / build.STAMP).write_text(json.dumps({"sources": made.digest()}))
     return made

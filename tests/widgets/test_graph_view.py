@@ -172,7 +172,8 @@ class Shell:
 
     def publish(self, data, metadata, transient, update):
         snapshot = data["application/vnd.flowscope.view+json"]["snapshot"]
-        names = [n["name"] for n in snapshot["graph"]["added"]]
+        names = snapshot and [n["name"] for n in snapshot["graph"]["added"]]
+        assert ("image/svg+xml" in data) == (names is not None) and data["text/plain"]
         self.published.append((transient["display_id"], update, names))
 
 
@@ -183,30 +184,36 @@ def shell(monkeypatch):
     return made
 
 
-def test_the_saved_picture_follows_at_the_end_of_a_cell_that_changed_the_graph(view, shell):
+def test_the_saved_picture_is_drawn_at_the_end_of_a_cell_that_showed_or_changed_the_graph(
+    view, shell
+):
     displays = Displays(view)
     displays.show(is_result=False)
     ((first, update, names),) = shell.published
-    assert not update and names[0] == "model/x" and "later" not in names
+    assert not update and names is None, "the live view waits for no picture"
     shell.ended()
-    assert len(shell.published) == 1, "nothing has changed"
+    ((_, _, _), (again, update, names)) = shell.published
+    assert (again, update) == (first, True) and names[0] == "model/x" and "later" not in names
+    shell.ended()
+    assert len(shell.published) == 2, "nothing has changed"
     fs.constant(1.0, name="later")
     shell.ended()
-    (_, (again, update, names)) = shell.published
+    (again, update, names) = shell.published[-1]
     assert (again, update) == (first, True) and names[-1] == "later"
     displays.close()
     fs.constant(2.0)
     shell.ended()
-    assert len(shell.published) == 2
+    assert len(shell.published) == 3
 
 
 def test_a_picture_that_takes_long_is_drawn_once(view, shell):
     displays = Displays(view)
     displays.show()
+    shell.ended()
     displays._took_s = 1.0
     fs.constant(1.0, name="later")
     shell.ended()
-    assert len(shell.published) == 1
+    assert len(shell.published) == 2
 
 
 def test_the_result_of_the_cell_that_shows_it_is_not_shown_twice(view, shell):

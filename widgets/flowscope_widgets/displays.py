@@ -1,8 +1,9 @@
 """Where a view is displayed: shown once per cell, and its saved picture kept up to date.
 
-What a notebook file holds of a view is drawn when the view is displayed. At the end of a cell that
-has changed the graph it is drawn anew and handed to the displays, which show the live view and take
-no notice. A graph whose picture takes long to draw keeps its first one.
+What a notebook file holds of a view is drawn at the end of the cell that displays it, so that the
+live view need not wait, and anew at the end of a cell that has changed the graph. It is handed to
+the displays, which show the live view and take no notice. A graph whose picture takes long to draw
+keeps its first one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from IPython import get_ipython
 
-#: Seconds of computing that a picture may take for it to be drawn anew at the end of cells.
+#: Seconds that a picture may take for it to be drawn anew at the end of cells.
 QUICK_S = 0.3
 
 #: The displays of all views that are there, and the shells that tell when a cell ends.
@@ -55,6 +56,7 @@ class Displays:
         self._shown_in = None if is_result else cell
         self._ids.append(uuid.uuid4().hex)
         self._publish(shell, self._ids[-1:], is_update=False)
+        self._drawn = -1
         _watch(shell)
         _all.add(self)
 
@@ -62,7 +64,8 @@ class Displays:
         """Hands a new picture to the displays if the graph is another than they hold."""
         view, shell = self._view(), get_ipython()
         is_behind = view is not None and view.graph.version != self._drawn
-        if is_behind and self._ids and self._took_s <= QUICK_S and shell is not None:
+        is_quick = self._drawn < 0 or self._took_s <= QUICK_S
+        if is_behind and self._ids and is_quick and shell is not None:
             self._publish(shell, self._ids, is_update=True)
 
     def close(self) -> None:
@@ -74,10 +77,11 @@ class Displays:
         view = self._view()
         if view is None:
             return
-        start_s = time.thread_time()
+        start_s = time.perf_counter()
         self._drawn = view.graph.version
-        data, metadata = view.bundle()
-        self._took_s = time.thread_time() - start_s
+        data, metadata = view.bundle(is_drawn=is_update)
+        if is_update:
+            self._took_s = time.perf_counter() - start_s
         for one in ids if data else ():
             shell.display_pub.publish(
                 data, metadata, transient={"display_id": one}, update=is_update

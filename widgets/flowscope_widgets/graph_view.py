@@ -137,13 +137,17 @@ class GraphView(anywidget.AnyWidget):
 
     # -- displays -------------------------------------------------------------------------------
 
-    def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Returns what a display of the view holds, by mime type, and its metadata."""
+    def bundle(self, *, is_drawn: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Returns what a display of the view holds, by mime type, and its metadata.
+
+        Args:
+            is_drawn: Whether it holds the saved picture; without it there is only a text.
+        """
         bundle = super()._repr_mimebundle_()
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
         if not data:
             return {}, {}
-        saved = saved_picture(self._feed.describe())
+        saved = saved_picture(self._feed.describe(), is_drawn=is_drawn)
         saved[MIME]["model_id"] = data[_WIDGET_MIME]["model_id"]
         return {**data, **saved}, metadata
 
@@ -157,7 +161,7 @@ class GraphView(anywidget.AnyWidget):
 def display(feed: Feed) -> tuple[bool, GraphView | None]:
     """Shows a feed's graph in the notebook.
 
-    Where the wheel was built without the front end, the picture is shown and a warning says so.
+    Where the wheel was built without the front end, a text is shown and a warning says so.
 
     Returns:
         Whether it could be shown, which is in a notebook only, and the view.
@@ -174,11 +178,11 @@ def display(feed: Feed) -> tuple[bool, GraphView | None]:
         view._displays.show(is_result=False)
         return True, view
     warnings.warn(
-        "this flowscope was built without its front end: here is a picture of the graph",
+        "this flowscope was built without its front end: here is the graph as text",
         stacklevel=3,
     )
-    saved = saved_picture(feed.describe())
-    show({k: saved[k] for k in ("image/svg+xml", "text/plain")}, raw=True)
+    saved = saved_picture(feed.describe(), is_drawn=False)
+    show({"text/plain": saved["text/plain"]}, raw=True)
     return True, None
 
 

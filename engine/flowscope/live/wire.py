@@ -33,7 +33,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 
 def to_json(message: FromKernel) -> dict[str, Any]:
     """Returns the JSON form of a message: dicts, lists, strings, numbers, booleans and None."""
-    return _plain(message)  # type: ignore[no-any-return]
+    return plain(message)  # type: ignore[no-any-return]
 
 
 def to_wire(message: FromKernel) -> tuple[dict[str, Any], list[bytes]]:
@@ -41,25 +41,26 @@ def to_wire(message: FromKernel) -> tuple[dict[str, Any], list[bytes]]:
     if not isinstance(message, Snapshot | Delta) or message.graph is None:
         return to_json(message), []
     change, buffers = message.graph, list[bytes]()
-    told = _plain(
+    told = plain(
         dataclasses.replace(message, graph=dataclasses.replace(change, added=(), changed=()))
     )
     for name in ("added", "changed"):
         columns, buffer = columns_of(getattr(change, name))
-        told["graph"][name] = _plain(dataclasses.replace(columns, buffer=len(buffers)))
+        told["graph"][name] = plain(dataclasses.replace(columns, buffer=len(buffers)))
         buffers.append(buffer)
     return told, buffers
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Returns what a message holds as dicts, lists, strings, numbers, booleans and None."""
     kind = type(value)
     fields = _FIELDS.get(kind)
     if fields is not None:
-        return {name: _plain(getattr(value, name)) for name in fields}
+        return {name: plain(getattr(value, name)) for name in fields}
     if kind is tuple or kind is Described:
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if kind is dict:
-        return {k: _plain(v) for k, v in value.items()}
+        return {k: plain(v) for k, v in value.items()}
     return value
 
 

@@ -4,6 +4,7 @@ import type { Node } from "../wire/messages.js";
 import { ROOT, type BoxId } from "../model/ids.js";
 import { linksOf, type Link } from "../model/links.js";
 import { sizeText, type Box, type VisibleGraph } from "../model/visible.js";
+import { textWidth } from "./text.js";
 import { SPACE, type BoxInput, type LinkInput, type ScopeInput } from "./types.js";
 
 /** Width in pixels of a text in the given style. */
@@ -15,8 +16,8 @@ export const FONT_PX: Readonly<Record<TextStyle, number>> = { name: 12, type: 10
 const OP = { least: 76, most: 190, side: 13, high: 38, pill: 24 } as const;
 const SCOPE = { least: 104, most: 220, side: 14, mark: 22, high: 42 } as const;
 
-/** Without a canvas: a mean glyph is a little over half as wide as it is high. */
-export const roughMeasure: Measure = (text, style) => text.length * FONT_PX[style] * 0.56;
+/** Without a canvas. */
+export const roughMeasure: Measure = (text, style) => textWidth(text, FONT_PX[style], style !== "type");
 
 /** How an op is drawn, told by its type. */
 export type OpShape = "box" | "slant" | "cylinder" | "pill" | "call" | "choice";

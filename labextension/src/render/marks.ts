@@ -56,6 +56,9 @@ export interface Scene {
   readonly h: number;
   readonly background: string;
   readonly font: string;
+  /** Colours of texts around the picture. */
+  readonly text: string;
+  readonly muted: string;
   /** In the order of drawing. */
   readonly marks: readonly Mark[];
 }

@@ -42,7 +42,7 @@ export function scene(picture: Picture, positions: Positions, run: SessionState 
     ...open.flatMap((placed) => openScopeHeader(placed, picture, theme)),
     ...boxes.flatMap((placed) => closedMarks(placed, picture, theme)),
   ];
-  return { w: positions.w, h: positions.h, background: theme.background, font: theme.font, marks };
+  return { w: positions.w, h: positions.h, background: theme.background, font: theme.font, text: theme.text, muted: theme.muted, marks };
 }
 
 /** Boxes with their positions, outer ones first. */

@@ -3,6 +3,7 @@ import { layoutJob, roughMeasure, type Measure } from "../layout/measure.js";
 import { LayoutThread } from "../layout/thread.js";
 import type { Positions } from "../layout/types.js";
 import { relatedBoxes } from "../model/bodies.js";
+import { devicesOf } from "../model/devices.js";
 import type { GraphModel } from "../model/graph.js";
 import { scopeBox, type BoxId } from "../model/ids.js";
 import type { OpenScopes } from "../model/open_scopes.js";
@@ -81,11 +82,4 @@ export class Composer {
 
 function isOpenIn(graph: VisibleGraph, path: string): boolean {
   return graph.boxes.get(scopeBox(path))?.isOpen ?? false;
-}
-
-/** Devices in the order of their names, so that each keeps its colour. */
-function devicesOf(model: GraphModel): Map<string, number> {
-  const names = new Set<string>();
-  for (const node of model.nodes.values()) if (node.placed !== null) names.add(node.placed);
-  return new Map([...names].sort().map((name, i) => [name, i]));
 }
