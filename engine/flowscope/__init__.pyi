@@ -222,47 +222,16 @@ from flowscope.live.show import (
     show as show,
 )
 from flowscope.ops.array.arrays import (
-    boolean_mask as boolean_mask,
-    broadcast_dynamic_shape as broadcast_dynamic_shape,
-    broadcast_static_shape as broadcast_static_shape,
-    broadcast_to as broadcast_to,
-    concat as concat,
-    expand_dims as expand_dims,
-    eye as eye,
     fill as fill,
-    gather as gather,
-    gather_nd as gather_nd,
-    invert_permutation as invert_permutation,
     lin_space as lin_space,
     linspace as linspace,
-    newaxis as newaxis,
-    one_hot as one_hot,
     ones as ones,
     ones_like as ones_like,
-    pad as pad,
-    parallel_stack as parallel_stack,
     range as range,
     rank as rank,
-    repeat as repeat,
-    reshape as reshape,
-    reverse as reverse,
-    reverse_v2 as reverse_v2,
-    scatter_nd as scatter_nd,
-    select as select,
-    sequence_mask as sequence_mask,
     shape as shape,
     shape_n as shape_n,
     size as size,
-    slice as slice,
-    split as split,
-    squeeze as squeeze,
-    stack as stack,
-    strided_slice as strided_slice,
-    tile as tile,
-    transpose as transpose,
-    unstack as unstack,
-    where as where,
-    where_v2 as where_v2,
     zeros as zeros,
     zeros_like as zeros_like,
 )
@@ -276,6 +245,18 @@ from flowscope.ops.array.clipping import (
     clip_by_value as clip_by_value,
     global_norm as global_norm,
 )
+from flowscope.ops.array.gathering import (
+    gather as gather,
+    gather_nd as gather_nd,
+    scatter_nd as scatter_nd,
+)
+from flowscope.ops.array.joining import (
+    concat as concat,
+    parallel_stack as parallel_stack,
+    split as split,
+    stack as stack,
+    unstack as unstack,
+)
 from flowscope.ops.array.moving import (
     batch_to_space as batch_to_space,
     batch_to_space_nd as batch_to_space_nd,
@@ -287,6 +268,11 @@ from flowscope.ops.array.moving import (
     space_to_batch as space_to_batch,
     space_to_batch_nd as space_to_batch_nd,
     space_to_depth as space_to_depth,
+)
+from flowscope.ops.array.padding import (
+    pad as pad,
+    repeat as repeat,
+    tile as tile,
 )
 from flowscope.ops.array.patches import (
     extract_image_patches as extract_image_patches,
@@ -307,6 +293,29 @@ from flowscope.ops.array.segments import (
     unsorted_segment_prod as unsorted_segment_prod,
     unsorted_segment_sqrt_n as unsorted_segment_sqrt_n,
     unsorted_segment_sum as unsorted_segment_sum,
+)
+from flowscope.ops.array.selection import (
+    boolean_mask as boolean_mask,
+    eye as eye,
+    one_hot as one_hot,
+    select as select,
+    sequence_mask as sequence_mask,
+    where as where,
+    where_v2 as where_v2,
+)
+from flowscope.ops.array.shaping import (
+    expand_dims as expand_dims,
+    invert_permutation as invert_permutation,
+    reshape as reshape,
+    squeeze as squeeze,
+    transpose as transpose,
+)
+from flowscope.ops.array.slicing import (
+    newaxis as newaxis,
+    reverse as reverse,
+    reverse_v2 as reverse_v2,
+    slice as slice,
+    strided_slice as strided_slice,
 )
 from flowscope.ops.array.sorting import (
     argsort as argsort,
@@ -335,6 +344,11 @@ from flowscope.ops.array.uniques import (
     setdiff1d as setdiff1d,
     unique as unique,
     unique_with_counts as unique_with_counts,
+)
+from flowscope.ops.core.broadcasting import (
+    broadcast_dynamic_shape as broadcast_dynamic_shape,
+    broadcast_static_shape as broadcast_static_shape,
+    broadcast_to as broadcast_to,
 )
 from flowscope.ops.core.casting import (
     bitcast as bitcast,
@@ -483,9 +497,7 @@ from flowscope.ops.math.elementwise import (
     atan as atan,
     atan2 as atan2,
     atanh as atanh,
-    cast as cast,
     ceil as ceil,
-    conj as conj,
     cos as cos,
     cosh as cosh,
     div as div,
@@ -540,14 +552,7 @@ from flowscope.ops.math.elementwise import (
     xlogy as xlogy,
 )
 from flowscope.ops.math.reductions import (
-    arg_max as arg_max,
-    arg_min as arg_min,
-    argmax as argmax,
-    argmin as argmin,
     count_nonzero as count_nonzero,
-    cumprod as cumprod,
-    cumsum as cumsum,
-    cumulative_logsumexp as cumulative_logsumexp,
     reduce_all as reduce_all,
     reduce_any as reduce_any,
     reduce_euclidean_norm as reduce_euclidean_norm,
@@ -559,6 +564,15 @@ from flowscope.ops.math.reductions import (
     reduce_std as reduce_std,
     reduce_sum as reduce_sum,
     reduce_variance as reduce_variance,
+)
+from flowscope.ops.math.scans import (
+    arg_max as arg_max,
+    arg_min as arg_min,
+    argmax as argmax,
+    argmin as argmin,
+    cumprod as cumprod,
+    cumsum as cumsum,
+    cumulative_logsumexp as cumulative_logsumexp,
 )
 from flowscope.ops.math.special import (
     bessel_i0 as bessel_i0,

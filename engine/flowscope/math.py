@@ -14,6 +14,7 @@ from flowscope.ops.math.counting import *
 from flowscope.ops.math.elementwise import *
 from flowscope.ops.math.logical import *
 from flowscope.ops.math.reductions import *
+from flowscope.ops.math.scans import *
 from flowscope.ops.math.special import *
 from flowscope.ops.nn.activations import softsign as softsign, zero_fraction as zero_fraction
 from flowscope.ops.nn.normalization import l2_normalize as l2_normalize

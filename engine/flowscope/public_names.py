@@ -73,21 +73,22 @@ NAMES = {
     "flowscope.live.progress": "progress",
     "flowscope.live.show": "show",
     "flowscope.ops.array.arrays": (
-        "boolean_mask broadcast_dynamic_shape broadcast_static_shape broadcast_to concat "
-        "expand_dims eye fill gather gather_nd invert_permutation lin_space linspace newaxis "
-        "one_hot ones ones_like pad parallel_stack range rank repeat reshape reverse reverse_v2 "
-        "scatter_nd select sequence_mask shape shape_n size slice split squeeze stack "
-        "strided_slice tile transpose unstack where where_v2 zeros zeros_like"
+        "fill lin_space linspace ones ones_like range rank shape shape_n size zeros zeros_like"
     ),
     "flowscope.ops.array.batch_gathering": "batch_gather",
     "flowscope.ops.array.clipping": (
         "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm"
+    ),
+    "flowscope.ops.array.gathering": "gather gather_nd scatter_nd",
+    "flowscope.ops.array.joining": (
+        "concat parallel_stack split stack unstack"
     ),
     "flowscope.ops.array.moving": (
         "batch_to_space batch_to_space_nd depth_to_space meshgrid "
         "required_space_to_batch_paddings reverse_sequence roll space_to_batch space_to_batch_nd "
         "space_to_depth"
     ),
+    "flowscope.ops.array.padding": "pad repeat tile",
     "flowscope.ops.array.patches": (
         "extract_image_patches extract_volume_patches"
     ),
@@ -95,6 +96,15 @@ NAMES = {
         "segment_max segment_mean segment_min segment_prod segment_sum sparse_segment_mean "
         "sparse_segment_sqrt_n sparse_segment_sum unsorted_segment_max unsorted_segment_mean "
         "unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum"
+    ),
+    "flowscope.ops.array.selection": (
+        "boolean_mask eye one_hot select sequence_mask where where_v2"
+    ),
+    "flowscope.ops.array.shaping": (
+        "expand_dims invert_permutation reshape squeeze transpose"
+    ),
+    "flowscope.ops.array.slicing": (
+        "newaxis reverse reverse_v2 slice strided_slice"
     ),
     "flowscope.ops.array.sorting": "argsort searchsorted sort",
     "flowscope.ops.array.stitching": (
@@ -107,6 +117,9 @@ NAMES = {
     ),
     "flowscope.ops.array.uniques": (
         "listdiff setdiff1d unique unique_with_counts"
+    ),
+    "flowscope.ops.core.broadcasting": (
+        "broadcast_dynamic_shape broadcast_static_shape broadcast_to"
     ),
     "flowscope.ops.core.casting": (
         "bitcast cast complex conj imag real saturate_cast to_bfloat16 to_complex128 to_complex64 "
@@ -157,17 +170,19 @@ NAMES = {
         "bincount histogram_fixed_width histogram_fixed_width_bins unravel_index"
     ),
     "flowscope.ops.math.elementwise": (
-        "abs acos acosh add asin asinh atan atan2 atanh cast ceil conj cos cosh div div_no_nan "
-        "divide equal exp expm1 floor floordiv floormod greater greater_equal is_finite is_inf "
-        "is_nan less less_equal log log1p log_sigmoid logical_and logical_not logical_or "
-        "logical_xor maximum minimum mod multiply negative not_equal pow realdiv reciprocal rint "
-        "round rsqrt scalar_mul sigmoid sign sin sinh softplus sqrt square squared_difference "
-        "subtract tan tanh truediv xdivy xlogy"
+        "abs acos acosh add asin asinh atan atan2 atanh ceil cos cosh div div_no_nan divide equal "
+        "exp expm1 floor floordiv floormod greater greater_equal is_finite is_inf is_nan less "
+        "less_equal log log1p log_sigmoid logical_and logical_not logical_or logical_xor maximum "
+        "minimum mod multiply negative not_equal pow realdiv reciprocal rint round rsqrt "
+        "scalar_mul sigmoid sign sin sinh softplus sqrt square squared_difference subtract tan "
+        "tanh truediv xdivy xlogy"
     ),
     "flowscope.ops.math.reductions": (
-        "arg_max arg_min argmax argmin count_nonzero cumprod cumsum cumulative_logsumexp "
-        "reduce_all reduce_any reduce_euclidean_norm reduce_logsumexp reduce_max reduce_mean "
-        "reduce_min reduce_prod reduce_std reduce_sum reduce_variance"
+        "count_nonzero reduce_all reduce_any reduce_euclidean_norm reduce_logsumexp reduce_max "
+        "reduce_mean reduce_min reduce_prod reduce_std reduce_sum reduce_variance"
+    ),
+    "flowscope.ops.math.scans": (
+        "arg_max arg_min argmax argmin cumprod cumsum cumulative_logsumexp"
     ),
     "flowscope.ops.math.special": (
         "bessel_i0 bessel_i0e bessel_i1 bessel_i1e betainc digamma erf erfc erfcinv erfinv igamma "

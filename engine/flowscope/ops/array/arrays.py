@@ -16,27 +16,12 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import as_dims, compatible, is_known, merge_dims, size_of
 from flowscope.graph.string_values import boxed, zeros as empty_or_zeros
-from flowscope.ops.array.gathering import gather, gather_nd, scatter_nd
-from flowscope.ops.array.joining import concat, parallel_stack, split, stack, unstack
-from flowscope.ops.array.padding import pad, repeat, tile
-from flowscope.ops.array.selection import (
-    boolean_mask,
-    eye,
-    one_hot,
-    select,
-    sequence_mask,
-    where,
-    where_v2,
-)
-from flowscope.ops.array.shaping import expand_dims, invert_permutation, reshape, squeeze, transpose
-from flowscope.ops.array.slicing import newaxis, reverse, reverse_v2, slice, strided_slice
+from flowscope.ops.array.joining import concat
+from flowscope.ops.array.shaping import reshape
 from flowscope.ops.core.axes import positive_axis
 from flowscope.ops.core.broadcasting import (
     as_shape,
     as_sizes,
-    broadcast_dynamic_shape,
-    broadcast_static_shape,
-    broadcast_to,
     check_shape_vector,
 )
 from flowscope.ops.core.build import apply
@@ -46,47 +31,16 @@ from flowscope.ops.math.elementwise import maximum, multiply, realdiv, subtract
 from flowscope.ops.math.reductions import reduce_prod, reduce_sum
 
 __all__ = [
-    "boolean_mask",
-    "broadcast_dynamic_shape",
-    "broadcast_static_shape",
-    "broadcast_to",
-    "concat",
-    "expand_dims",
-    "eye",
     "fill",
-    "gather",
-    "gather_nd",
-    "invert_permutation",
     "lin_space",
     "linspace",
-    "newaxis",
-    "one_hot",
     "ones",
     "ones_like",
-    "pad",
-    "parallel_stack",
     "range",
     "rank",
-    "repeat",
-    "reshape",
-    "reverse",
-    "reverse_v2",
-    "scatter_nd",
-    "select",
-    "sequence_mask",
     "shape",
     "shape_n",
     "size",
-    "slice",
-    "split",
-    "squeeze",
-    "stack",
-    "strided_slice",
-    "tile",
-    "transpose",
-    "unstack",
-    "where",
-    "where_v2",
     "zeros",
     "zeros_like",
 ]

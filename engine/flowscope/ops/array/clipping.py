@@ -9,7 +9,8 @@ from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Tensor
-from flowscope.ops.array.arrays import ones_like, size, stack
+from flowscope.ops.array.arrays import ones_like, size
+from flowscope.ops.array.joining import stack
 from flowscope.ops.array.selection import ClipByValue, where
 from flowscope.ops.core import builder
 from flowscope.ops.core.build import apply, on_values

@@ -22,16 +22,10 @@ from flowscope.ops.core import builder
 from flowscope.ops.core.axes import as_axes, positive_axis
 from flowscope.ops.core.broadcasting import broadcast_to, unbroadcast
 from flowscope.ops.core.build import apply
+from flowscope.ops.core.casting import cast
 from flowscope.ops.core.table import check_kind, check_same
 from flowscope.ops.kernels.select import choose
-from flowscope.ops.math.elementwise import (
-    cast,
-    greater,
-    greater_equal,
-    less,
-    less_equal,
-    logical_and,
-)
+from flowscope.ops.math.elementwise import greater, greater_equal, less, less_equal, logical_and
 from flowscope.ops.math.reductions import reduce_max, reduce_prod
 
 __all__ = [

@@ -37,24 +37,11 @@ from flowscope.ops.math.elementwise import (
 )
 from flowscope.ops.math.run_time_axes import axes_last, late_axes, reduce_axes
 from flowscope.ops.math.scans import (
-    arg_max,
-    arg_min,
-    argmax,
-    argmin,
     cumprod,
-    cumsum,
-    cumulative_logsumexp,
 )
 
 __all__ = [
-    "arg_max",
-    "arg_min",
-    "argmax",
-    "argmin",
     "count_nonzero",
-    "cumprod",
-    "cumsum",
-    "cumulative_logsumexp",
     "reduce_all",
     "reduce_any",
     "reduce_euclidean_norm",

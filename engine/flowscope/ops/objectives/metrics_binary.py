@@ -37,8 +37,8 @@ from flowscope.ops.math.elementwise import (
     realdiv,
     subtract,
 )
-from flowscope.ops.math.reductions import argmax, argmin, reduce_min, reduce_sum
-from flowscope.ops.math.scans import cumsum
+from flowscope.ops.math.reductions import reduce_min, reduce_sum
+from flowscope.ops.math.scans import argmax, argmin, cumsum
 from flowscope.ops.objectives.metrics import (
     Collections,
     Pair,

@@ -7,7 +7,9 @@ from typing import Any
 
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops.array.arrays import boolean_mask, rank, stack
+from flowscope.ops.array.arrays import rank
+from flowscope.ops.array.joining import stack
+from flowscope.ops.array.selection import boolean_mask
 from flowscope.ops.core.flow import group, identity
 from flowscope.ops.math.elementwise import logical_not
 from flowscope.ops.state.variable_facts import GraphKeys
