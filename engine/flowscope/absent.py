@@ -44,8 +44,9 @@ def _advice(module: str, name: str, names: list[str]) -> str:
         known = next((a for n, a in table.items() if n.rpartition(".")[2] == name), None)
     if known is not None:
         return f": {known}"
-    there = _found_in(name, module)
-    near = there or _near(name, names)
+    there, near = _found_in(name, module), _near(name, names)
+    # The raw op that was meant is nearer than the function that does the same.
+    near = near or there if part == "raw_ops" else there or near
     return f": did you mean {near!r}?" if near else ""
 
 

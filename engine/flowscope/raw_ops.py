@@ -1,7 +1,8 @@
 """Ops under the names of TensorFlow's `raw_ops`, with keyword arguments only.
 
-They build the same operations as the functions that programs mostly use: primitives of control flow
-and stacks, variables and optimizers' updates, tensor arrays, queues, blocks of recurrent networks.
+They build the same operations as the functions that programs mostly use. Plain functions, such as
+`MatMul`, stand in the table of `raw_functions`; the rest are primitives of control flow and stacks,
+variables and optimizers' updates, tensor arrays, queues, blocks of recurrent networks.
 """
 
 import typing as _typing
@@ -164,6 +165,7 @@ from flowscope.ops.state.raw_variables import (
     VariableV2 as VariableV2,
     VarIsInitializedOp as VarIsInitializedOp,
 )
+from flowscope.raw_functions import TABLE as _TABLE, raw_function as _raw_function
 from flowscope.rnn.raw_blocks import (
     BlockLSTM as BlockLSTM,
     BlockLSTMV2 as BlockLSTMV2,
@@ -171,5 +173,16 @@ from flowscope.rnn.raw_blocks import (
     LSTMBlockCell as LSTMBlockCell,
 )
 
-if not _typing.TYPE_CHECKING:  # type checkers know which names there are
-    __getattr__ = _refusal(__name__, globals())
+__all__ = [n for n in globals() if not n.startswith("_")] + list(_TABLE)
+
+
+def __getattr__(name: str) -> _typing.Any:
+    """Returns a function of the table; raises AttributeError for another name."""
+    if name in _TABLE:
+        return _raw_function(name)
+    return _refusal(__name__, {**globals(), **_TABLE})(name)
+
+
+def __dir__() -> list[str]:
+    """Returns all names, those of the table too."""
+    return sorted({*globals(), *_TABLE})

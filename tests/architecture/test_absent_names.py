@@ -59,8 +59,8 @@ def test_what_the_advice_names_is_there() -> None:
         (fs, "AdamOptimizer", "fs.train.AdamOptimizer"),
         (fs.nn, "placeholder", "fs.placeholder"),
         (fs.layers, "max_pool", "fs.nn.max_pool"),
-        (fs.raw_ops, "MatMul", "fs.matmul"),
-        (fs.raw_ops, "Conv2D", "fs.nn.conv2d"),
+        (fs.raw_ops, "Matmul", "MatMul"),
+        (fs.raw_ops, "SparseSplit", "fs.sparse_split"),
     ],
 )
 def test_a_name_that_is_nearly_right(module: Any, name: str, meant: str) -> None:
