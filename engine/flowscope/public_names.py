@@ -331,6 +331,7 @@ OP_TYPES = {
     "flowscope.ops.core.flow": (
         "AddN Identity NoOp Placeholder PlaceholderWithDefault PreventGradient StopGradient"
     ),
+    "flowscope.ops.core.send_recv": "Recv Send",
     "flowscope.ops.host.checks": "AssertTrue CheckNumerics EnsureShape",
     "flowscope.ops.host.printing": "PrintFirst PrintIdentity PrintLine",
     "flowscope.ops.host.py_functions": (

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol, get_args
 
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import InvalidArgumentError, UnimplementedError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.back_ends import BackEnd, Executable, Target
 from flowscope.plan.codegen.parallel_for import Share
 from flowscope.plan.execution import Execution, is_executed
+from flowscope.plan.merging import merged
 from flowscope.plan.origins import Operations
 from flowscope.plan.partitions import Mode, Partition, partitioned
 from flowscope.plan.passes.dce import trim
@@ -24,11 +25,12 @@ from flowscope.plan.passes.matmul_slicing import parts
 from flowscope.plan.passes.order import order
 from flowscope.plan.passes.place import place
 from flowscope.plan.passes.prune import prune
-from flowscope.plan.passes.regions import handles_of
+from flowscope.plan.passes.regions import Region, handles_of, regions
 from flowscope.plan.passes.simplify import simplify
 from flowscope.plan.passes.update_groups import updates
 from flowscope.plan.program import Node, Program
 from flowscope.plan.saved_for_backward import Kept, kept
+from flowscope.plan.sequence import RegionSequence
 from flowscope.plan.updates import join
 
 #: The passes by name, in their order, and the code.
@@ -53,6 +55,10 @@ class Device(Protocol):
     @property
     def xp(self) -> Any:
         """The array module that its kernels use."""
+
+    @property
+    def device_type(self) -> str:
+        """ "CPU" or "GPU"."""
 
     @property
     def share(self) -> Share | None:
@@ -232,12 +238,23 @@ def compiled(
         used: All operations that they were made from, by id.
         devices, generator, back_ends: See `make_plan`.
     """
-    (partition,) = partitions
-    (region,) = partition.regions
-    program, device = partition.program, devices[partition.device]
-    target = Target(device.xp, generator, device.share, used)
-    with device.active():  # constants are put on the device
-        executable = back_ends[partition.back_end].compile(region, target)
+    program = merged(partitions)
+    if len({devices[p.device].device_type for p in partitions}) > 1:
+        raise UnimplementedError("values do not travel between devices of several kinds yet")
+
+    def compile_region(partition: Partition, region: Region) -> Executable:
+        device = devices[partition.device]
+        target = Target(device.xp, generator, device.share, used)
+        with device.active():  # constants are put on the device
+            return back_ends[partition.back_end].compile(region, target)
+
+    if len({p.back_end for p in partitions}) > 1:
+        handles = handles_of(program)
+        executable: Executable = RegionSequence(partitions, handles, compile_region)
+    else:
+        whole = partitions[0].regions if len(partitions) == 1 else regions(program)
+        (region,) = whole
+        executable = compile_region(partitions[0], region)
     return Plan(
         request=request,
         partitions=partitions,
