@@ -26,6 +26,7 @@ from flowscope.ops.core.broadcasting import (
 )
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.flow import identity
 from flowscope.ops.math.elementwise import maximum, multiply, realdiv, subtract
 from flowscope.ops.math.reductions import reduce_prod, reduce_sum
@@ -424,6 +425,7 @@ def range(
     return apply(_RANGE, a, b, c, name=name)
 
 
+@op_function("start stop=start num:int32")
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
     """Returns numbers at equal distances from start to stop, both included.
 
@@ -431,13 +433,9 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
         start: First number, or a tensor of them.
         stop: Last number, of the same dtype and shape.
         num: How many, an integer.
-        name: Name of the operation.
         axis: Where the new axis stands in the result.
     """
-    a = convert_to_tensor(start)
-    b = convert_to_tensor(stop, None if isinstance(stop, Tensor) else a.dtype)
-    count = convert_to_tensor(num, None, None, dtypes.int32)
-    return apply(LinSpace(axis), a, b, count, name=name)
+    return apply(LinSpace(axis), start, stop, num, name=name)
 
 
 lin_space = linspace

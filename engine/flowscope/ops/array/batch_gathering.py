@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph import dtypes
-from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
@@ -15,6 +13,7 @@ from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.axes import positive_axis
 from flowscope.ops.core.broadcasting import as_sizes
 from flowscope.ops.core.build import apply
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.kernels.scatter_rows import add_rows
 
 __all__ = ["batch_gather"]
@@ -98,17 +97,15 @@ class BatchGatherGrad(Op, grad_reads=("indices",), accumulates=True):
         return add_rows(xp, _product(sizes[: axis + 1]), rows.reshape(-1), parts).reshape(sizes)
 
 
+@op_function("params indices:int32")
 def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
     """Returns slices of `params`: the last axis of the indices names them, the others are a batch.
 
     Args:
         params: A tensor.
         indices: Integers of a known rank, 1 at least.
-        name: Name of the operation.
     """
-    x = convert_to_tensor(params)
-    places = convert_to_tensor(indices, None, None, dtypes.int32)
-    if not places.spec.rank:
-        raise expected("indices of known rank, 1 at least", places.spec)
-    b = places.spec.rank - 1
-    return apply(BatchGather(b, b), x, places, name=name or "BatchGather")
+    if not indices.spec.rank:
+        raise expected("indices of known rank, 1 at least", indices.spec)
+    b = indices.spec.rank - 1
+    return apply(BatchGather(b, b), params, indices, name=name or "BatchGather")

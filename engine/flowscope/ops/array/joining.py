@@ -27,6 +27,7 @@ from flowscope.ops.core.axes import as_axes, positive_axis
 from flowscope.ops.core.broadcasting import as_sizes
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.casting import cast
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.math.run_time_axes import Lines, late_axes
 
 __all__ = [
@@ -382,6 +383,7 @@ def parallel_stack(values: Any, name: str | None = "parallel_stack") -> Tensor:
     return stack(values, 0, name or "parallel_stack")
 
 
+@op_function("value")
 def unstack(
     value: Any, num: int | None = None, axis: int = 0, name: str = "unstack"
 ) -> list[Tensor]:
@@ -391,18 +393,18 @@ def unstack(
         value: A tensor.
         num: How many; worked out if the shape is known.
         axis: The axis.
-        name: Name of the operation.
 
     Raises:
         InvalidArgumentError: if the number is neither given nor known.
     """
-    x = convert_to_tensor(value)
     if num is None:
-        dims = x.spec.shape
+        dims = value.spec.shape
         num = None if dims is None else dims[positive_axis(axis, len(dims))]
         if num is None:
-            raise InvalidArgumentError(f"expected `num`, for axis {axis} of {x.spec} is not known")
-    return list(apply_many(Unpack(num, axis), x, name=name or "unstack"))
+            raise InvalidArgumentError(
+                f"expected `num`, for axis {axis} of {value.spec} is not known"
+            )
+    return list(apply_many(Unpack(num, axis), value, name=name or "unstack"))
 
 
 def split(

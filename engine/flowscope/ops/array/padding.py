@@ -20,6 +20,7 @@ from flowscope.ops.core import builder
 from flowscope.ops.core.axes import positive_axis
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.core.build import apply
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import check_same
 from flowscope.ops.kernels.scatter_rows import add_rows
 from flowscope.ops.math.reductions import reduce_sum
@@ -258,6 +259,7 @@ def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
     )
 
 
+@op_function("input repeats:int32")
 def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None = None) -> Tensor:
     """Returns the slices along an axis, each so often, one copy behind the other.
 
@@ -265,12 +267,9 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         input: A tensor.
         repeats: How often: an integer, or a vector with one for each slice.
         axis: The axis; the tensor is flattened if None.
-        name: Name of the operation.
     """
-    x = convert_to_tensor(input)
-    times = convert_to_tensor(repeats, None, None, dtypes.int32)
-    flat = reshape(x, [-1]) if axis is None else x
-    return apply(Repeat(axis or 0), flat, times, name=name)
+    flat = reshape(input, [-1]) if axis is None else input
+    return apply(Repeat(axis or 0), flat, repeats, name=name)
 
 
 def pad(

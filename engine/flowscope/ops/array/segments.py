@@ -22,6 +22,7 @@ from flowscope.ops.array.shaping import expand_axes, reshape, shape_of
 from flowscope.ops.core.broadcasting import broadcast_to
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast, widened
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import check_kind
 from flowscope.ops.kernels.scatter_rows import add_rows, fold_rows
 from flowscope.ops.math.elementwise import (
@@ -376,6 +377,7 @@ def _to_average(x: Tensor) -> Tensor:
     return cast(x, dtypes.float32 if x.dtype.size <= 2 else dtypes.float64)
 
 
+@op_function("data segment_ids:int32", scope="UnsortedSegmentMean")
 def unsorted_segment_mean(
     data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
 ) -> Tensor:
@@ -383,22 +385,19 @@ def unsorted_segment_mean(
 
     Means of integers are float32 for those of 8 and 16 bits and float64 for wider ones.
     """
-    x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids, None, None, dtypes.int32)
-    with x.graph.name_scope(name or "UnsortedSegmentMean"):
-        sums = unsorted_segment_sum(_to_average(x), ids, num_segments)
-        mean = realdiv(sums, _counts(ids, num_segments, sums), "truediv")
-        return cast(mean, x.dtype) if x.dtype.is_half else mean
+    sums = unsorted_segment_sum(_to_average(data), segment_ids, num_segments)
+    mean = realdiv(sums, _counts(segment_ids, num_segments, sums), "truediv")
+    return cast(mean, data.dtype) if data.dtype.is_half else mean
 
 
+@op_function("data segment_ids:int32", scope="UnsortedSegmentSqrtN")
 def unsorted_segment_sqrt_n(
     data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
 ) -> Tensor:
     """Returns the sum of the rows of each segment divided by the root of their number."""
-    x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids, None, None, dtypes.int32)
-    with x.graph.name_scope(name or "UnsortedSegmentSqrtN"):
-        sums = unsorted_segment_sum(widened(x), ids, num_segments)
-        scaled = realdiv(sums, sqrt(_counts(ids, num_segments, sums)), "truediv")
-        return cast(scaled, x.dtype)
+    sums = unsorted_segment_sum(widened(data), segment_ids, num_segments)
+    scaled = realdiv(sums, sqrt(_counts(segment_ids, num_segments, sums)), "truediv")
+    return cast(scaled, data.dtype)
 
 
 def _sparse(
@@ -426,6 +425,7 @@ _SPARSE = """
     """
 
 
+@op_function("data", scope="SparseSegmentSum")
 def sparse_segment_sum(
     data: Any,
     indices: Any,
@@ -435,11 +435,10 @@ def sparse_segment_sum(
     sparse_gradient: bool = False,
 ) -> Tensor:
     """Returns the sum of the rows that the indices name, by segment."""
-    x = convert_to_tensor(data)
-    with x.graph.name_scope(name or "SparseSegmentSum"):
-        return cast(_sparse(x, indices, segment_ids, num_segments)[0], x.dtype)
+    return cast(_sparse(data, indices, segment_ids, num_segments)[0], data.dtype)
 
 
+@op_function("data", scope="SparseSegmentMean")
 def sparse_segment_mean(
     data: Any,
     indices: Any,
@@ -449,12 +448,11 @@ def sparse_segment_mean(
     sparse_gradient: bool = False,
 ) -> Tensor:
     """Returns the mean of the rows that the indices name, by segment; 0 for an empty one."""
-    x = convert_to_tensor(data)
-    with x.graph.name_scope(name or "SparseSegmentMean"):
-        sums, ids, n = _sparse(x, indices, segment_ids, num_segments)
-        return cast(realdiv(sums, _counts(ids, n, sums)), x.dtype)
+    sums, ids, n = _sparse(data, indices, segment_ids, num_segments)
+    return cast(realdiv(sums, _counts(ids, n, sums)), data.dtype)
 
 
+@op_function("data", scope="SparseSegmentSqrtN")
 def sparse_segment_sqrt_n(
     data: Any,
     indices: Any,
@@ -464,10 +462,8 @@ def sparse_segment_sqrt_n(
     sparse_gradient: bool = False,
 ) -> Tensor:
     """Returns the sum of the rows that the indices name, by segment, over their number's root."""
-    x = convert_to_tensor(data)
-    with x.graph.name_scope(name or "SparseSegmentSqrtN"):
-        sums, ids, n = _sparse(x, indices, segment_ids, num_segments)
-        return cast(realdiv(sums, sqrt(_counts(ids, n, sums))), x.dtype)
+    sums, ids, n = _sparse(data, indices, segment_ids, num_segments)
+    return cast(realdiv(sums, sqrt(_counts(ids, n, sums))), data.dtype)
 
 
 for _f in (sparse_segment_sum, sparse_segment_mean, sparse_segment_sqrt_n):

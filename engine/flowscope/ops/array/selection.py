@@ -23,6 +23,7 @@ from flowscope.ops.core.axes import as_axes, positive_axis
 from flowscope.ops.core.broadcasting import broadcast_to, unbroadcast
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import check_kind, check_same
 from flowscope.ops.kernels.select import choose
 from flowscope.ops.math.elementwise import greater, greater_equal, less, less_equal, logical_and
@@ -358,6 +359,7 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
         return gather(x, places, axis=first)
 
 
+@op_function("lengths", scope="SequenceMask")
 def sequence_mask(
     lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, name: str | None = None
 ) -> Tensor:
@@ -367,11 +369,8 @@ def sequence_mask(
         lengths: Integers.
         maxlen: Length of the rows; the largest of `lengths` by default.
         dtype: Element type of the result.
-        name: Name scope of the operations.
     """
-    lengths = convert_to_tensor(lengths)
-    with lengths.graph.name_scope(name or "SequenceMask"):
-        if maxlen is None:
-            maxlen = reduce_max(lengths)
-        places = builder.range(convert_to_tensor(maxlen, lengths.dtype), dtype=lengths.dtype)
-        return cast(less(places, expand_dims(lengths, -1)), dtype)
+    if maxlen is None:
+        maxlen = reduce_max(lengths)
+    places = builder.range(convert_to_tensor(maxlen, lengths.dtype), dtype=lengths.dtype)
+    return cast(less(places, expand_dims(lengths, -1)), dtype)

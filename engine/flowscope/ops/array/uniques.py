@@ -13,6 +13,7 @@ from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.ops.core.build import apply_many
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import check_same, orderable
 
 __all__ = ["listdiff", "setdiff1d", "unique", "unique_with_counts"]
@@ -195,6 +196,7 @@ def unique_with_counts(
     return UniqueWithCountsResult(*apply_many(op, convert_to_tensor(x), name=name))
 
 
+@op_function("x y=x")
 def setdiff1d(
     x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None
 ) -> ListDiffResult:
@@ -206,10 +208,7 @@ def setdiff1d(
         x: A vector.
         y: A vector of the same dtype.
         index_dtype: Dtype of `idx`, int32 or int64.
-        name: Name of the operation.
     """
-    x = convert_to_tensor(x)
-    y = convert_to_tensor(y, None if isinstance(y, Tensor) else x.dtype)
     op = ListDiff(_index_type(index_dtype))
     return ListDiffResult(*apply_many(op, x, y, name=name))
 

@@ -20,6 +20,7 @@ from flowscope.ops.array.joining import concat
 from flowscope.ops.array.selection import one_hot
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.build import apply_many, unary
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.kernels.scipy_modules import scipy_of
 from flowscope.ops.linalg.matrix_tools import (
     adjoint_of,
@@ -235,34 +236,30 @@ def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None)
     return LuFactors(*apply_many(Lu(index), convert_to_tensor(input), name=name))
 
 
+@op_function("lower_upper perm", scope="lu_reconstruct")
 def lu_reconstruct(
     lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
     """Returns the matrices whose LU factors these are; sizes are always checked."""
     del validate_args
-    packed, order = convert_to_tensor(lower_upper), convert_to_tensor(perm)
-    with packed.graph.name_scope(name or "lu_reconstruct"):
-        left, right = triangles(packed)
-        return product(permutation(order, packed), product(left, right), adjoint_a=True)
+    left, right = triangles(lower_upper)
+    return product(permutation(perm, lower_upper), product(left, right), adjoint_a=True)
 
 
+@op_function("lower_upper perm rhs=lower_upper", scope="lu_solve")
 def lu_solve(
     lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
     """Returns the solutions x of A @ x = rhs from A's LU factors; sizes are always checked."""
     del validate_args
-    packed, order = convert_to_tensor(lower_upper), convert_to_tensor(perm)
-    given = convert_to_tensor(rhs, packed.dtype)
-    with packed.graph.name_scope(name or "lu_solve"):
-        left, _ = triangles(packed)
-        part = matrix_triangular_solve(left, product(permutation(order, packed), given))
-        return matrix_triangular_solve(packed, part, lower=False)
+    left, _ = triangles(lower_upper)
+    part = matrix_triangular_solve(left, product(permutation(perm, lower_upper), rhs))
+    return matrix_triangular_solve(lower_upper, part, lower=False)
 
 
+@op_function("lower_upper", scope="lu_matrix_inverse")
 def lu_matrix_inverse(
     lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
     """Returns the inverse of matrices from their LU factors."""
-    packed = convert_to_tensor(lower_upper)
-    with packed.graph.name_scope(name or "lu_matrix_inverse"):
-        return lu_solve(packed, perm, identity_like(packed), validate_args)
+    return lu_solve(lower_upper, perm, identity_like(lower_upper), validate_args)

@@ -17,6 +17,7 @@ from flowscope.ops.array.arrays import fill, size, zeros_like
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import reshape, shape_of
 from flowscope.ops.core.build import apply
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import check_kind, check_same
 from flowscope.ops.math.elementwise import maximum
 
@@ -324,6 +325,7 @@ def matrix_diag_part(
     return apply(op, x, name=name or "diag_part")
 
 
+@op_function("input")
 def matrix_set_diag(
     input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
@@ -332,13 +334,11 @@ def matrix_set_diag(
     Args:
         input: Matrices, [..., m, n].
         diagonal: The new diagonals, as `matrix_diag_part` gives them.
-        name: Name of the operation.
         k: Which diagonal: 0 is the main one, those above it are positive; or (lowest, highest).
         align: Where shorter ones stand in their rows, see `matrix_diag`.
     """
-    x = convert_to_tensor(input)
     op = MatrixSetDiag(*_diagonals(k), align)
-    return apply(op, x, convert_to_tensor(diagonal, x.dtype), name=name or "set_diag")
+    return apply(op, input, convert_to_tensor(diagonal, input.dtype), name=name or "set_diag")
 
 
 def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:

@@ -11,6 +11,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.ops.array.shaping import expand_axes, squeeze_axes, transpose
 from flowscope.ops.core.axes import positive_axis
 from flowscope.ops.core.casting import cast, widened
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.linalg.spectra import svd
 from flowscope.ops.math.elementwise import abs, pow, realdiv
 from flowscope.ops.math.reductions import reduce_euclidean_norm, reduce_max, reduce_sum
@@ -81,11 +82,10 @@ def _without(x: Tensor, axes: tuple[int, int]) -> Tensor:
     return squeeze_axes(x, axes)
 
 
+@op_function("tensor", scope="normalize")
 def normalize(
     tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """Returns the tensor divided by its norm, and the norm; see `norm` for the arguments."""
-    x = convert_to_tensor(tensor)
-    with x.graph.name_scope(name or "normalize"):
-        size = norm(x, ord, axis, keepdims=True)
-        return realdiv(x, cast(size, x.dtype)), size
+    size = norm(tensor, ord, axis, keepdims=True)
+    return realdiv(tensor, cast(size, tensor.dtype)), size

@@ -21,6 +21,7 @@ from flowscope.ops.core.axes import as_axes, positive_axis
 from flowscope.ops.core.broadcasting import sum_to
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast, conj
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import check_kind, check_same
 from flowscope.ops.kernels.onednn import matrix_product
 from flowscope.ops.math.elementwise import multiply
@@ -169,6 +170,7 @@ def matrix_transpose(
     return transpose(conj(a) if conjugate else a, [*range(rank - 2), rank - 1, rank - 2], name)
 
 
+@op_function("a b=a", scope="MatVec")
 def matvec(
     a: Any,
     b: Any,
@@ -187,14 +189,10 @@ def matvec(
         adjoint_a: Whether `a` is transposed and conjugated first.
         a_is_sparse: True or False, a hint: a zero costs as much as any number.
         b_is_sparse: The same for `b`.
-        name: Name scope of the operations.
     """
     del a_is_sparse, b_is_sparse
-    a = convert_to_tensor(a)
-    b = convert_to_tensor(b, a.dtype)
-    with a.graph.name_scope(name or "MatVec"):
-        out = matmul(a, expand_axes(b, (-1,)), transpose_a, adjoint_a=adjoint_a)
-        return squeeze_axes(out, (-1,))
+    out = matmul(a, expand_axes(b, (-1,)), transpose_a, adjoint_a=adjoint_a)
+    return squeeze_axes(out, (-1,))
 
 
 def sparse_matmul(
@@ -220,18 +218,18 @@ def adjoint(matrix: Any, name: str | None = None) -> Tensor:
     return matrix_transpose(matrix, name or "adjoint", conjugate=True)
 
 
+@op_function("x", scope="Trace")
 def trace(x: Any, name: str | None = None) -> Tensor:
     """Returns the sum along the diagonal of each matrix in the last two axes."""
-    x = convert_to_tensor(x)
     dims = x.spec.shape
     if dims is not None and len(dims) < 2:
         raise expected("matrices, of rank 2 at least", dims)
     known = dims is not None and None not in dims[-2:]
-    with x.graph.name_scope(name or "Trace"):
-        sizes: Any = dims if known else shape_of(x)
-        return reduce_sum(multiply(x, eye(sizes[-2], sizes[-1], dtype=x.dtype)), [-2, -1])
+    sizes: Any = dims if known else shape_of(x)
+    return reduce_sum(multiply(x, eye(sizes[-2], sizes[-1], dtype=x.dtype)), [-2, -1])
 
 
+@op_function("a b=a", scope="Tensordot")
 def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     """Returns the sums of products over pairs of axes.
 
@@ -239,20 +237,16 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
         a: A tensor.
         b: A tensor of the same dtype.
         axes: n for a's last n axes with b's first n, or two lists of axes (for known ranks).
-        name: Name scope of the operations.
 
     Raises:
         InvalidArgumentError: if a rank is unknown or the axes do not pair up.
     """
-    a = convert_to_tensor(a)
-    b = convert_to_tensor(b, a.dtype)
-    with a.graph.name_scope(name or "Tensordot"):
-        if a.spec.rank is None or b.spec.rank is None:
-            return _last_with_first(a, b, axes)
-        ours, theirs = _paired(axes, a.spec.rank, b.spec.rank)
-        left, rows = _matrix(a, ours, last=True)
-        right, columns = _matrix(b, theirs, last=False)
-        return reshape(matmul(left, right), concat([rows, columns], 0))
+    if a.spec.rank is None or b.spec.rank is None:
+        return _last_with_first(a, b, axes)
+    ours, theirs = _paired(axes, a.spec.rank, b.spec.rank)
+    left, rows = _matrix(a, ours, last=True)
+    right, columns = _matrix(b, theirs, last=False)
+    return reshape(matmul(left, right), concat([rows, columns], 0))
 
 
 def _last_with_first(a: Tensor, b: Tensor, axes: Any) -> Tensor:

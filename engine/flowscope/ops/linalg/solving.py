@@ -16,6 +16,7 @@ from flowscope.graph.shapes import Dims, broadcast, text
 from flowscope.ops.core import builder
 from flowscope.ops.core.build import apply, apply_many, unary
 from flowscope.ops.core.casting import cast, complex, conj, imag, real
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import check_same
 from flowscope.ops.kernels.scipy_modules import scipy_of
 from flowscope.ops.linalg.matrix_tools import (
@@ -261,12 +262,11 @@ def slogdet(input: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     return sign, size
 
 
+@op_function("matrix", scope="logdet")
 def logdet(matrix: Any, name: str | None = None) -> Tensor:
     """Returns the logarithms of the determinants of Hermitian positive definite matrices."""
-    matrix = convert_to_tensor(matrix)
-    with matrix.graph.name_scope(name or "logdet"):
-        logs = log(real(diagonal(builder.cholesky(matrix))))
-        return cast(multiply(2.0, reduce_sum(logs, [-1])), matrix.dtype.real_dtype)
+    logs = log(real(diagonal(builder.cholesky(matrix))))
+    return cast(multiply(2.0, reduce_sum(logs, [-1])), matrix.dtype.real_dtype)
 
 
 def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:

@@ -25,6 +25,7 @@ from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.casting import cast, complex, conj, imag, real
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.linalg.factors import smaller
 from flowscope.ops.linalg.matrix_tools import (
     adjoint_of,
@@ -356,6 +357,7 @@ def svd(
     return found if compute_uv else found[0]
 
 
+@op_function("a")
 def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """Returns the Moore-Penrose inverse of matrices.
 
@@ -364,10 +366,8 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
         rcond: Singular values up to this part of the largest count as 0; by default ten times the
             longer side times the smallest number that added to 1 gives more than 1.
         validate_args: True or False: arguments are always checked.
-        name: Name of the operation.
     """
     del validate_args
-    a = convert_to_tensor(a)
     if rcond is None:
         rcond = _default_rcond(a)
     return apply(PseudoInverse(), a, convert_to_tensor(rcond, a.dtype.real_dtype), name=name)
@@ -384,6 +384,7 @@ def _default_rcond(a: Tensor, factor: float = 10.0) -> Any:
     return multiply(cast(reduce_max(shape_of(a)[-2:]), real_), step)
 
 
+@op_function("a", scope="matrix_rank")
 def matrix_rank(
     a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
@@ -394,12 +395,9 @@ def matrix_rank(
         tol: A number; by default the largest singular value times the longer side times the
             smallest number that added to 1 gives more than 1.
         validate_args: True or False: arguments are always checked.
-        name: Name scope of the operations.
     """
     del validate_args
-    a = convert_to_tensor(a)
-    with a.graph.name_scope(name or "matrix_rank"):
-        s = svd(a, compute_uv=False)
-        if tol is None:
-            tol = multiply(reduce_max(s, -1, keepdims=True), _default_rcond(a, 1.0))
-        return reduce_sum(cast(greater(s, tol), dtypes.int32), -1)
+    s = svd(a, compute_uv=False)
+    if tol is None:
+        tol = multiply(reduce_max(s, -1, keepdims=True), _default_rcond(a, 1.0))
+    return reduce_sum(cast(greater(s, tol), dtypes.int32), -1)

@@ -14,6 +14,7 @@ from flowscope.ops.array.padding import pad
 from flowscope.ops.array.shaping import expand_dims, squeeze
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import conj
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import check_kind, check_same
 from flowscope.ops.linalg.matrices import matrix_diag_part
 from flowscope.ops.linalg.products import matrix_transpose
@@ -188,6 +189,7 @@ def tridiagonal_solve(
         return squeeze(y, [-1]) if is_vector else y
 
 
+@op_function("rhs", scope="tridiagonal_matmul")
 def tridiagonal_matmul(
     diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None
 ) -> Tensor:
@@ -195,9 +197,7 @@ def tridiagonal_matmul(
 
     The arguments are those of `tridiagonal_solve`.
     """
-    b = convert_to_tensor(rhs)
-    with b.graph.name_scope(name or "tridiagonal_matmul"):
-        bands = _compact(diagonals, diagonals_format, b)
-        upper, main, lower = (expand_dims(bands[..., i, :], -1) for i in range(3))
-        beside = add(multiply(upper, shifted(b, -1)), multiply(lower, shifted(b, 1)))
-        return add(multiply(main, b), beside)
+    bands = _compact(diagonals, diagonals_format, rhs)
+    upper, main, lower = (expand_dims(bands[..., i, :], -1) for i in range(3))
+    beside = add(multiply(upper, shifted(rhs, -1)), multiply(lower, shifted(rhs, 1)))
+    return add(multiply(main, rhs), beside)

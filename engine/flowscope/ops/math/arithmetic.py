@@ -12,6 +12,7 @@ from flowscope.graph.shapes import as_dims, compatible
 from flowscope.ops.core import builder
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import complex, conj, imag, real
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.flow import add_n
 from flowscope.ops.core.table import BinaryFunction, binary_op
 from flowscope.ops.math.elementwise import (
@@ -124,32 +125,29 @@ def angle(input: Any, name: str | None = None) -> Tensor:
         return atan2(builder.zeros_like(x), x)
 
 
+@op_function("x", scope="ApproximateEqual")
 def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5, name: str | None = None) -> Tensor:
     """Returns whether x and y differ by less than `tolerance`, element by element."""
-    x = convert_to_tensor(x)
-    with x.graph.name_scope(name or "ApproximateEqual"):
-        return less(abs(subtract(x, y)), convert_to_tensor(tolerance, x.dtype.real_dtype))
+    return less(abs(subtract(x, y)), convert_to_tensor(tolerance, x.dtype.real_dtype))
 
 
+@op_function("x", scope="polyval")
 def polyval(coeffs: Any, x: Any, name: str | None = None) -> Tensor:
     """Returns the value of a polynomial at x, by Horner's rule.
 
     Args:
         coeffs: A list of coefficients, that of the highest power first.
         x: A tensor.
-        name: Name scope of the operations.
     """
     if not isinstance(coeffs, list):
         raise expected_dtype("a list of coefficients", type(coeffs).__name__)
-    x = convert_to_tensor(x)
-    with x.graph.name_scope(name or "polyval"):
-        if not coeffs:
-            return builder.zeros_like(x)
-        terms = [c if isinstance(c, Tensor) else convert_to_tensor(c, x.dtype) for c in coeffs]
-        total = terms[0]
-        for term in terms[1:]:
-            total = add(term, multiply(total, x))
-        return total
+    if not coeffs:
+        return builder.zeros_like(x)
+    terms = [c if isinstance(c, Tensor) else convert_to_tensor(c, x.dtype) for c in coeffs]
+    total = terms[0]
+    for term in terms[1:]:
+        total = add(term, multiply(total, x))
+    return total
 
 
 def accumulate_n(

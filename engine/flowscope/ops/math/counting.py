@@ -12,6 +12,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.core.build import apply
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import check_kind, check_same
 from flowscope.ops.kernels.scatter_rows import add_rows
 
@@ -153,6 +154,7 @@ class UnravelIndex(Op, is_differentiable=False):
         return xp.stack(found[::-1]).astype(places.dtype)
 
 
+@op_function("arr:int32")
 def bincount(
     arr: Any,
     weights: Any = None,
@@ -169,15 +171,13 @@ def bincount(
         minlength: Least length of the result.
         maxlength: Greatest length: integers from there on do not count.
         dtype: Dtype of the result where there are no weights.
-        name: Name of the operation.
     """
-    numbers = convert_to_tensor(arr, None, None, dtypes.int32)
     low, high = _number(minlength, 0, "minlength"), _number(maxlength, -1, "maxlength")
     low = min(low, high) if high >= 0 else low
     if weights is None:
-        return apply(Bincount(low, high, as_dtype(dtype)), numbers, name=name or "bincount")
+        return apply(Bincount(low, high, as_dtype(dtype)), arr, name=name or "bincount")
     given = convert_to_tensor(weights)
-    return apply(Bincount(low, high, given.dtype), numbers, given, name=name or "bincount")
+    return apply(Bincount(low, high, given.dtype), arr, given, name=name or "bincount")
 
 
 def _number(value: Any, default: int, what: str) -> int:
@@ -232,14 +232,12 @@ def histogram_fixed_width_bins(
     return _histogram(HistogramFixedWidthBins, values, value_range, nbins, dtype, found)
 
 
+@op_function("indices:int32 dims=indices")
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
     """Returns positions, a row per axis, from places in the elements of an array row by row.
 
     Args:
         indices: Places: an integer or a vector of them.
         dims: Shape of the array, of the same dtype.
-        name: Name of the operation.
     """
-    places = convert_to_tensor(indices, None, None, dtypes.int32)
-    shape = convert_to_tensor(dims, None if isinstance(dims, Tensor) else places.dtype)
-    return apply(UnravelIndex(), places, shape, name=name)
+    return apply(UnravelIndex(), indices, dims, name=name)

@@ -17,6 +17,7 @@ from flowscope.ops.core.axes import Reduction, as_axes, positive_axis
 from flowscope.ops.core.broadcasting import broadcast_to
 from flowscope.ops.core.build import unary
 from flowscope.ops.core.casting import cast, conj, real, widened
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.flow import stop_gradient
 from flowscope.ops.kernels.sums import max_along, sum_along
 from flowscope.ops.math import logical
@@ -359,26 +360,24 @@ def reduce_variance(
         return cast(reduce_mean(squares, axis, keepdims=keepdims), dtype)
 
 
+@op_function("input_tensor", scope="reduce_std")
 def reduce_std(
     input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
     """Returns the standard deviation along axes: the root of the variance."""
-    x = convert_to_tensor(input_tensor)
-    with x.graph.name_scope(name or "reduce_std"):
-        root = sqrt(reduce_variance(widened(x), axis, keepdims))
-        return cast(root, x.dtype.real_dtype)
+    root = sqrt(reduce_variance(widened(input_tensor), axis, keepdims))
+    return cast(root, input_tensor.dtype.real_dtype)
 
 
+@op_function("input_tensor", scope="EuclideanNorm")
 def reduce_euclidean_norm(
     input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
     """Returns the root of the sum of squares along axes; that of integers is cut off."""
-    x = convert_to_tensor(input_tensor)
-    with x.graph.name_scope(name or "EuclideanNorm"):
-        wide = widened(x)
-        total = reduce_sum(real(multiply(wide, conj(wide))), axis, keepdims)
-        root = sqrt(cast(total, dtypes.float64) if x.dtype.is_integer else total)
-        return cast(root, x.dtype)
+    wide = widened(input_tensor)
+    total = reduce_sum(real(multiply(wide, conj(wide))), axis, keepdims)
+    root = sqrt(cast(total, dtypes.float64) if input_tensor.dtype.is_integer else total)
+    return cast(root, input_tensor.dtype)
 
 
 def count_nonzero(

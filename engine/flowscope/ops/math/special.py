@@ -20,6 +20,7 @@ from flowscope.graph.shapes import broadcast
 from flowscope.ops.core import builder
 from flowscope.ops.core.broadcasting import unbroadcast
 from flowscope.ops.core.build import apply
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import (
     BinaryFunction,
     UnaryFunction,
@@ -312,17 +313,15 @@ def betainc(a: Any, b: Any, x: Any, name: str | None = None) -> Tensor:
     return apply(Betainc(), first, *others, name=name)
 
 
+@op_function("x", scope="erfcinv")
 def erfcinv(x: Any, name: str | None = None) -> Tensor:
     """Returns the inverse of erfc."""
-    x = convert_to_tensor(x)
-    with x.graph.name_scope(name or "erfcinv"):
-        return multiply(ndtri(multiply(x, 0.5)), -math.sqrt(0.5))
+    return multiply(ndtri(multiply(x, 0.5)), -math.sqrt(0.5))
 
 
+@op_function("x", scope="lbeta")
 def lbeta(x: Any, name: str | None = None) -> Tensor:
     """Returns the logarithm of the beta function of the numbers along the last axis."""
-    x = convert_to_tensor(x)
     if x.dtype.kind != "f":
         raise expected_dtype("floating-point numbers", x.dtype)
-    with x.graph.name_scope(name or "lbeta"):
-        return subtract(reduce_sum(lgamma(x), -1), lgamma(reduce_sum(x, -1)), "sub")
+    return subtract(reduce_sum(lgamma(x), -1), lgamma(reduce_sum(x, -1)), "sub")

@@ -19,6 +19,7 @@ from flowscope.ops.array.slicing import slice as slice_
 from flowscope.ops.core import builder
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector, unbroadcast
 from flowscope.ops.core.build import apply
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.flow import identity
 from flowscope.ops.core.table import check_kind, check_same
 from flowscope.ops.kernels.incomplete_gamma import derivative_by_a
@@ -195,6 +196,7 @@ def categorical(
     return apply(op, convert_to_tensor(logits), name=name)
 
 
+@op_function("value", scope="random_crop")
 def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None = None) -> Tensor:
     """Returns a block of a tensor from a random place.
 
@@ -202,18 +204,15 @@ def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None
         value: A tensor.
         size: Shape of the block.
         seed: Seed of the op; by default it follows from the operation's name.
-        name: Name scope of the operations.
 
     Raises:
         InvalidArgumentError: if the block is larger than the tensor.
     """
-    x = convert_to_tensor(value)
-    with x.graph.name_scope(name or "random_crop"):
-        lengths = convert_to_tensor(size, dtypes.int32, "size")
-        whole = shape_of(x)
-        said = f"expected a block that fits {text(x.spec.shape)}"
-        check = builder.assert_greater_equal(whole, lengths, message=said)
-        with x.graph.control_dependencies([check]):
-            room = add(subtract(identity(whole), lengths), 1)
-            drawn = random_uniform(shape_of(whole), 0, dtypes.int32.max, dtypes.int32, seed)
-            return slice_(x, floormod(drawn, room), lengths)
+    lengths = convert_to_tensor(size, dtypes.int32, "size")
+    whole = shape_of(value)
+    said = f"expected a block that fits {text(value.spec.shape)}"
+    check = builder.assert_greater_equal(whole, lengths, message=said)
+    with value.graph.control_dependencies([check]):
+        room = add(subtract(identity(whole), lengths), 1)
+        drawn = random_uniform(shape_of(whole), 0, dtypes.int32.max, dtypes.int32, seed)
+        return slice_(value, floormod(drawn, room), lengths)
