@@ -55,6 +55,7 @@ class Position:
     """
 
     is_op = True
+    is_breakpoint = False
 
     def __init__(self, machine: Machine, waits: Callable[[], Iterable[Wait]] = tuple) -> None:
         self.machine = machine

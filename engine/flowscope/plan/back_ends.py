@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, Protocol
 
+from flowscope.errors import UnimplementedError
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation
 from flowscope.plan.codegen.function import Code, Invocation, generate, unsafe_positions
 from flowscope.plan.codegen.parallel_for import Share
+from flowscope.plan.codegen.variants import PLAIN, Variant
 from flowscope.plan.execution import Execution, execution
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.kernels import InvocationError
@@ -84,25 +86,36 @@ class Executable:
 class BackEnd(Protocol):
     """Makes something to run of regions."""
 
-    def compile(self, region: Region, target: Target) -> Executable:
-        """Returns what runs a region."""
+    def compile(self, region: Region, target: Target, variant: Variant) -> Executable:
+        """Returns what runs a region.
+
+        Args:
+            region: The region.
+            target: For what it is made.
+            variant: What is added to its code.
+
+        Raises:
+            UnimplementedError: if it makes no code that the variant could be added to.
+        """
 
 
 class PythonCode:
     """Writes a region as one Python function."""
 
-    def compile(self, region: Region, target: Target) -> Executable:
+    def compile(self, region: Region, target: Target, variant: Variant = PLAIN) -> Executable:
         """Returns what runs a region."""
-        stepper = Stepper(region, target.xp, target.generator)
-        code = generate(region, target.xp, target.generator, stepper.rest, share=target.share)
+        xp, generator = target.xp, variant.generator(target.generator)
+        stepper = Stepper(region, xp, generator)
+        code = generate(region, xp, generator, stepper.rest, share=target.share, variant=variant)
         return Executable(code.function, stepper, code)
 
 
 class OpByOp:
     """Interprets a region, one operation at a time."""
 
-    def compile(self, region: Region, target: Target) -> Executable:
+    def compile(self, region: Region, target: Target, variant: Variant = PLAIN) -> Executable:
         """Returns what runs a region."""
+        _check_plain(variant, "op")
         unsafe = unsafe_positions(region.nodes)
         return Executable(Interpreter(region, target.xp, target.generator, unsafe))
 
@@ -119,8 +132,9 @@ class Tokens:
         self._drive = drive
         self._is_compiled = is_compiled
 
-    def compile(self, region: Region, target: Target) -> Executable:
+    def compile(self, region: Region, target: Target, variant: Variant = PLAIN) -> Executable:
         """Returns what runs a region."""
+        _check_plain(variant, "tokens")
         xp, generator, share = target.xp, target.generator, target.share
 
         def write(part: Region) -> Code:
@@ -136,6 +150,14 @@ class Tokens:
             executed = execution(region, xp, None, None, target.operations)
         function = self._drive(executed, xp)
         return Executable(function, None, executed.code, executed)
+
+
+def _check_plain(variant: Variant, name: str) -> None:
+    if variant != PLAIN:
+        raise UnimplementedError(
+            f'the code back end "{name}" makes no code that {type(variant).__name__} could be '
+            "added to: run the program in compiled mode, without operations that wait"
+        )
 
 
 def code_back_ends(drive: Drive) -> dict[str, BackEnd]:

@@ -355,6 +355,7 @@ class _Here:
     """A step before a node, or at the end of an iteration where `node` is None."""
 
     __slots__ = ("_node", "_step")
+    is_breakpoint = False
 
     def __init__(self, step: _Step, node: Node | None) -> None:
         self._step = step

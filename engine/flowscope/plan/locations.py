@@ -238,6 +238,10 @@ class Here(Protocol):
     def is_back_edge(self) -> bool:
         """Whether an iteration of a loop has just ended."""
 
+    @property
+    def is_breakpoint(self) -> bool:
+        """Whether the code stands here because the node that comes next was chosen."""
+
     def where(self) -> Where:
         """Returns where it is."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, Literal, Protocol, get_args
 
 from flowscope.errors import InvalidArgumentError, UnimplementedError
@@ -12,6 +13,7 @@ from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.back_ends import BackEnd, Executable, Target
 from flowscope.plan.codegen.parallel_for import Share
+from flowscope.plan.codegen.variants import PLAIN, Variant
 from flowscope.plan.execution import Execution, is_executed
 from flowscope.plan.merging import merged
 from flowscope.plan.origins import Operations
@@ -119,6 +121,21 @@ class Request:
         yield "updates", updates(program, by_tokens=self.mode == "tokens" or runs_alone)
 
 
+class Variants:
+    """The variants of a plan's code that were asked for."""
+
+    def __init__(self, make: Callable[[Variant], Executable]) -> None:
+        self._make = make
+        self._made: dict[Variant, Executable] = {}
+
+    def of(self, variant: Variant) -> Executable:
+        """Returns a variant."""
+        found = self._made.get(variant)
+        if found is None:
+            found = self._made.setdefault(variant, self._make(variant))
+        return found
+
+
 @frozen
 class Plan:
     """How one (fetches, feeds, mode) is run. Immutable, independent of any session's state."""
@@ -129,6 +146,8 @@ class Plan:
     program: Program
     #: Runs it.
     executable: Executable
+    #: The same with something added.
+    variants: Variants
     #: Handles of variables that are read before the step writes them.
     required: tuple[Node, ...]
     is_random: bool
@@ -139,6 +158,14 @@ class Plan:
     def handles(self) -> tuple[Node, ...]:
         """What stands for the variables and queues that it uses, in the order it takes them."""
         return handles_of(self.program)
+
+    def variant(self, variant: Variant) -> Executable:
+        """Returns what runs it with something added; that is made when it is first asked for.
+
+        Raises:
+            UnimplementedError: if the back end makes no code that it could be added to.
+        """
+        return self.executable if variant == PLAIN else self.variants.of(variant)
 
     def kept(self, iterations: int | None = None, dimension: int | None = None) -> Kept:
         """Returns what its loops keep for their gradients, in bytes, told before any run.
@@ -242,24 +269,25 @@ def compiled(
     if len({devices[p.device].device_type for p in partitions}) > 1:
         raise UnimplementedError("values do not travel between devices of several kinds yet")
 
-    def compile_region(partition: Partition, region: Region) -> Executable:
+    def compile_region(variant: Variant, partition: Partition, region: Region) -> Executable:
         device = devices[partition.device]
         target = Target(device.xp, generator, device.share, used)
         with device.active():  # constants are put on the device
-            return back_ends[partition.back_end].compile(region, target)
+            return back_ends[partition.back_end].compile(region, target, variant)
 
-    if len({p.back_end for p in partitions}) > 1:
-        handles = handles_of(program)
-        executable: Executable = RegionSequence(partitions, handles, compile_region)
-    else:
-        whole = partitions[0].regions if len(partitions) == 1 else regions(program)
-        (region,) = whole
-        executable = compile_region(partitions[0], region)
+    def compile_variant(variant: Variant) -> Executable:
+        if len({p.back_end for p in partitions}) > 1:
+            made = partial(compile_region, variant)
+            return RegionSequence(partitions, handles_of(program), made)
+        (region,) = partitions[0].regions if len(partitions) == 1 else regions(program)
+        return compile_region(variant, partitions[0], region)
+
     return Plan(
         request=request,
         partitions=partitions,
         program=program,
-        executable=executable,
+        executable=compile_variant(PLAIN),
+        variants=Variants(compile_variant),
         required=required(program),
         is_random=any(n.op.is_random for n in program.walk()),
         operations=used,

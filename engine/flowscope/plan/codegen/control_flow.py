@@ -40,10 +40,7 @@ def _inside(writer: Writer, frame: Frame) -> Iterator[None]:
 
 def is_safe_inside(writer: Writer, frame: Frame) -> bool:
     """Whether a step may be held in the blocks of the node that is being written."""
-    from flowscope.plan.codegen.function import unsafe_inside
-
-    is_whole = len(frame.unsafe) <= len(frame.nodes)
-    return is_whole and frame.index not in unsafe_inside(frame.nodes)
+    return not frame.is_closed(frame.index)
 
 
 def _frame(
@@ -84,6 +81,7 @@ def write_cond(writer: Writer, frame: Frame, node: CondNode) -> None:
         inner = _frame(writer, frame, block, (), "branch")
         with _inside(writer, inner):
             before = len(writer.text)
+            writer.probe.branch(writer, block is node.then)
             writer.nodes(inner)
             left = [targets[i] for i in used]
             right = [writer.boxed(block.fetches[i]) for i in used]
@@ -216,7 +214,7 @@ class _LoopWriter:
         """
         writer, body = self.writer, self.body
         raw = writer.raw
-        is_plain = all(
+        is_plain = not writer.probe.adds_to(body) and all(
             isinstance(n.op, Const) or (is_raw_node(n) and n.outputs[0] in raw.values)
             for n in body.nodes
         )
@@ -271,7 +269,7 @@ class _LoopWriter:
         from flowscope.plan.codegen.function import inlined_template
 
         writer, cond = self.writer, self.cond
-        if cond is None:
+        if cond is None or writer.probe.adds_to(cond):
             return None
         made = [n for n in cond.nodes if n.op.type != "Const"]
         if len(made) != 1 or cond.fetches[0].node is not made[0] or made[0].blocks:
@@ -300,6 +298,7 @@ class _LoopWriter:
         writer.place.assign(cond.feeds, self.places)
         inner = _frame(writer, self.frame, cond, (), "test", self._names())
         with _inside(writer, inner):
+            writer.probe.test(writer, self.node)
             writer.nodes(inner)
             name = writer.place[cond.fetches[0]]
             writer.emit(f"if not {name}: break", cond.fetches[0].node or self.node, (name,))
@@ -322,6 +321,7 @@ class _LoopWriter:
         places = self.places[:n]
         with _inside(writer, inner):
             writer.place.assign(body.feeds, places)
+            writer.probe.iteration(writer)
             for feed, rest in zip(body.feeds[n:], self.taken, strict=True):
                 target = writer.place[feed] = writer.slot()
                 writer.emit(f"{target}, {rest} = {rest}", node)

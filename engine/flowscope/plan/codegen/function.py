@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,10 +39,14 @@ from flowscope.plan.codegen.safepoints import (
     safepoint,
 )
 from flowscope.plan.codegen.unboxed import TEMPLATES, Raw, literal, overflow_check, raw_values
+from flowscope.plan.codegen.variants import PLAIN, Probe, Variant
 from flowscope.plan.locations import Part
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
+
+if TYPE_CHECKING:
+    from flowscope.plan.codegen.stamps import StampTable
 
 #: Estimated seconds of work between two safepoints.
 STRETCH_S = 200e-6
@@ -90,6 +94,8 @@ class Code:
     filename: str
     #: Functions that it calls for blocks that stand too deep in others, by the line that does.
     apart: Mapping[int, Code]
+    #: Which readings of a clock it leaves; None for none.
+    stamps: StampTable | None = None
 
     @property
     def text(self) -> str:
@@ -144,6 +150,7 @@ def generate(
     begun: Mapping[Node, Begun] | None = None,
     share: Share | None = None,
     within: Leave = as_left,
+    variant: Variant = PLAIN,
 ) -> Code:
     """Returns the code of a region.
 
@@ -156,8 +163,10 @@ def generate(
         share: Has several threads take parts of a kernel; None where one does it all.
         within: The same as `leave` for functions that the region's function calls; what is left
             there comes to `leave` with all that is around.
+        variant: What is added to it.
     """
-    return Writer(region, xp, generator, leave, begun or {}, share, within).code()
+    probe = variant.probe()
+    return Writer(region, xp, generator, leave, begun or {}, share, within, probe=probe).code()
 
 
 def seconds(node: Node) -> float:
@@ -213,6 +222,11 @@ class Frame:
         self.wishes: dict[Value, str] = {}
         self.is_inner = is_inner
 
+    def is_closed(self, index: int) -> bool:
+        """Whether no step may be held in the blocks of a node."""
+        is_whole = len(self.unsafe) <= len(self.nodes)
+        return not is_whole or index in unsafe_inside(self.nodes)
+
     def dies(self, value: Value) -> bool:
         """Whether the node that is being written is the last one to read a value made here."""
         return value in self.own and self.last_use.get(value) == self.index
@@ -228,6 +242,9 @@ class Writer:
         leave: Runs the rest of a step that leaves the code.
         begun: Loops that go on, by the nodes that stand for them in the region.
         frames: The blocks that are being written, from the outermost.
+        probe: What the variant of the code adds.
+        is_outlined: Whether the region is a block of another function, which adds what stands
+            before and after it.
         iterations: Local variables that count the iterations of the loops around.
         loops: The loops around whose test or body is being written, with these variables.
     """
@@ -242,8 +259,12 @@ class Writer:
         share: Share | None = None,
         within: Leave = as_left,
         is_safe: bool = True,
+        probe: Probe | None = None,
+        is_outlined: bool = False,
     ) -> None:
         self.region = region
+        self.probe = probe or Probe()
+        self.is_outlined = is_outlined
         self.within = within
         self.is_safe = is_safe
         #: Code of blocks that stand too deep in others, by the line that calls it.
@@ -288,16 +309,20 @@ class Writer:
         function = self.namespace["region"]
         linecache.cache[filename] = (lambda: source,)
         weakref.finalize(function, linecache.cache.pop, filename, None).atexit = False
-        return Code(function, source, tuple(self.lines), filename, self.apart)
+        stamps = self.probe.table(self.program)
+        return Code(function, source, tuple(self.lines), filename, self.apart, stamps)
 
     def nodes(self, frame: Frame) -> None:
         """Writes the nodes of a block."""
+        probe = Probe() if self.is_outlined and len(self.frames) == 1 else self.probe
         for i, node in enumerate(frame.nodes):
             frame.index = i
             cost = seconds(node)
             if self.work and self.work + cost > STRETCH_S and i not in frame.unsafe:
                 self.safepoint()
+            probe.before(self, frame)
             self._node(frame, node)
+            probe.after(self, frame, node)
             self.work += cost
         frame.index = len(frame.nodes)
 
@@ -312,6 +337,7 @@ class Writer:
         self.depth = 1
         self._unpack(self.region.inputs, "feeds", "f")
         self._unpack(self.region.handle_values, "resources", "r")
+        self.probe.head(self)
 
     def _unpack(self, values: tuple[Value, ...], source: str, letter: str) -> None:
         names = [f"{letter}{i}" for i in range(len(values))]
@@ -462,6 +488,13 @@ class Writer:
             "return left"
         )
         self.work = 0.0
+
+    def breakpoint(self) -> None:
+        """Writes a safepoint that the step comes to whether the gate is raised or not."""
+        point = self.point(False)
+        self.emit(
+            f"if (left := {point}(gate, run, resources, locals(), True)) is not None: return left"
+        )
 
     def point(self, is_back: bool) -> str:
         """Makes a safepoint; returns its name."""

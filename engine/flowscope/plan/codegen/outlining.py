@@ -43,6 +43,8 @@ def write_apart(writer: Writer, frame: Frame, node: Node, name: str) -> None:
         writer.share,
         writer.within,
         is_safe_inside(writer, frame),
+        writer.probe,
+        is_outlined=True,
     ).code()
     writer.namespace[name] = code.function
     arguments = "".join(f"{writer.boxed(v)}, " for v in taken)

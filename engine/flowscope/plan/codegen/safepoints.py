@@ -172,11 +172,16 @@ class Safepoint:
         return {v: namespace[n] for v, n in places.items() if n[0] == "c"}
 
     def __call__(
-        self, gate: Any, run: Any, resources: tuple[Any, ...], live: dict[str, Any]
+        self,
+        gate: Any,
+        run: Any,
+        resources: tuple[Any, ...],
+        live: dict[str, Any],
+        is_breakpoint: bool = False,
     ) -> tuple[Any, ...] | None:
         """Lets the step be held; returns None, or the region's outputs if the code is left."""
         try:
-            if not gate.hold(self.index, _Here(self, live, run)):
+            if not gate.hold(self.index, _Here(self, live, run, is_breakpoint)):
                 return None
             left = self.left(live)
         finally:
@@ -247,10 +252,13 @@ def as_left(gate: Any, run: Any, resources: tuple[Any, ...], left: Left) -> Left
 class _Here:
     """A step at a safepoint of its code."""
 
-    __slots__ = ("_live", "_point", "_run")
+    __slots__ = ("_live", "_point", "_run", "is_breakpoint")
     is_op = False
 
-    def __init__(self, point: Safepoint, live: Mapping[str, Any], run: Any) -> None:
+    def __init__(
+        self, point: Safepoint, live: Mapping[str, Any], run: Any, is_breakpoint: bool
+    ) -> None:
+        self.is_breakpoint = is_breakpoint
         self._point = point
         self._live = live
         self._run = run
