@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.plan.kernels import Invoker
+from flowscope.plan.invocation import Invoker
 
 pytestmark = pytest.mark.usefixtures("graph")
 

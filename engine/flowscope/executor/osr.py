@@ -26,7 +26,7 @@ from flowscope.errors import InternalError
 from flowscope.executor.frames import Iteration
 from flowscope.executor.machine import Machine
 from flowscope.executor.static import Kind, Unit
-from flowscope.plan.kernels import Invoker
+from flowscope.plan.invocation import Invoker
 from flowscope.plan.locations import Left, LoopState, Stop
 from flowscope.plan.passes.lower import Lowered
 from flowscope.plan.program import Node, Program, Value

@@ -13,16 +13,18 @@ from typing import Any, Protocol
 from flowscope.errors import UnimplementedError
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation
-from flowscope.plan.codegen.function import Code, Invocation, generate, unsafe_positions
+from flowscope.plan.codegen.code import Code
+from flowscope.plan.codegen.function import generate
 from flowscope.plan.codegen.parallel_for import Share
 from flowscope.plan.codegen.variants import PLAIN, Variant
 from flowscope.plan.execution import Execution, execution
 from flowscope.plan.interpret import Interpreter
-from flowscope.plan.kernels import InvocationError
+from flowscope.plan.invocation import Invocation, InvocationError
 from flowscope.plan.optimistic import as_left
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.region_formation import inside
 from flowscope.plan.stepping import Stepper
+from flowscope.plan.updates import unsafe_positions
 
 #: Runs a region: (gate, run, feeds, resources) -> its outputs.
 Function = Callable[..., tuple[Any, ...]]

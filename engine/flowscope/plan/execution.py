@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flowscope.graph.operation import Operation
-from flowscope.plan.codegen.function import Code
+from flowscope.plan.codegen.code import Code
 from flowscope.plan.optimistic import can_be_tried
 from flowscope.plan.passes.lower import Lowered, lower
 from flowscope.plan.passes.regions import Region

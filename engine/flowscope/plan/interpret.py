@@ -13,13 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from flowscope.plan.codegen.function import (
-    loop_name,
-    own,
-    unsafe_inside,
-    unsafe_positions,
-)
-from flowscope.plan.kernels import Draw, InvocationError, Invoker
+from flowscope.plan.invocation import Draw, InvocationError, Invoker
+from flowscope.plan.kernels import own
 from flowscope.plan.locations import (
     Left,
     LoopState,
@@ -32,7 +27,8 @@ from flowscope.plan.locations import (
 )
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.structured import CondNode, LoopNode
+from flowscope.plan.structured import CondNode, LoopNode, loop_name
+from flowscope.plan.updates import unsafe_inside, unsafe_positions
 
 #: Called after each operation with the node and its outputs' values.
 Probe = Callable[[Node, Sequence[Any]], None]

@@ -1,17 +1,16 @@
-"""How a node is run alone, bit-equal to what generated code does in its place.
+"""Kernels: what computes a node, for its device and its dtypes, and as an expression.
 
-Op mode, the executor and the continuation of code that had to wait run nodes by one contract, an
-`Invoker`: what is to happen around an invocation is said here once.
+All ways to run a node take its kernel from here, so they give the same bits.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable
 from typing import Any
 
-from flowscope.graph.op import is_special
-from flowscope.plan.codegen.function import counter, device_type, node_kernel, scalar_template
+from flowscope.graph.op import is_special, kernel_of
 from flowscope.plan.program import Node
 
 
@@ -28,83 +27,52 @@ def kernel_function(node: Node) -> Callable[..., Any]:
     return node_kernel(node)
 
 
-class Invoker:
-    """Runs one node; it is made once, and called for each invocation.
+def inlined_template(node: Node) -> str | None:
+    """Returns the template that code inlines for a node; None where it calls the kernel.
 
-    Args:
-        node: The node; it has no blocks.
-
-    Attributes:
-        node: As above.
-        kernel: What computes it: see `kernel_function`.
+    An element-wise template is NumPy's arithmetic, which takes `bytes` for text of its own kind.
     """
-
-    __slots__ = ("_count", "_counter", "kernel", "node")
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        self.kernel = kernel_function(node)
-        self._count = len(node.outputs)
-        self._counter = counter(node) if node.op.is_random else None
-
-    def __call__(
-        self, xp: Any, draw: Draw | None, iterations: tuple[int, ...], inputs: Sequence[Any]
-    ) -> Sequence[Any]:
-        """Returns the node's outputs, one value for each.
-
-        Args:
-            xp: The array module of the device.
-            draw: Makes the generators of random nodes; None where there are none.
-            iterations: Numbers of the iterations of the loops around, from the outermost.
-            inputs: The values of its inputs.
-        """
-        if self._counter is None:
-            result = self.kernel(xp, *inputs)
-        else:
-            assert draw is not None
-            counts = self._counter
-            if iterations:
-                counts = (*counts, 0)[:2] + iterations
-            result = self.kernel(xp, draw(*counts), *inputs)
-        if self._count == 1:
-            return (result,)
-        return result if self._count else ()
-
-    def failed(
-        self, inputs: Sequence[Any], error: Exception, around: tuple[tuple[str, int], ...]
-    ) -> InvocationError:
-        """Returns the error of an invocation whose kernel has raised one.
-
-        Args:
-            inputs: What it was given.
-            error: What the kernel has raised.
-            around: The loops around, from the outermost, with the numbers of their iterations.
-        """
-        return InvocationError(self.node, tuple(inputs), error, around)
+    op = node.op
+    if op.memory_order == "K" and any(v.spec.dtype.kind == "s" for v in node.inputs):
+        return None
+    return scalar_template(node) or op.template
 
 
-#: Makes the random generator of an invocation: (op seed, path of calls, iterations ...).
-Draw = Callable[..., Any]
+def scalar_template(node: Node) -> str | None:
+    """Returns the template for numbers, where the node's inputs are known to be numbers."""
+    template = node.op.scalar_template
+    if template is None or device_type(node) != "CPU":
+        return None
+    is_scalar = all(v.spec.shape == () and v.spec.dtype.is_numeric for v in node.inputs)
+    return template if is_scalar else None
 
 
-class InvocationError(Exception):
-    """An operation's kernel failed with `kernel_error`; the session turns it into an OpError.
+def counter(node: Node) -> tuple[int, ...]:
+    """Returns what tells a random node's draws from others': op seed, and its path of calls."""
+    seed: int = node.op.seed  # type: ignore[attr-defined]
+    return (seed, zlib.crc32("/".join(node.path).encode())) if node.path else (seed,)
 
-    `iterations` are the loops around, from the outermost, with the numbers of their iterations.
-    """
 
-    def __init__(
-        self,
-        node: Node,
-        inputs: tuple[Any, ...],
-        kernel_error: Exception,
-        iterations: tuple[tuple[str, int], ...] = (),
-    ) -> None:
-        super().__init__(node.name)
-        self.iterations = iterations
-        self.kernel_error = kernel_error
-        self.node = node
-        self.inputs = inputs
+def own(value: Any) -> Any:
+    """Returns a value that shares memory with no other: a copy of an array."""
+    copy = getattr(value, "copy", None)
+    return value if copy is None else copy()
+
+
+def node_kernel(node: Node) -> Callable[..., Any]:
+    """Returns the kernel (xp, *inputs) of a node for its device and its dtypes."""
+    specs = [v.spec for v in node.inputs], [v.spec for v in node.outputs]
+    return kernel_of(node.op, device_type(node), *specs)
+
+
+def device_type(node: Node) -> str:
+    """Returns the type of the device that the node was placed on, e.g. "CPU"."""
+    return _type_of(node.device)
+
+
+@functools.cache
+def _type_of(device: str) -> str:
+    return device.rpartition("/device:")[2].partition(":")[0] or "CPU"
 
 
 @functools.cache
@@ -115,4 +83,12 @@ def _function(template: str, count: int) -> Callable[..., Any]:
     return function
 
 
-__all__ = ["Draw", "InvocationError", "Invoker", "kernel_function"]
+__all__ = [
+    "counter",
+    "device_type",
+    "inlined_template",
+    "kernel_function",
+    "node_kernel",
+    "own",
+    "scalar_template",
+]

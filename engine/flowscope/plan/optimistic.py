@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.plan.codegen.function import unsafe_inside, unsafe_positions
 from flowscope.plan.locations import Left
 from flowscope.plan.passes.lower import Lowered
 from flowscope.plan.program import Program
 from flowscope.plan.structured import LoopNode
+from flowscope.plan.updates import unsafe_inside, unsafe_positions
 
 #: A program with more operations that block is not tried: at each of them all that is alive is
 #: written down, so the code would grow with their square.

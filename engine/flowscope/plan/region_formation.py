@@ -19,7 +19,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from flowscope.plan.codegen.function import Code, CodeAtNeed
+from flowscope.plan.codegen.code import Code, CodeAtNeed
 from flowscope.plan.locations import RegionRun
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.passes.lower import Lowered

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from flowscope.errors import InternalError, UnimplementedError
 from flowscope.ops.core.send_recv import Recv, Send, Transfer
 from flowscope.plan.back_ends import Executable
-from flowscope.plan.codegen.function import Invocation
+from flowscope.plan.invocation import Invocation
 from flowscope.plan.partitions import Partition
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Value

@@ -17,14 +17,16 @@ import numpy as np
 
 from flowscope.graph.dtypes import int64, resource
 from flowscope.graph.op import Spec
-from flowscope.plan.codegen.function import Code, generate, loop_name, unsafe_positions
+from flowscope.plan.codegen.code import Code
+from flowscope.plan.codegen.function import generate
 from flowscope.plan.codegen.safepoints import Begun, as_left
 from flowscope.plan.interpret import Interpreter
-from flowscope.plan.kernels import InvocationError
+from flowscope.plan.invocation import InvocationError
 from flowscope.plan.locations import Inside, Left, LoopState, inside_loops
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Value
-from flowscope.plan.structured import LoopNode
+from flowscope.plan.structured import LoopNode, loop_name
+from flowscope.plan.updates import unsafe_positions
 
 
 class Stepper:

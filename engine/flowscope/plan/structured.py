@@ -201,6 +201,11 @@ class LoopNode(StructuredNode):
         return ("cond", "body")[-len(self.blocks) :]
 
 
+def loop_name(node: Node) -> str:
+    """Returns what errors call a loop: the name that its maker gave it."""
+    return node.name.removesuffix("/Loop")
+
+
 #: What nodes of an op are, where they run blocks.
 _KINDS: dict[type, type[Node]] = {Loop: LoopNode, Cond: CondNode}
 
@@ -225,5 +230,6 @@ __all__ = [
     "LoopOp",
     "StructuredNode",
     "kind_of",
+    "loop_name",
     "without_functions",
 ]

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flowscope.plan.codegen.function import CodeAtNeed
-from flowscope.plan.kernels import Invoker, kernel_function
+from flowscope.plan.codegen.code import CodeAtNeed
+from flowscope.plan.invocation import Invoker
+from flowscope.plan.kernels import kernel_function
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.program import Node, Program, Value
 

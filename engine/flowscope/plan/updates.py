@@ -167,4 +167,26 @@ def _needed(node: Node, before: Mapping[Node, Iterable[Node]]) -> Iterator[Node]
     yield from (v.node for v in node.inputs if v.node is not None and v.node in before)
 
 
-__all__ = ["UpdateGroup", "gathered", "join"]
+def unsafe_positions(nodes: tuple[Node, ...]) -> frozenset[int]:
+    """Returns the positions before which no safepoint may stand: inside an update group.
+
+    A node with blocks stands for the writes in them; see `unsafe_inside`.
+    """
+    return frozenset(i for a, b in _spans(nodes) for i in range(a + 1, b + 1))
+
+
+def unsafe_inside(nodes: tuple[Node, ...]) -> frozenset[int]:
+    """Returns the positions of nodes with blocks in which no safepoint may stand at all."""
+    return frozenset(i for a, b in _spans(nodes) if a < b for i in range(a, b + 1))
+
+
+def _spans(nodes: tuple[Node, ...]) -> list[tuple[int, int]]:
+    spans: dict[str, tuple[int, int]] = {}
+    for i, node in enumerate(nodes):
+        for group in node.update_groups:
+            first, _ = spans.get(group, (i, i))
+            spans[group] = (first, i)
+    return list(spans.values())
+
+
+__all__ = ["UpdateGroup", "gathered", "join", "unsafe_inside", "unsafe_positions"]

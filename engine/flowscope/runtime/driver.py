@@ -26,11 +26,13 @@ from flowscope.executor.osr import resume
 from flowscope.executor.static import ExecutorGraph, Kind, Unit
 from flowscope.graph.op import Op
 from flowscope.ops.host.py_functions import forget_calls
-from flowscope.plan.codegen.function import Code, loop_name, own
+from flowscope.plan.codegen.code import Code
 from flowscope.plan.execution import Execution
-from flowscope.plan.kernels import Draw, InvocationError
+from flowscope.plan.invocation import Draw, InvocationError
+from flowscope.plan.kernels import own
 from flowscope.plan.locations import Left, RegionRun, Where
 from flowscope.plan.program import Node
+from flowscope.plan.structured import loop_name
 from flowscope.runtime.dead_fetches import dead_fetch
 from flowscope.runtime.failures import located
 from flowscope.runtime.random_generators import generator

@@ -14,8 +14,7 @@ from flowscope.graph.operation import where
 from flowscope.graph.shapes import text
 from flowscope.ops.host.py_functions import HostFunc
 from flowscope.ops.state.update_groups import CheckUpdate
-from flowscope.plan.codegen.function import Invocation
-from flowscope.plan.kernels import InvocationError
+from flowscope.plan.invocation import Invocation, InvocationError
 from flowscope.plan.origins import named
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node

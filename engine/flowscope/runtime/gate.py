@@ -27,8 +27,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from flowscope.errors import CancelledError, DeadlineExceededError
-from flowscope.plan.codegen.function import loop_name
 from flowscope.plan.locations import Here, Moved, Where
+from flowscope.plan.structured import loop_name
 from flowscope.runtime import interrupt
 from flowscope.runtime.interrupt import MAIN_THREAD
 from flowscope.runtime.predicates import Predicate

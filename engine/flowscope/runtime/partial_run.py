@@ -9,7 +9,7 @@ from typing import Any
 from flowscope.errors import AbortedError, InvalidArgumentError
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.plan.codegen.function import own
+from flowscope.plan.kernels import own
 from flowscope.plan.partial_run import Feeds
 from flowscope.plan.program import Node, Value
 from flowscope.runtime.calls import Call, check_initialized

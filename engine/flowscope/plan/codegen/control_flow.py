@@ -266,7 +266,7 @@ class _LoopWriter:
 
     def _inline_test(self) -> str | None:
         """Returns the condition as one expression, if it is one; its parameters are placed then."""
-        from flowscope.plan.codegen.function import inlined_template
+        from flowscope.plan.kernels import inlined_template
 
         writer, cond = self.writer, self.cond
         if cond is None or writer.probe.adds_to(cond):

@@ -11,21 +11,17 @@ hold the step, or run the rest of it in the code's place. Between two safepoints
 
 from __future__ import annotations
 
-import functools
 import itertools
 import linecache
 import weakref
-import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowscope.graph.lazy import frozen
-from flowscope.graph.op import is_special, kernel_of
+from flowscope.graph.op import is_special
 from flowscope.plan.codegen.buffer_reuse import Reuse, can_reuse, reuse
+from flowscope.plan.codegen.code import Code, Line
 from flowscope.plan.codegen.control_flow import write_cond, write_loop
 from flowscope.plan.codegen.outlining import is_apart, write_apart
 from flowscope.plan.codegen.parallel_for import LARGE, Share, first_full, is_shareable, shared
@@ -40,13 +36,15 @@ from flowscope.plan.codegen.safepoints import (
 )
 from flowscope.plan.codegen.unboxed import TEMPLATES, Raw, literal, overflow_check, raw_values
 from flowscope.plan.codegen.variants import PLAIN, Probe, Variant
+from flowscope.plan.kernels import counter, device_type, inlined_template, node_kernel, own
 from flowscope.plan.locations import Part
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
+from flowscope.plan.updates import unsafe_inside, unsafe_positions
 
 if TYPE_CHECKING:
-    from flowscope.plan.codegen.stamps import StampTable
+    pass
 
 #: Estimated seconds of work between two safepoints.
 STRETCH_S = 200e-6
@@ -60,86 +58,6 @@ _FLOPS_PER_S = 20e9
 _SILENT = frozenset({"NoOp"})
 
 _numbers = itertools.count()
-
-
-@frozen
-class Line:
-    """What one generated line does: which node, and the locals that hold its inputs.
-
-    `loops` are the loops around, with the locals that count their iterations.
-    """
-
-    node: Node | None
-    arguments: tuple[str, ...]
-    loops: tuple[tuple[Node, str], ...] = ()
-
-
-@frozen
-class Invocation:
-    """One run of a node that has failed: its inputs, and the iterations of the loops around."""
-
-    node: Node
-    inputs: tuple[Any, ...]
-    iterations: tuple[tuple[str, int], ...]
-
-
-@frozen
-class Code:
-    """The function of a region with its source and line table."""
-
-    function: Callable[..., tuple[Any, ...]]
-    source: str
-    #: Line i + 1 of the source.
-    lines: tuple[Line, ...]
-    filename: str
-    #: Functions that it calls for blocks that stand too deep in others, by the line that does.
-    apart: Mapping[int, Code]
-    #: Which readings of a clock it leaves; None for none.
-    stamps: StampTable | None = None
-
-    @property
-    def text(self) -> str:
-        """Its source, and that of the functions that it calls."""
-        return "\n".join([self.source, *[c.text for c in self.apart.values()]])
-
-    def failed(self, traceback: TracebackType | None) -> Invocation | None:
-        """Returns what a line of the function ran when it raised; None if no line did."""
-        while traceback is not None:
-            frame = traceback.tb_frame
-            if frame.f_code is self.function.__code__:
-                line = self.lines[traceback.tb_lineno - 1]
-                names = {**frame.f_globals, **frame.f_locals}
-                if line.node is None:
-                    return None
-                inputs = tuple(names.get(a) for a in line.arguments)
-                counted = tuple((loop_name(n), int(names[c])) for n, c in line.loops)
-                apart = self.apart.get(traceback.tb_lineno)
-                inner = apart and apart.failed(traceback.tb_next)
-                if inner:
-                    return replace(inner, iterations=(*counted, *inner.iterations))
-                return Invocation(line.node, inputs, counted)
-            traceback = traceback.tb_next
-        return None
-
-
-class CodeAtNeed:
-    """Code that is written when it is first run: a program that is tried may never need it."""
-
-    def __init__(self, write: Callable[[], Code]) -> None:
-        self._write = write
-
-    @functools.cached_property
-    def code(self) -> Code:
-        """The code."""
-        return self._write()
-
-    def function(self, *arguments: Any) -> tuple[Any, ...]:
-        """Runs the function."""
-        return self.code.function(*arguments)
-
-    def failed(self, traceback: TracebackType | None) -> Invocation | None:
-        """Returns what a line of the function ran when it raised; None if no line did."""
-        return self.code.failed(traceback)
 
 
 def generate(
@@ -528,11 +446,6 @@ class Writer:
 _BOXES = {"int32": "int32", "int64": "int64", "float64": "float64", "bool": "bool_"}
 
 
-def loop_name(node: Node) -> str:
-    """Returns what errors call a loop: the name that its maker gave it."""
-    return node.name.removesuffix("/Loop")
-
-
 def is_small(value: Value) -> bool:
     """Whether a value takes next to no memory: one number."""
     return value.spec.shape == () and value.spec.dtype.kind in "fiucb"
@@ -551,54 +464,6 @@ def _out(how: Reuse, arguments: tuple[str, ...]) -> str:
     return out
 
 
-def inlined_template(node: Node) -> str | None:
-    """Returns the template that code inlines for a node; None where it calls the kernel.
-
-    An element-wise template is NumPy's arithmetic, which takes `bytes` for text of its own kind.
-    """
-    op = node.op
-    if op.memory_order == "K" and any(v.spec.dtype.kind == "s" for v in node.inputs):
-        return None
-    return scalar_template(node) or op.template
-
-
-def scalar_template(node: Node) -> str | None:
-    """Returns the template for numbers, where the node's inputs are known to be numbers."""
-    template = node.op.scalar_template
-    if template is None or device_type(node) != "CPU":
-        return None
-    is_scalar = all(v.spec.shape == () and v.spec.dtype.is_numeric for v in node.inputs)
-    return template if is_scalar else None
-
-
-def counter(node: Node) -> tuple[int, ...]:
-    """Returns what tells a random node's draws from others': op seed, and its path of calls."""
-    seed: int = node.op.seed  # type: ignore[attr-defined]
-    return (seed, zlib.crc32("/".join(node.path).encode())) if node.path else (seed,)
-
-
-def own(value: Any) -> Any:
-    """Returns a value that shares memory with no other: a copy of an array."""
-    copy = getattr(value, "copy", None)
-    return value if copy is None else copy()
-
-
-def node_kernel(node: Node) -> Callable[..., Any]:
-    """Returns the kernel (xp, *inputs) of a node for its device and its dtypes."""
-    specs = [v.spec for v in node.inputs], [v.spec for v in node.outputs]
-    return kernel_of(node.op, device_type(node), *specs)
-
-
-def device_type(node: Node) -> str:
-    """Returns the type of the device that the node was placed on, e.g. "CPU"."""
-    return _type_of(node.device)
-
-
-@functools.cache
-def _type_of(device: str) -> str:
-    return device.rpartition("/device:")[2].partition(":")[0] or "CPU"
-
-
 def _last_uses(program: Program) -> dict[Value, int]:
     last: dict[Value, int] = {}
     for i, node in enumerate(program.nodes):
@@ -607,25 +472,3 @@ def _last_uses(program: Program) -> dict[Value, int]:
     for v in program.fetches:
         last[v] = len(program.nodes)
     return last
-
-
-def unsafe_positions(nodes: tuple[Node, ...]) -> frozenset[int]:
-    """Returns the positions before which no safepoint may stand: inside an update group.
-
-    A node with blocks stands for the writes in them; see `unsafe_inside`.
-    """
-    return frozenset(i for a, b in _spans(nodes) for i in range(a + 1, b + 1))
-
-
-def unsafe_inside(nodes: tuple[Node, ...]) -> frozenset[int]:
-    """Returns the positions of nodes with blocks in which no safepoint may stand at all."""
-    return frozenset(i for a, b in _spans(nodes) if a < b for i in range(a, b + 1))
-
-
-def _spans(nodes: tuple[Node, ...]) -> list[tuple[int, int]]:
-    spans: dict[str, tuple[int, int]] = {}
-    for i, node in enumerate(nodes):
-        for group in node.update_groups:
-            first, _ = spans.get(group, (i, i))
-            spans[group] = (first, i)
-    return list(spans.values())

@@ -1,0 +1,91 @@
+"""Generated code: a function with its source, and what leads from a line to an invocation."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from flowscope.graph.lazy import frozen
+from flowscope.plan.invocation import Invocation
+from flowscope.plan.program import Node
+from flowscope.plan.structured import loop_name
+
+if TYPE_CHECKING:
+    from flowscope.plan.codegen.stamps import StampTable
+
+
+@frozen
+class Line:
+    """What one generated line does: which node, and the locals that hold its inputs.
+
+    `loops` are the loops around, with the locals that count their iterations.
+    """
+
+    node: Node | None
+    arguments: tuple[str, ...]
+    loops: tuple[tuple[Node, str], ...] = ()
+
+
+@frozen
+class Code:
+    """The function of a region with its source and line table."""
+
+    function: Callable[..., tuple[Any, ...]]
+    source: str
+    #: Line i + 1 of the source.
+    lines: tuple[Line, ...]
+    filename: str
+    #: Functions that it calls for blocks that stand too deep in others, by the line that does.
+    apart: Mapping[int, Code]
+    #: Which readings of a clock it leaves; None for none.
+    stamps: StampTable | None = None
+
+    @property
+    def text(self) -> str:
+        """Its source, and that of the functions that it calls."""
+        return "\n".join([self.source, *[c.text for c in self.apart.values()]])
+
+    def failed(self, traceback: TracebackType | None) -> Invocation | None:
+        """Returns what a line of the function ran when it raised; None if no line did."""
+        while traceback is not None:
+            frame = traceback.tb_frame
+            if frame.f_code is self.function.__code__:
+                line = self.lines[traceback.tb_lineno - 1]
+                names = {**frame.f_globals, **frame.f_locals}
+                if line.node is None:
+                    return None
+                inputs = tuple(names.get(a) for a in line.arguments)
+                counted = tuple((loop_name(n), int(names[c])) for n, c in line.loops)
+                apart = self.apart.get(traceback.tb_lineno)
+                inner = apart and apart.failed(traceback.tb_next)
+                if inner:
+                    return replace(inner, iterations=(*counted, *inner.iterations))
+                return Invocation(line.node, inputs, counted)
+            traceback = traceback.tb_next
+        return None
+
+
+class CodeAtNeed:
+    """Code that is written when it is first run: a program that is tried may never need it."""
+
+    def __init__(self, write: Callable[[], Code]) -> None:
+        self._write = write
+
+    @functools.cached_property
+    def code(self) -> Code:
+        """The code."""
+        return self._write()
+
+    def function(self, *arguments: Any) -> tuple[Any, ...]:
+        """Runs the function."""
+        return self.code.function(*arguments)
+
+    def failed(self, traceback: TracebackType | None) -> Invocation | None:
+        """Returns what a line of the function ran when it raised; None if no line did."""
+        return self.code.failed(traceback)
+
+
+__all__ = ["Code", "CodeAtNeed", "Line"]

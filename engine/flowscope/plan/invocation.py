@@ -1,0 +1,109 @@
+"""Invocations: one contract for one run of one node, however its program is run.
+
+Its inputs go into a kernel, its outputs come out; a probe is told, and an error says which node it
+was, with which inputs, in which iterations. Op mode, the executor's machine and the continuation of
+code that had to wait run a node by an `Invoker`. Generated code has its kernels inline and its
+probe written into it (`flowscope.plan.codegen.variants`), and finds the invocation that failed by
+its lines (`flowscope.plan.codegen.code`): both tell it as an `Invocation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flowscope.graph.lazy import frozen
+from flowscope.plan.kernels import counter, kernel_function
+from flowscope.plan.program import Node
+
+#: Makes the random generator of an invocation: (op seed, path of calls, iterations ...).
+Draw = Callable[..., Any]
+#: Is told after each invocation: (node, numbers of the iterations around, outputs).
+Probe = Callable[[Node, tuple[int, ...], Sequence[Any]], None]
+
+
+@frozen
+class Invocation:
+    """One run of a node that has failed: its inputs, and the iterations of the loops around."""
+
+    node: Node
+    inputs: tuple[Any, ...]
+    iterations: tuple[tuple[str, int], ...]
+
+
+class Invoker:
+    """Runs one node; it is made once, and called for each invocation.
+
+    Args:
+        node: The node; it has no blocks.
+
+    Attributes:
+        node: As above.
+        kernel: What computes it: see `kernel_function`.
+    """
+
+    __slots__ = ("_count", "_counter", "kernel", "node")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.kernel = kernel_function(node)
+        self._count = len(node.outputs)
+        self._counter = counter(node) if node.op.is_random else None
+
+    def __call__(
+        self, xp: Any, draw: Draw | None, iterations: tuple[int, ...], inputs: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Returns the node's outputs, one value for each.
+
+        Args:
+            xp: The array module of the device.
+            draw: Makes the generators of random nodes; None where there are none.
+            iterations: Numbers of the iterations of the loops around, from the outermost.
+            inputs: The values of its inputs.
+        """
+        if self._counter is None:
+            result = self.kernel(xp, *inputs)
+        else:
+            assert draw is not None
+            counts = self._counter
+            if iterations:
+                counts = (*counts, 0)[:2] + iterations
+            result = self.kernel(xp, draw(*counts), *inputs)
+        if self._count == 1:
+            return (result,)
+        return result if self._count else ()
+
+    def failed(
+        self, inputs: Sequence[Any], error: Exception, around: tuple[tuple[str, int], ...]
+    ) -> InvocationError:
+        """Returns the error of an invocation whose kernel has raised one.
+
+        Args:
+            inputs: What it was given.
+            error: What the kernel has raised.
+            around: The loops around, from the outermost, with the numbers of their iterations.
+        """
+        return InvocationError(self.node, tuple(inputs), error, around)
+
+
+class InvocationError(Exception):
+    """An operation's kernel failed with `kernel_error`; the session turns it into an OpError.
+
+    `iterations` are the loops around, from the outermost, with the numbers of their iterations.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        inputs: tuple[Any, ...],
+        kernel_error: Exception,
+        iterations: tuple[tuple[str, int], ...] = (),
+    ) -> None:
+        super().__init__(node.name)
+        self.iterations = iterations
+        self.kernel_error = kernel_error
+        self.node = node
+        self.inputs = inputs
+
+
+__all__ = ["Draw", "Invocation", "InvocationError", "Invoker", "Probe"]
