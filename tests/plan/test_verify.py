@@ -77,13 +77,6 @@ def test_loops_and_branches_agree_with_their_blocks(program):
         verify(program)
 
 
-def test_versions_count_the_writes_of_the_step(program):
-    write = next(n for n in program.nodes if n.writes_state)
-    write.versions = (5,)
-    with pytest.raises(fs.errors.InternalError, match=r"has the versions \(5,\), not \(0,\)"):
-        verify(program)
-
-
 def test_every_node_has_an_origin(program):
     program.nodes[0].origins = ()
     with pytest.raises(fs.errors.InternalError, match="it has no origin"):

@@ -299,7 +299,7 @@ def copied(node: Node, stand_in: Callable[[Value], Value], control: Sequence[Nod
     made = type(node)(
         node.op, node.name, node.order, inputs, specs, node.requested, node.origins, node.path
     )
-    made.control, made.versions = tuple(control), node.versions
+    made.control = tuple(control)
     made.device, made.reason, made.group = node.device, node.reason, node.group
     made.blocks = tuple([_copied_block(b, stand_in) for b in node.blocks])
     return made

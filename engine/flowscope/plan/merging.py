@@ -19,7 +19,6 @@ from flowscope.ops.core.flow import Identity
 from flowscope.ops.core.send_recv import Recv, Send
 from flowscope.plan.partitions import Partition
 from flowscope.plan.program import Node, Program, Value, outer_values
-from flowscope.plan.rewriting import count_versions
 from flowscope.plan.structured import CondNode, LoopNode
 
 #: The parts of one branch or loop have this in common: its name, and the calls that it stands in.
@@ -72,7 +71,6 @@ class _Merger:
             for queue in waiting:
                 if queue and queue[0] in nodes:
                     queue.popleft()
-        count_versions(made)
         return tuple(made)
 
     def _next(self, heads: Sequence[Node], parts: Counter[_Key]) -> list[Node]:

@@ -14,16 +14,17 @@ from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.back_ends import BackEnd, Executable, Target
 from flowscope.plan.codegen.parallel_for import Share
 from flowscope.plan.codegen.variants import PLAIN, Variant
+from flowscope.plan.collector import paused_collector
 from flowscope.plan.execution import Execution, is_executed
 from flowscope.plan.merging import merged
 from flowscope.plan.origins import Operations
 from flowscope.plan.partitions import Mode, Partition, partitioned
-from flowscope.plan.passes.dce import trim
+from flowscope.plan.passes.dce import eliminate_dead_code
 from flowscope.plan.passes.host_overlap import overlap
 from flowscope.plan.passes.inline import inline
-from flowscope.plan.passes.licm import invariants
-from flowscope.plan.passes.matmul_fusion import products
-from flowscope.plan.passes.matmul_slicing import parts
+from flowscope.plan.passes.licm import hoist_loop_invariants
+from flowscope.plan.passes.matmul_fusion import fuse_matmuls
+from flowscope.plan.passes.matmul_slicing import slice_matmuls
 from flowscope.plan.passes.order import order
 from flowscope.plan.passes.place import place
 from flowscope.plan.passes.prune import prune
@@ -99,8 +100,6 @@ class Request:
     def stages(self, operations: Operations) -> Iterator[tuple[Stage, Program]]:
         """Yields the program after each pass, by the pass's name.
 
-        A pass may change the nodes of the program before it: look at each as it comes.
-
         Args:
             operations: Notes the operations that nodes come from.
         """
@@ -108,12 +107,13 @@ class Request:
         yield "prune", program
         program = join(inline(program, self.read, operations))
         yield "inline", program
-        program = trim(order(program))
+        program = eliminate_dead_code(order(program))
         yield "order", program
-        program = trim(products(parts(invariants(program))))
+        program = slice_matmuls(hoist_loop_invariants(program))
+        program = eliminate_dead_code(fuse_matmuls(program))
         yield "products", program
         if self.mode == "compiled" and (self.merges or self.folds):
-            program = trim(simplify(program, self.merges, self.folds))
+            program = eliminate_dead_code(simplify(program, self.merges, self.folds))
             yield "simplify", program
         program = overlap(place(program, self.devices, self.soft_placement))
         yield "place", program
@@ -230,9 +230,10 @@ def make_plan(
         generator: `generator(run, op_seed)` makes a random generator.
         back_ends: The code back ends by name.
     """
-    program, used = planned(request)
-    partitions = partitioned(program, request.mode)
-    return compiled(request, partitions, used, devices, generator, back_ends)
+    with paused_collector():
+        program, used = planned(request)
+        partitions = partitioned(program, request.mode)
+        return compiled(request, partitions, used, devices, generator, back_ends)
 
 
 def planned(request: Request) -> tuple[Program, dict[int, Operation]]:

@@ -1,16 +1,18 @@
 """The planner's own form of a graph: what one (fetches, feeds) needs, and nothing else.
 
 A `Program` is made from Operations by `passes.prune`; every later pass takes one and returns one.
-Nodes belong to the planner: a pass may change the nodes of the program that it was given. Nodes
-remember the operations they came from (`origins`), also where a pass merges several into one.
+Programs are immutable: a pass that changes nothing returns the program that it was given, and one
+that does makes new nodes, and shares the others with it (`plan.rewriting`). Nodes remember the
+operations they came from (`origins`), also where a pass merges several into one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, Self
 
+from flowscope.control.primitives import Merge, NextIteration
 from flowscope.graph.dtypes import resource
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Op, Spec
@@ -41,7 +43,7 @@ class Value:
 
 
 class Node:
-    """One operation of a program.
+    """One operation of a program. Whoever makes one completes it; after that it does not change.
 
     Attributes:
         op: The op with its attributes.
@@ -49,8 +51,6 @@ class Node:
         order: Place in program order, by which side effects are ordered.
         inputs, outputs: Values.
         control: Nodes that must be finished before.
-        versions: Per handle among the inputs: how many writes of this step it comes after. The
-            hidden token that orders effects; set by `passes.order`.
         requested: The device that the user asked for.
         device: The device that it was placed on, "" before `passes.place`.
         reason: Why it was placed there.
@@ -75,7 +75,6 @@ class Node:
         "path",
         "reason",
         "requested",
-        "versions",
     )
 
     def __init__(
@@ -95,7 +94,6 @@ class Node:
         self.inputs = inputs
         self.outputs = tuple([Value(self, i, s) for i, s in enumerate(specs)])
         self.control: tuple[Node, ...] = ()
-        self.versions: tuple[int, ...] = ()
         self.requested = requested
         self.device = ""
         self.reason = ""
@@ -103,6 +101,32 @@ class Node:
         self.path = path
         self.group = ""
         self.blocks: tuple[Program, ...] = ()
+
+    def copy(self, outputs: Sequence[Value] | None = None) -> Self:
+        """Returns a node that is the same, to be completed; its outputs are its own.
+
+        Args:
+            outputs: What its outputs are like; None for those of this node.
+        """
+        made = object.__new__(type(self))
+        made.op = self.op
+        made.name = self.name
+        made.order = self.order
+        made.inputs = self.inputs
+        like = self.outputs if outputs is None else outputs
+        if len(like) == 1:
+            made.outputs = (Value(made, 0, like[0].spec),)
+        else:
+            made.outputs = tuple([Value(made, i, v.spec) for i, v in enumerate(like)])
+        made.control = self.control
+        made.requested = self.requested
+        made.device = self.device
+        made.reason = self.reason
+        made.origins = self.origins
+        made.path = self.path
+        made.group = self.group
+        made.blocks = self.blocks
+        return made
 
     @property
     def has_effect(self) -> bool:
@@ -196,7 +220,7 @@ class Program:
         `v@2` is the handle of a variable after two writes of this step.
         """
         lines = [f"{v.label} = feed   {v.spec}" for v in self.feeds]
-        lines += [line for n in self.nodes for line in _lines(n)]
+        lines += _lines(self.nodes)
         lines.append(
             "fetch " + ", ".join(v.label for v in self.fetches) if self.fetches else "fetch nothing"
         )
@@ -205,9 +229,8 @@ class Program:
 
 def is_back_edge(value: Value, node: Node) -> bool:
     """Whether a loop made by hand hands its next iteration a value here: where cycles close."""
-    return (
-        node.op.type == "Merge" and value.node is not None and value.node.op.type == "NextIteration"
-    )
+    is_merge = isinstance(node.op, Merge)
+    return is_merge and value.node is not None and isinstance(value.node.op, NextIteration)
 
 
 def needed(program: Program) -> set[Node]:
@@ -234,26 +257,48 @@ def outer_values(blocks: Sequence[Program]) -> list[Value]:
     return list(found)
 
 
-def _lines(node: Node) -> list[str]:
-    lines = [_line(node)]
-    for name, block in zip(node.block_names, node.blocks, strict=False):
-        takes = ", ".join(v.label for v in block.feeds)
-        gives = ", ".join(v.label for v in block.fetches)
-        lines.append(f"  {name}({takes}) -> ({gives}):")
-        lines += [f"    {line}" for n in block.nodes for line in _lines(n)]
+def versions(nodes: Iterable[Node]) -> dict[Node, tuple[int, ...]]:
+    """Returns which write of each variable the nodes that touch state come after.
+
+    Args:
+        nodes: The nodes of a block in order. Counted are the writes of the block.
+
+    Returns:
+        Per node with handles: how many writes of each of its handles come before it.
+    """
+    writes: dict[Node, int] = {}
+    found: dict[Node, tuple[int, ...]] = {}
+    for node in nodes:
+        if handles := node.handles:
+            found[node] = tuple([writes.get(h, 0) for h in handles])
+            if node.writes_state:
+                writes.update((h, writes.get(h, 0) + 1) for h in handles)
+    return found
+
+
+def _lines(nodes: Sequence[Node]) -> list[str]:
+    lines: list[str] = []
+    comes_after = versions(nodes)
+    for node in nodes:
+        lines.append(_line(node, comes_after.get(node, ())))
+        for name, block in zip(node.block_names, node.blocks, strict=False):
+            takes = ", ".join(v.label for v in block.feeds)
+            gives = ", ".join(v.label for v in block.fetches)
+            lines.append(f"  {name}({takes}) -> ({gives}):")
+            lines += [f"    {line}" for line in _lines(block.nodes)]
     return lines
 
 
-def _line(node: Node) -> str:
-    inputs = ", ".join(_input(v, node) for v in node.inputs)
+def _line(node: Node, comes_after: tuple[int, ...]) -> str:
+    inputs = ", ".join(_input(v, node, comes_after) for v in node.inputs)
     specs = ", ".join(str(v.spec) for v in node.outputs) or "()"
     control = " after " + ", ".join(c.name for c in node.control) if node.control else ""
     device = f" on {node.device}" if node.device else ""
     return f"{node.name} = {node.op.type}({inputs})   {specs}{control}{device}"
 
 
-def _input(value: Value, node: Node) -> str:
-    if node.blocks or not node.versions or value.spec.dtype is not resource or value.node is None:
+def _input(value: Value, node: Node, comes_after: tuple[int, ...]) -> str:
+    if node.blocks or not comes_after or value.spec.dtype is not resource or value.node is None:
         return value.label
-    version = node.versions[node.handles.index(value.node)]
+    version = comes_after[node.handles.index(value.node)]
     return f"{value.label}@{version}" if version else value.label

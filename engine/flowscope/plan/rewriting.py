@@ -1,4 +1,9 @@
-"""Edits of programs that several passes make."""
+"""Edits of programs: how a pass makes a program from the one that it was given.
+
+A pass looks at its program, notes in an `Edits` what is to be another way, in terms of that
+program's nodes and values, and applies them. What nothing is changed of is shared by both programs;
+a node that takes what has changed is made anew, in blocks too. The program before stays as it is.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +13,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from flowscope.control.primitives import Merge
 from flowscope.graph.op import Op
 from flowscope.plan.origins import OperationRef
-from flowscope.plan.program import Node, Program, Value, outer_values
+from flowscope.plan.program import Node, Program, Value, is_back_edge, outer_values
 
 
 def explicit_inputs(node: Node) -> tuple[Value, ...]:
@@ -18,54 +24,204 @@ def explicit_inputs(node: Node) -> tuple[Value, ...]:
     return node.inputs[: len(node.inputs) - len(outer_values(node.blocks))]
 
 
-def with_blocks(node: Node, blocks: tuple[Program, ...], explicit: tuple[Value, ...]) -> None:
-    """Gives a node other blocks, and the inputs that follow."""
-    node.blocks = blocks
-    node.inputs = (*explicit, *outer_values(blocks))
+class Edits:
+    """What is to change in a program and in its blocks, all told in terms of the program before.
+
+    Attributes:
+        same: Per value that is no longer used, what is used in its place.
+        instead: Per node that goes, the nodes to wait for in its place: none where it is not here.
+    """
+
+    def __init__(self) -> None:
+        self.same: dict[Value, Value] = {}
+        self.instead: dict[Node, tuple[Node, ...]] = {}
+        self._fields: dict[Node, Mapping[str, Any]] = {}
+        #: Whether any of these are edges, blocks or outputs.
+        self._has_edges = False
+        self._before: dict[Node, list[Node]] = {}
+        self._after: dict[Node, list[Node]] = {}
+        #: What was made of values and nodes so far.
+        self._values: dict[Value, Value] = {}
+        self._nodes: dict[Node, Node] = {}
+        #: Nodes that take values of a back edge, as they were and as they are now.
+        self._circles: list[tuple[Node, Node]] = []
+
+    def change(self, node: Node, **fields: Any) -> None:
+        """Changes fields of a node.
+
+        Of a node with blocks, `inputs` are the explicit ones. `outputs` says which values its
+        outputs stand for: some that the node has, or others. `specs` has other specs of outputs.
+        """
+        self._fields[node] = {**self._fields.get(node, {}), **fields}
+        self._has_edges = self._has_edges or not _EDGES.isdisjoint(fields)
+
+    def change_all(self, nodes: Iterable[Node], fields: Mapping[str, Any]) -> None:
+        """Changes fields of nodes of which nothing else is changed, and no edge."""
+        self._fields.update(dict.fromkeys(nodes, fields))
+
+    def drop(self, node: Node, by: Iterable[Node] = ()) -> None:
+        """Leaves a node out; what waited for it waits for other nodes."""
+        self.instead[node] = tuple(by)
+
+    def insert(self, made: Iterable[Node], before: Node) -> None:
+        """Puts new nodes before a node."""
+        self._before.setdefault(before, []).extend(made)
+
+    def append(self, made: Iterable[Node], after: Node) -> None:
+        """Puts new nodes behind a node."""
+        self._after.setdefault(after, []).extend(made)
+
+    def move(self, node: Node, before: Node) -> None:
+        """Puts a node of a block before the node whose block that is."""
+        made = node.copy()
+        self.insert([made], before)
+        self.drop(node)
+        self.same.update(zip(node.outputs, made.outputs, strict=True))
+
+    def applied(self, program: Program) -> Program:
+        """Returns the program in which all this is so: the same one where nothing is."""
+        if not (self.same or self.instead or self._fields or self._before or self._after):
+            return program
+        found = self._block(program)
+        for node, made in self._circles:
+            made.inputs = tuple([self.value(v) for v in node.inputs])
+        return found
+
+    def value(self, value: Value) -> Value:
+        """Returns what a value of the program before is now."""
+        while value in self.same:
+            value = self.same[value]
+        return self._values.get(value, value)
+
+    def _block(self, block: Program) -> Program:
+        nodes: list[Node] = []
+        if self._before or self._after or self.instead:
+            for node in block.nodes:
+                nodes += [self._node(n) for n in self._before.get(node, ())]
+                if node not in self.instead:
+                    nodes.append(self._node(node))
+                nodes += [self._node(n) for n in self._after.get(node, ())]
+        else:
+            nodes = [self._node(node) for node in block.nodes]
+        fetches, targets = self._all(block.fetches), self._awaited(block.targets)
+        if fetches is block.fetches and targets is block.targets:
+            if len(nodes) == len(block.nodes) and all(map(_is, nodes, block.nodes)):
+                return block
+        return Program(tuple(nodes), block.feeds, fetches, targets, block.notes)
+
+    def _all(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Returns what values are now: the same tuple where nothing has changed."""
+        same, known = self.same, self._values
+        for v in values:
+            if v in known or v in same:
+                return tuple([self.value(v) if v in same else known.get(v, v) for v in values])
+        return values
+
+    def _awaited(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        """Returns what to wait for in the place of nodes."""
+        found: dict[Node, None] = {}
+        stack = [*reversed(nodes)]
+        while stack:
+            node = stack.pop()
+            if node in self.instead:
+                stack += reversed(self.instead[node])
+            else:
+                found[self._nodes.get(node, node)] = None
+        return nodes if len(found) == len(nodes) and all(map(_is, found, nodes)) else tuple(found)
+
+    def _node(self, node: Node) -> Node:
+        """Returns what a node is now: the same one where nothing of it has changed."""
+        fields = self._fields.get(node)
+        if (fields and self._has_edges) or node.blocks or type(node.op) is Merge:
+            return self._changed(node, fields or _NOTHING)
+        inputs, control = self._all(node.inputs), node.control
+        if control:
+            control = self._awaited(control)
+        if inputs is node.inputs and control is node.control and not fields:
+            return node
+        made = self._nodes[node] = node.copy()
+        made.inputs, made.control = inputs, control
+        if fields:
+            for name, value in fields.items():
+                setattr(made, name, value)
+        for v, new in zip(node.outputs, made.outputs):
+            self._values[v] = new
+        return made
+
+    def _changed(self, node: Node, fields: Mapping[str, Any]) -> Node:
+        """Returns what a node is now of which fields are changed, or that has blocks."""
+        control = fields.get("control", node.control)
+        if control:
+            control = self._awaited(control)
+        blocks = node.blocks
+        if blocks or "blocks" in fields:
+            inputs, blocks = self._blocks(node, fields)
+        else:
+            inputs = self._all(fields.get("inputs", node.inputs))
+        is_kept = inputs is node.inputs and control is node.control and blocks is node.blocks
+        is_circle = type(node.op) is Merge and any(is_back_edge(v, node) for v in node.inputs)
+        if is_kept and fields is _NOTHING and not is_circle:
+            return node
+        outputs = fields.get("outputs", node.outputs)
+        made = self._nodes[node] = node.copy(outputs)
+        for v, new in zip(outputs, made.outputs, strict=True):
+            self._values[v] = new
+            new.spec = fields["specs"].get(v, v.spec) if "specs" in fields else v.spec
+        for name, value in fields.items():
+            if name not in _EDGES:
+                setattr(made, name, value)
+        made.inputs, made.control, made.blocks = inputs, control, blocks
+        if is_circle:
+            self._circles.append((node, made))
+        return made
+
+    def _blocks(
+        self, node: Node, fields: Mapping[str, Any]
+    ) -> tuple[tuple[Value, ...], tuple[Program, ...]]:
+        """Returns the inputs and the blocks of a node that has blocks."""
+        given: tuple[Program, ...] = fields.get("blocks", node.blocks)
+        explicit = fields["inputs"] if "inputs" in fields else explicit_inputs(node)
+        blocks = tuple([self._block(b) for b in given])
+        now = self._all(explicit)
+        if all(map(_is, blocks, node.blocks)) and now is explicit and "inputs" not in fields:
+            return node.inputs, node.blocks
+        return (*now, *outer_values(blocks)), blocks
+
+
+#: No field is changed.
+_NOTHING: Mapping[str, Any] = {}
+#: Fields that are not set as they are given.
+_EDGES = frozenset(("blocks", "control", "inputs", "outputs", "specs"))
+
+
+def _is(a: object, b: object) -> bool:
+    return a is b
+
+
+def with_nodes(program: Program, nodes: Sequence[Node]) -> Program:
+    """Returns a program with these nodes: the same one if it has them."""
+    is_same = len(nodes) == len(program.nodes) and all(map(_is, nodes, program.nodes))
+    return program if is_same else dataclasses.replace(program, nodes=tuple(nodes))
 
 
 def replaced(program: Program, same: Mapping[Value, Value]) -> Program:
-    """Returns a program that uses other values in the place of some; its nodes are changed."""
-    if not same:
-        return program
-    for node in program.nodes:
-        if any(v in same for v in node.inputs):
-            explicit = tuple([same.get(v, v) for v in explicit_inputs(node)])
-            with_blocks(node, tuple([replaced(b, same) for b in node.blocks]), explicit)
-    fetches = tuple([same.get(v, v) for v in program.fetches])
-    return dataclasses.replace(program, fetches=fetches)
+    """Returns a program that uses other values in the place of some."""
+    edits = Edits()
+    edits.same.update(same)
+    return edits.applied(program)
+
+
+def changed(program: Program, fields: Mapping[Node, Mapping[str, Any]]) -> Program:
+    """Returns a program in which fields of some nodes, also of blocks, are others."""
+    edits = Edits()
+    for node, some in fields.items():
+        edits.change(node, **some)
+    return edits.applied(program)
 
 
 def uses(program: Program) -> Counter[Value]:
     """Returns how often a program's nodes and fetches read each value."""
     return Counter([*(v for n in program.nodes for v in n.inputs), *program.fetches])
-
-
-def count_versions(nodes: Iterable[Node]) -> None:
-    """Notes on every node that touches state which write of each variable it comes after.
-
-    Counted are the writes of the nodes' own block, so a pass that moves a node out of its block
-    counts anew.
-
-    Args:
-        nodes: The nodes of a block in order.
-    """
-    writes: dict[Node, int] = {}
-    for node in nodes:
-        handles = node.handles
-        if not handles:
-            node.versions = ()
-            continue
-        node.versions = tuple([writes.get(h, 0) for h in handles])
-        if node.writes_state:
-            writes.update((h, writes.get(h, 0) + 1) for h in handles)
-
-
-def renumbered(values: list[Value]) -> tuple[Value, ...]:
-    """Returns a node's outputs, counted anew."""
-    for i, v in enumerate(values):
-        v.index = i
-    return tuple(values)
 
 
 def in_order(nodes: Sequence[Node], before: Mapping[Node, Collection[Node]]) -> list[Node]:
@@ -104,13 +260,13 @@ def origins_of(nodes: Iterable[Node | None]) -> tuple[OperationRef, ...]:
 
 
 __all__ = [
-    "count_versions",
+    "Edits",
+    "changed",
     "explicit_inputs",
     "in_order",
     "made_like",
     "origins_of",
-    "renumbered",
     "replaced",
     "uses",
-    "with_blocks",
+    "with_nodes",
 ]

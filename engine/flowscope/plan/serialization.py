@@ -106,7 +106,7 @@ class _Writer:
 
     def _row(self, node: Node) -> Any:
         facts = (node.op, node.name, node.order, node.requested, node.origins, node.path)
-        placed = (node.device, node.reason, node.group, node.versions)
+        placed = (node.device, node.reason, node.group)
         edges = self._numbers(node.inputs), [self._nodes[n] for n in node.control]
         specs = [v.spec for v in node.outputs]
         blocks = [self._rows(b) for b in node.blocks]
@@ -142,7 +142,7 @@ class _Reader:
     def _node(self, row: Any) -> Node:
         kind, (op, name, order, requested, origins, path), placed, specs, edges, blocks = row
         node: Node = _KINDS[kind](op, name, order, (), specs, requested, origins, path)
-        node.device, node.reason, node.group, node.versions = placed
+        node.device, node.reason, node.group = placed
         self._nodes.append(node)
         self._values += node.outputs
         self._edges.append((node, edges, [(b, self._made(b)) for b in blocks]))

@@ -105,7 +105,7 @@ class Stepper:
         specs = [v.spec for v in node.outputs]
         clone = LoopNode(node.op, node.name, node.order, (*start, *behind), specs,
                          node.requested, node.origins, node.path)  # fmt: skip
-        clone.control, clone.versions, clone.device = (), node.versions, node.device
+        clone.device = node.device
         clone.blocks = node.blocks
         region = Region(
             (clone,),

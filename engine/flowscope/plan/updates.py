@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from flowscope.ops.core.flow import NoOp
 from flowscope.plan.effects import leaves
 from flowscope.plan.lowering import Accesses, Key, is_ambient
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import in_order
+from flowscope.plan.rewriting import changed, in_order
 from flowscope.plan.structured import LoopNode
 
 
@@ -36,18 +38,30 @@ class UpdateGroup:
 
 def join(program: Program) -> Program:
     """Returns the program, in which what a NoOp such as `fs.group`'s waits for is a group."""
+    names: dict[Node, str] = {}
     for nodes in (program.nodes, *[b.nodes for n in program.walk() for b in n.blocks]):
         for node in nodes:
-            if node.op.type == "NoOp" and len(node.control) > 1:
-                _join(node)
-    return program
+            if isinstance(node.op, NoOp) and len(node.control) > 1:
+                _join(node, names)
+    return changed(program, {leaf: {"group": name} for leaf, name in names.items()})
 
 
-def _join(group: Node) -> None:
+def _join(group: Node, names: dict[Node, str]) -> None:
+    """Notes the group of what is written for a NoOp, unless some of that is in one already."""
     writes = [n for n in group.control if n.writes_state and not isinstance(n, LoopNode)]
-    if len(writes) > 1 and not any(n.update_groups for n in writes):
-        for leaf in (leaf for n in writes for leaf in leaves(n)):
-            leaf.group = group.name
+    leaves_of = {n: leaves(n) for n in writes}
+    is_free = not any(n.update_groups or not names.keys().isdisjoint(leaves_of[n]) for n in writes)
+    if len(writes) > 1 and is_free:
+        names.update((leaf, group.name) for n in writes for leaf in leaves_of[n])
+
+
+def several_writes(nodes: Sequence[Node]) -> list[list[Node]]:
+    """Returns the members of each update group in a block that has more than one."""
+    members: dict[str, list[Node]] = {}
+    for node in nodes:
+        for name in node.update_groups:
+            members.setdefault(name, []).append(node)
+    return [m for m in members.values() if len(m) > 1]
 
 
 def gathered(
@@ -56,19 +70,13 @@ def gathered(
     """Returns the nodes of a block with each group's side by side behind what it needs.
 
     Args:
-        nodes: The nodes in an order that respects all dependencies.
+        nodes: The nodes in an order that respects all dependencies; see `let_go`.
         keys: Returns the state that a node touches, by whether it writes it.
     """
-    members: dict[str, list[Node]] = {}
-    for node in nodes:
-        for name in node.update_groups:
-            members.setdefault(name, []).append(node)
-    several = [m for m in members.values() if len(m) > 1]
+    several = several_writes(nodes)
     if not several:
         return nodes, []
     before = _before(nodes, keys)
-    if _let_go(nodes, before, several):
-        before = _before(nodes, keys)
     groups = [_group(m, nodes, before) for m in several]
     ordered = _ordered(nodes, before, groups)
     if ordered is None:
@@ -96,25 +104,30 @@ def _before(
     return found
 
 
-def _let_go(
-    nodes: Sequence[Node], before: Mapping[Node, Iterable[Node]], several: Sequence[list[Node]]
-) -> bool:
-    """Has pure nodes no longer wait for members without taking their values; whether any did.
+def let_go(block: Program, keys: Callable[[Node], Mapping[Key, bool]]) -> Program:
+    """Returns a block in which pure nodes do not wait for members whose values they do not take.
 
     What such a node computes is the same before the group as after it.
+
+    Args:
+        block: The block.
+        keys: Returns the state that a node touches, by whether it writes it.
     """
-    after = {n for members in several for n in members}
-    changed = False
-    for node in nodes:
+    after = {n for members in several_writes(block.nodes) for n in members}
+    if not after:
+        return block
+    before = _before(block.nodes, keys)
+    found: dict[Node, Mapping[str, Any]] = {}
+    for node in block.nodes:
         if node in after or not any(b in after for b in before[node]):
             continue
         needs_value = any(v.node in after for v in node.inputs)
-        if node.op.is_pure and node.op.type != "NoOp" and not node.blocks and not needs_value:
-            node.control = tuple([c for c in node.control if c not in after])
-            changed = True
+        is_pure = node.op.is_pure and not isinstance(node.op, NoOp) and not node.blocks
+        if is_pure and not needs_value:
+            found[node] = {"control": tuple([c for c in node.control if c not in after])}
         else:
             after.add(node)
-    return changed
+    return changed(block, found)
 
 
 def _group(
@@ -189,4 +202,12 @@ def _spans(nodes: tuple[Node, ...]) -> list[tuple[int, int]]:
     return list(spans.values())
 
 
-__all__ = ["UpdateGroup", "gathered", "join", "unsafe_inside", "unsafe_positions"]
+__all__ = [
+    "UpdateGroup",
+    "gathered",
+    "join",
+    "let_go",
+    "several_writes",
+    "unsafe_inside",
+    "unsafe_positions",
+]

@@ -20,7 +20,7 @@ def verify(program: Program, stage: str = "a pass", is_ordered: bool = True) -> 
 
     Every value is made before its use, in the same block or one around it; control inputs, targets
     and handles are there; specs are those that the ops infer; blocks take and give what their nodes
-    hand them; the versions of a variable count its writes; and every node has an origin.
+    hand them; and every node has an origin.
 
     Args:
         program: The program.
@@ -63,8 +63,6 @@ class _Verifier:
             done.add(node)
         yield from (f"the fetch {v.label} is missing" for v in program.fetches if v not in whole)
         yield from (f'the target "{n.name}" is missing' for n in program.targets if n not in nodes)
-        if self._is_ordered:
-            yield from _wrong_versions(program.nodes)
 
     def _node(
         self, node: Node, known: set[Value], done: set[Node], whole: set[Value]
@@ -160,19 +158,6 @@ def _alike(what: str, values: Iterable[Value], like: Iterable[Value]) -> Iterato
     for a, b in zip(values, like, strict=False):
         if a.spec.dtype is not b.spec.dtype:
             yield f"{what} have {a.spec} for {b.spec}"
-
-
-def _wrong_versions(nodes: Iterable[Node]) -> Iterator[str]:
-    """Yields nodes whose versions are not the numbers of writes before them in their block."""
-    writes: dict[Node, int] = {}
-    for node in nodes:
-        handles = node.handles
-        if node.versions and len(node.versions) != len(handles):
-            yield f'"{node.name}" has {len(node.versions)} versions of {len(handles)} handles'
-        elif node.versions and node.versions != (now := tuple(writes.get(h, 0) for h in handles)):
-            yield f'"{node.name}" has the versions {node.versions}, not {now}'
-        if node.writes_state:
-            writes.update((h, writes.get(h, 0) + 1) for h in handles)
 
 
 __all__ = ["verify"]

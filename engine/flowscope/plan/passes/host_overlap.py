@@ -11,15 +11,14 @@ from collections.abc import Sequence
 
 from flowscope.ops.host.py_functions import HostFunc, is_function
 from flowscope.plan.program import Node, Program, is_back_edge
+from flowscope.plan.rewriting import changed
 
 
 def overlap(program: Program) -> Program:
     """Returns the program, in which Python functions that may overlap are operations that wait."""
     functions = [n for n in program.nodes if is_function(n.op)]
-    if len(functions) > 1:
-        for node in _independent(program.nodes, functions):
-            node.op = HostFunc(node.op)
-    return program
+    apart = _independent(program.nodes, functions) if len(functions) > 1 else []
+    return changed(program, {n: {"op": HostFunc(n.op)} for n in apart})
 
 
 def _independent(nodes: Sequence[Node], functions: Sequence[Node]) -> list[Node]:

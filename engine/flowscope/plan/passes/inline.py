@@ -17,17 +17,16 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from flowscope.control.blocks import Parameter
+from flowscope.control.calls import Call
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import resource
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.ops.core.flow import Identity
 from flowscope.plan.origins import Operations
-from flowscope.plan.program import Node, Program, Value, needed, outer_values
+from flowscope.plan.program import Node, Program, Value, is_back_edge, needed, outer_values
 from flowscope.plan.structured import LoopNode, kind_of, without_functions
-
-#: The op types that this pass takes away.
-CALL, PARAMETER = "Call", "Parameter"
 
 
 def inline(program: Program, read: type, operations: Operations) -> Program:
@@ -38,12 +37,15 @@ def inline(program: Program, read: type, operations: Operations) -> Program:
         read: The op that reads a variable: of a fed variable it is the feed.
         operations: Those that nodes come from; it adds those of bodies.
     """
-    if not any(n.op.type == CALL or _functions(n) for n in program.nodes):
+    if not any(isinstance(n.op, Call) or _functions(n) for n in program.nodes):
         return program
     inliner = _Inliner(read, operations)
     for node in program.nodes:
-        inliner.add(node, (node.order,))
-    fetches = tuple([inliner.same.get(v, v) for v in program.fetches])
+        inliner.add(inliner.own(node), node.order)
+    for node in inliner.nodes:
+        if any(is_back_edge(v, node) for v in node.inputs):
+            node.inputs = tuple([inliner.now(v) for v in node.inputs])
+    fetches = tuple([inliner.now(v) for v in program.fetches])
     targets = tuple(inliner.standing(program.targets))
     whole = dataclasses.replace(
         program, nodes=tuple(inliner.nodes), fetches=fetches, targets=targets
@@ -89,9 +91,9 @@ class _Inliner:
     def _added(self, node: Node, order: tuple[object, ...]) -> Iterator[_Inner]:
         """Adds a node; yields the nodes of the body that it calls, which are to be added then."""
         node.order = order
-        node.inputs = tuple([self.same.get(v, v) for v in node.inputs])
+        node.inputs = tuple([self.now(v) for v in node.inputs])
         node.control = self.standing(node.control)
-        if node.op.type == CALL:
+        if isinstance(node.op, Call):
             yield from self._add_body(node, order)
         elif self._is_fed(node):
             self.same[node.outputs[0]] = node.inputs[0]
@@ -101,13 +103,43 @@ class _Inliner:
         else:
             self._append(node)
 
+    def own(self, node: Node) -> Node:
+        """Returns a copy of a node that this pass may change; the node itself if it need not."""
+        is_changed = (
+            isinstance(node.op, Call)
+            or bool(_functions(node))
+            or self._is_fed(node)
+            or any(v in self.same or is_back_edge(v, node) for v in node.inputs)
+            or any(n in self._instead for n in node.control)
+        )
+        if not is_changed:
+            return node
+        made = node.copy()
+        self.same.update(zip(node.outputs, made.outputs, strict=True))
+        self._instead[node] = (made,)
+        return made
+
+    def now(self, value: Value) -> Value:
+        """Returns the value that stands for `value` now."""
+        while value in self.same:
+            value = self.same[value]
+        return value
+
     def _append(self, node: Node) -> None:
         self.nodes.append(node)
         self._own.add(node)
 
     def standing(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
         """Returns the nodes that stand for `nodes` now."""
-        return tuple(dict.fromkeys(m for n in nodes for m in self._instead.get(n, (n,))))
+        found: dict[Node, None] = {}
+        stack = [*reversed([*nodes])]
+        while stack:
+            node = stack.pop()
+            if node in self._instead:
+                stack += reversed(self._instead[node])
+            else:
+                found[node] = None
+        return tuple(found)
 
     def awaited(
         self,
@@ -130,9 +162,8 @@ class _Inliner:
         for c in op.control_inputs:
             if c in nodes:
                 found.append(nodes[c])
-            elif c.type == PARAMETER and c.outputs[0] in values:
-                value = values[c.outputs[0]]
-                found.append(self._arrival(self.same.get(value, value), c, order, node))
+            elif isinstance(c.definition, Parameter) and c.outputs[0] in values:
+                found.append(self._arrival(self.now(values[c.outputs[0]]), c, order, node))
         return tuple([n for n in found if n is not None])
 
     def _arrival(
@@ -159,7 +190,7 @@ class _Inliner:
         return self._ready[value]
 
     def _is_fed(self, node: Node) -> bool:
-        return type(node.op) is self._read and node.inputs[0].node is None
+        return type(node.op) is self._read and self.now(node.inputs[0]).node is None
 
     def _add_blocks(self, node: Node) -> None:
         op: Any = node.op
@@ -201,7 +232,7 @@ class _Inliner:
         nodes: dict[Operation, Node] = {}
         is_renamed = owner.name != owner.origins[0].name
         for op in function.block.operations:
-            if op.type == PARAMETER:
+            if isinstance(op.definition, Parameter):
                 values[op.outputs[0]] = given[op.definition.index]
                 continue
             name = f"{owner.name}/{op.name.rpartition('/')[2]}" if is_renamed else op.name
@@ -210,9 +241,7 @@ class _Inliner:
             values.update(zip(op.outputs, node.outputs, strict=True))
             inner.add(node, (op.order,))
         fetches = [values[t] for t in function.outputs]
-        return Program(
-            tuple(inner.nodes), tuple(feeds), tuple([self.same.get(v, v) for v in fetches])
-        )
+        return Program(tuple(inner.nodes), tuple(feeds), tuple([self.now(v) for v in fetches]))
 
     def _add_body(self, call: Node, order: tuple[object, ...]) -> Iterator[_Inner]:
         function = call.op.function  # type: ignore[attr-defined]
@@ -220,7 +249,7 @@ class _Inliner:
         nodes: dict[Operation, Node] = {}
         first = len(self.nodes)
         for op in function.block.operations:
-            if op.type == PARAMETER:
+            if isinstance(op.definition, Parameter):
                 values[op.outputs[0]] = call.inputs[op.definition.index]
                 continue
             name = f"{call.name}/{op.name.rpartition('/')[2]}"
@@ -229,7 +258,7 @@ class _Inliner:
             values.update(zip(op.outputs, node.outputs, strict=True))
             yield node, (*order, op.order)
         for result, value in zip(function.outputs, call.outputs, strict=False):
-            self.same[value] = self.same.get(values[result], values[result])
+            self.same[value] = self.now(values[result])
         self._instead[call] = tuple(self.nodes[first:]) or call.control
 
     def _copy(
@@ -249,7 +278,7 @@ class _Inliner:
 
 
 def _functions(node: Node) -> tuple[Any, ...]:
-    """Returns the functions whose bodies are blocks of a node."""
+    """Returns the functions whose bodies are blocks of a node: of a branch or a loop."""
     return getattr(node.op, "functions", ())
 
 
@@ -262,4 +291,4 @@ def _carried(function: Any, count: int) -> list[Value]:
     return made
 
 
-__all__ = ["CALL", "PARAMETER", "inline"]
+__all__ = ["inline"]

@@ -1,4 +1,4 @@
-"""Invariants: what is the same in all iterations of a loop is taken out of it.
+"""Loop-invariant code motion: what is the same in all iterations of a loop is taken out of it.
 
 Two rules:
 
@@ -15,31 +15,31 @@ from __future__ import annotations
 
 import dataclasses
 
+from flowscope.ops.state.variable_ops import ReadVariableOp
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import count_versions, explicit_inputs, replaced, with_blocks
+from flowscope.plan.rewriting import Edits, changed, replaced
 from flowscope.plan.structured import LoopNode
 
 
-def invariants(program: Program) -> Program:
+def hoist_loop_invariants(program: Program) -> Program:
     """Returns the ordered program with less in its loops."""
     if not any(n.blocks for n in program.nodes):
         return program
-    nodes: list[Node] = []
+    inner = {n: tuple([hoist_loop_invariants(b) for b in n.blocks]) for n in program.nodes}
+    program = changed(program, {n: {"blocks": b} for n, b in inner.items() if b != n.blocks})
+    return _without_lists(_hoisted(program))
+
+
+def _hoisted(program: Program) -> Program:
+    """Returns the program with reads of variables before the loops whose bodies read them."""
+    edits = Edits()
     late: set[Node] = set()
     for node in program.nodes:
         if _is_late(node, late):
             late.add(node)
-        if node.blocks:
-            explicit = explicit_inputs(node)
-            with_blocks(node, tuple([invariants(b) for b in node.blocks]), explicit)
         if isinstance(node, LoopNode):
-            nodes += _hoisted(node, late)
-        nodes.append(node)
-    count_versions(nodes)
-    for node in nodes:
-        if isinstance(node, LoopNode):
-            _unlist(node, nodes)
-    return dataclasses.replace(program, nodes=tuple(nodes))
+            _hoist(node, late, edits)
+    return edits.applied(program)
 
 
 def _is_late(node: Node, late: set[Node]) -> bool:
@@ -52,51 +52,56 @@ def _before(node: Node) -> list[Node]:
     return [*(v.node for v in node.inputs if v.node is not None), *node.control]
 
 
-def _hoisted(node: LoopNode, late: set[Node]) -> list[Node]:
-    """Takes reads of variables out of a loop's body; returns them."""
+def _hoist(node: LoopNode, late: set[Node], edits: Edits) -> None:
+    """Takes reads of variables out of a loop's body."""
     if node.has_effect or any(n.op.is_blocking for b in node.blocks for n in b.walk()):
-        return []
+        return
     body = node.body
     own = {*body.feeds, *[v for n in body.nodes for v in n.outputs]}
     found = [n for n in body.nodes if _is_read(n) and own.isdisjoint(n.inputs)]
-    rest = tuple([n for n in body.nodes if n not in found])
-    explicit = node.explicit
-    with_blocks(node, (*node.conditions, dataclasses.replace(body, nodes=rest)), explicit)
-    waits = [*node.control, *[v.node for v in explicit if v.node is not None]]
-    for read in found:
-        read.control = tuple(dict.fromkeys(n for n in waits if n in late))
-    _wait_outside(node, found)
-    return found
+    if not found:
+        return
+    waits = [*node.control, *[v.node for v in node.explicit if v.node is not None]]
+    control = tuple(dict.fromkeys(n for n in waits if n in late))
+    reads = {read: read.copy() for read in found}
+    for read, made in reads.items():
+        made.control = control
+        edits.drop(read)
+        edits.same.update(zip(read.outputs, made.outputs, strict=True))
+    edits.insert(reads.values(), node)
+    _wait_outside(node, reads, edits)
 
 
-def _wait_outside(node: LoopNode, reads: list[Node]) -> None:
+def _wait_outside(node: LoopNode, reads: dict[Node, Node], edits: Edits) -> None:
     """Has a loop wait for reads that were taken out of it, where nodes of its body waited."""
-    waited: dict[Node, None] = {}
-    for inner in node.body.walk() if reads else ():
-        if any(c in reads for c in inner.control):
-            waited.update((c, None) for c in inner.control if c in reads)
-            inner.control = tuple([c for c in inner.control if c not in reads])
-    node.control = (*node.control, *waited)
+    waited = dict.fromkeys(reads[c] for n in node.body.walk() for c in n.control if c in reads)
+    if waited:
+        edits.change(node, control=(*node.control, *waited))
 
 
 def _is_read(node: Node) -> bool:
-    is_plain = node.op.type == "ReadVariableOp" and not node.control
+    is_plain = isinstance(node.op, ReadVariableOp) and not node.control
     return is_plain and not node.op.has_effect
 
 
-def _unlist(forward: LoopNode, nodes: list[Node]) -> None:
-    """Has loops use the values that a forward loop keeps alike in every iteration."""
-    body = forward.body
-    own = {*body.feeds, *[v for n in body.nodes for v in n.outputs]}
-    pairs = zip(forward.kept, forward.kept_values, strict=True)
-    same = {kept: value for kept, value in pairs if value not in own}
-    if same:
-        for node in nodes:
-            if isinstance(node, LoopNode) and not same.keys().isdisjoint(node.inputs):
-                _use(node, same)
+def _without_lists(program: Program) -> Program:
+    """Returns the program, its loops using the values that a forward loop keeps always alike."""
+    same: dict[Value, Value] = {}
+    for node in program.nodes:
+        if isinstance(node, LoopNode):
+            body = node.body
+            own = {*body.feeds, *[v for n in body.nodes for v in n.outputs]}
+            pairs = zip(node.kept, node.kept_values, strict=True)
+            same.update((kept, value) for kept, value in pairs if value not in own)
+    edits = Edits()
+    for node in program.nodes:
+        if isinstance(node, LoopNode) and not same.keys().isdisjoint(node.taken):
+            _use(node, same, edits)
+    return edits.applied(program)
 
 
-def _use(node: LoopNode, same: dict[Value, Value]) -> None:
+def _use(node: LoopNode, same: dict[Value, Value], edits: Edits) -> None:
+    """Has a loop use values as they are, in the place of elements of lists."""
     body, op = node.body, node.op
     pairs = list(zip(node.taken, node.elements, strict=True))
     inside = {element: same[kept] for kept, element in pairs if kept in same}
@@ -104,8 +109,8 @@ def _use(node: LoopNode, same: dict[Value, Value]) -> None:
     lists = [kept for kept, _ in pairs if kept not in same]
     left = (*node.inputs[: op.first], *node.starts, *lists)
     body = replaced(dataclasses.replace(body, feeds=feeds), inside)
-    node.op = dataclasses.replace(op, lists=len(lists))
-    with_blocks(node, (*node.conditions, body), left)
+    less = dataclasses.replace(op, lists=len(lists))
+    edits.change(node, op=less, inputs=left, blocks=(*node.conditions, body))
 
 
-__all__ = ["invariants"]
+__all__ = ["hoist_loop_invariants"]

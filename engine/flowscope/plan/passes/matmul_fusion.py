@@ -1,4 +1,4 @@
-"""Products: matrix products in the form in which they are quick.
+"""Matmul fusion: matrix products in the form in which they are quick.
 
 Three rules, for matrices whose sizes are known but for the number of rows:
 
@@ -24,18 +24,14 @@ from typing import Any
 from flowscope.control.lists import list_spec
 from flowscope.control.matmul_ops import SumOfMatMuls, SumOfProducts, TransposedCopy
 from flowscope.graph.lazy import frozen
+from flowscope.graph.op import op_class
+from flowscope.ops.core.flow import AddN
+from flowscope.ops.linalg.products import MatMul
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import (
-    explicit_inputs,
-    made_like,
-    origins_of,
-    renumbered,
-    replaced,
-    uses,
-    with_blocks,
-)
+from flowscope.plan.rewriting import Edits, changed, made_like, origins_of, uses
 from flowscope.plan.structured import LoopNode
 
+_ADD = op_class("Add")
 #: Products of so many rows are as quick alone.
 MANY_ROWS = 512
 #: From so many rows on, and for smaller matrices, a transpose costs a product nothing.
@@ -44,10 +40,12 @@ _FEW_ROWS, _LARGE = 128, 1 << 12
 _OFTEN = 4
 
 
-def products(program: Program) -> Program:
+def fuse_matmuls(program: Program) -> Program:
     """Returns the ordered program with fewer and larger matrix products."""
-    if not program.has_true_specs or not any(n.op.type == "MatMul" for n in program.walk()):
+    if not program.has_true_specs or not any(isinstance(n.op, MatMul) for n in program.walk()):
         return program
+    inner = {n: tuple([fuse_matmuls(b) for b in n.blocks]) for n in program.nodes if n.blocks}
+    program = changed(program, {n: {"blocks": b} for n, b in inner.items() if b != n.blocks})
     return _Rewriter(program).run()
 
 
@@ -58,57 +56,45 @@ class _Rewriter:
         self._program = program
         self._uses = uses(program)
         self._own = set(program.nodes)
-        self._nodes: list[Node] = []
-        self._same: dict[Value, Value] = {}
+        self._awaited = {*program.targets, *[c for n in program.nodes for c in n.control]}
+        self._edits = Edits()
         self._transposed: dict[Value, Value] = {}
         self._often = Counter(n.inputs[1] for n in program.nodes if _is_transposing(n))
 
     def run(self) -> Program:
         for node in self._program.nodes:
-            self._visit(node)
-        if len(self._nodes) == len(self._program.nodes) and not self._same:
-            return self._program
-        changed = dataclasses.replace(self._program, nodes=tuple(self._nodes))
-        return replaced(changed, self._same)
-
-    def _visit(self, node: Node) -> None:
-        if node.blocks:
-            explicit = explicit_inputs(node)
-            with_blocks(node, tuple([products(b) for b in node.blocks]), explicit)
-        after: list[Node] = []
-        if isinstance(node, LoopNode):
-            self._transposes_outside(node)
-            after = self._after(node)
-        elif _is_transposing(node) and self._often[node.inputs[1]] >= _OFTEN:
-            self._transpose(node)
-        elif node.op.type == "AddN":
-            self._join(node)
-        self._nodes += [node, *after]
+            if isinstance(node, LoopNode):
+                self._transpose_outside(node)
+                self._edits.append(self._after(node), node)
+            elif _is_transposing(node) and self._often[node.inputs[1]] >= _OFTEN:
+                self._transpose(node, node)
+            elif isinstance(node.op, AddN):
+                self._join(node)
+        return self._edits.applied(self._program)
 
     # -- transposes
 
-    def _transpose(self, node: Node) -> None:
+    def _transpose(self, node: Node, before: Node) -> None:
+        """Has a product take a transposed copy of its matrix, which is made before a node."""
         a, b = node.inputs
         if b not in self._transposed:
             made = made_like(TransposedCopy(), node, (b,))
-            self._nodes.append(made)
+            self._edits.insert([made], before)
             self._transposed[b] = made.outputs[0]
         op: Any = node.op
-        node.op = dataclasses.replace(op, transpose_b=False)
-        node.inputs = (a, self._transposed[b])
+        plain = dataclasses.replace(op, transpose_b=False)
+        self._edits.change(node, op=plain, inputs=(a, self._transposed[b]))
 
-    def _transposes_outside(self, loop: LoopNode) -> None:
+    def _transpose_outside(self, loop: LoopNode) -> None:
         """Transposes matrices from outside of a loop before it."""
         body = loop.body
         own = {*body.feeds, *[v for n in body.nodes for v in n.outputs]}
-        explicit = loop.explicit
         for node in body.nodes:
             if _is_transposing(node) and node.inputs[1] not in own:
-                self._transpose(node)
-        copies = [n for n in body.nodes if _is_copy(n) and n.inputs[0] not in own]
-        self._nodes += copies
-        rest = tuple([n for n in body.nodes if n not in copies])
-        with_blocks(loop, (*loop.conditions, dataclasses.replace(body, nodes=rest)), explicit)
+                self._transpose(node, loop)
+        for node in body.nodes:
+            if isinstance(node.op, TransposedCopy) and node.inputs[0] not in own:
+                self._edits.move(node, loop)
 
     # -- sums
 
@@ -117,11 +103,16 @@ class _Rewriter:
         terms = [v for v in node.inputs if self._is_term(v)]
         if len(terms) < _OFTEN or len({v.spec.shape for v in terms}) > 1:
             return
-        pairs = [v.node.inputs for v in terms if v.node is not None]
-        made = made_like(SumOfMatMuls(), node, (*[x for x, _ in pairs], *[y for _, y in pairs]))
-        made.origins = origins_of([v.node for v in terms])
-        self._nodes.append(made)
-        node.inputs = (made.outputs[0], *[v for v in node.inputs if v not in terms])
+        products = [v.node for v in terms if v.node is not None]
+        factors = [p.inputs[0] for p in products], [p.inputs[1] for p in products]
+        made = made_like(SumOfMatMuls(), node, (*factors[0], *factors[1]))
+        made.origins = origins_of(products)
+        self._edits.insert([made], node)
+        others = [v for v in node.inputs if v not in terms]
+        self._edits.change(node, inputs=(made.outputs[0], *others))
+        for product in products:
+            if product not in self._awaited:
+                self._edits.drop(product)
 
     def _is_term(self, value: Value) -> bool:
         if value.node not in self._own or not _is_product(value, self._uses):
@@ -142,9 +133,9 @@ class _Rewriter:
                 made.append(made_like(op, loop, (value, xs, ys)))
                 made[-1].origins = sum_.origins
                 value = made[-1].outputs[0]
-            self._same[loop.outputs[sum_.index]] = value
+            self._edits.same[loop.outputs[sum_.index]] = value
         if made:
-            found.finish()
+            found.finish(self._edits)
         return made
 
 
@@ -195,7 +186,7 @@ class _Sums:
         before, after = self._variables[i], self._body.fetches[i]
         add = after.node
         is_sum = (
-            add is not None and after in self._own and add.op.type == "Add"
+            add is not None and after in self._own and isinstance(add.op, _ADD)
             and before in add.inputs and self._uses[before] == 1 == self._uses[after]
         )  # fmt: skip
         if not is_sum:
@@ -203,7 +194,7 @@ class _Sums:
         assert add is not None
         (term,) = (v for v in add.inputs if v is not before)
         terms = [term]
-        if term.node is not None and term.node.op.type == "AddN" and self._uses[term] == 1:
+        if term.node is not None and isinstance(term.node.op, AddN) and self._uses[term] == 1:
             terms = list(term.node.inputs)
         if not all(v in self._own and _is_product(v, self._uses) for v in terms):
             return None
@@ -223,7 +214,7 @@ class _Sums:
             self._lists.append(Value(self._loop, 0, list_spec(value.spec)))
         return self._lists[self._kept.index(value)], False
 
-    def finish(self) -> None:
+    def finish(self, edits: Edits) -> None:
         """Takes the variables out of the loop, and lets it keep the factors."""
         loop, op, gone = self._loop, self._loop.op, self._gone
         stay = [i for i in range(loop.variables) if i not in gone]
@@ -238,18 +229,21 @@ class _Sums:
         body = dataclasses.replace(self._body, nodes=nodes, feeds=feeds, fetches=fetches)
         explicit = [v for i, v in enumerate(loop.explicit) if i - op.first not in gone]
         results = [loop.results[i] for i in stay]
-        loop.outputs = renumbered([*results, loop.trip_count, *self._lists])
-        loop.op = dataclasses.replace(op, variables=len(stay))
-        with_blocks(loop, (*conditions, body), tuple(explicit))
+        edits.change(
+            loop,
+            op=dataclasses.replace(op, variables=len(stay)),
+            inputs=tuple(explicit),
+            blocks=(*conditions, body),
+            outputs=(*results, loop.trip_count, *self._lists),
+        )
 
 
 def _is_product(value: Value, used: Counter[Value]) -> bool:
     """Whether a value is transpose(x) @ y of matrices with few rows, and read once."""
     node = value.node
-    if node is None or node.op.type != "MatMul" or used[value] != 1:
+    if node is None or not isinstance(node.op, MatMul) or used[value] != 1:
         return False
-    op: Any = node.op
-    if not op.transpose_a or op.transpose_b or value.spec.dtype.kind != "f":
+    if not node.op.transpose_a or node.op.transpose_b or value.spec.dtype.kind != "f":
         return False
     if any(v.spec.rank != 2 for v in node.inputs) or value.spec.nbytes is None:
         return False
@@ -259,18 +253,14 @@ def _is_product(value: Value, used: Counter[Value]) -> bool:
 
 def _is_transposing(node: Node) -> bool:
     """Whether a node multiplies few rows by the transpose of a large matrix."""
-    op: Any = node.op
-    if op.type != "MatMul" or op.transpose_a or not op.transpose_b:
+    op = node.op
+    if not isinstance(op, MatMul) or op.transpose_a or not op.transpose_b:
         return False
     a, b = (v.spec for v in node.inputs)
     if a.rank != 2 or b.rank != 2 or b.nbytes is None or b.dtype.kind != "f":
         return False
     rows = a.shape[0] if a.shape is not None else None
     return (rows is None or rows <= _FEW_ROWS) and b.nbytes // b.dtype.size >= _LARGE
-
-
-def _is_copy(node: Node) -> bool:
-    return node.op.type == "TransposedCopy"
 
 
 def _row_bytes(value: Value) -> int:
@@ -284,4 +274,4 @@ def _row_bytes(value: Value) -> int:
     return size * dtype.size
 
 
-__all__ = ["MANY_ROWS", "products"]
+__all__ = ["MANY_ROWS", "fuse_matmuls"]

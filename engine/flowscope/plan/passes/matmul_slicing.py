@@ -1,4 +1,4 @@
-"""Parts: of a matrix product, only the columns that somebody uses are computed.
+"""Matmul slicing: of a matrix product, only the columns that somebody uses are computed.
 
 A recurrent cell multiplies what it is given and its state, joined, by one matrix. The gradient
 splits the product with the matrix's transpose into the two again, and often uses one of them only:
@@ -11,68 +11,55 @@ it is done in all modes.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 from flowscope.control.matmul_ops import Part
+from flowscope.ops.array.joining import Split, SplitEven
+from flowscope.ops.linalg.products import MatMul
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import (
-    explicit_inputs,
-    made_like,
-    origins_of,
-    replaced,
-    uses,
-    with_blocks,
-)
+from flowscope.plan.rewriting import Edits, changed, made_like, origins_of, uses
 from flowscope.plan.structured import LoopNode
 
 
-def parts(program: Program) -> Program:
+def slice_matmuls(program: Program) -> Program:
     """Returns the ordered program with smaller matrix products."""
-    if not program.has_true_specs or not any(n.op.type == "MatMul" for n in program.walk()):
+    if not program.has_true_specs or not any(isinstance(n.op, MatMul) for n in program.walk()):
         return program
-    for node in program.nodes:
-        if node.blocks:
-            explicit = explicit_inputs(node)
-            with_blocks(node, tuple([parts(b) for b in node.blocks]), explicit)
-    chosen = {product: (split, i) for product, split, i in _found(program)}
+    inner = {n: tuple([slice_matmuls(b) for b in n.blocks]) for n in program.nodes if n.blocks}
+    program = changed(program, {n: {"blocks": b} for n, b in inner.items() if b != n.blocks})
+    program = _hoisted(program)
+    edits = Edits()
     taken: dict[tuple[Value, Part], Node] = {}
-    same: dict[Value, Value] = {}
-    gone: set[Node] = set()
-    nodes: list[Node] = []
-    for node in program.nodes:
-        if isinstance(node, LoopNode):
-            nodes += _hoisted(node)
-        if node in chosen:
-            split, i = chosen[node]
-            key = (node.inputs[1], _part(node, split, i))
-            if key not in taken:
-                taken[key] = made_like(key[1], node, key[:1])
-                nodes.append(taken[key])
-            _narrow(node, taken[key].outputs[0], split)
-            same[split.outputs[i]] = node.outputs[0]
-            gone.add(split)
-        if node not in gone:
-            nodes.append(node)
-    return replaced(dataclasses.replace(program, nodes=tuple(nodes)), same)
+    for product, split, i in _found(program):
+        key = (product.inputs[1], _part(product, split, i))
+        if key not in taken:
+            taken[key] = made_like(key[1], product, key[:1])
+            edits.insert([taken[key]], product)
+        _narrow(product, taken[key].outputs[0], split, edits)
+        edits.same[split.outputs[i]] = product.outputs[0]
+        edits.drop(split)
+    return edits.applied(program)
 
 
 def _found(program: Program) -> Iterator[tuple[Node, Node, int]]:
-    """Yields products, what splits them, and which part of it is used."""
-    used, own = uses(program), set(program.nodes)
+    """Yields products in their order, what splits them, and which part of it is used."""
+    used, position = uses(program), {n: i for i, n in enumerate(program.nodes)}
     waited = {*program.targets, *[c for n in program.nodes for c in n.control]}
+    found: dict[Node, tuple[Node, int]] = {}
     for split in program.nodes:
-        if split.op.type not in ("Split", "SplitEven") or split in waited or split.control:
+        if not isinstance(split.op, Split | SplitEven) or split in waited or split.control:
             continue
         product = split.inputs[0].node
         living = [i for i, v in enumerate(split.outputs) if used[v]]
-        if product is None or product not in own or used[split.inputs[0]] > 1 or len(living) != 1:
+        if product not in position or used[split.inputs[0]] > 1 or len(living) != 1:
             continue
-        op: Any = split.op
-        is_plain = product.op.type == "MatMul" and all(v.spec.rank == 2 for v in product.inputs)
-        if is_plain and op.axis in (1, -1) and None not in _widths(split):
-            yield product, split, living[0]
+        assert product is not None
+        is_plain = isinstance(product.op, MatMul) and all(v.spec.rank == 2 for v in product.inputs)
+        if is_plain and split.op.axis in (1, -1) and None not in _widths(split):
+            found[product] = split, living[0]
+    for product in sorted(found, key=position.__getitem__):
+        yield product, *found[product]
 
 
 def _widths(split: Node) -> list[Any]:
@@ -83,27 +70,30 @@ def _widths(split: Node) -> list[Any]:
 def _part(product: Node, split: Node, i: int) -> Part:
     lengths = _widths(split)
     start = sum(lengths[:i])
-    op: Any = product.op
-    return Part(0 if op.transpose_b else 1, start, start + lengths[i])
+    assert isinstance(product.op, MatMul)
+    return Part(0 if product.op.transpose_b else 1, start, start + lengths[i])
 
 
-def _narrow(product: Node, part: Value, split: Node) -> None:
-    product.inputs = (product.inputs[0], part)
-    op: Any = product.op
-    product.outputs[0].spec = op.infer(*[v.spec for v in product.inputs])
-    product.origins = origins_of([product, split])
+def _narrow(product: Node, part: Value, split: Node, edits: Edits) -> None:
+    """Has a product multiply by a part of its matrix."""
+    (result,) = product.outputs
+    inputs = (product.inputs[0], part)
+    spec: Any = product.op.infer(*[v.spec for v in inputs])
+    origins = origins_of([product, split])
+    edits.change(product, inputs=inputs, origins=origins, specs={result: spec})
 
 
-def _hoisted(loop: LoopNode) -> list[Node]:
-    """Takes parts of matrices from outside of a loop out of it; returns them."""
-    body = loop.body
-    own = {*body.feeds, *[v for n in body.nodes for v in n.outputs]}
-    found = [n for n in body.nodes if n.op.type == "Part" and own.isdisjoint(n.inputs)]
-    if found:
-        explicit = loop.explicit
-        rest = tuple([n for n in body.nodes if n not in found])
-        with_blocks(loop, (*loop.conditions, dataclasses.replace(body, nodes=rest)), explicit)
-    return found
+def _hoisted(program: Program) -> Program:
+    """Returns the program with parts of matrices from outside of loops before these."""
+    edits = Edits()
+    for loop in program.nodes:
+        if isinstance(loop, LoopNode):
+            body = loop.body
+            own = {*body.feeds, *[v for n in body.nodes for v in n.outputs]}
+            for node in body.nodes:
+                if isinstance(node.op, Part) and own.isdisjoint(node.inputs):
+                    edits.move(node, loop)
+    return edits.applied(program)
 
 
-__all__ = ["parts"]
+__all__ = ["slice_matmuls"]

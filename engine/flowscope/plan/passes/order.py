@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import where
 from flowscope.plan.origins import named
 from flowscope.plan.program import Node, Program, Value, is_back_edge
-from flowscope.plan.rewriting import count_versions, in_order
+from flowscope.plan.rewriting import changed, in_order, with_nodes
 
 
 def order(program: Program) -> Program:
@@ -32,11 +30,10 @@ def order(program: Program) -> Program:
         for i, n in enumerate(nodes)
     ):
         nodes = _sorted(nodes, position)
-    for node in nodes:
-        node.blocks = tuple([order(b) for b in node.blocks])
     _check_handles(nodes)
-    count_versions(nodes)
-    return dataclasses.replace(program, nodes=tuple(nodes))
+    program = with_nodes(program, nodes)
+    ordered = {n: tuple([order(b) for b in n.blocks]) for n in nodes if n.blocks}
+    return changed(program, {n: {"blocks": b} for n, b in ordered.items() if b != n.blocks})
 
 
 def _check_handles(nodes: list[Node]) -> None:

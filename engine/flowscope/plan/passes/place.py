@@ -14,6 +14,7 @@ whole, and a note says why.
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from flowscope.errors import InvalidArgumentError
@@ -23,6 +24,7 @@ from flowscope.graph.op import has_kernel
 from flowscope.graph.operation import where
 from flowscope.plan.origins import named
 from flowscope.plan.program import Node, Program
+from flowscope.plan.rewriting import Edits
 
 #: Dtypes that only the CPU's array module has.
 _CPU_ONLY = SMALL | {string}
@@ -43,11 +45,16 @@ def place(program: Program, devices: Sequence[DeviceSpec], soft: bool) -> Progra
     placer = _Placer(devices, soft)
     for component in _components(program.nodes):
         placer.place(component)
-    gathered = _gathered(program.nodes, devices)
+    gathered = _gathered(program.nodes, devices, placer.places)
     for node in program.nodes:
         for inner in _inside(node):
             placer.place_inside(inner, node)
-    return dataclasses.replace(program, notes=(*program.notes, *placer.notes, *gathered))
+    placed = Edits()
+    for (device, reason), nodes in placer.nodes_by_place().items():
+        placed.change_all(nodes, {"device": device, "reason": reason})
+    found = placed.applied(program)
+    notes = (*placer.notes, *gathered)
+    return dataclasses.replace(found, notes=(*found.notes, *notes)) if notes else found
 
 
 def _inside(node: Node) -> Iterator[Node]:
@@ -62,13 +69,15 @@ def _memory(device: str) -> str:
     return f"{head}/device:CPU" if kind.startswith("CPU") else device
 
 
-def _gathered(nodes: Sequence[Node], devices: Sequence[DeviceSpec]) -> list[str]:
+def _gathered(
+    nodes: Sequence[Node], devices: Sequence[DeviceSpec], at: dict[Node, tuple[str, str]]
+) -> list[str]:
     """Moves all nodes to the CPU if they lie in different memories; returns a note if so."""
-    if len({_memory(device) for device in {n.device for n in nodes}}) < 2:
+    if len({_memory(device) for device in {device for device, _ in at.values()}}) < 2:
         return []
     first: dict[str, Node] = {}
     for node in nodes:
-        first.setdefault(_memory(node.device), node)
+        first.setdefault(_memory(at[node][0]), node)
     cpu = next(d for d in devices if d.device_type == "CPU")
     stuck = next((n for n in nodes if not _can_run(n, cpu)), None)
     if stuck is not None:
@@ -76,11 +85,11 @@ def _gathered(nodes: Sequence[Node], devices: Sequence[DeviceSpec]) -> list[str]
             "no device has kernels for the whole program, and it cannot be cut yet: "
             f"{stuck.op.type} does not run on {cpu}"
         ).located(op=named(stuck.name, stuck.origins), op_type=stuck.op.type, **_where(stuck))
-    places = ", ".join(f'{n.device} ("{n.name}": {n.reason})' for n in first.values())
+    places = ", ".join(f'{at[n][0]} ("{n.name}": {at[n][1]})' for n in first.values())
     why = f"the program needs {places}, and cannot be cut yet: it runs on {cpu} as a whole"
     for node in nodes:
-        if _memory(node.device) != _memory(str(cpu)):
-            node.device, node.reason = str(cpu), why
+        if _memory(at[node][0]) != _memory(str(cpu)):
+            at[node] = str(cpu), why
     return [why]
 
 
@@ -139,9 +148,18 @@ class _Placer:
         #: Device and reason of nodes that share with no other, by what their choices depend on.
         self._alone: dict[tuple[object, ...], tuple[str, str]] = {}
         self.notes: list[str] = []
+        #: Device and reason of each node.
+        self.places: dict[Node, tuple[str, str]] = {}
+
+    def nodes_by_place(self) -> dict[tuple[str, str], list[Node]]:
+        """Returns the nodes by device and reason."""
+        found: defaultdict[tuple[str, str], list[Node]] = defaultdict(list)
+        for node, place in self.places.items():
+            found[place].append(node)
+        return found
 
     def place(self, component: list[Node]) -> None:
-        """Sets device and reason of nodes that must share a device."""
+        """Chooses the device of nodes that must share one."""
         if len(component) > 1:
             self._place(component)
             return
@@ -149,12 +167,12 @@ class _Placer:
         key = _key(node)
         found = self._alone.get(key)
         if found is not None:
-            node.device, node.reason = found
+            self.places[node] = found
             return
         notes = len(self.notes)
         self._place(component)
         if len(self.notes) == notes:
-            self._alone[key] = node.device, node.reason
+            self._alone[key] = self.places[node]
 
     def _place(self, component: list[Node]) -> None:
         able, allowed = self._choices(component[0])
@@ -167,27 +185,29 @@ class _Placer:
         chosen = str((allowed or able)[0])
         asked = next((n for n in component if _wish(n)), None)
         for node in component:
-            node.device = chosen
-            node.reason = _reason(node, asked, bool(allowed))
+            reason = _reason(node, asked, bool(allowed))
+            self.places[node] = chosen, reason
             if not allowed and _wish(node):
-                self.notes.append(f'"{node.name}": {node.reason}')
+                self.notes.append(f'"{node.name}": {reason}')
 
     def place_inside(self, node: Node, owner: Node) -> None:
-        """Sets device and reason of a node that runs where the branch or loop around it does."""
-        node.device, node.reason = owner.device, f'runs where "{owner.name}" does'
+        """Places a node that runs where the branch or loop around it does."""
+        device, reason = self.places[owner][0], f'runs where "{owner.name}" does'
+        self.places[node] = device, reason
         wish = _wish(node)
         if not wish:
             return
         able, allowed = self._choices(node)
-        near = [d for d in allowed if _memory(str(d)) == _memory(owner.device)]
+        near = [d for d in allowed if _memory(str(d)) == _memory(device)]
         if near:
-            node.device, node.reason = str(near[0]), f"asked for {wish}"
+            self.places[node] = str(near[0]), f"asked for {wish}"
             return
         if not allowed and not self._soft:
             raise self._impossible([node], able)
         what = "lies in another memory" if allowed else "is not there"
-        node.reason = f'asked for {wish}, which {what}; runs where "{owner.name}" does'
-        self.notes.append(f'"{node.name}": {node.reason}')
+        reason = f'asked for {wish}, which {what}; runs where "{owner.name}" does'
+        self.places[node] = device, reason
+        self.notes.append(f'"{node.name}": {reason}')
 
     def _suits(self, node: Node, device: DeviceSpec) -> bool:
         """Whether all that is asked for in a node's blocks is in a device's memory."""

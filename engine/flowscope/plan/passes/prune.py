@@ -56,7 +56,8 @@ def prune(
 def _node(op: Operation, operations: Operations) -> Node:
     specs = [t.spec for t in op.outputs]
     kind = kind_of(op.definition)
-    return kind(op.definition, op.name, op.order, (), specs, op.device, (operations.ref(op),))
+    place, origins = (op.order,), (operations.ref(op),)
+    return kind(op.definition, op.name, place, (), specs, op.device, origins)
 
 
 def _connect(nodes: dict[Operation, Node], values: dict[Tensor, Value]) -> None:
@@ -110,6 +111,7 @@ def _fetched(
     spec = tensor.spec.variable
     assert spec is not None
     origins = (operations.ref(op),)
-    node = Node(read(), f"{op.name}/fetch", op.order, (value,), [spec], op.device, origins)
+    name, place = f"{op.name}/fetch", (op.order,)
+    node = Node(read(), name, place, (value,), [spec], op.device, origins)
     extra.append(node)
     return node.outputs[0]

@@ -12,8 +12,6 @@ them. What the writes themselves can fail of is dealt with in one of three ways:
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 from flowscope.control.primitives import Primitive
@@ -23,8 +21,8 @@ from flowscope.ops.state.update_groups import BeginUpdate, CheckUpdate, EndUpdat
 from flowscope.plan.effects import leaves, touched
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import explicit_inputs, origins_of, with_blocks
-from flowscope.plan.updates import UpdateGroup, gathered
+from flowscope.plan.rewriting import Edits, changed, origins_of, with_nodes
+from flowscope.plan.updates import UpdateGroup, gathered, let_go
 
 
 def updates(program: Program, by_tokens: bool = False) -> Program:
@@ -55,31 +53,50 @@ class _Updates:
 
     def block(self, program: Program, is_inner: bool) -> Program:
         """Returns a block whose update groups are whole, and those of its blocks."""
+        inner: dict[Node, tuple[Program, ...]] = {}
         for node in program.nodes:
             if node.blocks and len([n for n in leaves(node) if n.writes_state]) > 1:
-                explicit = explicit_inputs(node)
-                blocks = tuple([self.block(b, True) for b in node.blocks])
-                with_blocks(node, blocks, explicit)
+                inner[node] = tuple([self.block(b, True) for b in node.blocks])
+        program = changed(program, {n: {"blocks": blocks} for n, blocks in inner.items()})
+        program = let_go(program, touched)
         nodes, groups = gathered(program.nodes, touched)
         if not groups:
             return program
-        for group in groups:
-            nodes = self._whole(nodes, group, is_inner)
-        if self._by_tokens:
-            _one_after_the_other(nodes)
-        return dataclasses.replace(program, nodes=tuple(nodes))
+        edits = Edits()
+        ended: tuple[Node, ...] = ()
+        position = {n: i for i, n in enumerate(nodes)}
+        for group in sorted(groups, key=lambda group: position[group.whole[0]]):
+            ended = self._make_whole(group, is_inner, edits, ended)
+        return edits.applied(with_nodes(program, nodes))
 
-    def _whole(self, nodes: Sequence[Node], group: UpdateGroup, is_inner: bool) -> list[Node]:
-        """Returns the nodes with what makes a group whole around it."""
-        start = nodes.index(group.whole[0])
-        end = start + len(group.whole)
+    def _make_whole(
+        self, group: UpdateGroup, is_inner: bool, edits: Edits, ended: tuple[Node, ...]
+    ) -> tuple[Node, ...]:
+        """Puts what makes a group whole around it.
+
+        Args:
+            group: The group.
+            is_inner: Whether it stands in a branch or loop.
+            edits: Where that is noted.
+            ended: The end of the group before it: by tokens, this one begins after it. While one
+                keeps what was before, none takes more.
+
+        Returns:
+            The end of this group; nothing where it needs none.
+        """
         checks = None if self._by_tokens else self._checks(group, is_inner)
         if checks is not None:
-            return [*nodes[:start], *checks, *nodes[start:]]
-        begin = _begin(group, self._by_tokens)
+            edits.insert(checks, group.whole[0])
+            return ()
+        begin = _begin(group, ended, self._by_tokens)
         over = _made(EndUpdate(), group.members[-1], "update_ends", (begin.outputs[0],), [])
         over.control = group.members
-        return [*nodes[:start], begin, *nodes[start:end], over, *nodes[end:]]
+        edits.insert([begin], group.whole[0])
+        edits.append([over], group.whole[-1])
+        if self._by_tokens:
+            for member in group.members:
+                edits.change(member, control=(*member.control, begin))
+        return (over,)
 
     def _checks(self, group: UpdateGroup, is_inner: bool) -> list[Node] | None:
         """Returns nodes that check the writes of a group; None if not all can be checked before."""
@@ -106,16 +123,6 @@ class _Updates:
         return bool(op.always_fits(*[v.spec for v in node.inputs]))
 
 
-def _one_after_the_other(nodes: Sequence[Node]) -> None:
-    """Has each group begin once the one before it has ended: while one keeps, none takes more."""
-    ended: tuple[Node, ...] = ()
-    for node in nodes:
-        if isinstance(node.op, BeginUpdate):
-            node.control = (*node.control, *ended)
-        elif isinstance(node.op, EndUpdate):
-            ended = (node,)
-
-
 def _between(group: UpdateGroup) -> list[Node]:
     return [n for n in group.whole if n not in group.members]
 
@@ -129,8 +136,8 @@ def _is_safe(node: Node) -> bool:
     return node.op.is_pure and node.op.template is not None and is_number and is_float
 
 
-def _begin(group: UpdateGroup, by_tokens: bool) -> Node:
-    """Returns what keeps the values of a group, made part of what its members wait for."""
+def _begin(group: UpdateGroup, ended: tuple[Node, ...], by_tokens: bool) -> Node:
+    """Returns what keeps the values of a group."""
     handles = dict.fromkeys(h.outputs[0] for n in group.members for h in n.handles)
     values = [v for v in group.values if v not in handles] if by_tokens else []
     first = group.members[0]
@@ -139,9 +146,7 @@ def _begin(group: UpdateGroup, by_tokens: bool) -> Node:
     node = _made(op, first, "update_begins", inputs, [Spec(variant, ())])
     node.origins = origins_of(group.members)
     if by_tokens:
-        node.control = tuple([n for n in group.control if not is_ambient(n)])
-        for member in group.members:
-            member.control = (*member.control, node)
+        node.control = (*[n for n in group.control if not is_ambient(n)], *ended)
     return node
 
 
