@@ -66,6 +66,7 @@ from flowscope.control.functional import (
     foldr as foldr,
     map_fn as map_fn,
     scan as scan,
+    vectorized_map as vectorized_map,
 )
 from flowscope.control.raw import (
     merge as merge,

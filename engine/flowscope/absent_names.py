@@ -87,10 +87,7 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "train.ServerDef train.SyncReplicasOptimizer train.replica_device_setter "
      "test.create_local_cluster"),
     ("other checkpoints", "save and restore with fs.train.Saver or fs.train.Checkpoint",
-     "train.CheckpointManager train.CheckpointOptions "
-     "train.generate_checkpoint_state_proto"),
-    ("start from another checkpoint", "restore chosen variables: fs.train.Saver({name: variable})",
-     "train.init_from_checkpoint train.warm_start train.VocabInfo"),
+     "train.CheckpointOptions train.generate_checkpoint_state_proto"),
     ("waiting for checkpoints", "poll fs.train.latest_checkpoint", "train.checkpoints_iterator"),
     ("saved models", "export the graph with fs.train.export_meta_graph, values with "
      "fs.train.Saver", "saved_model TensorInfo"),
@@ -117,8 +114,8 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
     ("scripts of Unicode", "use Python's unicodedata before the feed", "strings.unicode_script"),
     ("values that stay in a session", "keep them in an fs.Variable",
      "get_session_handle get_session_tensor delete_session_tensor"),
-    ("vectorised loops", "use operations on a batch, or fs.map_fn",
-     "vectorized_map nondifferentiable_batch_function"),
+    ("vectorised loops", "use operations on a batch, or fs.vectorized_map",
+     "nondifferentiable_batch_function"),
     ("custom operations in C++", "subclass fs.Op, or use fs.py_func",
      "load_library load_op_library load_file_system_library user_ops "
      "experimental.register_filesystem_plugin"),

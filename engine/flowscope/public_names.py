@@ -23,7 +23,7 @@ NAMES = {
     "flowscope.cells": "forget_cell",
     "flowscope.control.branches": "case cond switch_case",
     "flowscope.control.function": "function get_function",
-    "flowscope.control.functional": "foldl foldr map_fn scan",
+    "flowscope.control.functional": "foldl foldr map_fn scan vectorized_map",
     "flowscope.control.raw": "merge switch",
     "flowscope.control.record": "record",
     "flowscope.control.tensor_array": "TensorArray",

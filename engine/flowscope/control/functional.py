@@ -1,4 +1,4 @@
-"""`map_fn`, `foldl`, `foldr` and `scan`: loops over the first axis of tensors (SPEC C3)."""
+"""`map_fn`, `vectorized_map`, `foldl`, `foldr` and `scan`: loops over first axes (SPEC C3)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from typing import Any
 
 from flowscope import nest
 from flowscope.control.elements import Arrays, Elements, new_arrays, stacked, written
+from flowscope.control.function import function
 from flowscope.control.while_loop import while_loop
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.specs import TensorSpec
+from flowscope.graph.unsupported import refuse
 
-__all__ = ["foldl", "foldr", "map_fn", "scan"]
+__all__ = ["foldl", "foldr", "map_fn", "scan", "vectorized_map"]
 
 
 def _check_function(fn: Any) -> None:
@@ -85,6 +89,54 @@ def map_fn(
             **_options(parallel_iterations, back_prop, swap_memory),
         )
         return _stacked(like, arrays, parts)
+
+
+def vectorized_map(
+    fn: Callable[..., Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True
+) -> Any:
+    """Returns the results of `fn` for the parts of `elems` along the first axis, stacked.
+
+    It is the loop of `map_fn`; `fn` is called once, and dtypes and structure of its results are
+    found by that.
+
+    Args:
+        fn: Takes a part of `elems`, in its structure; returns a tensor or a nested structure.
+        elems: A tensor or a nested structure of tensors, of one length or of length 1: then its
+            one part goes with all parts of the others.
+        fallback_to_while_loop: True: what TensorFlow makes of operations that it cannot vectorise.
+        warn: Whether to warn where operations are not vectorised.
+
+    Raises:
+        DTypeError: if fn returns operations.
+        UnimplementedError: if there may be no loop.
+    """
+    _check_function(fn)
+    refuse("vectorized_map", fallback_to_while_loop=fallback_to_while_loop)
+    with get_default_graph().name_scope("vectorized_map"):
+        wholes = [convert_to_tensor(e) for e in nest.flatten(elems)]
+        lengths = [t.spec.shape[0] if t.spec.shape else None for t in wholes]
+        is_mapped = [n != 1 or set(lengths) == {1} for n in lengths]
+        structures: list[Any] = []
+
+        def flat(*parts: Tensor) -> Any:
+            given = iter(parts)
+            ones = [next(given) if m else t[0] for t, m in zip(wholes, is_mapped, strict=True)]
+            out = fn(nest.pack_sequence_as(elems, ones))
+            structures.append(out)
+            return [_tensor(t) for t in nest.flatten(out)]
+
+        mapped = [t for t, m in zip(wholes, is_mapped, strict=True) if m]
+        traced = function(flat, name=getattr(fn, "__name__", "fn").strip("<>"))
+        body = traced.get_concrete_function(*[TensorSpec(t.shape[1:], t.dtype) for t in mapped])
+        kinds = [t.dtype for t in body.results]
+        found = map_fn(lambda parts: traced(*parts), mapped, dtype=kinds)
+        return nest.pack_sequence_as(structures[0], found)
+
+
+def _tensor(value: Any) -> Tensor:
+    if value is None or isinstance(value, Operation):
+        raise DTypeError(f"fn of vectorized_map: expected tensors as its results, got {value!r}")
+    return convert_to_tensor(value)
 
 
 def _signature(dtype: Any, newer: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError, UnimplementedError
 from flowscope.graph.dtypes import DType, resource
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.origin import Origin
@@ -314,6 +314,14 @@ class Operation:
     def traceback(self) -> tuple[Any, ...]:
         """The user's lines that made it, innermost first."""
         return self.origin.places
+
+    @classmethod
+    def from_node_def(cls, node_def: Any, g: Any, *args: Any, **kwargs: Any) -> Operation:
+        """Raises UnimplementedError: operations are made by functions, or read with a graph."""
+        raise UnimplementedError(
+            "Operation.from_node_def is not supported: fs.raw_ops makes operations by op type, "
+            "fs.import_graph_def those of a GraphDef"
+        )
 
     def add_output(self, spec: Spec) -> Tensor:
         """Adds an output behind the others and returns it."""

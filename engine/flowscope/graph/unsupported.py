@@ -142,6 +142,9 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
         )
         for kind in ("", "Resource")
     },
+    "vectorized_map": {
+        "fallback_to_while_loop": Refused("a map is a loop: use operations on a batch", (True,)),
+    },
     "strided_slice": {"var": Refused("variable[...] can be assigned to")},
     "train.export_meta_graph": {
         "meta_info_def": Refused("write what belongs to the file beside it"),
@@ -177,6 +180,7 @@ KEPT: Mapping[str, Mapping[str, str]] = {
     "stable": {"argsort": "equal elements always stay in their order"},
     "sorted": {"math.top_k": "the largest always come first"},
     "seed": {"nn.compute_accidental_hits": "nothing is drawn there"},
+    "warn": {"vectorized_map": "a map is a loop, which its documentation says"},
     "swap_memory": {"*": "a permission, of which no use is made"},
     "colocate_with_first_write_call": {"TensorArray": "an array lies where it is used"},
     "debug_name": {"raw_ops.VarHandleOp": "operations have names and lines"},

@@ -13,6 +13,7 @@ from flowscope.train.adagrad import (
     ProximalAdagradOptimizer,
 )
 from flowscope.train.adam import AdamOptimizer
+from flowscope.train.checkpoint_manager import CheckpointManager
 from flowscope.train.checkpoints import (
     CheckpointReader,
     CheckpointState,
@@ -67,6 +68,7 @@ from flowscope.train.schedules import (
     piecewise_constant_decay,
     polynomial_decay,
 )
+from flowscope.train.warm_start import VocabInfo, init_from_checkpoint, warm_start
 
 __all__ = [
     "AdadeltaOptimizer",
@@ -74,6 +76,7 @@ __all__ = [
     "AdagradOptimizer",
     "AdamOptimizer",
     "Checkpoint",
+    "CheckpointManager",
     "CheckpointReader",
     "CheckpointState",
     "ExponentialMovingAverage",
@@ -90,6 +93,7 @@ __all__ = [
     "RestoreReport",
     "Saver",
     "SaverDef",
+    "VocabInfo",
     "assert_global_step",
     "checkpoint_exists",
     "cosine_decay",
@@ -103,6 +107,7 @@ __all__ = [
     "get_or_create_global_step",
     "global_step",
     "import_meta_graph",
+    "init_from_checkpoint",
     "inverse_time_decay",
     "latest_checkpoint",
     "linear_cosine_decay",
@@ -120,6 +125,7 @@ __all__ = [
     "remove_checkpoint",
     "restore_report",
     "update_checkpoint_state",
+    "warm_start",
     "write_graph",
 ]
 

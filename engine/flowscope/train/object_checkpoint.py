@@ -64,7 +64,7 @@ class Checkpoint(Trackable):
         """
         path = os.fsdecode(file_prefix)
         saver = self._saver_of(variables_by_path(self))
-        saver.save(_session(session), path, write_meta_graph=False, write_state=False)
+        saver.save(session_of(session), path, write_meta_graph=False, write_state=False)
         return path
 
     def save(self, file_prefix: Any, session: Any = None) -> str:
@@ -77,13 +77,17 @@ class Checkpoint(Trackable):
         Returns:
             The checkpoint's prefix, for `restore`.
         """
-        sess = _session(session)
+        sess = session_of(session)
+        path = self.write(f"{os.fsdecode(file_prefix)}-{self._increment_save_counter(sess)}", sess)
+        update_checkpoint_state(os.path.dirname(path) or ".", path, [path])
+        return path
+
+    def _increment_save_counter(self, sess: Any) -> int:
+        """Counts a save: returns the counter after it has been incremented."""
         counter = self.save_counter
         if not sess.run(counter.is_initialized()):
             sess.run(counter.initializer)
-        path = self.write(f"{os.fsdecode(file_prefix)}-{sess.run(self._count)}", sess)
-        update_checkpoint_state(os.path.dirname(path) or ".", path, [path])
-        return path
+        return int(sess.run(self._count))
 
     def restore(self, save_path: Any) -> LoadStatus | InitializationOnlyStatus:
         """Returns what restores a checkpoint: nothing is read into a session before it is run.
@@ -132,7 +136,7 @@ class InitializationOnlyStatus:
 
     def initialize_or_restore(self, session: Any = None) -> None:
         """Gives all variables their initial values."""
-        _initialize(_session(session), variables_by_path(self._root).values())
+        _initialize(session_of(session), variables_by_path(self._root).values())
 
 
 class LoadStatus:
@@ -178,11 +182,11 @@ class LoadStatus:
         report = self._report()
         if report.misshapen or report.mistyped:
             raise InvalidArgumentError(f"{report}\nnothing was restored")
-        self._saver().restore(_session(session), self._path, partial=True)
+        self._saver().restore(session_of(session), self._path, partial=True)
 
     def initialize_or_restore(self, session: Any = None) -> None:
         """Sets the variables that the checkpoint has values for, and initialises the others."""
-        sess = _session(session)
+        sess = session_of(session)
         self.run_restore_ops(sess)
         lacking = {name for name, _ in self._report().missing}
         by_name = self._by_name()
@@ -210,7 +214,8 @@ def _initialize(sess: Any, variables: Any) -> None:
     sess.run([p.initializer for p in parts])
 
 
-def _session(session: Any) -> Any:
+def session_of(session: Any) -> Any:
+    """Returns a session, or the default one; raises GraphError if there is none."""
     found = get_default_session() if session is None else session
     if found is None:
         raise GraphError("no default session: pass session=")
