@@ -70,7 +70,7 @@ def test_loops_hold_what_the_plan_says(monkeypatch, body):
     n, x, g = gradient(body, [6, 4])
     seen = {}
 
-    def probe(node, outputs):
+    def probe(node, iterations, outputs):
         if node.op.type == "Loop":
             seen[node.name] = held(o for o in outputs if isinstance(o, tuple))
 

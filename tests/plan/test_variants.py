@@ -11,9 +11,6 @@ import flowscope as fs
 from flowscope.plan.codegen import outlining
 from flowscope.plan.codegen.stamps import Stamped, Stamps, decoded
 from flowscope.plan.codegen.variants import PLAIN, Breakpoints
-from flowscope.plan.interpret import Interpreter
-from flowscope.plan.passes.regions import regions
-from flowscope.runtime.random_generators import generator
 
 pytestmark = pytest.mark.usefixtures("graph")
 RUN = (7, 11, 3)
@@ -64,14 +61,12 @@ def planned(sess, fetches, feeds):
 def by_op(plan, arrays, states):
     """Returns the names of what runs in op mode, in order, with the iterations around."""
     seen = []
-    (region,) = regions(plan.program)
-    run = Interpreter(region, np, generator, frozenset())
 
-    def probe(node, outputs):
+    def probe(node, iterations, outputs):
         if node.op.type not in ("Const", "NoOp"):
-            seen.append(node.name)
+            seen.append((node.name, iterations))
 
-    run(Gate(), RUN, arrays, states, probe)
+    plan.executable.probed(probe)(Gate(), RUN, arrays, states)
     return seen
 
 
@@ -90,7 +85,7 @@ def test_stamps_tell_when_each_node_ran():
         plan, arrays, states = planned(sess, fetches, feeds)
         values, spans, stamps = stamped(plan, arrays, states)
         assert bits(values) == bits(plan.executable.function(Gate(), RUN, arrays, states))
-        assert [s.node.name for s in spans] == by_op(plan, arrays, states)
+        assert [(s.node.name, s.iterations) for s in spans] == by_op(plan, arrays, states)
     assert [abs(t) for t in stamps] == list(range(2, len(stamps) + 2))
     assert all(s.begin < s.end for s in spans)
     leaves = [s for s in spans if not s.node.blocks]
@@ -124,7 +119,7 @@ def test_functions_of_deep_blocks_are_stamped_too(monkeypatch):
         values, spans, _ = stamped(plan, arrays, states)
         assert plan.executable.code.apart
         assert bits(values) == bits(plan.executable.function(Gate(), RUN, arrays, states))
-        assert [s.node.name for s in spans] == by_op(plan, arrays, states)
+        assert [(s.node.name, s.iterations) for s in spans] == by_op(plan, arrays, states)
 
 
 def test_plain_code_does_not_change_by_a_character():

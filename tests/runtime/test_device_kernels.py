@@ -47,7 +47,7 @@ def all_values_lie_on_the_device(gpu, outputs, feeds):
     run = Interpreter(regions(plan.program)[0], device.xp, generator, frozenset())
     stray = []
 
-    def probe(node, values):
+    def probe(node, iterations, values):
         stray.extend(node.name for v in values if not device.holds(v))
 
     fed = tuple([device.put(v) for v in feeds.values()])

@@ -30,7 +30,7 @@ from flowscope.executor.frames import Frame, Iteration
 from flowscope.executor.static import ExecutorGraph, Kind, Unit
 
 #: A unit, the iteration that it runs in, its inputs.
-Invocation = tuple[Unit, Iteration, list[Any]]
+ReadyUnit = tuple[Unit, Iteration, list[Any]]
 
 #: What runs a unit other than a plain one: (host, unit, iteration, inputs) -> outputs, or None if
 #: it has begun and will be `done` later.
@@ -95,7 +95,7 @@ class Machine:
         self.graph = graph
         self.story = story
         self.watch: Any = None
-        self.failed: Invocation | None = None
+        self.failed: ReadyUnit | None = None
         self.results: list[Any] = [None] * len(graph.program.fetches)
         self.dead_fetches: list[int] = []
         self.is_finished = False
@@ -129,7 +129,7 @@ class Machine:
         if not it.outstanding:
             self._retire(it)
 
-    def next(self) -> Invocation | None:
+    def next(self) -> ReadyUnit | None:
         """Returns what to run next; None if nothing is ready.
 
         Nothing may be ready while invocations are on their way; else the step is finished.
@@ -508,4 +508,4 @@ class Machine:
         check(self)
 
 
-__all__ = ["Host", "Invocation", "Machine", "Special"]
+__all__ = ["Host", "Machine", "ReadyUnit", "Special"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import partial
 from typing import Any, Protocol
 
 from flowscope.errors import UnimplementedError
@@ -19,7 +20,7 @@ from flowscope.plan.codegen.parallel_for import Share
 from flowscope.plan.codegen.variants import PLAIN, Variant
 from flowscope.plan.execution import Execution, execution
 from flowscope.plan.interpret import Interpreter
-from flowscope.plan.invocation import Invocation, InvocationError
+from flowscope.plan.invocation import Invocation, InvocationError, Probe
 from flowscope.plan.optimistic import as_left
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.region_formation import inside
@@ -59,19 +60,28 @@ class Executable:
         execution: What the executor runs, None where it has nothing to do.
     """
 
-    __slots__ = ("by_op", "code", "execution", "function")
+    __slots__ = ("_probed", "by_op", "code", "execution", "function")
 
     def __init__(
         self,
         function: Function,
+        probed: Callable[[Probe], Function],
         by_op: Function | None = None,
         code: Code | None = None,
         execution: Execution | None = None,
     ) -> None:
+        self._probed = probed
         self.function = function
         self.by_op = by_op or function
         self.code = code
         self.execution = execution
+
+    def probed(self, probe: Probe) -> Function:
+        """Returns the same one operation at a time, of which a probe is told after each.
+
+        Of code that is not taken apart the variants tell more quickly: `Plan.variant`.
+        """
+        return self._probed(probe)
 
     @property
     def text(self) -> str:
@@ -81,7 +91,7 @@ class Executable:
     def failed(self, error: BaseException) -> Invocation | None:
         """Returns the invocation that raised an error of the function; None if none did."""
         if isinstance(error, InvocationError):
-            return Invocation(error.node, error.inputs, error.iterations)
+            return error.invocation
         return None if self.code is None else self.code.failed(error.__traceback__)
 
 
@@ -109,7 +119,10 @@ class PythonCode:
         xp, generator = target.xp, variant.generator(target.generator)
         stepper = Stepper(region, xp, generator)
         code = generate(region, xp, generator, stepper.rest, share=target.share, variant=variant)
-        return Executable(code.function, stepper, code)
+        by_op = OpByOp()
+        return Executable(
+            code.function, lambda p: by_op.compile(region, target).probed(p), stepper, code
+        )
 
 
 class OpByOp:
@@ -119,7 +132,8 @@ class OpByOp:
         """Returns what runs a region."""
         _check_plain(variant, "op")
         unsafe = unsafe_positions(region.nodes)
-        return Executable(Interpreter(region, target.xp, target.generator, unsafe))
+        function = Interpreter(region, target.xp, target.generator, unsafe)
+        return Executable(function, lambda probe: partial(function, probe=probe))
 
 
 class Tokens:
@@ -151,7 +165,14 @@ class Tokens:
         else:
             executed = execution(region, xp, None, None, target.operations)
         function = self._drive(executed, xp)
-        return Executable(function, None, executed.code, executed)
+        single = Tokens(self._drive, is_compiled=False)
+
+        def probed(probe: Probe) -> Function:
+            if self._is_compiled:
+                return single.compile(region, target).probed(probe)
+            return partial(function, probe=probe)
+
+        return Executable(function, probed, None, executed.code, executed)
 
 
 def _check_plain(variant: Variant, name: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from flowscope.plan.invocation import Draw, InvocationError, Invoker
+from flowscope.plan.invocation import Draw, InvocationError, Invoker, Probe
 from flowscope.plan.kernels import own
 from flowscope.plan.locations import (
     Left,
@@ -29,9 +29,6 @@ from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode, loop_name
 from flowscope.plan.updates import unsafe_inside, unsafe_positions
-
-#: Called after each operation with the node and its outputs' values.
-Probe = Callable[[Node, Sequence[Any]], None]
 
 
 class Interpreter:
@@ -205,6 +202,8 @@ class _Step:
                 self.safepoint(i, node)
             if node.blocks:
                 outputs = self._blocks_of(node, i in block.closed, block.dying[i])
+                if self._probe is not None:
+                    self._probe(node, self.iterations, outputs)
             else:
                 outputs = self._invoke(block.invokers[i] or block.invoker(i, node))
             self._hand_on(node, outputs, block.dying[i])
@@ -223,7 +222,7 @@ class _Step:
     def _invoke(self, invoker: Invoker) -> Sequence[Any]:
         inputs = [self.values[v] for v in invoker.node.inputs]
         try:
-            return invoker(self._xp, self._draw, self.iterations, inputs)
+            return invoker(self._xp, self._draw, self.iterations, inputs, self._probe)
         except Exception as e:
             around = tuple((loop_name(s.node), s.count) for s in self.loops)
             raise invoker.failed(inputs, e, around) from e
@@ -252,8 +251,6 @@ class _Step:
         for v in dying:
             self.values.pop(v, None)
         self.values.update((v, o) for v, o in zip(node.outputs, outputs, strict=True))
-        if self._probe is not None:
-            self._probe(node, outputs)
         if self._gate.is_by_op and node.op.type != "Const":
             self._moved(node)
 
@@ -343,7 +340,7 @@ class _Step:
             return self.codes(self._gate, self.run, around, loop, self.values, self.resources)
         except InvocationError as e:
             outer = tuple((loop_name(s.node), s.count) for s in self.loops[:-1])
-            e.iterations = (*outer, *e.iterations)
+            e.invocation = e.invocation.inside(outer)
             raise
 
 

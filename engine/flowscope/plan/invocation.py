@@ -30,6 +30,10 @@ class Invocation:
     inputs: tuple[Any, ...]
     iterations: tuple[tuple[str, int], ...]
 
+    def inside(self, around: tuple[tuple[str, int], ...]) -> Invocation:
+        """Returns the same, in what ran in further loops around."""
+        return Invocation(self.node, self.inputs, (*around, *self.iterations))
+
 
 class Invoker:
     """Runs one node; it is made once, and called for each invocation.
@@ -51,7 +55,12 @@ class Invoker:
         self._counter = counter(node) if node.op.is_random else None
 
     def __call__(
-        self, xp: Any, draw: Draw | None, iterations: tuple[int, ...], inputs: Sequence[Any]
+        self,
+        xp: Any,
+        draw: Draw | None,
+        iterations: tuple[int, ...],
+        inputs: Sequence[Any],
+        probe: Probe | None = None,
     ) -> Sequence[Any]:
         """Returns the node's outputs, one value for each.
 
@@ -60,6 +69,7 @@ class Invoker:
             draw: Makes the generators of random nodes; None where there are none.
             iterations: Numbers of the iterations of the loops around, from the outermost.
             inputs: The values of its inputs.
+            probe: Is told of the invocation.
         """
         if self._counter is None:
             result = self.kernel(xp, *inputs)
@@ -69,9 +79,10 @@ class Invoker:
             if iterations:
                 counts = (*counts, 0)[:2] + iterations
             result = self.kernel(xp, draw(*counts), *inputs)
-        if self._count == 1:
-            return (result,)
-        return result if self._count else ()
+        outputs = (result,) if self._count == 1 else result if self._count else ()
+        if probe is not None:
+            probe(self.node, iterations, outputs)
+        return outputs
 
     def failed(
         self, inputs: Sequence[Any], error: Exception, around: tuple[tuple[str, int], ...]
@@ -83,27 +94,21 @@ class Invoker:
             error: What the kernel has raised.
             around: The loops around, from the outermost, with the numbers of their iterations.
         """
-        return InvocationError(self.node, tuple(inputs), error, around)
+        return InvocationError(Invocation(self.node, tuple(inputs), around), error)
 
 
 class InvocationError(Exception):
-    """An operation's kernel failed with `kernel_error`; the session turns it into an OpError.
+    """An operation's kernel failed; the session turns it into an OpError.
 
-    `iterations` are the loops around, from the outermost, with the numbers of their iterations.
+    Attributes:
+        invocation: What ran.
+        kernel_error: What the kernel has raised.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        inputs: tuple[Any, ...],
-        kernel_error: Exception,
-        iterations: tuple[tuple[str, int], ...] = (),
-    ) -> None:
-        super().__init__(node.name)
-        self.iterations = iterations
+    def __init__(self, invocation: Invocation, kernel_error: Exception) -> None:
+        super().__init__(invocation.node.name)
+        self.invocation = invocation
         self.kernel_error = kernel_error
-        self.node = node
-        self.inputs = inputs
 
 
 __all__ = ["Draw", "Invocation", "InvocationError", "Invoker", "Probe"]

@@ -70,7 +70,11 @@ class RegionSequence(Executable):
             stages.insert(0, _Stage(compile_region(partition, region), takes, gives, own, dying))
         self._stages = stages
         function = self._runner([s.executable.function for s in stages])
-        super().__init__(function, self._runner([s.executable.by_op for s in stages]))
+        super().__init__(
+            function,
+            lambda probe: self._runner([s.executable.probed(probe) for s in stages]),
+            self._runner([s.executable.by_op for s in stages]),
+        )
 
     def _number(self, value: Value) -> int:
         key = ("feed", value.index) if value.node is None else value

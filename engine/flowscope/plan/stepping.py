@@ -21,7 +21,6 @@ from flowscope.plan.codegen.code import Code
 from flowscope.plan.codegen.function import generate
 from flowscope.plan.codegen.safepoints import Begun, as_left
 from flowscope.plan.interpret import Interpreter
-from flowscope.plan.invocation import InvocationError
 from flowscope.plan.locations import Inside, Left, LoopState, inside_loops
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Value
@@ -87,12 +86,10 @@ class Stepper:
             inside = Inside(run, around, loop.node, values)
             result = code.function(gate, inside, feeds, resources)
         except Exception as e:
-            failed = code.failed(e.__traceback__)
-            if failed is None:
+            error = code.located(e, tuple((loop_name(s.node), s.count) for s in around))
+            if error is e:
                 raise
-            outer = tuple((loop_name(s.node), s.count) for s in around)
-            counts = (*outer, *failed.iterations)
-            raise InvocationError(failed.node, failed.inputs, e, counts) from e
+            raise error from e
         return result
 
     def _code(self, node: LoopNode) -> tuple[Code, tuple[Value, ...]]:

@@ -20,7 +20,7 @@ from typing import Any
 
 from flowscope.errors import DeadlineExceededError, InternalError
 from flowscope.executor.frames import Iteration
-from flowscope.executor.machine import Invocation, Machine
+from flowscope.executor.machine import Machine, ReadyUnit
 from flowscope.executor.observe import Position, Wait
 from flowscope.executor.osr import resume
 from flowscope.executor.static import ExecutorGraph, Kind, Unit
@@ -28,7 +28,7 @@ from flowscope.graph.op import Op
 from flowscope.ops.host.py_functions import forget_calls
 from flowscope.plan.codegen.code import Code
 from flowscope.plan.execution import Execution
-from flowscope.plan.invocation import Draw, InvocationError
+from flowscope.plan.invocation import Draw, Invocation, InvocationError, Probe
 from flowscope.plan.kernels import own
 from flowscope.plan.locations import Left, RegionRun, Where
 from flowscope.plan.program import Node
@@ -76,9 +76,17 @@ class Driver:
         self._known = [(i, execution.constants[v]) for i, v in self.graph.known]
 
     def __call__(
-        self, gate: Any, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
+        self,
+        gate: Any,
+        run: Any,
+        feeds: tuple[Any, ...],
+        resources: tuple[Any, ...],
+        probe: Probe | None = None,
     ) -> tuple[Any, ...]:
-        """Runs one step; see `flowscope.plan.codegen.function` for the arguments."""
+        """Runs one step; see `flowscope.plan.codegen.function` for the arguments.
+
+        With a `probe`, which is told of each invocation, it has to consist of single operations.
+        """
         if resources is not self._bound:
             self.states = dict(zip(self.execution.region.handles, resources, strict=True))
             self.graph.bound(self.states)
@@ -92,7 +100,7 @@ class Driver:
             if not isinstance(found, Left):
                 return found
             left = found
-        step = _Step(self, gate, run, resources)
+        step = _Step(self, gate, run, resources, probe)
         try:
             results = step.execute(feeds, left)
         except BaseException as e:
@@ -111,12 +119,10 @@ class Driver:
         try:
             return code.function(gate, run, feeds, resources)
         except Exception as e:
-            failed = code.failed(e.__traceback__)
-            if failed is None:
-                self.tell(e)
-                raise
-            error = InvocationError(failed.node, failed.inputs, e, failed.iterations)
+            error = code.located(e)
             self.tell(error)
+            if error is e:
+                raise
             raise error from e
 
     def tell(self, error: Exception) -> None:
@@ -167,15 +173,25 @@ class _Step:
         draw: Makes the generators of random nodes.
     """
 
-    def __init__(self, driver: Driver, gate: Any, run: Any, resources: tuple[Any, ...]) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        gate: Any,
+        run: Any,
+        resources: tuple[Any, ...],
+        probe: Probe | None,
+    ) -> None:
         self.driver = driver
         self.machine = Machine(driver.graph)
         self.gate = gate
+        self.probe = probe
         self.plain, self.special = driver.plain, driver.special
+        if probe is not None:
+            self.plain = [None] * len(self.plain)
         self.draw: Draw = partial(generator, run)
         self.resources = resources
         #: The region that runs, and what it is told of its run.
-        self.region: Invocation | None = None
+        self.region: ReadyUnit | None = None
         self.region_run = RegionRun(run, self._iterations, self._look)
         #: How many update groups have begun and not ended.
         self.updating = 0
@@ -254,7 +270,7 @@ class _Step:
     def _failure(
         self, unit: Unit, it: Iteration, inputs: list[Any], error: Exception
     ) -> InvocationError:
-        return InvocationError(unit.node, tuple(inputs), error, _around(self, it))
+        return InvocationError(Invocation(unit.node, tuple(inputs), _around(self, it)), error)
 
     def _hold(self, unit: Unit, it: Iteration, inputs: list[Any]) -> None:
         """Lets the step be held before an invocation."""
@@ -267,6 +283,11 @@ class _Step:
     def _told(self, unit: Unit, it: Iteration, is_dead: bool) -> None:
         for move in self.position.moved(unit, it, is_dead):
             self.gate.moves.append(move)
+
+    def told(self, unit: Unit, it: Iteration, outputs: Any) -> None:
+        """Tells the probe of an operation that has waited or could have."""
+        if self.probe is not None:
+            self.probe(unit.node, it.path, outputs)
 
     def _iterations(self) -> tuple[int, ...]:
         """Returns the numbers of the iterations around the region that runs."""
@@ -312,8 +333,8 @@ class _Step:
             unit, it, _ = self._pending.pop(number)
             self._give_up.pop(number, None)
             if isinstance(result, BaseException):
-                around = _around(self, it)
-                raise InvocationError(unit.node, (), result, around) from result  # type: ignore[arg-type]
+                raise self._failure(unit, it, [], result) from result  # type: ignore[arg-type]
+            self.told(unit, it, result)
             self.machine.done(unit, it, result)
 
     def _wait(self) -> None:
@@ -372,7 +393,8 @@ def _none(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
 
 
 def _kernel(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
-    return unit.part.invoker(step.driver.xp, step.draw, it.path, inputs)  # type: ignore[misc]
+    part, xp = unit.part, step.driver.xp
+    return part.invoker(xp, step.draw, it.path, inputs, step.probe)  # type: ignore[misc]
 
 
 def _blocking(op: Op) -> Handler:
@@ -382,6 +404,8 @@ def _blocking(op: Op) -> Handler:
         outputs = attempt(*inputs)
         if outputs is None:
             step.begin(unit, it, inputs)
+        else:
+            step.told(unit, it, outputs)
         return outputs
 
     return run
@@ -396,11 +420,10 @@ def _region(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
         )
     except Exception as e:
         assert part.code is not None
-        failed = part.code.failed(e.__traceback__)
-        if failed is None:
+        error = part.code.located(e, _around(step, it))
+        if error is e:
             raise
-        around = (*_around(step, it), *failed.iterations)
-        raise InvocationError(failed.node, failed.inputs, e, around) from e
+        raise error from e
 
 
 def _is_plain(node: Node) -> bool:

@@ -39,8 +39,7 @@ def located(
         error: What failed.
         feeds: The names of the fed tensors, where they are known.
     """
-    failed = Invocation(error.node, error.inputs, error.iterations)
-    return _at(failed, error.kernel_error, feeds)
+    return _at(error.invocation, error.kernel_error, feeds)
 
 
 def _at(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.lazy import frozen
-from flowscope.plan.invocation import Invocation
+from flowscope.plan.invocation import Invocation, InvocationError
 from flowscope.plan.program import Node
 from flowscope.plan.structured import loop_name
 
@@ -62,10 +61,20 @@ class Code:
                 apart = self.apart.get(traceback.tb_lineno)
                 inner = apart and apart.failed(traceback.tb_next)
                 if inner:
-                    return replace(inner, iterations=(*counted, *inner.iterations))
+                    return inner.inside(counted)
                 return Invocation(line.node, inputs, counted)
             traceback = traceback.tb_next
         return None
+
+    def located(self, error: Exception, around: tuple[tuple[str, int], ...] = ()) -> Exception:
+        """Returns the `InvocationError` of what the function has raised; itself if no line did.
+
+        Args:
+            error: What was raised.
+            around: The loops around the region, with the numbers of their iterations.
+        """
+        failed = self.failed(error.__traceback__)
+        return error if failed is None else InvocationError(failed.inside(around), error)
 
 
 class CodeAtNeed:
@@ -83,9 +92,9 @@ class CodeAtNeed:
         """Runs the function."""
         return self.code.function(*arguments)
 
-    def failed(self, traceback: TracebackType | None) -> Invocation | None:
-        """Returns what a line of the function ran when it raised; None if no line did."""
-        return self.code.failed(traceback)
+    def located(self, error: Exception, around: tuple[tuple[str, int], ...] = ()) -> Exception:
+        """Returns the `InvocationError` of what the function has raised; itself if no line did."""
+        return self.code.located(error, around)
 
 
 __all__ = ["Code", "CodeAtNeed", "Line"]
