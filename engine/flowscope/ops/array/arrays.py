@@ -28,6 +28,7 @@ from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.flow import identity
+from flowscope.ops.core.shape_rules import check_kind, check_rank
 from flowscope.ops.math.elementwise import maximum, multiply, realdiv, subtract
 from flowscope.ops.math.reductions import reduce_prod, reduce_sum
 
@@ -104,8 +105,7 @@ class Fill(Op, memory_order="C"):
 
     def infer(self, dims: Spec, value: Spec) -> Spec:
         check_shape_vector(dims)
-        if value.shape not in (None, ()):
-            raise expected("a scalar to fill with", value.shape)
+        check_rank(value, 0, "a scalar to fill with")
         if dims.constant is not None and (np.asarray(dims.constant) < 0).any():
             raise expected("no negative dimension", dims.constant.tolist())
         return Spec(value.dtype, dims.shape_value())
@@ -142,8 +142,7 @@ class OnesLike(Op, is_differentiable=False):
     """Ones of the input's dtype and shape."""
 
     def infer(self, x: Spec) -> Spec:
-        if x.dtype.kind not in "fiucb":
-            raise expected_dtype("numbers or bools", x.dtype)
+        check_kind(x.dtype, "fiucb", "numbers or bools")
         return x.like()
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
@@ -162,8 +161,7 @@ class Range(Op, is_differentiable=False):
                 raise expected_dtype(
                     "three of one real dtype", start.dtype, limit.dtype, delta.dtype
                 )
-            if s.shape not in (None, ()):
-                raise expected("scalars", s.shape)
+            check_rank(s, 0, "scalars")
         if start.constant is None or limit.constant is None or delta.constant is None:
             return Spec(start.dtype, (None,))
         size = _range_size(start.constant, limit.constant, delta.constant)

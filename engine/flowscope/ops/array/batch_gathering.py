@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph.expected import expected, expected_dtype
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible
@@ -14,6 +14,7 @@ from flowscope.ops.core.axes import positive_axis
 from flowscope.ops.core.broadcasting import as_sizes
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function
+from flowscope.ops.core.shape_rules import check_index_dtype
 from flowscope.ops.kernels.scatter_rows import add_rows
 
 __all__ = ["batch_gather"]
@@ -38,8 +39,7 @@ class BatchGather(Op, grad_reads=("indices",)):
     batch_dims: int
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
-        if indices.dtype.name not in ("int32", "int64"):
-            raise expected_dtype("indices of dtype int32 or int64", indices.dtype)
+        check_index_dtype(indices, "indices")
         if x.shape is None or indices.shape is None:
             return Spec(x.dtype, None)
         return Spec(x.dtype, self._shape(x.shape, indices.shape))

@@ -10,7 +10,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected, expected_dtype
+from flowscope.graph.expected import expected
 from flowscope.graph.indexed_slices import IndexedSlices, densifier
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
@@ -22,6 +22,7 @@ from flowscope.ops.core.axes import as_axes, positive_axis
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
+from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.kernels.scatter_rows import add_rows
 from flowscope.ops.math.elementwise import add
 from flowscope.ops.math.run_time_axes import Lines, late_axes
@@ -44,8 +45,7 @@ class Gather(Op, grad_reads=("indices",), memory_order="C"):
     axis: int = 0
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
-        if indices.dtype.kind not in "iu":
-            raise expected_dtype("integer indices", indices.dtype)
+        check_kind(indices.dtype, "iu", "integer indices")
         if x.shape is None:
             return Spec(x.dtype, None)
         axis = positive_axis(self.axis, len(x.shape))
@@ -141,8 +141,7 @@ class GatherNd(Op, grad_reads=("indices",)):
     """
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
-        if indices.dtype.kind not in "iu":
-            raise expected_dtype("integer indices", indices.dtype)
+        check_kind(indices.dtype, "iu", "integer indices")
         if indices.shape == ():
             raise expected("indices of rank 1 at least", "[]")
         if x.shape is None or indices.shape is None or indices.shape[-1] is None:
@@ -192,10 +191,8 @@ class ScatterNd(Op, grad_reads=("indices",), accumulates=True):
     """
 
     def infer(self, indices: Spec, updates: Spec, shape: Spec) -> Spec:
-        if indices.dtype.kind not in "iu":
-            raise expected_dtype("integer indices", indices.dtype)
-        if updates.dtype.kind not in "fiucbs":
-            raise expected_dtype("updates that can be added", updates.dtype)
+        check_kind(indices.dtype, "iu", "integer indices")
+        check_kind(updates.dtype, "fiucbs", "updates that can be added")
         if indices.rank == 0:
             raise expected("indices of rank 1 at least", "a scalar")
         check_shape_vector(shape)

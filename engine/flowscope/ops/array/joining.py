@@ -28,6 +28,7 @@ from flowscope.ops.core.broadcasting import as_sizes
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.declare import op_function
+from flowscope.ops.core.shape_rules import check_index_dtype
 from flowscope.ops.math.run_time_axes import Lines, late_axes
 
 __all__ = [
@@ -196,8 +197,7 @@ class SplitBy(Op, views=(0,), memory_order="R"):
     axis: int = 0
 
     def infer(self, x: Spec, lengths: Spec) -> Any:
-        if lengths.dtype.name not in ("int32", "int64"):
-            raise expected_dtype("lengths of dtype int32 or int64", lengths.dtype)
+        check_index_dtype(lengths, "lengths")
         check_outputs(self.num)
         if not compatible(lengths.shape, (self.num,)):
             raise expected(f"{self.num} lengths", lengths.shape)

@@ -20,6 +20,7 @@ from flowscope.ops.array.shaping import reshape
 from flowscope.ops.core.axes import positive_axis
 from flowscope.ops.core.broadcasting import broadcast_to
 from flowscope.ops.core.build import apply
+from flowscope.ops.core.shape_rules import check_rank
 from flowscope.ops.math.elementwise import add, floormod, negative
 
 __all__ = [
@@ -162,8 +163,7 @@ def _check_block(block: int, layout: str, x: Spec) -> None:
         raise expected("a block size of 2 or more", block)
     if layout not in ("NHWC", "NCHW"):
         raise expected("data_format NHWC or NCHW", repr(layout))
-    if x.rank not in (None, 4):
-        raise expected("images of rank 4", x.shape)
+    check_rank(x, 4, "images of rank 4")
 
 
 def _divided(n: int | None, by: int, what: str) -> int | None:

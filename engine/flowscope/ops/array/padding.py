@@ -21,7 +21,7 @@ from flowscope.ops.core.axes import positive_axis
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import check_same
+from flowscope.ops.core.shape_rules import check_kind, check_rank, check_same
 from flowscope.ops.kernels.scatter_rows import add_rows
 from flowscope.ops.math.reductions import reduce_sum
 
@@ -87,8 +87,7 @@ class Pad(Op, grad_reads=("paddings",), memory_order="C"):
     value: float = 0
 
     def infer(self, x: Spec, paddings: Spec) -> Spec:
-        if paddings.dtype.kind != "i":
-            raise expected_dtype("integer paddings", paddings.dtype)
+        check_kind(paddings.dtype, "i", "integer paddings")
         if not compatible(paddings.shape, (x.rank, 2)):
             raise expected(f"paddings of shape {text((x.rank, 2))}", paddings.shape)
         if x.shape is None:
@@ -128,8 +127,7 @@ class PadWith(Op, grad_reads=("paddings",)):
 
     def infer(self, x: Spec, paddings: Spec, value: Spec) -> Spec:
         check_same(x, value)
-        if value.shape not in (None, ()):
-            raise expected("a scalar to pad with", value.shape)
+        check_rank(value, 0, "a scalar to pad with")
         return Pad().infer(x, paddings)
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, paddings: Tensor, value: Tensor) -> Any:

@@ -11,7 +11,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_sizes
 from flowscope.ops.core.build import apply
-from flowscope.ops.core.table import check_kind
+from flowscope.ops.core.shape_rules import check_kind
 
 __all__ = ["extract_image_patches", "extract_volume_patches"]
 

@@ -23,7 +23,7 @@ from flowscope.ops.core.broadcasting import broadcast_to
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast, widened
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import check_kind
+from flowscope.ops.core.shape_rules import check_kind, check_rank
 from flowscope.ops.kernels.scatter_rows import add_rows, fold_rows
 from flowscope.ops.math.elementwise import (
     equal,
@@ -105,8 +105,7 @@ class _Unsorted(_Segments, abstract=True):
         check_kind(x.dtype, self.kinds)
         check_ids(ids)
         check_ids(num, "a number of segments")
-        if num.shape not in (None, ()):
-            raise expected("a scalar number of segments", num.shape)
+        check_rank(num, 0, "a scalar number of segments")
         _check_prefix(x.shape, ids.shape)
         if x.shape is None or ids.shape is None:
             return Spec(x.dtype, None)
@@ -128,8 +127,7 @@ class _Sorted(_Segments, abstract=True):
     def infer(self, x: Spec, ids: Spec) -> Spec:
         check_kind(x.dtype, self.kinds)
         check_ids(ids)
-        if ids.rank not in (None, 1):
-            raise expected("ids of rank 1", ids.shape)
+        check_rank(ids, 1, "ids of rank 1")
         _check_prefix(x.shape, ids.shape)
         n = None if ids.constant is None else _count(ids.constant)
         return Spec(x.dtype, None if x.shape is None else (n, *x.shape[1:]))

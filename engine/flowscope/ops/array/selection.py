@@ -24,7 +24,7 @@ from flowscope.ops.core.broadcasting import broadcast_to, unbroadcast
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import check_kind, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_rank, check_same
 from flowscope.ops.kernels.select import choose
 from flowscope.ops.math.elementwise import greater, greater_equal, less, less_equal, logical_and
 from flowscope.ops.math.reductions import reduce_max, reduce_prod
@@ -90,8 +90,7 @@ class Where(Op, is_differentiable=False):
     """
 
     def infer(self, x: Spec) -> Spec:
-        if x.dtype.kind not in "fiucb":
-            raise expected_dtype("bools or numbers", x.dtype)
+        check_kind(x.dtype, "fiucb", "bools or numbers")
         return Spec(dtypes.int64, (None, x.rank))
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
@@ -145,8 +144,7 @@ class OneHot(Op, is_differentiable=False, memory_order="C"):
                 raise expected_dtype(f"integer {what}", s.dtype)
         check_same(on, off)
         for s in (depth, on, off):
-            if s.shape not in (None, ()):
-                raise expected("scalars behind the indices", s.shape)
+            check_rank(s, 0, "scalars behind the indices")
         if depth.constant is not None and np.asarray(depth.constant) < 0:
             raise expected("a depth from 0 on", depth.constant)
         if indices.shape is None:

@@ -23,6 +23,7 @@ from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.axes import as_axes, positive_axes
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.core.build import apply, unary
+from flowscope.ops.core.shape_rules import check_kind, check_rank
 from flowscope.ops.math.run_time_axes import ReverseBy, late_axes
 
 __all__ = [
@@ -64,10 +65,8 @@ class StridedSlice(Op, views=(0,), grad_reads=("given",)):
 
     def infer(self, x: Spec, *given: Spec) -> Spec:
         for s in given:
-            if s.dtype.kind not in "iu":
-                raise expected_dtype("integer indices", s.dtype)
-            if s.shape not in (None, ()):
-                raise expected("scalar indices", s.shape)
+            check_kind(s.dtype, "iu", "integer indices")
+            check_rank(s, 0, "scalar indices")
         if x.shape is None:
             return Spec(x.dtype, None)
         known = iter([_Later if s.constant is None else int(s.constant) for s in given])

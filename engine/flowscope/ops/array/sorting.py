@@ -13,7 +13,8 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, merge_dims
 from flowscope.ops.core.axes import as_axes, positive_axis
 from flowscope.ops.core.build import apply
-from flowscope.ops.core.table import check_kind, check_same, orderable
+from flowscope.ops.core.shape_rules import check_kind, check_same
+from flowscope.ops.core.table import orderable
 from flowscope.ops.math.run_time_axes import along, late_axes
 
 __all__ = ["argsort", "searchsorted", "sort"]

@@ -15,7 +15,7 @@ from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.gathering import GatherNd, flat_rows
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
-from flowscope.ops.core.table import check_kind
+from flowscope.ops.core.shape_rules import check_index_dtype, check_kind
 from flowscope.ops.kernels.scatter_rows import add_rows, fold_rows
 from flowscope.ops.math.elementwise import equal, maximum, multiply, negative, realdiv
 
@@ -47,8 +47,7 @@ class TensorScatter(Op, accumulates=True, grad_reads=("y", "x", "indices", "upda
     how: str
 
     def infer(self, x: Spec, indices: Spec, updates: Spec) -> Spec:
-        if indices.dtype.name not in ("int32", "int64"):
-            raise expected_dtype("indices of dtype int32 or int64", indices.dtype)
+        check_index_dtype(indices, "indices")
         if updates.dtype is not x.dtype:
             raise expected_dtype(f"updates of {x.dtype}", f"{updates.dtype}: use fs.cast")
         if self.how != "update":

@@ -14,7 +14,8 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import check_same, orderable
+from flowscope.ops.core.shape_rules import check_kind, check_rank, check_same
+from flowscope.ops.core.table import orderable
 
 __all__ = ["listdiff", "setdiff1d", "unique", "unique_with_counts"]
 
@@ -24,10 +25,8 @@ _SMALL = 1 << 10
 
 
 def _check_vector(x: Spec) -> None:
-    if x.dtype.kind not in "fiucbs":
-        raise expected_dtype("numbers, bools or strings", x.dtype)
-    if x.rank not in (None, 1):
-        raise expected("a vector", x.shape)
+    check_kind(x.dtype, "fiucbs", "numbers, bools or strings")
+    check_rank(x, 1, "a vector")
 
 
 def _index_type(dtype: Any) -> DType:

@@ -18,7 +18,7 @@ from flowscope.graph.op import Array, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, size_of
 from flowscope.ops.core import builder
-from flowscope.ops.core.table import check_kind
+from flowscope.ops.core.shape_rules import check_kind
 
 Axes = tuple[int, ...] | None
 

@@ -24,6 +24,7 @@ from flowscope.graph.shapes import (
 from flowscope.graph.string_values import boxed
 from flowscope.ops.core import builder
 from flowscope.ops.core.build import apply
+from flowscope.ops.core.shape_rules import check_index_dtype, check_kind
 
 __all__ = ["broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to"]
 
@@ -36,8 +37,7 @@ def as_sizes(shape: Array) -> tuple[int, ...]:
 
 def check_shape_vector(shape: Spec) -> None:
     """Raises unless the Spec can be that of a shape: an integer vector."""
-    if shape.dtype.name not in ("int32", "int64"):
-        raise expected_dtype("a shape of dtype int32 or int64", shape.dtype)
+    check_index_dtype(shape, "a shape")
     if shape.shape is not None and len(shape.shape) > 1:
         raise expected("a vector for a shape", shape.shape)
     if shape.shape and shape.shape[0] is not None and shape.shape[0] > MAX_RANK:
@@ -114,8 +114,7 @@ class SumTo(Op, views=(0,), accumulates=True):
     """
 
     def infer(self, x: Spec, shape: Spec) -> Spec:
-        if x.dtype.kind not in "fiucb":
-            raise expected_dtype("numbers to sum up", x.dtype)
+        check_kind(x.dtype, "fiucb", "numbers to sum up")
         check_shape_vector(shape)
         dims = shape.shape_value()
         if x.rank is not None and dims is not None and len(dims) > x.rank:

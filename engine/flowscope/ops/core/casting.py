@@ -16,6 +16,7 @@ from flowscope.graph.shapes import broadcast
 from flowscope.ops.core import builder
 from flowscope.ops.core.broadcasting import unbroadcast
 from flowscope.ops.core.build import apply, binary, on_values
+from flowscope.ops.core.shape_rules import check_kind
 
 __all__ = [
     "bitcast",
@@ -205,8 +206,7 @@ _CASTS: dict[DType, Cast] = {d: Cast(d) for d in dtypes.ALL}
 
 
 def _complex(x: Spec, out: DType) -> Spec:
-    if x.dtype.kind != "c":
-        raise expected_dtype("complex64 or complex128", x.dtype)
+    check_kind(x.dtype, "c", "complex64 or complex128")
     return x.like(out)
 
 

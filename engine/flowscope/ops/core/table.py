@@ -12,16 +12,16 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from flowscope.errors import DTypeError, OpError
+from flowscope.errors import OpError
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType
-from flowscope.graph.expected import expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast
 from flowscope.graph.string_values import boxed  # noqa: F401  kernels made of expressions use it
 from flowscope.ops.core.broadcasting import unbroadcast
 from flowscope.ops.core.build import binary, unary
+from flowscope.ops.core.shape_rules import check_kind as check_kind, check_same as check_same
 
 #: Constants of at most so many elements are computed while the graph is built: shapes and indices.
 FOLD_SIZE = 16
@@ -33,21 +33,6 @@ _TWO = (
     "    name: Name of the operation."
 )
 
-_KINDS = {
-    "f": "floating-point",
-    "i": "integer",
-    "c": "complex",
-    "b": "bool",
-    "s": "string",
-}
-
-
-def check_kind(dtype: DType, kinds: str) -> None:
-    """Raises DTypeError unless the dtype's kind is among `kinds` (letters of `DType.kind`)."""
-    if dtype.kind not in kinds:
-        wanted = [word for letter, word in _KINDS.items() if letter in kinds]
-        raise DTypeError(f"expected a dtype that is {' or '.join(wanted)}, got {dtype}")
-
 
 def orderable(xp: ArrayModule, x: Array) -> Array:
     """Returns numbers of the same order, NaN as the largest: bfloat16's own order has none for it.
@@ -55,12 +40,6 @@ def orderable(xp: ArrayModule, x: Array) -> Array:
     All that sorts or searches asks this first.
     """
     return x.astype(xp.float32) if x.dtype.kind == "V" else x
-
-
-def check_same(a: Spec, b: Spec) -> None:
-    """Raises DTypeError unless both have one dtype."""
-    if a.dtype is not b.dtype:
-        raise expected_dtype("both of one dtype", f"{a.dtype} and {b.dtype}: use fs.cast")
 
 
 def folded(op: Op, spec: Spec, *inputs: Spec) -> Spec:

@@ -30,7 +30,7 @@ from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_sizes, sum_to
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import conj
-from flowscope.ops.core.table import check_kind, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_same
 
 __all__ = ["einsum"]
 

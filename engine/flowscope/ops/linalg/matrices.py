@@ -18,7 +18,7 @@ from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import reshape, shape_of
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import check_kind, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_same
 from flowscope.ops.math.elementwise import maximum
 
 __all__ = [

@@ -17,7 +17,7 @@ from flowscope.ops.array.selection import eye
 from flowscope.ops.array.shaping import expand_axes, shape_of
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import conj
-from flowscope.ops.core.table import check_kind
+from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.linalg.einsum import Einsum
 from flowscope.ops.linalg.products import matmul
 

@@ -22,7 +22,7 @@ from flowscope.ops.core.broadcasting import sum_to
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast, conj
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import check_kind, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_same
 from flowscope.ops.kernels.onednn import matrix_product
 from flowscope.ops.math.elementwise import multiply
 from flowscope.ops.math.reductions import reduce_prod, reduce_sum

@@ -17,7 +17,7 @@ from flowscope.ops.core import builder
 from flowscope.ops.core.build import apply, apply_many, unary
 from flowscope.ops.core.casting import cast, complex, conj, imag, real
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import check_same
+from flowscope.ops.core.shape_rules import check_same
 from flowscope.ops.kernels.scipy_modules import scipy_of
 from flowscope.ops.linalg.matrix_tools import (
     adjoint_of,

@@ -15,7 +15,7 @@ from flowscope.ops.array.shaping import expand_dims, squeeze
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import conj
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import check_kind, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_same
 from flowscope.ops.linalg.matrices import matrix_diag_part
 from flowscope.ops.linalg.products import matrix_transpose
 from flowscope.ops.math.elementwise import add, multiply, negative

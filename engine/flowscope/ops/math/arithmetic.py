@@ -14,6 +14,7 @@ from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import complex, conj, imag, real
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.flow import add_n
+from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.core.table import BinaryFunction, binary_op
 from flowscope.ops.math.elementwise import (
     _check_divisor,
@@ -101,8 +102,7 @@ class Angle(Op, grad_reads=("x",)):
     """The angle of complex numbers in their plane, in (-pi, pi]."""
 
     def infer(self, x: Spec) -> Spec:
-        if x.dtype.kind != "c":
-            raise expected_dtype("complex64 or complex128", x.dtype)
+        check_kind(x.dtype, "c", "complex64 or complex128")
         return x.like(x.dtype.real_dtype)
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:

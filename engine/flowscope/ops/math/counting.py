@@ -13,7 +13,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import check_kind, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_same, check_shape
 from flowscope.ops.kernels.scatter_rows import add_rows
 
 __all__ = ["bincount", "histogram_fixed_width", "histogram_fixed_width_bins", "unravel_index"]
@@ -33,8 +33,7 @@ class Bincount(Op, is_differentiable=False, accumulates=True):
     dtype: DType
 
     def infer(self, numbers: Spec, *weights: Spec) -> Spec:
-        if numbers.dtype.kind not in "iu":
-            raise expected_dtype("integers to count", numbers.dtype)
+        check_kind(numbers.dtype, "iu", "integers to count")
         for w in weights:
             if w.dtype is not self.dtype or w.dtype.kind not in "fiu":
                 raise expected_dtype(f"real weights of {self.dtype}", w.dtype)
@@ -60,8 +59,7 @@ class Bincount(Op, is_differentiable=False, accumulates=True):
 def _check_range(values: Spec, limits: Spec) -> None:
     check_same(values, limits)
     check_kind(values.dtype, "fi")
-    if not compatible(limits.shape, (2,)):
-        raise expected("a range [low, high]", limits.shape)
+    check_shape(limits, (2,), "a range [low, high]")
 
 
 def _limits(limits: Array) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from flowscope.graph.constant import Convertible, convert_to_tensor, holds_tensor
 from flowscope.graph.dtypes import int32
-from flowscope.graph.expected import expected, expected_dtype
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible
@@ -21,6 +21,7 @@ from flowscope.ops.core.axes import positive_axes, positive_axis
 from flowscope.ops.core.broadcasting import broadcast_to
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
+from flowscope.ops.core.shape_rules import check_index_dtype
 from flowscope.ops.math.elementwise import equal
 
 __all__: list[str] = []
@@ -35,8 +36,7 @@ def late_axes(axis: Any) -> Tensor | None:
     found = convert_to_tensor(axis)
     if found.spec.constant is not None:
         return None
-    if found.dtype.name not in ("int32", "int64"):
-        raise expected_dtype("axes of dtype int32 or int64", found.dtype)
+    check_index_dtype(found, "axes")
     return found
 
 
@@ -48,8 +48,7 @@ class PositiveAxes(Op, is_differentiable=False):
     """
 
     def infer(self, axes: Spec, rank: Spec) -> Spec:
-        if axes.dtype.name not in ("int32", "int64"):
-            raise expected_dtype("axes of dtype int32 or int64", axes.dtype)
+        check_index_dtype(axes, "axes")
         return Spec(rank.dtype, axes.shape)
 
     def kernel(self, xp: ArrayModule, axes: Array, rank: Array) -> Array:
@@ -66,8 +65,7 @@ class TransposeBy(Op, views=(0,), grad_reads=("perm",)):
     """
 
     def infer(self, x: Spec, perm: Spec) -> Spec:
-        if perm.dtype.name not in ("int32", "int64"):
-            raise expected_dtype("a permutation of dtype int32 or int64", perm.dtype)
+        check_index_dtype(perm, "a permutation")
         if not compatible(perm.shape, (x.rank,)):
             raise expected(f"{x.rank} axes", perm.shape)
         rank = perm.shape[0] if x.rank is None and perm.shape else x.rank
@@ -90,8 +88,7 @@ class ReverseBy(Op, views=(0,), grad_reads=("axes",)):
     """
 
     def infer(self, x: Spec, axes: Spec) -> Spec:
-        if axes.dtype.name not in ("int32", "int64"):
-            raise expected_dtype("axes of dtype int32 or int64", axes.dtype)
+        check_index_dtype(axes, "axes")
         return x.like()
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, axes: Tensor) -> Any:

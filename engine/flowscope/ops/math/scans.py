@@ -13,7 +13,7 @@ from flowscope.ops.core import builder
 from flowscope.ops.core.axes import as_axes, positive_axis, reduced
 from flowscope.ops.core.build import apply, unary
 from flowscope.ops.core.casting import conj
-from flowscope.ops.core.table import check_kind
+from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.math.elementwise import (
     add,
     equal,

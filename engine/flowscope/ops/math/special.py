@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast
@@ -21,14 +20,8 @@ from flowscope.ops.core import builder
 from flowscope.ops.core.broadcasting import unbroadcast
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import (
-    BinaryFunction,
-    UnaryFunction,
-    binary_op,
-    check_kind,
-    check_same,
-    unary_op,
-)
+from flowscope.ops.core.shape_rules import check_kind, check_same
+from flowscope.ops.core.table import BinaryFunction, UnaryFunction, binary_op, unary_op
 from flowscope.ops.kernels.erf import erf32
 from flowscope.ops.kernels.incomplete_gamma import derivative_by_a
 from flowscope.ops.kernels.scipy_modules import scipy_of
@@ -322,6 +315,5 @@ def erfcinv(x: Any, name: str | None = None) -> Tensor:
 @op_function("x", scope="lbeta")
 def lbeta(x: Any, name: str | None = None) -> Tensor:
     """Returns the logarithm of the beta function of the numbers along the last axis."""
-    if x.dtype.kind != "f":
-        raise expected_dtype("floating-point numbers", x.dtype)
+    check_kind(x.dtype, "f", "floating-point numbers")
     return subtract(reduce_sum(lgamma(x), -1), lgamma(reduce_sum(x, -1)), "sub")

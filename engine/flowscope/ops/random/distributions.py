@@ -21,7 +21,7 @@ from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vect
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.flow import identity
-from flowscope.ops.core.table import check_kind, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_same
 from flowscope.ops.kernels.incomplete_gamma import derivative_by_a
 from flowscope.ops.kernels.scipy_modules import scipy_of
 from flowscope.ops.math.elementwise import add, floormod, maximum, multiply, realdiv, subtract

@@ -19,6 +19,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.core.build import apply
+from flowscope.ops.core.shape_rules import check_kind, check_rank
 from flowscope.ops.math.elementwise import add, multiply
 
 __all__ = [
@@ -79,8 +80,7 @@ class RandomUniformInt(_Random):
         for s in (low, high):
             if s.dtype is not self.dtype:
                 raise expected_dtype(f"limits of {self.dtype}", s.dtype)
-            if s.shape not in (None, ()):
-                raise expected("scalar limits", s.shape)
+            check_rank(s, 0, "scalar limits")
         return super().infer(shape)
 
     def kernel(self, xp: ArrayModule, rng: Any, shape: Array, low: Array, high: Array) -> Array:
@@ -146,10 +146,8 @@ class Multinomial(Op, is_random=True, is_differentiable=False):
     dtype: DType
 
     def infer(self, logits: Spec) -> Spec:
-        if logits.dtype.kind != "f":
-            raise expected_dtype("floating-point logits", logits.dtype)
-        if logits.rank not in (None, 2):
-            raise expected("logits of rank 2", logits.shape)
+        check_kind(logits.dtype, "f", "floating-point logits")
+        check_rank(logits, 2, "logits of rank 2")
         return Spec(self.dtype, (None if logits.shape is None else logits.shape[0], self.num))
 
     def kernel(self, xp: ArrayModule, rng: Any, logits: Array) -> Array:

@@ -16,7 +16,7 @@ from flowscope.graph.shapes import broadcast, compatible, text
 from flowscope.graph.unsupported import refuse
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector, unbroadcast
 from flowscope.ops.core.build import apply
-from flowscope.ops.core.table import check_kind
+from flowscope.ops.core.shape_rules import check_kind, check_rank, check_shape
 from flowscope.ops.math.elementwise import multiply, realdiv
 from flowscope.ops.random.distributions import RandomGammaGrad, gamma_numbers, host
 from flowscope.ops.random.normal_and_uniform import _float, _scaled, draw_truncated
@@ -30,8 +30,7 @@ def check_seed(seed: Spec) -> None:
     """Raises unless this can be the seed of a stateless op: two integers."""
     if seed.dtype.name not in ("int32", "int64"):
         raise expected_dtype("a seed of two int32 or int64", seed.dtype)
-    if not compatible(seed.shape, (2,)):
-        raise expected("a seed of two integers", seed.shape)
+    check_shape(seed, (2,), "a seed of two integers")
 
 
 def generator_of(seed: Array) -> Any:
@@ -180,8 +179,7 @@ class StatelessCategorical(Op, is_differentiable=False):
     def infer(self, logits: Spec, seed: Spec) -> Spec:
         check_kind(logits.dtype, "f")
         check_seed(seed)
-        if logits.rank not in (None, 2):
-            raise expected("logits of rank 2", logits.shape)
+        check_rank(logits, 2, "logits of rank 2")
         return Spec(self.dtype, (None if logits.shape is None else logits.shape[0], self.num))
 
     def kernel(self, xp: ArrayModule, logits: Array, seed: Array) -> Array:

@@ -17,7 +17,7 @@ from flowscope.ops.array.joining import concat
 from flowscope.ops.array.padding import pad
 from flowscope.ops.array.shaping import expand_dims, shape_of
 from flowscope.ops.core.casting import cast, complex, real
-from flowscope.ops.core.table import check_kind
+from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.math.elementwise import cos, multiply, rsqrt, sin, sqrt
 from flowscope.ops.signal.fourier import irfft, rfft
 

@@ -16,6 +16,7 @@ from flowscope.ops.array.selection import where_v2
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast, conj, real
+from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.kernels.scipy_modules import scipy_of
 from flowscope.ops.math.elementwise import equal, logical_or, multiply, realdiv
 from flowscope.ops.math.reductions import reduce_prod
@@ -39,8 +40,7 @@ class FFT(Op):
     inverse: bool = False
 
     def infer(self, x: Spec) -> Spec:
-        if x.dtype.kind != "c":
-            raise expected_dtype("complex64 or complex128", x.dtype)
+        check_kind(x.dtype, "c", "complex64 or complex128")
         _check_rank(x, self.rank)
         return x.like()
 
@@ -101,8 +101,7 @@ class IRFFT(Op, grad_reads=("length",)):
     rank: int = 1
 
     def infer(self, x: Spec, length: Spec) -> Spec:
-        if x.dtype.kind != "c":
-            raise expected_dtype("complex64 or complex128", x.dtype)
+        check_kind(x.dtype, "c", "complex64 or complex128")
         _check_rank(x, self.rank)
         sizes = _sizes(length, self.rank, least=1)
         if x.shape is None:
