@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -198,31 +198,48 @@ def _lowest(dtype: Any) -> Any:
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
-def _reduce(
-    op: type[Reduction],
-    x: Any,
-    axis: Any,
-    keepdims: bool | None,
-    name: str | None,
-    reduction_indices: Any,
-    keep_dims: bool | None,
-) -> Tensor:
-    if axis is None:
-        axis = reduction_indices
-    elif reduction_indices is not None:
-        raise expected("axis or its old name reduction_indices", "both")
-    if keepdims is None:
-        keepdims = keep_dims
-    elif keep_dims is not None:
-        raise expected("keepdims or its old name keep_dims", "both")
-    late = late_axes(axis)
-    if late is not None:
-        keep, name = bool(keepdims), name or op.__name__
-        return reduce_axes(x, late, lambda m, a: unary(op((a,)), m), keep, name)
-    return unary(op(as_axes(axis), bool(keepdims)), x, name)
+class ReductionFunction(Protocol):
+    """An op function that reduces a tensor along axes."""
+
+    def __call__(
+        self,
+        input_tensor: Any,
+        axis: Any = None,
+        keepdims: bool | None = None,
+        name: str | None = None,
+        reduction_indices: Any = None,
+        keep_dims: bool | None = None,
+    ) -> Tensor:
+        """Adds the operation and returns its output."""
 
 
-_ARGUMENTS = """
+def _reduction(op: type[Reduction], function: str, what: str) -> ReductionFunction:
+    """Returns the op function of a reduction."""
+
+    def call(
+        input_tensor: Any,
+        axis: Any = None,
+        keepdims: bool | None = None,
+        name: str | None = None,
+        reduction_indices: Any = None,
+        keep_dims: bool | None = None,
+    ) -> Tensor:
+        if axis is None:
+            axis = reduction_indices
+        elif reduction_indices is not None:
+            raise expected("axis or its old name reduction_indices", "both")
+        if keepdims is None:
+            keepdims = keep_dims
+        elif keep_dims is not None:
+            raise expected("keepdims or its old name keep_dims", "both")
+        late = late_axes(axis)
+        if late is None:
+            return unary(op(as_axes(axis), bool(keepdims)), input_tensor, name)
+        one = lambda m, a: unary(op((a,)), m)  # noqa: E731
+        return reduce_axes(input_tensor, late, one, bool(keepdims), name or op.__name__)
+
+    call.__name__ = call.__qualname__ = function
+    call.__doc__ = f"""Returns {what}.
 
     Args:
         input_tensor: The tensor to reduce.
@@ -232,90 +249,22 @@ _ARGUMENTS = """
         reduction_indices: Old name of `axis`.
         keep_dims: Old name of `keepdims`.
     """
+    return call
 
 
-def reduce_sum(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Returns the sum along axes."""
-    return _reduce(Sum, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_mean(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Returns the mean along axes."""
-    return _reduce(Mean, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_prod(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Returns the product along axes."""
-    return _reduce(Prod, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_max(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Returns the largest along axes, NaN if one is; of nothing the dtype's lowest number."""
-    return _reduce(Max, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_min(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Returns the smallest along axes, NaN if one is; of nothing the dtype's highest number."""
-    return _reduce(Min, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_all(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Returns whether all along axes are true."""
-    return _reduce(logical.All, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_any(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Returns whether one along axes is true."""
-    return _reduce(logical.Any, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+reduce_sum = _reduction(Sum, "reduce_sum", "the sum along axes")
+reduce_mean = _reduction(Mean, "reduce_mean", "the mean along axes")
+reduce_prod = _reduction(Prod, "reduce_prod", "the product along axes")
+reduce_max = _reduction(
+    Max, "reduce_max", "the largest along axes, NaN if one is; of nothing the dtype's lowest number"
+)
+reduce_min = _reduction(
+    Min,
+    "reduce_min",
+    "the smallest along axes, NaN if one is; of nothing the dtype's highest number",
+)
+reduce_all = _reduction(logical.All, "reduce_all", "whether all along axes are true")
+reduce_any = _reduction(logical.Any, "reduce_any", "whether one along axes is true")
 
 
 def reduce_logsumexp(
@@ -396,7 +345,3 @@ def count_nonzero(
     with x.graph.name_scope(name or "count_nonzero"):
         found = cast(not_equal(x, zero), dtype)
         return reduce_sum(found, axis, keepdims, None, reduction_indices, keep_dims)
-
-
-for _f in (reduce_sum, reduce_mean, reduce_prod, reduce_max, reduce_min, reduce_all, reduce_any):
-    _f.__doc__ = f"{_f.__doc__}{_ARGUMENTS}"
