@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import reshape, shape_of
 from flowscope.ops.core import builder
-from flowscope.ops.core.axes import as_axes, positive_axis
+from flowscope.ops.core.axes import as_axes, length_at, positive_axis, with_axis
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
@@ -46,15 +47,13 @@ class Gather(Op, grad_reads=("indices",), memory_order="C"):
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
         check_kind(indices.dtype, "iu", "integer indices")
-        if x.shape is None:
+        n = length_at(x, self.axis)
+        if x.shape is None or indices.shape is None:
             return Spec(x.dtype, None)
-        axis = positive_axis(self.axis, len(x.shape))
-        if indices.shape is None:
-            return Spec(x.dtype, None)
-        spec = Spec(x.dtype, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+        spec = with_axis(x, self.axis, *indices.shape)
         if len(x.shape) != 1 or x.dtype.kind != "i" or indices.constant is None:
             return spec
-        n, chosen = x.shape[0], np.asarray(indices.constant)
+        chosen = np.asarray(indices.constant)
         if n is None or chosen.ndim > 1 or (chosen < 0).any() or (chosen >= n).any():
             return spec
         if x.constant is not None:
@@ -212,15 +211,12 @@ class ScatterNd(Op, grad_reads=("indices",), accumulates=True):
     def kernel(self, xp: ArrayModule, indices: Array, updates: Array, shape: Array) -> Array:
         sizes = as_sizes(shape)
         k = indices.shape[-1]
-        if updates.shape != (*indices.shape[:-1], *sizes[k:]):
-            raise expected(
-                f"updates of shape {text((*indices.shape[:-1], *sizes[k:]))}", updates.shape
-            )
+        wanted = (*indices.shape[:-1], *sizes[k:])
+        if updates.shape != wanted:
+            raise expected(f"updates of shape {text(wanted)}", updates.shape)
         places = flat_rows(xp, indices, sizes)
-        n = 1
-        for d in sizes[:k]:
-            n *= d
-        return add_rows(xp, n, places, updates.reshape(places.size, *sizes[k:])).reshape(sizes)
+        rows = updates.reshape(places.size, *sizes[k:])
+        return add_rows(xp, math.prod(sizes[:k]), places, rows).reshape(sizes)
 
 
 def _dense(values: Tensor, indices: Tensor, dense_shape: Tensor) -> Tensor:

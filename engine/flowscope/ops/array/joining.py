@@ -23,12 +23,18 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, check_outputs, froz
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, merge_dims
 from flowscope.ops.array.shaping import known_values, shape_of, zeros_of
-from flowscope.ops.core.axes import as_axes, positive_axis
+from flowscope.ops.core.axes import (
+    length_at,
+    one_axis,
+    positive_axis,
+    with_axis,
+    with_new_axis,
+)
 from flowscope.ops.core.broadcasting import as_sizes
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.shape_rules import check_index_dtype
+from flowscope.ops.core.shape_rules import check_index_dtype, check_one_dtype, check_shape
 from flowscope.ops.math.run_time_axes import Lines, late_axes
 
 __all__ = [
@@ -53,16 +59,12 @@ class Concat(Op, memory_order="K"):
     def infer(self, *xs: Spec) -> Spec:
         dims: Dims = None
         for x in xs:
-            if x.dtype is not xs[0].dtype:
-                raise expected_dtype("all of one dtype", xs[0].dtype, x.dtype)
+            check_one_dtype(xs[0], x)
             dims = self._joined(dims, x.shape)
-        if dims is None:
-            return Spec(xs[0].dtype, None)
-        axis = positive_axis(self.axis, len(dims))
-        lengths = [None if x.shape is None else x.shape[axis] for x in xs]
+        lengths = [length_at(x, self.axis) for x in xs]
         total = None if None in lengths else sum(n for n in lengths if n is not None)
-        spec = Spec(xs[0].dtype, (*dims[:axis], total, *dims[axis + 1 :]))
-        return known_values(self, spec, *xs) if len(dims) == 1 else spec
+        spec = with_axis(Spec(xs[0].dtype, dims), self.axis, total)
+        return known_values(self, spec, *xs) if spec.rank == 1 else spec
 
     def _joined(self, a: Dims, b: Dims) -> Dims:
         """Returns what both shapes say of the dimensions that must agree; None at the axis."""
@@ -118,8 +120,24 @@ class ConcatGrad(Op, views=(0,)):
         return _outputs([g[place] for place in places])
 
 
+class _Splitting(Op, abstract=True, views=(0,), memory_order="R"):
+    """Base of what cuts a tensor into parts along an axis; lengths may be further inputs."""
+
+    axis: int
+
+    def _lengths(self, n: int) -> list[int]:
+        """Returns the lengths of the parts of an axis of length n."""
+        raise NotImplementedError
+
+    def grad(self, g: Any, y: Any, x: Tensor, *lengths: Tensor) -> Any:
+        return (concat(_whole(g, y), self.axis), *[None] * len(lengths))
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Any:
+        return _outputs([x[place] for place in _places(self, x.shape)])
+
+
 @frozen
-class Split(Op, views=(0,), memory_order="R"):
+class Split(_Splitting):
     """Parts of the given lengths along an axis; one length may be -1, which is worked out.
 
     Shapes: [..., n, ...] -> [..., sizes[i], ...] for each i
@@ -131,13 +149,9 @@ class Split(Op, views=(0,), memory_order="R"):
     def infer(self, x: Spec) -> Any:
         if self.sizes.count(-1) > 1 or min(self.sizes, default=0) < -1:
             raise expected("lengths with at most one -1", list(self.sizes))
-        if x.shape is None:
-            return tuple([Spec(x.dtype, None)] * len(self.sizes))
-        axis = positive_axis(self.axis, len(x.shape))
-        n = x.shape[axis]
-        sizes: Any = self.sizes if n is None else self._lengths(n)
-        head, tail = x.shape[:axis], x.shape[axis + 1 :]
-        return tuple([Spec(x.dtype, (*head, None if d < 0 else d, *tail)) for d in sizes])
+        n = length_at(x, self.axis)
+        sizes = self.sizes if n is None else self._lengths(n)
+        return tuple([with_axis(x, self.axis, None if d < 0 else d) for d in sizes])
 
     def _lengths(self, n: int) -> list[int]:
         known = sum(d for d in self.sizes if d >= 0)
@@ -145,15 +159,9 @@ class Split(Op, views=(0,), memory_order="R"):
             raise expected(f"lengths that add up to {n} at axis {self.axis}", list(self.sizes))
         return [n - known if d < 0 else d for d in self.sizes]
 
-    def grad(self, g: Any, y: Any, x: Tensor) -> Any:
-        return (concat(_whole(g, y), self.axis),)
-
-    def kernel(self, xp: ArrayModule, x: Array) -> Any:
-        return _outputs([x[place] for place in _places(self, x.shape)])
-
 
 @frozen
-class SplitEven(Op, views=(0,), memory_order="R"):
+class SplitEven(_Splitting):
     """`num` parts of equal length along an axis.
 
     Shapes: [..., n, ...] -> num times [..., n / num, ...]
@@ -167,27 +175,18 @@ class SplitEven(Op, views=(0,), memory_order="R"):
         if self.num < 1:
             raise expected("one part at least", self.num)
         check_outputs(self.num)
-        if x.shape is None:
-            return tuple([Spec(x.dtype, None)] * self.num)
-        axis = positive_axis(self.axis, len(x.shape))
-        n = x.shape[axis]
+        n = length_at(x, self.axis)
         part = None if n is None else self._lengths(n)[0]
-        return tuple([Spec(x.dtype, (*x.shape[:axis], part, *x.shape[axis + 1 :]))] * self.num)
+        return (with_axis(x, self.axis, part),) * self.num
 
     def _lengths(self, n: int) -> list[int]:
         if n % self.num:
             raise expected(f"a multiple of {self.num} at axis {self.axis}", n)
         return [n // self.num] * self.num
 
-    def grad(self, g: Any, y: Any, x: Tensor) -> Any:
-        return (concat(_whole(g, y), self.axis),)
-
-    def kernel(self, xp: ArrayModule, x: Array) -> Any:
-        return _outputs([x[place] for place in _places(self, x.shape)])
-
 
 @frozen
-class SplitBy(Op, views=(0,), memory_order="R"):
+class SplitBy(_Splitting):
     """`num` parts along an axis, of the lengths given; one may be -1, which is worked out.
 
     Shapes: [..., n, ...], lengths [num] -> [..., lengths[i], ...] for each i
@@ -199,17 +198,10 @@ class SplitBy(Op, views=(0,), memory_order="R"):
     def infer(self, x: Spec, lengths: Spec) -> Any:
         check_index_dtype(lengths, "lengths")
         check_outputs(self.num)
-        if not compatible(lengths.shape, (self.num,)):
-            raise expected(f"{self.num} lengths", lengths.shape)
-        if x.shape is None:
-            return tuple([Spec(x.dtype, None)] * self.num)
-        axis = positive_axis(self.axis, len(x.shape))
-        return tuple([Spec(x.dtype, (*x.shape[:axis], None, *x.shape[axis + 1 :]))] * self.num)
+        check_shape(lengths, (self.num,), f"{self.num} lengths")
+        return (with_axis(x, self.axis, None),) * self.num
 
-    def grad(self, g: Any, y: Any, x: Tensor, lengths: Tensor) -> Any:
-        return concat(_whole(g, y), self.axis), None
-
-    def kernel(self, xp: ArrayModule, x: Array, lengths: Array) -> Any:
+    def kernel(self, xp: ArrayModule, x: Array, lengths: Array) -> Any:  # type: ignore[override]
         return Split(tuple(lengths.tolist()), self.axis).kernel(xp, x)
 
 
@@ -223,18 +215,16 @@ class Pack(Op, memory_order="K"):
     axis: int = 0
 
     def infer(self, *xs: Spec) -> Spec:
-        first = xs[0]
-        dims = first.shape
+        dims = xs[0].shape
         for x in xs:
-            if x.dtype is not first.dtype:
-                raise expected_dtype("all of one dtype", first.dtype, x.dtype)
+            check_one_dtype(xs[0], x)
             if not compatible(dims, x.shape):
                 raise expected("all of one shape", dims, x.shape)
             dims = merge_dims(dims, x.shape)
         if dims is None:
-            return Spec(first.dtype, None)
-        axis = positive_axis(self.axis, len(dims) + 1)
-        return known_values(self, Spec(first.dtype, (*dims[:axis], len(xs), *dims[axis:])), *xs)
+            return Spec(xs[0].dtype, None)
+        spec = with_new_axis(Spec(xs[0].dtype, dims), self.axis, len(xs))
+        return known_values(self, spec, *xs)
 
     def grad(self, g: Tensor, y: Tensor, *xs: Tensor) -> Any:
         return apply_many(Unpack(len(xs), self.axis), g)
@@ -261,14 +251,10 @@ class Unpack(Op, views=(0,), memory_order="R"):
 
     def infer(self, x: Spec) -> Any:
         check_outputs(self.num)
-        if x.shape is None:
-            return tuple([Spec(x.dtype, None)] * self.num)
-        axis = positive_axis(self.axis, len(x.shape))
-        self._check(x.shape[axis])
-        dims = (*x.shape[:axis], *x.shape[axis + 1 :])
+        self._check(length_at(x, self.axis))
         values = x.shape_value() if x.shape == (self.num,) and x.dtype.kind == "i" else None
         if values is None:
-            return tuple([Spec(x.dtype, dims)] * self.num)
+            return (with_axis(x, self.axis),) * self.num
         fixed = [None] * self.num if x.constant is None else list(np.asarray(x.constant))
         return tuple([Spec(x.dtype, (), c, (d,)) for c, d in zip(fixed, values)])
 
@@ -347,10 +333,7 @@ def concat(values: Any, axis: Any, name: str | None = "concat") -> Tensor:
         raise expected("one tensor at least", "none")
     if late is not None:
         return _concat_late(tensors, late, name or "concat")
-    axes = as_axes(axis)
-    if axes is None or len(axes) != 1:
-        raise expected("one axis", repr(axis))
-    return apply(Concat(axes[0]), *tensors, name=name or "concat")
+    return apply(Concat(one_axis(axis)), *tensors, name=name or "concat")
 
 
 def _concat_late(tensors: list[Tensor], axis: Tensor, name: str) -> Tensor:
@@ -424,16 +407,13 @@ def split(
         with x.graph.name_scope(name or "split"):
             lines = Lines(x, late)
             return [lines.back(p) for p in split(lines.tensor, num_or_size_splits, 1, num)]
-    axes = as_axes(axis)
-    if axes is None or len(axes) != 1:
-        raise expected("one axis", repr(axis))
-    lengths = late_axes(num_or_size_splits)
+    at, lengths = one_axis(axis), late_axes(num_or_size_splits)
     if lengths is not None:
-        return _split_by(x, lengths, axes[0], num, name or "split")
+        return _split_by(x, lengths, at, num, name or "split")
     sizes = get_static_value(num_or_size_splits)
     if np.ndim(sizes) == 0:
-        return list(apply_many(SplitEven(int(sizes), axes[0]), x, name=name or "split"))
-    op = Split(tuple(int(n) for n in np.asarray(sizes)), axes[0])
+        return list(apply_many(SplitEven(int(sizes), at), x, name=name or "split"))
+    op = Split(tuple(int(n) for n in np.asarray(sizes)), at)
     return list(apply_many(op, x, name=name or "split"))
 
 

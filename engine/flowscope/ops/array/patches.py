@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
@@ -51,29 +53,13 @@ class _Windows(Op, abstract=True):
 
     def _places(self, xp: ArrayModule, counts: Any) -> Any:
         """Yields for each place in a window the slices that hold its pixels of all windows."""
-        for place in _indices(self.sizes):
+        for place in itertools.product(*map(range, self.sizes)):
             yield tuple(
                 [
                     slice(i * r, i * r + (n - 1) * s + 1, s) if n else slice(0, 0)
                     for i, r, s, n in zip(place, self.rates, self.strides, counts)
                 ]
             )
-
-
-def _indices(sizes: tuple[int, ...]) -> Any:
-    if not sizes:
-        yield ()
-        return
-    for i in range(sizes[0]):
-        for rest in _indices(sizes[1:]):
-            yield (i, *rest)
-
-
-def _product(sizes: tuple[int, ...]) -> int:
-    n = 1
-    for k in sizes:
-        n *= k
-    return n
 
 
 @frozen
@@ -89,7 +75,7 @@ class ExtractPatches(_Windows):
             return Spec(x.dtype, (None,) * (len(self.sizes) + 2))
         self.check_rank(x.shape)
         c = x.shape[-1]
-        depth = None if c is None else c * _product(self.sizes)
+        depth = None if c is None else c * math.prod(self.sizes)
         return Spec(x.dtype, (x.shape[0], *self._counts(x.shape[1:-1]), depth))
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
@@ -103,10 +89,10 @@ class ExtractPatches(_Windows):
         margins = self._margins(space, counts)
         padded = xp.pad(x, [(0, 0), *margins, (0, 0)])
         n, c = x.shape[0], x.shape[-1]
-        out = xp.empty((n, *counts, _product(self.sizes), c), x.dtype)
+        out = xp.empty((n, *counts, math.prod(self.sizes), c), x.dtype)
         for i, place in enumerate(self._places(xp, counts)):
             out[..., i, :] = padded[(slice(None), *place)]
-        return out.reshape(n, *counts, -1 if out.size else _product(self.sizes) * c)
+        return out.reshape(n, *counts, -1 if out.size else math.prod(self.sizes) * c)
 
 
 @frozen
@@ -128,7 +114,7 @@ class ExtractPatchesGrad(_Windows, grad_reads=()):
         counts = self._counts(space)
         margins = self._margins(space, counts)
         whole = xp.zeros((n, *[d + a + b for d, (a, b) in zip(space, margins)], c), g.dtype)
-        parts = g.reshape(n, *counts, _product(self.sizes), c)
+        parts = g.reshape(n, *counts, math.prod(self.sizes), c)
         for i, place in enumerate(self._places(xp, counts)):
             whole[(slice(None), *place)] += parts[..., i, :]
         inner = [slice(a, a + d) for d, (a, _) in zip(space, margins)]

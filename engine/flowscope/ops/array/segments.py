@@ -22,7 +22,7 @@ from flowscope.ops.array.shaping import expand_axes, reshape, shape_of
 from flowscope.ops.core.broadcasting import broadcast_to
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast, widened
-from flowscope.ops.core.declare import op_function
+from flowscope.ops.core.declare import named, op_function
 from flowscope.ops.core.shape_rules import check_kind, check_rank
 from flowscope.ops.kernels.scatter_rows import add_rows, fold_rows
 from flowscope.ops.math.elementwise import (
@@ -158,11 +158,7 @@ def _spread(rows: Tensor, ids: Tensor) -> Tensor:
     if ids.spec.constant is not None and (np.asarray(ids.spec.constant) >= 0).all():
         return found
     here = _like_rows(greater_equal(ids, 0), found)
-    return where(here, found, _zeros(found))
-
-
-def _zeros(x: Tensor) -> Tensor:
-    return zeros_like(x)
+    return where(here, found, zeros_like(found))
 
 
 def _like_rows(mask: Tensor, rows: Tensor) -> Tensor:
@@ -191,7 +187,7 @@ class _ExtremumGrad(_Segments, abstract=True, kinds="fiu", grad_reads=("y", "x",
         chosen = equal(x, _spread(y, ids))
         ties = unsorted_segment_sum(cast(chosen, x.dtype), ids, shape_of(y)[0])
         share = _spread(realdiv(g, maximum(ties, 1.0)), ids)
-        return (where(chosen, share, _zeros(share)), None, *[None] * len(num))
+        return (where(chosen, share, zeros_like(share)), None, *[None] * len(num))
 
 
 class _ProdGrad(
@@ -208,18 +204,13 @@ class _ProdGrad(
         n = shape_of(y)[0]
         is_zero = equal(x, 0.0)
         zeros = _spread(unsorted_segment_sum(cast(is_zero, "int32"), ids, n), ids)
-        filled = where(is_zero, _ones(x), x)
+        filled = where(is_zero, ones_like(x), x)
         product = _spread(unsorted_segment_prod(filled, ids, n), ids)
         alone = logical_and(is_zero, equal(zeros, 1))
         others = where(is_zero, product, realdiv(product, filled))
-        counts = where(alone, _ones(x), cast(equal(zeros, 0), x.dtype))
-        return (
-            multiply(_spread(g, ids), multiply(others, counts)), None, *[None] * len(num)
-        )  # fmt: skip
-
-
-def _ones(x: Tensor) -> Tensor:
-    return ones_like(x)
+        counts = where(alone, ones_like(x), cast(equal(zeros, 0), x.dtype))
+        to_x = multiply(_spread(g, ids), multiply(others, counts))
+        return (to_x, None, *[None] * len(num))
 
 
 # -- the ops --------------------------------------------------------------------------------------
@@ -302,7 +293,7 @@ class SegmentMean(_Sorted, grad_reads=("ids",), accumulates=True):
 
 def _counts(ids: Tensor, n: Any, rows: Tensor) -> Tensor:
     """Returns how many rows each segment has, 1 at least, in the dtype and rank of `rows`."""
-    one = _ones(cast(ids, rows.dtype.real_dtype))
+    one = ones_like(cast(ids, rows.dtype.real_dtype))
     found = maximum(unsorted_segment_sum(one, ids, n), 1.0)
     return cast(_with_rank_of(found, rows), rows.dtype)
 
@@ -333,24 +324,19 @@ _UNSORTED = """
 
 
 def _sorted(function: str, op: Op, what: str) -> Callable[..., Tensor]:
+    @op_function("data segment_ids:int32")
     def call(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
-        ids = convert_to_tensor(segment_ids, None, None, dtypes.int32)
-        return apply(op, convert_to_tensor(data), ids, name=name)
+        return apply(op, data, segment_ids, name=name)
 
-    call.__name__ = call.__qualname__ = function
-    call.__doc__ = f"Returns {what} of the rows of each segment.{_SORTED}"
-    return call
+    return named(call, function, f"Returns {what} of the rows of each segment.{_SORTED}")
 
 
 def _unsorted(function: str, op: Op, what: str) -> Callable[..., Tensor]:
+    @op_function("data segment_ids:int32 num_segments:int32")
     def call(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-        ids = convert_to_tensor(segment_ids, None, None, dtypes.int32)
-        number = convert_to_tensor(num_segments, None, None, dtypes.int32)
-        return apply(op, convert_to_tensor(data), ids, number, name=name)
+        return apply(op, data, segment_ids, num_segments, name=name)
 
-    call.__name__ = call.__qualname__ = function
-    call.__doc__ = f"Returns {what} of the rows of each segment.{_UNSORTED}"
-    return call
+    return named(call, function, f"Returns {what} of the rows of each segment.{_UNSORTED}")
 
 
 segment_sum = _sorted("segment_sum", SegmentSum(), "the sum")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import size_of, text
 from flowscope.graph.string_values import boxed
 from flowscope.ops.core import builder
-from flowscope.ops.core.axes import Axes, as_axes, positive_axis
+from flowscope.ops.core.axes import Axes, as_axes, one_axis, positive_axis
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.core.build import apply, unary
 from flowscope.ops.core.casting import cast, conj
@@ -107,10 +108,7 @@ def _worked_out(dims: Any, size: int | None, given: str) -> Any:
     """Returns `dims` with its only unknown worked out from the number of elements, if known."""
     if size is None:
         return dims
-    known = 1
-    for d in dims:
-        if d is not None:
-            known *= d
+    known = math.prod(d for d in dims if d is not None)
     unknown = sum(d is None for d in dims)
     fits = size == known if not unknown else known == 0 or size % known == 0
     if not fits or (unknown and known == 0 and size):
@@ -286,10 +284,7 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
     late = late_axes(dim if axis is None else axis)
     if late is not None:
         return _expand_late(convert_to_tensor(input), late, name or "ExpandDims")
-    axes = as_axes(dim if axis is None else axis)
-    if axes is None or len(axes) != 1:
-        raise expected("one axis", repr(axis))
-    return unary(ExpandDims(axes), input, name)
+    return unary(ExpandDims((one_axis(dim if axis is None else axis),)), input, name)
 
 
 def _expand_late(x: Tensor, axis: Tensor, name: str) -> Tensor:

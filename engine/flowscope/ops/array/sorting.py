@@ -11,8 +11,9 @@ from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, merge_dims
-from flowscope.ops.core.axes import as_axes, positive_axis
+from flowscope.ops.core.axes import one_axis, positive_axis
 from flowscope.ops.core.build import apply
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.shape_rules import check_kind, check_same
 from flowscope.ops.core.table import orderable
 from flowscope.ops.math.run_time_axes import along, late_axes
@@ -142,10 +143,7 @@ def _sorted(op: Any, values: Any, axis: Any, direction: str, name: str) -> Tenso
     late = late_axes(axis)
     if late is not None:
         return along(x, late, lambda lines: apply(op(1, down), lines), name)
-    axes = as_axes(axis)
-    if axes is None or len(axes) != 1:
-        raise expected("one axis", repr(axis))
-    return apply(op(axes[0], down), x, name=name)
+    return apply(op(one_axis(axis), down), x, name=name)
 
 
 def sort(
@@ -181,6 +179,7 @@ def argsort(
     return _sorted(ArgSort, values, axis, direction, name or "argsort")
 
 
+@op_function("sorted_sequence values=sorted_sequence")
 def searchsorted(
     sorted_sequence: Any,
     values: Any,
@@ -195,13 +194,10 @@ def searchsorted(
         values: What to look for, of the same axes but the last.
         side: "left" for in front of equal elements, "right" for behind them.
         out_type: int32 or int64.
-        name: Name of the operation.
     """
     if side not in ("left", "right"):
         raise expected('side "left" or "right"', repr(side))
     dtype = as_dtype(out_type)
     if dtype not in (dtypes.int32, dtypes.int64):
         raise expected_dtype("int32 or int64 for out_type", dtype)
-    rows = convert_to_tensor(sorted_sequence)
-    wanted = convert_to_tensor(values, None if isinstance(values, Tensor) else rows.dtype)
-    return apply(SearchSorted(side, dtype), rows, wanted, name=name)
+    return apply(SearchSorted(side, dtype), sorted_sequence, values, name=name)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from flowscope.graph import dtypes
-from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
@@ -15,6 +14,7 @@ from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.gathering import GatherNd, flat_rows
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
+from flowscope.ops.core.declare import named, op_function
 from flowscope.ops.core.shape_rules import check_index_dtype, check_kind
 from flowscope.ops.kernels.scatter_rows import add_rows, fold_rows
 from flowscope.ops.math.elementwise import equal, maximum, multiply, negative, realdiv
@@ -94,7 +94,7 @@ class TensorScatter(Op, accumulates=True, grad_reads=("y", "x", "indices", "upda
         places = flat_rows(xp, indices, x.shape)
         if not places.size:
             return out
-        n = out.size // max(1, _product(tail)) if out.size else 0
+        n = out.size // max(1, math.prod(tail)) if out.size else 0
         rows, changes = out.reshape(n, *tail), updates.reshape(places.size, *tail)
         if self.how == "update":
             rows[places] = changes
@@ -106,24 +106,7 @@ class TensorScatter(Op, accumulates=True, grad_reads=("y", "x", "indices", "upda
         return out
 
 
-def _product(sizes: Any) -> int:
-    n = 1
-    for d in sizes:
-        n *= d
-    return n
-
-
-def _scatter(function: str, how: str, what: str) -> Callable[..., Tensor]:
-    op, kind = TensorScatter(how), f"TensorScatter{how.title()}"
-
-    def call(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-        x = convert_to_tensor(tensor)
-        places = convert_to_tensor(indices, None, None, dtypes.int32)
-        changes = convert_to_tensor(updates, None if isinstance(updates, Tensor) else x.dtype)
-        return apply(op, x, places, changes, name=name or kind)
-
-    call.__name__ = call.__qualname__ = function
-    call.__doc__ = f"""Returns a tensor {what} `updates` at positions.
+_ABOUT = """Returns a tensor {what} `updates` at positions.
 
     Args:
         tensor: A tensor.
@@ -134,7 +117,16 @@ def _scatter(function: str, how: str, what: str) -> Callable[..., Tensor]:
     Raises:
         InvalidArgumentError: if a position is out of range.
     """
-    return call
+
+
+def _scatter(function: str, how: str, what: str) -> Callable[..., Tensor]:
+    op, kind = TensorScatter(how), f"TensorScatter{how.title()}"
+
+    @op_function("tensor indices:int32 updates=tensor")
+    def call(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+        return apply(op, tensor, indices, updates, name=name or kind)
+
+    return named(call, function, _ABOUT.format(what=what))
 
 
 tensor_scatter_update = _scatter("tensor_scatter_update", "update", "replaced by")

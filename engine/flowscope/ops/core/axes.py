@@ -59,6 +59,35 @@ def as_axes(axis: Any) -> Axes:
     return tuple(int(a) for a in value.reshape(-1))
 
 
+def one_axis(axis: Any) -> int:
+    """Returns an `axis` argument that must be one axis, known while the graph is built."""
+    axes = as_axes(axis)
+    if axes is None or len(axes) != 1:
+        raise expected("one axis", repr(axis))
+    return axes[0]
+
+
+def length_at(x: Spec, axis: int) -> int | None:
+    """Returns the length of an axis, None where it is not known; the axis must be in range."""
+    return None if x.shape is None else x.shape[positive_axis(axis, len(x.shape))]
+
+
+def with_axis(x: Spec, axis: int, *lengths: int | None) -> Spec:
+    """Returns a Spec that has axes of these lengths, or none, in the place of an axis of x."""
+    if x.shape is None:
+        return Spec(x.dtype, None)
+    axis = positive_axis(axis, len(x.shape))
+    return Spec(x.dtype, (*x.shape[:axis], *lengths, *x.shape[axis + 1 :]))
+
+
+def with_new_axis(x: Spec, axis: int, length: int | None) -> Spec:
+    """Returns a Spec that has one axis more than x, `axis` being its place in the result."""
+    if x.shape is None:
+        return Spec(x.dtype, None)
+    axis = positive_axis(axis, len(x.shape) + 1)
+    return Spec(x.dtype, (*x.shape[:axis], length, *x.shape[axis:]))
+
+
 def reduced(dims: Dims, axis: Axes, keepdims: bool) -> Dims:
     """Returns the shape of a reduction's result."""
     if axis is None:

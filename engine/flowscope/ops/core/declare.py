@@ -68,6 +68,13 @@ def op_function(tensors: str, scope: str | None = None) -> Callable[[F], F]:
     return declare
 
 
+def named(call: F, function: str, doc: str) -> F:
+    """Returns the function that one of a family of op functions is made of, with name and help."""
+    call.__name__ = call.__qualname__ = function
+    call.__doc__ = doc
+    return call
+
+
 def _argument(word: str, parameters: tuple[str, ...]) -> _Argument:
     name, _, hint = word.partition(":")
     name, _, like = name.partition("=")

@@ -44,6 +44,12 @@ def check_same(a: Spec, b: Spec) -> None:
         raise expected_dtype("both of one dtype", a.dtype, f"{b.dtype}: use fs.cast")
 
 
+def check_one_dtype(first: Spec, other: Spec) -> None:
+    """Raises DTypeError unless another of several tensors has the first one's dtype."""
+    if other.dtype is not first.dtype:
+        raise expected_dtype("all of one dtype", first.dtype, other.dtype)
+
+
 def check_rank(x: Spec, rank: int, what: str) -> None:
     """Raises InvalidArgumentError if the rank is known and another one."""
     if x.rank is not None and x.rank != rank:

@@ -10,7 +10,7 @@ from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.ops.core import builder
-from flowscope.ops.core.axes import as_axes, positive_axis, reduced
+from flowscope.ops.core.axes import one_axis, positive_axis, reduced
 from flowscope.ops.core.build import apply, unary
 from flowscope.ops.core.casting import conj
 from flowscope.ops.core.shape_rules import check_kind
@@ -179,15 +179,6 @@ def _logaddexp(xp: ArrayModule) -> Any:
     return accumulate
 
 
-def _one_axis(axis: Any, default: int) -> int:
-    axes = as_axes(axis)
-    if axes is None:
-        return default
-    if len(axes) != 1:
-        raise expected("one axis", list(axes))
-    return axes[0]
-
-
 def argmax(
     input: Any,
     axis: Any = None,
@@ -224,7 +215,7 @@ def _place(op: Any, x: Any, axis: Any, output_type: Any, name: str | None) -> Te
     dtype, late = as_dtype(output_type), late_axes(axis)
     if late is not None:
         return reduced_along(x, late, lambda lines: apply(op(1, dtype), lines), op.__name__)
-    return unary(op(_one_axis(axis, 0), dtype), x, name)
+    return unary(op(0 if axis is None else one_axis(axis), dtype), x, name)
 
 
 def arg_max(
@@ -274,4 +265,4 @@ def _scan(op: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, name: str 
     late = late_axes(axis)
     if late is not None:
         return along(x, late, lambda t: apply(op(1, exclusive, reverse), t), name or op.__name__)
-    return unary(op(_one_axis(axis, 0), bool(exclusive), bool(reverse)), x, name)
+    return unary(op(0 if axis is None else one_axis(axis), bool(exclusive), bool(reverse)), x, name)
