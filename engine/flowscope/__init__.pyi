@@ -270,6 +270,10 @@ from flowscope.ops.array.moving import (
     space_to_batch_nd as space_to_batch_nd,
     space_to_depth as space_to_depth,
 )
+from flowscope.ops.array.one_hot import (
+    eye as eye,
+    one_hot as one_hot,
+)
 from flowscope.ops.array.padding import (
     pad as pad,
     repeat as repeat,
@@ -297,8 +301,6 @@ from flowscope.ops.array.segments import (
 )
 from flowscope.ops.array.selection import (
     boolean_mask as boolean_mask,
-    eye as eye,
-    one_hot as one_hot,
     select as select,
     sequence_mask as sequence_mask,
     where as where,

@@ -48,6 +48,7 @@ WHOLE = (
     "flowscope.ops.array.gathering",
     "flowscope.ops.array.joining",
     "flowscope.ops.array.moving",
+    "flowscope.ops.array.one_hot",
     "flowscope.ops.array.padding",
     "flowscope.ops.array.patches",
     "flowscope.ops.array.segments",

@@ -4,7 +4,7 @@ import typing as _typing
 
 from flowscope.absent import refusal as _refusal
 from flowscope.ops.array.clipping import global_norm as global_norm
-from flowscope.ops.array.selection import eye as eye
+from flowscope.ops.array.one_hot import eye as eye
 from flowscope.ops.linalg.einsum import einsum as einsum
 from flowscope.ops.linalg.factors import (
     cholesky as cholesky,

@@ -88,6 +88,7 @@ NAMES = {
         "required_space_to_batch_paddings reverse_sequence roll space_to_batch space_to_batch_nd "
         "space_to_depth"
     ),
+    "flowscope.ops.array.one_hot": "eye one_hot",
     "flowscope.ops.array.padding": "pad repeat tile",
     "flowscope.ops.array.patches": (
         "extract_image_patches extract_volume_patches"
@@ -98,7 +99,7 @@ NAMES = {
         "unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum"
     ),
     "flowscope.ops.array.selection": (
-        "boolean_mask eye one_hot select sequence_mask where where_v2"
+        "boolean_mask select sequence_mask where where_v2"
     ),
     "flowscope.ops.array.shaping": (
         "expand_dims invert_permutation reshape squeeze transpose"
@@ -296,6 +297,7 @@ OP_TYPES = {
         "Fill LinSpace OnesLike Range Rank Shape Size ZerosLike"
     ),
     "flowscope.ops.array.batch_gathering": "BatchGather BatchGatherGrad",
+    "flowscope.ops.array.clipping": "ClipByValue",
     "flowscope.ops.array.gathering": "Gather GatherGrad GatherNd ScatterNd",
     "flowscope.ops.array.joining": (
         "Concat ConcatGrad Pack Split SplitBy SplitEven Unpack"
@@ -303,6 +305,7 @@ OP_TYPES = {
     "flowscope.ops.array.moving": (
         "BatchToSpaceND DepthToSpace ReverseSequence Roll SpaceToBatchND SpaceToDepth"
     ),
+    "flowscope.ops.array.one_hot": "OneHot",
     "flowscope.ops.array.padding": (
         "MirrorPadGrad Pad PadWith Repeat RepeatGrad Tile"
     ),
@@ -311,9 +314,7 @@ OP_TYPES = {
         "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum UnsortedSegmentMax "
         "UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum"
     ),
-    "flowscope.ops.array.selection": (
-        "ClipByValue OneHot Select SelectBroadcast Where"
-    ),
+    "flowscope.ops.array.selection": "Select SelectBroadcast Where",
     "flowscope.ops.array.shaping": (
         "ExpandDims InvertPermutation Reshape Squeeze Transpose"
     ),

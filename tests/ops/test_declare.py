@@ -79,3 +79,12 @@ def test_errors_name_the_function_and_what_is_wrong() -> None:
         weighted(1.0, 2.0, z=3)
     with pytest.raises(TypeError, match="expected float32, got float64"):
         weighted(fs.constant(1.0), fs.constant(1.0, fs.float64))
+
+
+def test_a_tensor_may_keep_its_own_dtype() -> None:
+    @op_function("x y~x")
+    def pair(x: Any, y: Any, name: str | None = None) -> Any:
+        return x, y
+
+    assert pair(fs.constant(1.0, fs.float64), 2)[1].dtype == fs.float64
+    assert pair(1.0, fs.constant(2))[1].dtype == fs.int32

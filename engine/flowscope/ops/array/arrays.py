@@ -423,7 +423,7 @@ def range(
     return apply(_RANGE, a, b, c, name=name)
 
 
-@op_function("start stop=start num:int32")
+@op_function("start stop~start num:int32")
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
     """Returns numbers at equal distances from start to stop, both included.
 

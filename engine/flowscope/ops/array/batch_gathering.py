@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from flowscope.graph.expected import expected
@@ -18,13 +19,6 @@ from flowscope.ops.core.shape_rules import check_index_dtype
 from flowscope.ops.kernels.scatter_rows import add_rows
 
 __all__ = ["batch_gather"]
-
-
-def _product(sizes: Any) -> int:
-    n = 1
-    for d in sizes:
-        n *= d
-    return n
 
 
 @frozen
@@ -56,9 +50,9 @@ class BatchGather(Op, grad_reads=("indices",)):
         """Returns for each slice of the result the row of x, [batch, before, indices]."""
         axis, b = positive_axis(self.axis, len(x)), self.batch_dims
         check_range(indices, x[axis])
-        batch, before = _product(x[:b]), _product(x[b:axis])
+        batch, before = math.prod(x[:b]), math.prod(x[b:axis])
         lines = xp.arange(batch * before).reshape(batch, before, 1) * x[axis]
-        return lines + indices.reshape(batch, 1, _product(indices.shape[b:]))
+        return lines + indices.reshape(batch, 1, math.prod(indices.shape[b:]))
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, indices: Tensor) -> Any:
         op = BatchGatherGrad(self.axis, self.batch_dims)
@@ -68,7 +62,7 @@ class BatchGather(Op, grad_reads=("indices",)):
         shape = self._shape(x.shape, indices.shape)
         axis = positive_axis(self.axis, x.ndim)
         rows = self._rows(xp, x.shape, indices)
-        flat = x.reshape(_product(x.shape[: axis + 1]), *x.shape[axis + 1 :])
+        flat = x.reshape(math.prod(x.shape[: axis + 1]), *x.shape[axis + 1 :])
         return xp.take(flat, rows.reshape(-1), axis=0).reshape(shape)[()]
 
 
@@ -94,7 +88,7 @@ class BatchGatherGrad(Op, grad_reads=("indices",), accumulates=True):
         rows = BatchGather(self.axis, self.batch_dims)._rows(xp, sizes, indices)
         tail = sizes[axis + 1 :]
         parts = g.reshape(rows.size, *tail)
-        return add_rows(xp, _product(sizes[: axis + 1]), rows.reshape(-1), parts).reshape(sizes)
+        return add_rows(xp, math.prod(sizes[: axis + 1]), rows.reshape(-1), parts).reshape(sizes)
 
 
 @op_function("params indices:int32")

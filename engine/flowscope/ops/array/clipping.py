@@ -8,15 +8,31 @@ from typing import Any
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.indexed_slices import IndexedSlices
+from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import broadcast, compatible, text
 from flowscope.ops.array.arrays import ones_like, size
 from flowscope.ops.array.joining import stack
-from flowscope.ops.array.selection import ClipByValue, where
+from flowscope.ops.array.selection import where
 from flowscope.ops.core import builder
+from flowscope.ops.core.broadcasting import unbroadcast
 from flowscope.ops.core.build import apply, on_values
 from flowscope.ops.core.casting import cast, widened
 from flowscope.ops.core.flow import identity
-from flowscope.ops.math.elementwise import maximum, minimum, multiply, realdiv, rsqrt, sqrt
+from flowscope.ops.core.shape_rules import check_kind, check_same
+from flowscope.ops.math.elementwise import (
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    maximum,
+    minimum,
+    multiply,
+    realdiv,
+    rsqrt,
+    sqrt,
+)
 from flowscope.ops.math.reductions import reduce_sum
 
 __all__ = [
@@ -26,6 +42,37 @@ __all__ = [
     "clip_by_value",
     "global_norm",
 ]
+
+
+class ClipByValue(
+    Op, template="xp.minimum(xp.maximum({0}, {1}), {2})", grad_reads=("x", "low", "high")
+):
+    """The input cut to a range.
+
+    Shapes: x s, low and high broadcast to s -> s
+    """
+
+    def infer(self, x: Spec, low: Spec, high: Spec) -> Spec:
+        check_same(x, low)
+        check_same(x, high)
+        check_kind(x.dtype, "fiu")
+        for s in (low, high):
+            whole = broadcast(x.shape, s.shape)
+            if not compatible(whole, x.shape):
+                raise expected(f"limits that fit {text(x.shape)}", s.shape)
+        return x.like()
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor, low: Tensor, high: Tensor) -> Any:
+        zero = builder.zeros_like(g)
+        return (
+            where(logical_and(greater_equal(x, low), less_equal(x, high)), g, zero),
+            unbroadcast(where(less(x, low), g, zero), low, x),
+            unbroadcast(where(greater(x, high), g, zero), high, x),
+        )
+
+    def kernel(self, xp: ArrayModule, x: Array, low: Array, high: Array) -> Array:
+        return xp.minimum(xp.maximum(x, low), high)
+
 
 _CLIP = ClipByValue()
 

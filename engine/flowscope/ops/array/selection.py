@@ -1,4 +1,4 @@
-"""Choosing elements by conditions: where, clip, masks, one-hot, identity matrices."""
+"""Choosing elements by conditions: where, and masks."""
 
 from __future__ import annotations
 
@@ -7,39 +7,35 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph import dtypes
-from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
-from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.expected import expected, expected_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
+from flowscope.graph.constant import Convertible, convert_to_tensor
+from flowscope.graph.expected import expected
+from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast, compatible, merge_dims, text
 from flowscope.graph.string_values import boxed
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.joining import concat
-from flowscope.ops.array.shaping import expand_dims, reshape, shape_of, squeeze
+from flowscope.ops.array.shaping import expand_dims, reshape, squeeze
 from flowscope.ops.core import builder
 from flowscope.ops.core.axes import as_axes, positive_axis
-from flowscope.ops.core.broadcasting import broadcast_to, unbroadcast
+from flowscope.ops.core.broadcasting import unbroadcast
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.shape_rules import check_kind, check_rank, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_same
 from flowscope.ops.kernels.select import choose
-from flowscope.ops.math.elementwise import greater, greater_equal, less, less_equal, logical_and
+from flowscope.ops.math.elementwise import less
 from flowscope.ops.math.reductions import reduce_max, reduce_prod
 
 __all__ = [
     "boolean_mask",
-    "eye",
-    "one_hot",
     "select",
     "sequence_mask",
     "where",
     "where_v2",
 ]
 
-#: Up to so many elements comparing is the quickest way to one-hot vectors.
+#: From so many elements on, `choose` does without branches.
 _SMALL = 1 << 12
 
 
@@ -50,8 +46,7 @@ class Select(Op, views=(1, 2), grad_reads=("condition",)):
     """
 
     def infer(self, condition: Spec, x: Spec, y: Spec) -> Spec:
-        if condition.dtype is not dtypes.bool_:
-            raise expected_dtype("a bool condition", condition.dtype)
+        check_kind(condition.dtype, "b", "a bool condition")
         if x.dtype is not y.dtype:
             check_same(x, y)
         if not compatible(x.shape, y.shape):
@@ -99,77 +94,6 @@ class Where(Op, is_differentiable=False):
         return xp.ascontiguousarray(xp.argwhere(x)).astype(xp.int64)
 
 
-class ClipByValue(
-    Op, template="xp.minimum(xp.maximum({0}, {1}), {2})", grad_reads=("x", "low", "high")
-):
-    """The input cut to a range.
-
-    Shapes: x s, low and high broadcast to s -> s
-    """
-
-    def infer(self, x: Spec, low: Spec, high: Spec) -> Spec:
-        check_same(x, low)
-        check_same(x, high)
-        check_kind(x.dtype, "fiu")
-        for s in (low, high):
-            whole = broadcast(x.shape, s.shape)
-            if not compatible(whole, x.shape):
-                raise expected(f"limits that fit {text(x.shape)}", s.shape)
-        return x.like()
-
-    def grad(self, g: Tensor, y: Tensor, x: Tensor, low: Tensor, high: Tensor) -> Any:
-        zero = builder.zeros_like(g)
-        return (
-            where(logical_and(greater_equal(x, low), less_equal(x, high)), g, zero),
-            unbroadcast(where(less(x, low), g, zero), low, x),
-            unbroadcast(where(greater(x, high), g, zero), high, x),
-        )
-
-    def kernel(self, xp: ArrayModule, x: Array, low: Array, high: Array) -> Array:
-        return xp.minimum(xp.maximum(x, low), high)
-
-
-@frozen
-class OneHot(Op, is_differentiable=False, memory_order="C"):
-    """`on` at the position that each index names along a new axis of length `depth`, else `off`.
-
-    Shapes: indices s, depth [], on [], off [] -> s with `depth` at the new axis
-    """
-
-    axis: int = -1
-
-    def infer(self, indices: Spec, depth: Spec, on: Spec, off: Spec) -> Spec:
-        for s, what in ((indices, "indices"), (depth, "depth")):
-            if s.dtype.kind not in "iu":
-                raise expected_dtype(f"integer {what}", s.dtype)
-        check_same(on, off)
-        for s in (depth, on, off):
-            check_rank(s, 0, "scalars behind the indices")
-        if depth.constant is not None and np.asarray(depth.constant) < 0:
-            raise expected("a depth from 0 on", depth.constant)
-        if indices.shape is None:
-            return Spec(on.dtype, None)
-        axis = positive_axis(self.axis, len(indices.shape) + 1)
-        n = depth.shape_value() or (None,)
-        return Spec(on.dtype, (*indices.shape[:axis], *n, *indices.shape[axis:]))
-
-    def kernel(self, xp: ArrayModule, indices: Array, depth: Array, on: Array, off: Array) -> Array:
-        if depth < 0:
-            raise expected("a depth from 0 on", depth)
-        axis = positive_axis(self.axis, indices.ndim + 1)
-        on, off = boxed(on), boxed(off)
-        if indices.size * int(depth) < _SMALL:
-            places = xp.arange(int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
-            return xp.where(xp.expand_dims(indices, axis) == places, on, off)
-        out = xp.empty((*indices.shape[:axis], int(depth), *indices.shape[axis:]), on.dtype)
-        out[...] = off
-        is_inside = (indices >= 0) & (indices < depth)
-        values = xp.where(is_inside, on, off)  # what is outside writes an `off` at 0
-        places = xp.where(is_inside, indices, 0).astype(xp.int64)
-        xp.put_along_axis(out, xp.expand_dims(places, axis), xp.expand_dims(values, axis), axis)
-        return out
-
-
 _SELECT, _WHERE = Select(), Where()
 
 
@@ -192,12 +116,16 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     condition = convert_to_tensor(
         condition, dtypes.bool_ if not isinstance(condition, Tensor) else None
     )
+    return apply(_SELECT, condition, *_alike(x, y), name=name)
+
+
+def _alike(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Returns both as tensors; a Python value takes the other's dtype."""
     if isinstance(y, Tensor | Convertible) and not isinstance(x, Tensor | Convertible):
         y = convert_to_tensor(y)
-        x = convert_to_tensor(x, y.dtype)
+        return convert_to_tensor(x, y.dtype), y
     x = convert_to_tensor(x)
-    y = convert_to_tensor(y, None if isinstance(y, Tensor | Convertible) else x.dtype)
-    return apply(_SELECT, condition, x, y, name=name)
+    return x, convert_to_tensor(y, None if isinstance(y, Tensor | Convertible) else x.dtype)
 
 
 select = where
@@ -207,8 +135,7 @@ class SelectBroadcast(Op, grad_reads=("condition",)):
     """x where the condition is true, y elsewhere; all three are broadcast together."""
 
     def infer(self, condition: Spec, x: Spec, y: Spec) -> Spec:
-        if condition.dtype is not dtypes.bool_:
-            raise expected_dtype("a bool condition", condition.dtype)
+        check_kind(condition.dtype, "b", "a bool condition")
         check_same(x, y)
         return Spec(x.dtype, broadcast(condition.shape, broadcast(x.shape, y.shape)))
 
@@ -240,91 +167,7 @@ def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = No
     if x is None or y is None:
         return where(condition, x, y, name)
     condition = convert_to_tensor(condition)
-    if isinstance(y, Tensor | Convertible) and not isinstance(x, Tensor | Convertible):
-        y = convert_to_tensor(y)
-        x = convert_to_tensor(x, y.dtype)
-    x = convert_to_tensor(x)
-    y = convert_to_tensor(y, None if isinstance(y, Tensor | Convertible) else x.dtype)
-    return apply(_SELECT_BROADCAST, condition, x, y, name=name or "SelectV2")
-
-
-def one_hot(
-    indices: Any,
-    depth: Any,
-    on_value: Any = None,
-    off_value: Any = None,
-    axis: int | None = None,
-    dtype: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Returns vectors that are `on_value` at one position and `off_value` elsewhere.
-
-    Args:
-        indices: The positions; one out of range gives a vector that is `off_value` everywhere.
-        depth: Length of the vectors.
-        on_value: 1 by default.
-        off_value: 0 by default.
-        axis: Where the new axis stands in the result; last by default.
-        dtype: Element type; that of the values, else float32.
-        name: Name of the operation.
-    """
-    if dtype is None:
-        given = [convert_to_tensor(v).dtype for v in (on_value, off_value) if v is not None]
-        dtype = given[0] if given else dtypes.float32
-    dtype = as_dtype(dtype)
-    on = convert_to_tensor(_default(on_value, True, dtype), dtype, "one_hot/on_value")
-    off = convert_to_tensor(_default(off_value, False, dtype), dtype, "one_hot/off_value")
-    length = convert_to_tensor(depth, None, "one_hot/depth", dtypes.int32)
-    op = OneHot(-1 if axis is None else axis)
-    return apply(op, convert_to_tensor(indices), length, on, off, name=name or "one_hot")
-
-
-def _default(value: Any, default: bool, dtype: DType) -> Any:
-    if value is not None:
-        return value
-    return default if dtype.is_bool else int(default)
-
-
-def eye(
-    num_rows: Any,
-    num_columns: Any = None,
-    batch_shape: Any = None,
-    dtype: Any = dtypes.float32,
-    name: str | None = None,
-) -> Tensor:
-    """Returns an identity matrix, or a batch of them.
-
-    Args:
-        num_rows: Number of rows.
-        num_columns: Number of columns; as many as rows by default.
-        batch_shape: Shape of the batch in front.
-        dtype: Element type.
-        name: Name of the operation.
-    """
-    from flowscope.graph.constant import constant
-
-    rows = get_static_value(num_rows)
-    columns = rows if num_columns is None else get_static_value(num_columns)
-    dtype, name = as_dtype(dtype), name or "eye"
-    if rows is None or columns is None:
-        width = num_rows if num_columns is None else num_columns
-        if batch_shape is None:
-            return _eye_later(num_rows, width, dtype, name)
-        with get_default_graph().name_scope(name):
-            square = _eye_later(num_rows, width, dtype, "eye")
-            return broadcast_to(square, concat([batch_shape, shape_of(square)], 0))
-    matrix = np.eye(int(rows), int(columns), dtype=dtype.np_dtype)
-    if batch_shape is None:
-        return constant(matrix, dtype, name=name)
-    with get_default_graph().name_scope(name):
-        sizes = convert_to_tensor(batch_shape, None, "batch_shape", dtypes.int32)
-        whole = concat([sizes, convert_to_tensor(matrix.shape, sizes.dtype)], 0)
-        return broadcast_to(constant(matrix, dtype, name="matrix"), whole)
-
-
-def _eye_later(rows: Any, columns: Any, dtype: Any, name: str) -> Tensor:
-    """Returns an identity matrix whose size is known only when the step runs."""
-    return one_hot(builder.range(convert_to_tensor(rows)), columns, dtype=dtype, name=name)
+    return apply(_SELECT_BROADCAST, condition, *_alike(x, y), name=name or "SelectV2")
 
 
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any = None) -> Tensor:
@@ -337,8 +180,7 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
         axis: First of the masked axes, 0 by default.
     """
     x, mask = convert_to_tensor(tensor), convert_to_tensor(mask)
-    if mask.dtype is not dtypes.bool_:
-        raise expected_dtype("a bool mask", mask.dtype)
+    check_kind(mask.dtype, "b", "a bool mask")
     rank = mask.spec.rank
     if not rank:
         raise expected("a mask of known rank, 1 at least", mask.spec)

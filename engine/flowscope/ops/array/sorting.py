@@ -179,7 +179,7 @@ def argsort(
     return _sorted(ArgSort, values, axis, direction, name or "argsort")
 
 
-@op_function("sorted_sequence values=sorted_sequence")
+@op_function("sorted_sequence values~sorted_sequence")
 def searchsorted(
     sorted_sequence: Any,
     values: Any,

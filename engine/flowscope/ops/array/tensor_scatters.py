@@ -122,7 +122,7 @@ _ABOUT = """Returns a tensor {what} `updates` at positions.
 def _scatter(function: str, how: str, what: str) -> Callable[..., Tensor]:
     op, kind = TensorScatter(how), f"TensorScatter{how.title()}"
 
-    @op_function("tensor indices:int32 updates=tensor")
+    @op_function("tensor indices:int32 updates~tensor")
     def call(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
         return apply(op, tensor, indices, updates, name=name or kind)
 

@@ -195,7 +195,7 @@ def unique_with_counts(
     return UniqueWithCountsResult(*apply_many(op, convert_to_tensor(x), name=name))
 
 
-@op_function("x y=x")
+@op_function("x y~x")
 def setdiff1d(
     x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None
 ) -> ListDiffResult:

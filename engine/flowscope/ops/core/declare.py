@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.operation import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,8 +29,10 @@ class _Argument(NamedTuple):
 
     place: int
     name: str
-    #: Name of the argument whose dtype it has, if there is one.
+    #: Name of the argument whose dtype it has, if there is one, or that a Python value takes on.
     like: str | None
+    #: Whether a tensor keeps its own dtype, for the op's shape rule to say what is wrong.
+    keeps: bool
     #: Dtype of a value that leaves the choice open.
     hint: str | None
 
@@ -40,8 +42,8 @@ def op_function(tensors: str, scope: str | None = None) -> Callable[[F], F]:
 
     Args:
         tensors: The arguments that become tensors, in this order; None stays None. "x=y": x has the
-            dtype of y, which a Python value takes on. "x:int32": a Python value that leaves the
-            choice open becomes int32.
+            dtype of y, which a Python value takes on. "x~y": likewise, but a tensor keeps its own.
+            "x:int32": a Python value that leaves the choice open becomes int32.
         scope: Default name of the scope in which the body adds its operations, in the graph of the
             first tensor; without one the body gives `name` to its operation.
     """
@@ -77,8 +79,9 @@ def named(call: F, function: str, doc: str) -> F:
 
 def _argument(word: str, parameters: tuple[str, ...]) -> _Argument:
     name, _, hint = word.partition(":")
-    name, _, like = name.partition("=")
-    return _Argument(parameters.index(name), name, like or None, hint or None)
+    keeps = "~" in name
+    name, _, like = name.partition("~" if keeps else "=")
+    return _Argument(parameters.index(name), name, like or None, keeps, hint or None)
 
 
 def _converted(
@@ -86,12 +89,12 @@ def _converted(
 ) -> list[Tensor]:
     """Returns the tensors that arguments become, and puts them in the arguments' place."""
     found: dict[str, Tensor] = {}
-    for place, name, like, hint in arguments:
+    for place, name, like, keeps, hint in arguments:
         is_by_name = place >= len(given)
         value = by_name.get(name) if is_by_name else given[place]
         if value is None:
             continue
-        if like is not None:
+        if like is not None and not (keeps and isinstance(value, Tensor | Convertible)):
             value = convert_to_tensor(value, found[like].dtype)
         elif type(value) is not Tensor:
             value = convert_to_tensor(value, None, None, hint)

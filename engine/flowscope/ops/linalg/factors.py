@@ -17,7 +17,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.joining import concat
-from flowscope.ops.array.selection import one_hot
+from flowscope.ops.array.one_hot import one_hot
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.build import apply_many, unary
 from flowscope.ops.core.declare import op_function

@@ -13,7 +13,7 @@ from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims
-from flowscope.ops.array.selection import eye
+from flowscope.ops.array.one_hot import eye
 from flowscope.ops.array.shaping import expand_axes, shape_of
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import conj

@@ -15,7 +15,7 @@ from flowscope.graph.shapes import broadcast, size_of
 from flowscope.ops.array.arrays import rank, shape
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.joining import concat, stack
-from flowscope.ops.array.selection import eye
+from flowscope.ops.array.one_hot import eye
 from flowscope.ops.array.shaping import expand_axes, reshape, shape_of, squeeze_axes, transpose
 from flowscope.ops.core.axes import as_axes, positive_axis
 from flowscope.ops.core.broadcasting import sum_to

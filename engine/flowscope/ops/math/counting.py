@@ -230,7 +230,7 @@ def histogram_fixed_width_bins(
     return _histogram(HistogramFixedWidthBins, values, value_range, nbins, dtype, found)
 
 
-@op_function("indices:int32 dims=indices")
+@op_function("indices:int32 dims~indices")
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
     """Returns positions, a row per axis, from places in the elements of an array row by row.
 

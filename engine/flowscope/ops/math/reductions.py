@@ -17,7 +17,7 @@ from flowscope.ops.core.axes import Reduction, as_axes, positive_axis
 from flowscope.ops.core.broadcasting import broadcast_to
 from flowscope.ops.core.build import unary
 from flowscope.ops.core.casting import cast, conj, real, widened
-from flowscope.ops.core.declare import op_function
+from flowscope.ops.core.declare import named, op_function
 from flowscope.ops.core.flow import stop_gradient
 from flowscope.ops.kernels.sums import max_along, sum_along
 from flowscope.ops.math import logical
@@ -198,6 +198,18 @@ def _lowest(dtype: Any) -> Any:
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
+_ARGUMENTS = """
+
+    Args:
+        input_tensor: The tensor to reduce.
+        axis: An axis or a list of them, negative ones from the end; all if None.
+        keepdims: Whether the reduced axes stay, of length 1.
+        name: Name of the operation.
+        reduction_indices: Old name of `axis`.
+        keep_dims: Old name of `keepdims`.
+    """
+
+
 class ReductionFunction(Protocol):
     """An op function that reduces a tensor along axes."""
 
@@ -238,18 +250,7 @@ def _reduction(op: type[Reduction], function: str, what: str) -> ReductionFuncti
         one = lambda m, a: unary(op((a,)), m)  # noqa: E731
         return reduce_axes(input_tensor, late, one, bool(keepdims), name or op.__name__)
 
-    call.__name__ = call.__qualname__ = function
-    call.__doc__ = f"""Returns {what}.
-
-    Args:
-        input_tensor: The tensor to reduce.
-        axis: An axis or a list of them, negative ones from the end; all if None.
-        keepdims: Whether the reduced axes stay, of length 1.
-        name: Name of the operation.
-        reduction_indices: Old name of `axis`.
-        keep_dims: Old name of `keepdims`.
-    """
-    return call
+    return named(call, function, f"Returns {what}.{_ARGUMENTS}")
 
 
 reduce_sum = _reduction(Sum, "reduce_sum", "the sum along axes")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.graph import dtypes
-from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
@@ -16,6 +15,7 @@ from flowscope.ops.array.selection import where_v2
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast, conj, real
+from flowscope.ops.core.declare import named, op_function
 from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.kernels.scipy_modules import scipy_of
 from flowscope.ops.math.elementwise import equal, logical_or, multiply, realdiv
@@ -161,60 +161,60 @@ def _resized(x: Tensor, lengths: Tensor, rank: int) -> Tensor:
     return apply(Resized(rank), x, lengths)
 
 
-def _complex(rank: int, inverse: bool, what: str) -> Any:
-    op = FFT(rank, inverse)
-    kind = f"{'I' if inverse else ''}FFT{'' if rank == 1 else f'{rank}D'}"
+def _kind(letters: str, rank: int, inverse: bool) -> str:
+    return f"{'I' if inverse else ''}{letters}{'' if rank == 1 else f'{rank}D'}"
 
+
+def _axes(rank: int) -> str:
+    return "axis" if rank == 1 else f"{rank} axes"
+
+
+def _complex(rank: int, inverse: bool) -> Any:
+    op, kind = FFT(rank, inverse), _kind("FFT", rank, inverse)
+    what = f"{'inverse of the ' if inverse else ''}discrete Fourier transform"
+
+    @op_function("input")
     def transform(input: Any, name: str | None = None) -> Tensor:
-        return apply(op, convert_to_tensor(input), name=name or kind)
+        return apply(op, input, name=name or kind)
 
-    transform.__name__ = transform.__qualname__ = kind.lower()
-    axes = "axis" if rank == 1 else f"{rank} axes"
-    transform.__doc__ = f"""Returns the {what} of complex numbers over the last {axes}.
+    doc = f"""Returns the {what} of complex numbers over the last {_axes(rank)}.
 
     Args:
         input: A tensor of complex64 or complex128.
         name: Name of the operation.
     """
-    return transform
+    return named(transform, kind.lower(), doc)
 
 
-fft = _complex(1, False, "discrete Fourier transform")
-ifft = _complex(1, True, "inverse of the discrete Fourier transform")
-fft2d = _complex(2, False, "discrete Fourier transform")
-ifft2d = _complex(2, True, "inverse of the discrete Fourier transform")
-fft3d = _complex(3, False, "discrete Fourier transform")
-ifft3d = _complex(3, True, "inverse of the discrete Fourier transform")
+fft, ifft = _complex(1, False), _complex(1, True)
+fft2d, ifft2d = _complex(2, False), _complex(2, True)
+fft3d, ifft3d = _complex(3, False), _complex(3, True)
 
 
 def _real(rank: int, inverse: bool) -> Any:
     op: Op = IRFFT(rank) if inverse else RFFT(rank)
-    kind = f"{'I' if inverse else ''}RFFT{'' if rank == 1 else f'{rank}D'}"
+    kind = _kind("RFFT", rank, inverse)
 
+    @op_function("input_tensor fft_length:int32")
     def transform(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-        x = convert_to_tensor(input_tensor)
-        if fft_length is not None:
-            length = convert_to_tensor(fft_length, None, None, dtypes.int32)
-        else:
-            length = _whole(x, rank) if inverse else shape_of(x)[-rank:]
-        return apply(op, x, length, name=name or kind)
+        if fft_length is None:
+            sizes = shape_of(input_tensor)[-rank:]
+            fft_length = _whole(sizes) if inverse else sizes
+        return apply(op, input_tensor, fft_length, name=name or kind)
 
-    transform.__name__ = transform.__qualname__ = kind.lower()
     what = "real numbers from the first half of their" if inverse else "first half of the"
-    axes = "axis" if rank == 1 else f"{rank} axes"
-    transform.__doc__ = f"""Returns the {what} Fourier transform over the last {axes}.
+    doc = f"""Returns the {what} Fourier transform over the last {_axes(rank)}.
 
     Args:
         input_tensor: A tensor.
         fft_length: Lengths of the real numbers; longer inputs are cut, shorter ones filled up.
         name: Name of the operation.
     """
-    return transform
+    return named(transform, kind.lower(), doc)
 
 
-def _whole(x: Tensor, rank: int) -> Tensor:
+def _whole(sizes: Tensor) -> Tensor:
     """Returns the lengths of real numbers by those of half their transform."""
-    sizes = shape_of(x)[-rank:]
     return concat([sizes[:-1], (sizes[-1:] - 1) * 2], 0)
 
 

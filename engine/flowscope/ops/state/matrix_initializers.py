@@ -8,7 +8,7 @@ from typing import Any
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import float32
 from flowscope.graph.operation import Tensor
-from flowscope.ops.array.selection import eye
+from flowscope.ops.array.one_hot import eye
 from flowscope.ops.array.shaping import reshape
 from flowscope.ops.array.slicing import slice as slice_of
 from flowscope.ops.linalg.factors import qr
