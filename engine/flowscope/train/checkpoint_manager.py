@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.operation import Tensor
 from flowscope.ops.state.variables import Variable
 from flowscope.train.checkpoints import (
@@ -58,11 +59,9 @@ class CheckpointManager:
         last_checkpoint_step: int | None = None,
     ) -> None:
         if not isinstance(checkpoint, Checkpoint):
-            raise DTypeError(f"expected an fs.train.Checkpoint, got {checkpoint!r}")
+            raise expected_dtype("an fs.train.Checkpoint", repr(checkpoint))
         if max_to_keep is not None and max_to_keep <= 0:
-            raise InvalidArgumentError(
-                f"expected a positive max_to_keep, or None for all, got {max_to_keep}"
-            )
+            raise expected("a positive max_to_keep, or None for all", max_to_keep)
         if checkpoint_interval is not None and step_counter is None:
             raise InvalidArgumentError("checkpoint_interval needs a step_counter, got None")
         self._checkpoint, self._directory = checkpoint, os.fsdecode(directory)

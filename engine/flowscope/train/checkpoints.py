@@ -9,7 +9,8 @@ from contextlib import suppress
 from dataclasses import field
 from typing import Any
 
-from flowscope.errors import DataLossError, DTypeError, InvalidArgumentError, NotFoundError
+from flowscope.errors import DataLossError, InvalidArgumentError, NotFoundError
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.lazy import frozen
 from flowscope.graph.serialization.files import read_file
 from flowscope.graph.serialization.whole_files import replaced
@@ -68,7 +69,7 @@ def update_checkpoint_state(
     if model_checkpoint_path not in paths:
         paths.append(model_checkpoint_path)
     if times and len(times) != len(paths):
-        raise InvalidArgumentError(f"expected {len(paths)} times, one per path, got {len(times)}")
+        raise expected(f"{len(paths)} times, one per path", len(times))
     is_relative = save_relative_paths or not os.path.isabs(save_dir)
 
     def written(path: str) -> str:
@@ -169,7 +170,7 @@ def load_checkpoint(ckpt_dir_or_file: str) -> CheckpointReader:
         DataLossError: if it is damaged.
     """
     if not isinstance(ckpt_dir_or_file, str | bytes | os.PathLike):
-        raise DTypeError(f"expected a folder or a checkpoint's prefix, got {ckpt_dir_or_file!r}")
+        raise expected_dtype("a folder or a checkpoint's prefix", repr(ckpt_dir_or_file))
     path = os.fsdecode(ckpt_dir_or_file)
     if not os.path.isdir(path):
         return CheckpointReader(path)

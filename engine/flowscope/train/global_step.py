@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError
+from flowscope.errors import DTypeError, GraphError, NotFoundError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import int64, resource
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.arrays import zeros
@@ -29,10 +30,7 @@ def get_global_step(graph: Graph | None = None) -> Variable | Tensor | None:
     graph = get_default_graph() if graph is None else graph
     found = graph.get_collection(GraphKeys.GLOBAL_STEP)
     if len(found) > 1:
-        raise InvalidArgumentError(
-            f'expected one global step in the collection "{GraphKeys.GLOBAL_STEP}", '
-            f"got {len(found)}"
-        )
+        raise expected(f'one global step in the collection "{GraphKeys.GLOBAL_STEP}"', len(found))
     step = found[0] if found else _of_that_name(graph)
     if step is not None:
         assert_global_step(step)
@@ -55,7 +53,7 @@ def assert_global_step(global_step_tensor: Any) -> None:
     """Raises DTypeError unless it is a variable or a tensor, of integers and of rank 0."""
     step = global_step_tensor
     if not isinstance(step, Variable | Tensor):
-        raise DTypeError(f"expected a variable or a tensor as global step, got {step!r}")
+        raise expected_dtype("a variable or a tensor as global step", repr(step))
     if not step.dtype.is_integer:
         raise DTypeError(f'expected a global step of integers, "{step.name}" is of {step.dtype}')
     if step.shape.ndims not in (0, None):

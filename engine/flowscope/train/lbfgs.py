@@ -24,9 +24,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import int32
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.array.arrays import zeros, zeros_like
@@ -75,7 +75,7 @@ class LBFGSOptimizer(Optimizer):
     ) -> None:
         super().__init__(use_locking, name)
         if history < 2:
-            raise InvalidArgumentError(f"expected a history of 2 pairs at least, got {history}")
+            raise expected("a history of 2 pairs at least", history)
         self._history = history
         self._given = {"learning_rate": learning_rate, "epsilon": epsilon}
         self._rings: tuple[Variable, Variable, Variable, Variable]
@@ -84,11 +84,11 @@ class LBFGSOptimizer(Optimizer):
     def _create_slots(self, var_list: list[Variable]) -> None:
         for v in var_list:
             if v.dtype is not var_list[0].dtype or not v.dtype.is_floating:
-                raise DTypeError(
-                    f'expected variables of one floating dtype, got {v.dtype} from "{v.name}"'
+                raise expected_dtype(
+                    "variables of one floating dtype", f'{v.dtype} from "{v.name}"'
                 )
             if not v.shape.is_fully_defined():
-                raise InvalidArgumentError(f'expected a known shape, got {v.shape} of "{v.name}"')
+                raise expected("a known shape", f'{v.shape} of "{v.name}"')
             self._zeros_slot(v, "previous", self._name)
             self._zeros_slot(v, "previous_gradient", self._name)
         size, dtype, rows = sum(map(_size, var_list)), var_list[0].dtype, self._history - 1

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from flowscope.errors import DTypeError
+from flowscope.graph.expected import expected_dtype
 from flowscope.graph.serialization.meta import UNBOUND, MetaGraphDef, check_unbound, import_meta
 from flowscope.train.meta_graph import read_meta_graph
 from flowscope.train.saver import saver_of
@@ -40,7 +41,7 @@ def import_meta_graph(
     if isinstance(meta, str | os.PathLike):
         meta = read_meta_graph(meta)
     if not isinstance(meta, MetaGraphDef):
-        raise DTypeError(f"expected a MetaGraphDef or a file's path, got {meta!r}")
+        raise expected_dtype("a MetaGraphDef or a file's path", repr(meta))
     input_map = kwargs.pop("input_map", None)
     unbound = kwargs.pop("unbound_inputs_col_name", UNBOUND)
     if kwargs:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from flowscope.errors import DTypeError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
+from flowscope.graph.expected import expected_dtype
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.array.arrays import zeros
 from flowscope.ops.core.casting import cast
@@ -149,9 +149,9 @@ def moving_average_variables(scope: str | None = None) -> list[Variable]:
 
 def _check(v: Any) -> None:
     if not isinstance(v, Variable | Tensor):
-        raise DTypeError(f"expected variables and tensors to average, got {v!r}")
+        raise expected_dtype("variables and tensors to average", repr(v))
     if not v.dtype.is_floating:
-        raise DTypeError(f'expected floats to average, got {v.dtype} from "{v.name}"')
+        raise expected_dtype("floats to average", f'{v.dtype} from "{v.name}"')
 
 
 def _from_zero(tensor: Tensor, name: str) -> Variable:

@@ -8,6 +8,7 @@ from typing import Any
 from flowscope.autodiff.gradients import gradients
 from flowscope.errors import DTypeError, InvalidArgumentError, UnimplementedError
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
 from flowscope.graph.operation import Operation, Tensor
@@ -108,9 +109,9 @@ class Optimizer(Slots):
             DTypeError: if what is to be trained is no variable or tensor, or has whole numbers.
         """
         if gate_gradients not in (Optimizer.GATE_NONE, Optimizer.GATE_OP, Optimizer.GATE_GRAPH):
-            raise InvalidArgumentError(
-                "expected gate_gradients to be Optimizer.GATE_NONE, GATE_OP or GATE_GRAPH, "
-                f"got {gate_gradients!r}"
+            raise expected(
+                "gate_gradients to be Optimizer.GATE_NONE, GATE_OP or GATE_GRAPH",
+                repr(gate_gradients),
             )
         loss = convert_to_tensor(loss() if callable(loss) else loss)
         variables = _flat(trainable_variables() if var_list is None else var_list)
@@ -218,13 +219,13 @@ def _flat(var_list: Any) -> list[Any]:
 def _check_trained(loss: Tensor, variables: list[Any]) -> None:
     for v in variables:
         if not isinstance(v, Variable | Tensor):
-            raise DTypeError(f"expected variables or tensors to train, got {v!r}")
+            raise expected_dtype("variables or tensors to train", repr(v))
     _check_differentiable(loss)
 
 
 def _check_differentiable(x: Variable | Tensor) -> None:
     if not x.dtype.is_differentiable:
-        raise DTypeError(f'expected a floating-point or complex "{x.name}", got {x.dtype}')
+        raise expected_dtype(f'a floating-point or complex "{x.name}"', x.dtype)
 
 
 def _all_before_any(grads: list[Any]) -> list[Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.core.build import apply
@@ -75,7 +75,7 @@ def check_sign(name: str, value: Any, least: float, is_allowed: bool = True) -> 
     if not isinstance(value, int | float) or value > least or (value == least and is_allowed):
         return
     relation = ">=" if is_allowed else ">"
-    raise InvalidArgumentError(f"expected {name} {relation} {least}, got {value}")
+    raise expected(f"{name} {relation} {least}", value)
 
 
 __all__ = ["RuleOptimizer", "check_sign"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import DType
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, is_known
@@ -95,11 +96,11 @@ def saveables(var_list: Any) -> list[Saveable]:
     if isinstance(var_list, Mapping):
         for name, value in var_list.items():
             if not isinstance(name, str):
-                raise DTypeError(f"expected names as keys of var_list, got {name!r}")
+                raise expected_dtype("names as keys of var_list", repr(name))
             found[name] = _variables(value)
         _refuse_two_names(found)
     elif isinstance(var_list, str | Variable) or not isinstance(var_list, Iterable):
-        raise DTypeError(f"expected a list or a dict of variables, got {var_list!r}")
+        raise expected_dtype("a list or a dict of variables", repr(var_list))
     else:
         for value in var_list:
             for v in _variables(value):
@@ -124,7 +125,7 @@ def _variables(value: Any) -> list[Variable]:
         parts = list(value)
         if parts and all(isinstance(v, Variable) for v in parts):
             return parts
-    raise DTypeError(f"expected variables to save, got {value!r}")
+    raise expected_dtype("variables to save", repr(value))
 
 
 def _add(found: dict[str, list[Variable]], variable: Variable) -> None:
@@ -172,7 +173,7 @@ def graph_of(found: Sequence[Saveable]) -> Any:
     """Returns the graph of the variables; raises InvalidArgumentError if there are several."""
     graphs = {v.graph for s in found for v in s.parts}
     if len(graphs) > 1:
-        raise InvalidArgumentError("expected variables of one graph, got several graphs")
+        raise expected("variables of one graph", "several graphs")
     return next(iter(graphs), None)
 
 

@@ -16,6 +16,7 @@ from flowscope.errors import (
     NotFoundError,
 )
 from flowscope.graph.default import get_default_graph
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
 from flowscope.graph.serialization.files import write_file
@@ -312,7 +313,7 @@ class Saver:
             DTypeError: if they are no list.
         """
         if isinstance(last_checkpoints, str | bytes):
-            raise DTypeError(f"expected a list of prefixes, got {last_checkpoints!r}")
+            raise expected_dtype("a list of prefixes", repr(last_checkpoints))
         self.set_last_checkpoints_with_time([(p, float("inf")) for p in last_checkpoints])
 
     def set_last_checkpoints_with_time(
@@ -401,18 +402,18 @@ def _all_saveable() -> list[Any]:
 def _check_arguments(builder: Any, write_version: Any, saver_def: Any) -> None:
     refuse("train.Saver", builder=builder, write_version=write_version)
     if saver_def is not None and not isinstance(saver_def, SaverDef):
-        raise DTypeError(f"expected a SaverDef as saver_def, got {saver_def!r}")
+        raise expected_dtype("a SaverDef as saver_def", repr(saver_def))
 
 
 def _check_session(sess: Any) -> None:
     if not callable(getattr(sess, "run", None)):
-        raise DTypeError(f"expected a session, got {sess!r}")
+        raise expected_dtype("a session", repr(sess))
 
 
 def _prefix(sess: Any, save_path: Any, global_step: Any, pads: bool) -> str:
     """Returns "model-1000" of "model" and a step."""
     if not isinstance(save_path, str | bytes | os.PathLike):
-        raise DTypeError(f"expected a checkpoint's prefix as save_path, got {save_path!r}")
+        raise expected_dtype("a checkpoint's prefix as save_path", repr(save_path))
     path = os.fsdecode(save_path)
     if global_step is None:
         return path
@@ -428,17 +429,16 @@ def _step(sess: Any, global_step: Any) -> int:
         global_step = global_step[()]
     if isinstance(global_step, int | np.integer):
         return int(global_step)
-    raise DTypeError(f"expected an integer, a tensor or a variable of one, got {global_step!r}")
+    raise expected_dtype("an integer, a tensor or a variable of one", repr(global_step))
 
 
 def _check_paths(prefix: str, latest_filename: str | None) -> None:
     latest = latest_filename or "checkpoint"
     if os.path.basename(latest) != latest:
-        raise InvalidArgumentError(f"expected latest_filename without a folder, got {latest!r}")
+        raise expected("latest_filename without a folder", repr(latest))
     if os.path.basename(prefix) in ("", latest):
-        raise InvalidArgumentError(
-            f'expected the path of a checkpoint such as "model", other than {latest!r}, '
-            f"got {prefix!r}"
+        raise expected(
+            f'the path of a checkpoint such as "model", other than {latest!r}', repr(prefix)
         )
 
 
@@ -450,7 +450,7 @@ def _is_checkpoint_beside(old: str, prefix: str) -> bool:
 
 def _reader(save_path: Any) -> CheckpointReader:
     if save_path is None:
-        raise InvalidArgumentError("expected a checkpoint's prefix as save_path, got None")
+        raise expected("a checkpoint's prefix as save_path", "None")
     try:
         return CheckpointReader(save_path)
     except NotFoundError as e:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from flowscope.errors import DataLossError, InvalidArgumentError, NotFoundError
 from flowscope.graph.constant import constant
+from flowscope.graph.expected import expected
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen, mutable
 from flowscope.graph.operation import Operation, Tensor
@@ -96,9 +97,7 @@ class SaverDef:
         for name, kinds in _KINDS.items():
             value = getattr(found, name)
             if type(value) not in kinds:
-                raise InvalidArgumentError(
-                    f"expected what a saver wrote about itself, got {value!r} as its {name}"
-                )
+                raise expected("what a saver wrote about itself", f"{value!r} as its {name}")
         return found
 
 
@@ -149,7 +148,7 @@ class Entry:
                 return cls(
                     wish, _named(find, restore, Operation), tensors, tuple(map(_part, parts))
                 )
-        raise InvalidArgumentError(f"expected a tensor of a saver, got {facts!r}")
+        raise expected("a tensor of a saver", repr(facts))
 
 
 def _part(written: Any) -> Part:
@@ -158,7 +157,7 @@ def _part(written: Any) -> Part:
     match written:
         case [offset, shape]:
             return read_sizes(offset), read_sizes(shape)
-    raise InvalidArgumentError(f"expected the place of a part, got {written!r}")
+    raise expected("the place of a part", repr(written))
 
 
 def _named(find: Callable[[str], Any], name: Any, kind: type) -> Any:
@@ -169,9 +168,7 @@ def _named(find: Callable[[str], Any], name: Any, kind: type) -> Any:
         raise InvalidArgumentError(f"what a saver wrote is of another graph: {e.message}") from e
     if isinstance(found, kind):
         return found
-    raise InvalidArgumentError(
-        f"expected the name of a {kind.__name__} of the saver's graph, got {name!r}"
-    )
+    raise expected(f"the name of a {kind.__name__} of the saver's graph", repr(name))
 
 
 @frozen

@@ -10,9 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Tensor
@@ -62,7 +63,7 @@ def _schedule(
     with graph.name_scope(name or default) as scope:
         rate = convert_to_tensor(learning_rate, name="learning_rate")
         if not rate.dtype.is_floating:
-            raise DTypeError(f"expected a learning rate of floats, got {rate.dtype}")
+            raise expected_dtype("a learning rate of floats", rate.dtype)
         return identity(value(_Scope(rate, _cast(global_step, rate))), scope)
 
 
@@ -358,9 +359,9 @@ def piecewise_constant(
         DTypeError: if boundaries are floats and `x` is not, or values differ in dtype.
     """
     if len(boundaries) != len(values) - 1:
-        raise InvalidArgumentError(
-            f"expected one value more than boundaries, got {len(values)} values and "
-            f"{len(boundaries)} boundaries"
+        raise expected(
+            "one value more than boundaries",
+            f"{len(values)} values and {len(boundaries)} boundaries",
         )
     with _graph_of(x).name_scope(name or "PiecewiseConstant") as scope:
         x = convert_to_tensor(x)
@@ -368,7 +369,7 @@ def piecewise_constant(
         levels = [convert_to_tensor(v) for v in values]
         for v in levels:
             if v.dtype is not levels[0].dtype:
-                raise DTypeError(f"expected values of one dtype, got {levels[0].dtype}, {v.dtype}")
+                raise expected_dtype("values of one dtype", f"{levels[0].dtype}, {v.dtype}")
         out = levels[-1]
         for edge, level in zip(reversed(edges), reversed(levels[:-1]), strict=True):
             out = where(ew.less_equal(x, edge), level, out)
@@ -380,7 +381,7 @@ def _edge(boundary: Any, x: Tensor) -> Tensor:
     if edge.dtype is x.dtype:
         return edge
     if edge.dtype.is_floating and not x.dtype.is_floating:
-        raise DTypeError(f"expected boundaries of dtype {x.dtype}, x's, got {edge.dtype}")
+        raise expected_dtype(f"boundaries of dtype {x.dtype}, x's", edge.dtype)
     return cast(edge, x.dtype)
 
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from flowscope.errors import DTypeError
+from flowscope.graph.expected import expected_dtype
 from flowscope.layers.base import Layer
 from flowscope.ops.state.partitioned_variable import PartitionedVariable
 from flowscope.ops.state.variables import Variable
@@ -30,9 +30,9 @@ def check_trackable(name: str, value: Any) -> None:
         value,
         Variable | PartitionedVariable | Slots | Layer | Trackable | list | tuple | Mapping,
     ):
-        raise DTypeError(
-            f"expected a variable, an optimizer, a layer, a Checkpoint, or a list or dict of them "
-            f"as {name}, got {value!r}"
+        raise expected_dtype(
+            f"a variable, an optimizer, a layer, a Checkpoint, or a list or dict of them as {name}",
+            repr(value),
         )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
@@ -78,16 +79,15 @@ def _set_initial_value(variable: Variable, value: Tensor) -> None:
 def _assigned(source: Any, target: Any) -> list[Saveable]:
     """Returns the variables of one pair of an assignment map, under their names in checkpoints."""
     if not isinstance(source, str):
-        raise DTypeError(f"expected names in the checkpoint as keys, got {source!r}")
+        raise expected_dtype("names in the checkpoint as keys", repr(source))
     if not isinstance(target, str):
         return saveables({source: target})
     by_name = _by_name([*global_variables(), *local_variables()])
     if target in by_name:
         return saveables({source: by_name[target]})
     if not (target.endswith("/") and source.endswith("/")):
-        raise InvalidArgumentError(
-            f"expected the name of a variable, or of scopes as in 'old/': 'new/', got "
-            f"{source!r}: {target!r}"
+        raise expected(
+            "the name of a variable, or of scopes as in 'old/': 'new/'", f"{source!r}: {target!r}"
         )
     scope, prefix = target.lstrip("/"), source.lstrip("/")
     inside = {n: v for n, v in by_name.items() if n.startswith(scope)}
@@ -128,7 +128,7 @@ class VocabInfo:
 
     def __post_init__(self) -> None:
         if self.axis not in (0, 1):
-            raise InvalidArgumentError(f"expected the axis 0 or 1, got {self.axis}")
+            raise expected("the axis 0 or 1", self.axis)
 
     def rows(self) -> list[int]:
         """Returns the old row of each new one, -1 where there is none."""
@@ -141,7 +141,7 @@ def _words(path: str, size: int) -> list[str]:
     with open(path, encoding="utf-8") as file:
         words = file.read().splitlines()
     if size > len(words):
-        raise InvalidArgumentError(f'expected {size} words in "{path}", got {len(words)}')
+        raise expected(f'{size} words in "{path}"', len(words))
     return words if size < 0 else words[:size]
 
 
@@ -174,9 +174,7 @@ def warm_start(
     chosen = _by_name(_chosen(vars_to_warm_start))
     unused = sorted((vocabularies.keys() | previous.keys()) - chosen.keys())
     if unused:
-        raise InvalidArgumentError(
-            f"expected names of variables that are chosen, {sorted(chosen)}, got {unused}"
-        )
+        raise expected(f"names of variables that are chosen, {sorted(chosen)}", unused)
     plain = {} if vars_to_warm_start is None else chosen
     _start_from(reader, [
         s for name, parts in plain.items() if name not in vocabularies
@@ -196,9 +194,9 @@ def _chosen(given: Any) -> list[Any]:
             return [v for scope in given for v in global_variables(scope=scope)]
         if all(isinstance(v, Variable | PartitionedVariable) for v in given):
             return [p for v in given for p in ([v] if isinstance(v, Variable) else v)]
-    raise DTypeError(
-        "expected a regular expression, a list of them or a list of variables as "
-        f"vars_to_warm_start, got {given!r}"
+    raise expected_dtype(
+        "a regular expression, a list of them or a list of variables as vars_to_warm_start",
+        repr(given),
     )
 
 
@@ -212,14 +210,14 @@ def _start_from_words(reader: CheckpointReader, whole: Saveable, info: VocabInfo
         raise InvalidArgumentError(f"{report}\nno initializer was changed")
     others = (*old[: info.axis], len(rows), *old[info.axis + 1 :])
     if len(old) <= info.axis or not compatible(tuple(wanted), others):
-        raise InvalidArgumentError(
-            f'expected "{name}" of shape {text(others)}: one row per word along axis {info.axis}, '
-            f"got {text(tuple(wanted))}"
+        raise expected(
+            f'"{name}" of shape {text(others)}: one row per word along axis {info.axis}',
+            tuple(wanted),
         )
     if max(rows, default=-1) >= old[info.axis]:
-        raise InvalidArgumentError(
-            f'expected at most {old[info.axis]} words in "{info.old_vocab}", one per row of '
-            f'"{name}", got {max(rows) + 1}'
+        raise expected(
+            f'at most {old[info.axis]} words in "{info.old_vocab}", one per row of "{name}"',
+            max(rows) + 1,
         )
     with whole.parts[0].graph.as_default() as graph, graph.enter_block(graph.root):
         value = _placed(reader, whole, info, rows, others)

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, as_dims, compatible, merge_dims, text
@@ -76,7 +77,7 @@ class AssertTrue(Op):
 
     def infer(self, condition: Spec, *data: Spec) -> Any:
         if condition.dtype is not dtypes.bool_:
-            raise DTypeError(f"expected a bool condition, got {condition.dtype}")
+            raise expected_dtype("a bool condition", condition.dtype)
         return ()
 
     def kernel(self, xp: ArrayModule, condition: Array, *data: Array) -> None:
@@ -97,7 +98,7 @@ class CheckNumerics(Op):
 
     def infer(self, x: Spec) -> Spec:
         if not x.dtype.is_floating:
-            raise DTypeError(f"expected floating-point numbers, got {x.dtype}")
+            raise expected_dtype("floating-point numbers", x.dtype)
         return x.like()
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
@@ -127,7 +128,7 @@ class EnsureShape(Op):
 
     def _check(self, dims: Dims) -> None:
         if not compatible(dims, self.shape):
-            raise InvalidArgumentError(f"expected shape {text(self.shape)}, got {text(dims)}")
+            raise expected(f"shape {text(self.shape)}", dims)
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         return (g,)
@@ -393,7 +394,7 @@ def assert_near(
 def _known_rank(rank: Any) -> Any:
     known = get_static_value(rank)
     if known is not None and (known.dtype.kind not in "iu" or known.shape != ()):
-        raise DTypeError(f"expected a rank, an integer scalar, got {rank!r}")
+        raise expected_dtype("a rank, an integer scalar", repr(rank))
     return None if known is None else int(known)
 
 

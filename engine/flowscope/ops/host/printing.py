@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from flowscope import nest
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.core.build import apply, apply_none
@@ -199,9 +199,7 @@ def print(*inputs: Any, **kwargs: Any) -> Operation:
     )
     name = kwargs.pop("name", None)
     if kwargs:
-        raise InvalidArgumentError(
-            f"expected output_stream, summarize, sep, end and name only, got {', '.join(kwargs)}"
-        )
+        raise expected("output_stream, summarize, sep, end and name only", ", ".join(kwargs))
     parts, tensors = template(inputs, sep)
     op = PrintLine(parts, stream, 3 if summarize is None else summarize, end)
     if tensors:
@@ -251,7 +249,6 @@ def _stream(stream: Any) -> str:
     level = getattr(stream, "__name__", "")
     if callable(stream) and level in ("debug", "info", "warning", "error", "critical"):
         return f"log:{level}"
-    raise DTypeError(
-        "expected sys.stdout, sys.stderr, a logging function or 'file://...' as output_stream, "
-        f"got {stream!r}"
+    raise expected_dtype(
+        "sys.stdout, sys.stderr, a logging function or 'file://...' as output_stream", repr(stream)
     )

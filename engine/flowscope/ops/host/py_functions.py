@@ -27,6 +27,7 @@ from flowscope.errors import (
 from flowscope.graph.constant import convert_to_tensor, to_array
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype, of_numpy
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.providers import load
@@ -279,9 +280,7 @@ def _results(held: _Held, returned: Any, wanted: tuple[DType, ...]) -> list[Any]
         return []
     several = list(returned) if isinstance(returned, list | tuple) else [returned]
     if len(several) != len(wanted):
-        raise InvalidArgumentError(
-            f"expected {len(wanted)} results of {held.name()}, got {len(several)}"
-        )
+        raise expected(f"{len(wanted)} results of {held.name()}", len(several))
     return [_converted(held, i, v, d) for i, (v, d) in enumerate(zip(several, wanted))]
 
 
@@ -335,7 +334,7 @@ def _call(
     kind: type[_Calls], func: Any, inp: Any, wanted: Any, name: str
 ) -> list[Tensor] | Tensor | Operation:
     if not callable(func):
-        raise InvalidArgumentError(f"expected a function, got {func!r}")
+        raise expected("a function", repr(func))
     is_list = isinstance(wanted, list | tuple)
     dtypes = tuple([as_dtype(d) for d in (wanted if is_list else [wanted])])
     graph = get_default_graph()

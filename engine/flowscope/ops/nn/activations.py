@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
@@ -214,9 +214,7 @@ class LeakyReluGrad(Op):
         check_kind(x.dtype, "f")
         check_same(dy, x)
         if not compatible(dy.shape, x.shape):
-            raise InvalidArgumentError(
-                f"expected a gradient of shape {text(x.shape)}, got {text(dy.shape)}"
-            )
+            raise expected(f"a gradient of shape {text(x.shape)}", dy.shape)
         return x.like()
 
     def grad(self, g: Tensor, y: Tensor, dy: Tensor, x: Tensor) -> Any:
@@ -274,9 +272,7 @@ def swish(features: Any, beta: Any = 1.0, name: str | None = None) -> Tensor:
     """Returns features * sigmoid(beta * features)."""
     x = convert_to_tensor(features)
     if isinstance(beta, str):
-        raise InvalidArgumentError(
-            f"expected a number for beta, got {beta!r}: give the name by name"
-        )
+        raise expected("a number for beta", f"{beta!r}: give the name by name")
     with x.graph.name_scope(name or "swish") as scope:
         inner = x if isinstance(beta, int | float) and beta == 1 else multiply(beta, x)
         return multiply(x, sigmoid(inner), scope)

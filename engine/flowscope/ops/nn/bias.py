@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
@@ -35,16 +35,15 @@ class BiasAdd(Op):
         check_same(x, bias)
         check_kind(x.dtype, "fiuc")
         if bias.rank not in (None, 1):
-            raise InvalidArgumentError(f"expected a bias of rank 1, got {text(bias.shape)}")
+            raise expected("a bias of rank 1", bias.shape)
         if x.shape is None:
             return x.like()
         if len(x.shape) < 2:
-            raise InvalidArgumentError(f"expected rank 2 at least, got {text(x.shape)}")
+            raise expected("rank 2 at least", x.shape)
         axis = self._axis(len(x.shape))
         if not compatible(bias.shape, x.shape[axis : axis + 1]):
-            raise InvalidArgumentError(
-                f"expected a bias of shape [{x.shape[axis]}], got {text(bias.shape)} "
-                f"for {text(x.shape)}"
+            raise expected(
+                f"a bias of shape [{x.shape[axis]}]", f"{text(bias.shape)} for {text(x.shape)}"
             )
         n = x.shape[axis] if bias.shape is None or x.shape[axis] is not None else bias.shape[0]
         return Spec(x.dtype, (*x.shape[:axis], n, *x.shape[axis + 1 :]))
@@ -57,9 +56,7 @@ class BiasAdd(Op):
 
     def kernel(self, xp: ArrayModule, x: Array, bias: Array) -> Array:
         if x.ndim < 2 or bias.shape != (x.shape[self._axis(x.ndim)],):
-            raise InvalidArgumentError(
-                f"expected a bias that fits {text(x.shape)}, got {text(bias.shape)}"
-            )
+            raise expected(f"a bias that fits {text(x.shape)}", bias.shape)
         if self.data_format == "NCHW":
             bias = bias.reshape((-1,) + (1,) * (x.ndim - 2))
         return x + bias
@@ -103,7 +100,7 @@ def bias_add(
     """
     x = convert_to_tensor(value)
     if data_format not in (None, "NHWC", "NCHW"):
-        raise InvalidArgumentError(f"expected data_format NHWC or NCHW, got {data_format!r}")
+        raise expected("data_format NHWC or NCHW", repr(data_format))
     return apply(BiasAdd(data_format or "NHWC"), x, convert_to_tensor(bias), name=name)
 
 

@@ -15,12 +15,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.shapes import compatible
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.core.table import check_kind
 from flowscope.ops.random.normal_and_uniform import _seed as op_seed
@@ -59,10 +59,7 @@ class Sampler(Op, abstract=True):
     def infer(self, true_classes: Spec) -> Any:
         check_kind(true_classes.dtype, "i")
         if not compatible(true_classes.shape, (None, self.num_true)):
-            raise InvalidArgumentError(
-                f"expected true classes of shape [?,{self.num_true}], got "
-                f"{text(true_classes.shape)}"
-            )
+            raise expected(f"true classes of shape [?,{self.num_true}]", true_classes.shape)
         batch = None if true_classes.shape is None else true_classes.shape[0]
         return (
             Spec(dtypes.int64, (self.num_sampled,)),
@@ -114,9 +111,7 @@ class _Ranged(Sampler, abstract=True):
 
     def infer(self, true_classes: Spec) -> Any:
         if self.unique and self.num_sampled > self.range_max:
-            raise InvalidArgumentError(
-                f"expected at most {self.range_max} different classes, got {self.num_sampled}"
-            )
+            raise expected(f"at most {self.range_max} different classes", self.num_sampled)
         return super().infer(true_classes)
 
     def draw(self, rng: Any, count: int) -> Array:
@@ -174,9 +169,7 @@ class FixedUnigramCandidateSampler(_Ranged):
     def infer(self, true_classes: Spec) -> Any:
         choices = sum(w > 0 for w in self.weights)
         if choices == 0 or (self.unique and self.num_sampled > choices):
-            raise InvalidArgumentError(
-                f"expected weights above 0 for {self.num_sampled} classes, got {choices}"
-            )
+            raise expected(f"weights above 0 for {self.num_sampled} classes", choices)
         return super().infer(true_classes)
 
     def draw(self, rng: Any, count: int) -> Array:
@@ -215,9 +208,10 @@ class ComputeAccidentalHits(Op):
 
     def infer(self, true_classes: Spec, drawn: Spec) -> Any:
         if not compatible(true_classes.shape, (None, self.num_true)) or drawn.rank not in (None, 1):
-            raise InvalidArgumentError(
-                f"expected true classes of shape [?,{self.num_true}] and a vector of drawn ones, "
-                f"got {true_classes} and {drawn}"
+            raise expected(
+                f"true classes of shape [?,{self.num_true}] and a vector of drawn ones",
+                true_classes,
+                drawn,
             )
         kinds = dtypes.int32, dtypes.int64, dtypes.float32
         return tuple(Spec(kind, (None,)) for kind in kinds)
@@ -332,13 +326,13 @@ def fixed_unigram_candidate_sampler(
         unigrams: The frequencies, in place of the file.
     """
     if bool(vocab_file) == bool(len(unigrams)):
-        raise InvalidArgumentError("expected one of vocab_file and unigrams, got both or none")
+        raise expected("one of vocab_file and unigrams", "both or none")
     given = _frequencies(vocab_file) if vocab_file else list(unigrams)
     own = [float(w) ** distortion for i, w in enumerate(given, num_reserved_ids)
            if i % num_shards == shard]  # fmt: skip
     weights = (*[0.0] * num_reserved_ids, *own)
     if num_shards == 1 and len(weights) != range_max:
-        raise InvalidArgumentError(f"expected {range_max} frequencies, got {len(weights)}")
+        raise expected(f"{range_max} frequencies", len(weights))
     return _sampled(  # type: ignore[no-any-return]
         FixedUnigramCandidateSampler, true_classes, seed, name, num_true=num_true,
         num_sampled=num_sampled, unique=bool(unique), range_max=int(range_max), weights=weights,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible
 from flowscope.ops.array.joining import concat
@@ -69,14 +69,14 @@ def _op(
 
 def _needed(value: Any, what: str) -> Any:
     if value is None:
-        raise InvalidArgumentError(f"expected an argument {what!r}, got none")
+        raise expected(f"an argument {what!r}", "none")
     return value
 
 
 def _either(value: Any, other: Any, what: str) -> Any:
     """Returns what was given under one of two names."""
     if value is not None and other is not None:
-        raise InvalidArgumentError(f"expected {what!r} under one of its names, got both")
+        raise expected(f"{what!r} under one of its names", "both")
     return _needed(value if other is None else other, what)
 
 
@@ -229,7 +229,7 @@ def convolution(
     x, k = _pair(input, _either(filter, filters, "filter"))
     rank = x.spec.rank or k.spec.rank
     if rank not in (3, 4, 5):
-        raise InvalidArgumentError(f"expected an input of rank 3, 4 or 5, got {x.spec}")
+        raise expected("an input of rank 3, 4 or 5", x.spec)
     rates = dilation_rate if dilations is None else dilations
     name = name or "convolution"
     if rank == 3:
@@ -448,7 +448,7 @@ def conv_transpose(
     rank = sizes.spec.shape[0] if sizes.spec.shape else None
     functions: dict[Any, Any] = {3: conv1d_transpose, 4: conv2d_transpose, 5: conv3d_transpose}
     if rank is None or rank not in functions:
-        raise InvalidArgumentError(f"expected an output_shape of 3 to 5 numbers, got {sizes.spec}")
+        raise expected("an output_shape of 3 to 5 numbers", sizes.spec)
     form = data_format or FORMATS[rank - 2][0]
     y: Tensor = functions[rank](
         input, filters, sizes, strides, padding, form, dilations=dilations, name=name
@@ -557,7 +557,7 @@ def separable_conv2d(
     x, k = _pair(input, depthwise_filter)
     mix = convert_to_tensor(pointwise_filter, None if isinstance(pointwise_filter, Tensor) else x.dtype)  # fmt: skip  # noqa: E501
     if not compatible(mix.spec.shape, (1, 1, None, None)):
-        raise InvalidArgumentError(f"expected a pointwise filter of 1 by 1, got {mix.spec}")
+        raise expected("a pointwise filter of 1 by 1", mix.spec)
     with x.graph.name_scope(name or "separable_conv2d") as scope:
         y = depthwise_conv2d(x, k, strides, padding, rate, "depthwise", data_format, dilations)
         return conv2d(y, mix, 1, "VALID", True, data_format, 1, scope)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from flowscope.errors import InvalidArgumentError
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, size_of, text
@@ -40,7 +40,7 @@ class Convolving(Windowed, abstract=True):
         rank = len(self.strides)
         for d in dims:
             if d is not None and len(d) != rank:
-                raise InvalidArgumentError(f"expected tensors of rank {rank}, got {text(d)}")
+                raise expected(f"tensors of rank {rank}", d)
 
     def y_dims(self, x: Dims, k: Dims) -> tuple[int | None, ...]:
         """Returns the output's shape as far as it is known, and checks that the two fit."""
@@ -58,10 +58,7 @@ class Convolving(Windowed, abstract=True):
             return
         groups = channels // own if own and channels % own == 0 else 0
         if groups == 0 or (made or 0) % groups:
-            raise InvalidArgumentError(
-                f"expected filters for {channels} channels, or for equal groups of them, "
-                f"got {text(k)}"
-            )
+            raise expected(f"filters for {channels} channels, or for equal groups of them", k)
 
     def outputs(self, k: tuple[int | None, ...]) -> int | None:
         """Returns how many channels filters of shape k make."""
@@ -69,11 +66,9 @@ class Convolving(Windowed, abstract=True):
 
     def check_gradient(self, x: Dims, k: Dims, g: Dims) -> None:
         """Raises InvalidArgumentError unless g has the shape of the output for x and k."""
-        expected = self.y_dims(x, k)
-        if not compatible(expected, g):
-            raise InvalidArgumentError(
-                f"expected the gradient of an output of shape {text(expected)}, got {text(g)}"
-            )
+        wanted = self.y_dims(x, k)
+        if not compatible(wanted, g):
+            raise expected(f"the gradient of an output of shape {text(wanted)}", g)
 
     def last(self, xp: ArrayModule, x: Array) -> Array:
         """Returns an array of the data format with its channels last."""

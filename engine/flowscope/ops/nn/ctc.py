@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, check_outputs, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
@@ -36,26 +37,19 @@ def _checked(inputs: Spec, lengths: Spec) -> tuple[int | None, ...]:
     check_kind(inputs.dtype, "f")
     check_kind(lengths.dtype, "i")
     if inputs.rank not in (None, 3):
-        raise InvalidArgumentError(
-            f"expected logits of rank 3, [time, batch, classes], got {text(inputs.shape)}"
-        )
+        raise expected("logits of rank 3, [time, batch, classes]", inputs.shape)
     dims = inputs.shape or (None, None, None)
     if not compatible(lengths.shape, dims[1:2]):
-        raise InvalidArgumentError(
-            f"expected one length per example: {text(dims[1:2])}, got {text(lengths.shape)}"
-        )
+        raise expected(f"one length per example: {text(dims[1:2])}", lengths.shape)
     return dims
 
 
 def _check_lengths(inputs: Array, lengths: Array) -> None:
     if lengths.shape != inputs.shape[1:2]:
-        raise InvalidArgumentError(
-            f"expected one length per example: {text(inputs.shape[1:2])}, got {text(lengths.shape)}"
-        )
+        raise expected(f"one length per example: {text(inputs.shape[1:2])}", lengths.shape)
     if lengths.size and not (lengths.min() >= 0 and lengths.max() <= len(inputs)):
-        raise InvalidArgumentError(
-            f"expected lengths in [0, {len(inputs)}], got {int(lengths.min())} to "
-            f"{int(lengths.max())}"
+        raise expected(
+            f"lengths in [0, {len(inputs)}]", f"{int(lengths.min())} to {int(lengths.max())}"
         )
 
 
@@ -84,9 +78,7 @@ class CTCLoss(Op):
     def infer(self, inputs: Spec, indices: Spec, values: Spec, lengths: Spec) -> Any:
         dims = _checked(inputs, lengths)
         if not compatible(indices.shape, (None, 2)) or values.rank not in (None, 1):
-            raise InvalidArgumentError(
-                f"expected labels as a sparse matrix, got places {indices} and labels {values}"
-            )
+            raise expected("labels as a sparse matrix", f"places {indices} and labels {values}")
         return Spec(inputs.dtype, dims[1:2]), Spec(inputs.dtype, dims)
 
     def grad(self, g: Any, y: Any, *inputs: Tensor) -> Any:
@@ -107,9 +99,9 @@ class CTCLoss(Op):
         longer = [b for b, own in enumerate(labels) if len(own) > lengths[b]]
         if longer and not self.ignore_longer_outputs_than_inputs:
             b = longer[0]
-            raise InvalidArgumentError(
-                f"expected at most as many labels as steps, got {len(labels[b])} labels for "
-                f"{int(lengths[b])} steps in example {b}"
+            raise expected(
+                "at most as many labels as steps",
+                f"{len(labels[b])} labels for {int(lengths[b])} steps in example {b}",
             )
         for b in longer:
             labels[b] = []
@@ -139,9 +131,7 @@ class CTCGreedyDecoder(Op):
         _check_lengths(inputs, lengths)
         classes = inputs.shape[2]
         if not -classes <= self.blank_index < classes:
-            raise InvalidArgumentError(
-                f"expected a blank_index in [{-classes}, {classes}), got {self.blank_index}"
-            )
+            raise expected(f"a blank_index in [{-classes}, {classes})", self.blank_index)
         blank = self.blank_index % classes
         found, scores = ctc_kernels.greedy(inputs, lengths, self.merge_repeated, blank)
         return *ctc_kernels.sparse(found), scores
@@ -170,9 +160,7 @@ class CTCBeamSearchDecoder(Op):
     def infer(self, inputs: Spec, lengths: Spec) -> Any:
         dims = _checked(inputs, lengths)
         if not 0 < self.top_paths <= self.beam_width:
-            raise InvalidArgumentError(
-                f"expected top_paths in [1, {self.beam_width}], got {self.top_paths}"
-            )
+            raise expected(f"top_paths in [1, {self.beam_width}]", self.top_paths)
         check_outputs(3 * self.top_paths + 1)
         parts = zip(*[_sparse_specs()] * self.top_paths, strict=True)
         log_probability = Spec(inputs.dtype, (dims[1], self.top_paths))
@@ -220,7 +208,7 @@ def ctc_loss(
     """
     x = convert_to_tensor(inputs if logits is None else logits)
     if not isinstance(labels, SparseTensor):
-        raise InvalidArgumentError(f"expected labels as a fs.SparseTensor, got {labels!r}")
+        raise expected("labels as a fs.SparseTensor", repr(labels))
     if not time_major:
         x = transpose(x, [1, 0, 2])
     op = CTCLoss(
@@ -276,7 +264,7 @@ def ctc_loss_v2(
 def _sparse_labels(labels: Any, lengths: Any) -> SparseTensor:
     dense = convert_to_tensor(labels)
     if lengths is None:
-        raise InvalidArgumentError("expected label_length for dense labels, got none")
+        raise expected("label_length for dense labels", "none")
     sizes = shape_of(dense)
     places = where(sequence_mask(lengths, sizes[1]))
     return SparseTensor(places, gather_nd(dense, places), cast(sizes, dtypes.int64))

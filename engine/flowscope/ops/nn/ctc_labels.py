@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
@@ -27,9 +27,7 @@ def _check_labels(labels: Spec) -> None:
 
 def _check_matrix(dims: Sequence[int | None]) -> None:
     if len(dims) != 2:
-        raise InvalidArgumentError(
-            f"expected labels of rank 2, [batch, time], got {text(tuple(dims))}"
-        )
+        raise expected("labels of rank 2, [batch, time]", tuple(dims))
 
 
 class UniqueLabels(Op):
@@ -72,9 +70,7 @@ class CollapsedRepeats(Op):
         check_kind(lengths.dtype, "i")
         batch = (labels.shape or (None,))[0]
         if not compatible(lengths.shape, (batch,)):
-            raise InvalidArgumentError(
-                f"expected one length per row: {text((batch,))}, got {text(lengths.shape)}"
-            )
+            raise expected(f"one length per row: {text((batch,))}", lengths.shape)
         return Spec(labels.dtype, (batch, None)), Spec(lengths.dtype, (batch,))
 
     def kernel(self, xp: ArrayModule, labels: Array, lengths: Array) -> Any:

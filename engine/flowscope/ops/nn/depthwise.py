@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from flowscope.errors import InvalidArgumentError
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, frozen
-from flowscope.graph.shapes import text
 from flowscope.ops.core.broadcasting import as_sizes
 from flowscope.ops.kernels.convolution import BLOCK_BYTES, DEVICE_BLOCK_BYTES, by_library
 from flowscope.ops.kernels.windows import Axis
@@ -27,7 +26,7 @@ class _Depthwise(Convolving, abstract=True):
     def check_channels(self, channels: int | None, k: tuple[int | None, ...]) -> None:
         own = k[-2]
         if channels is not None and own is not None and channels != own:
-            raise InvalidArgumentError(f"expected filters for {channels} channels, got {text(k)}")
+            raise expected(f"filters for {channels} channels", k)
 
     def outputs(self, k: tuple[int | None, ...]) -> int | None:
         return None if k[-1] is None or k[-2] is None else k[-1] * k[-2]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor, get_static_value
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_shape
@@ -45,13 +45,13 @@ def dropout(
     """
     x = convert_to_tensor(x)
     if (keep_prob is None) == (rate is None):
-        raise InvalidArgumentError("expected one of keep_prob and rate, got both or none")
+        raise expected("one of keep_prob and rate", "both or none")
     check_kind(x.dtype, "f")
     keep = 1 - rate if keep_prob is None else keep_prob
     known = get_static_value(keep)
     if known is not None:
         if not 0 < known <= 1:
-            raise InvalidArgumentError(f"expected a keep_prob in (0, 1], got {known}")
+            raise expected("a keep_prob in (0, 1]", known)
         if known == 1:
             return x  # type: ignore[no-any-return]
     with x.graph.name_scope(name or "dropout"):

@@ -10,12 +10,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import text
 from flowscope.ops.array.arrays import range as range_of
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.shaping import expand_dims, reshape, shape_of
@@ -65,7 +64,7 @@ class PoolingSequence(Op):
 
     def infer(self, length: Spec) -> Spec:
         if length.dtype is not dtypes.int32 or length.shape not in (None, ()):
-            raise InvalidArgumentError(f"expected an int32 scalar as length, got {length}")
+            raise expected("an int32 scalar as length", length)
         known = length.constant
         count = None if known is None else int(int(known) / self.ratio) + 1
         return Spec(dtypes.int64, (count,))
@@ -74,9 +73,7 @@ class PoolingSequence(Op):
         size = int(length)
         count = int(size / self.ratio)
         if count < 1:
-            raise InvalidArgumentError(
-                f"expected at least {self.ratio} elements for one window, got {size}"
-            )
+            raise expected(f"at least {self.ratio} elements for one window", size)
         if self.pseudo_random:
             return self._even(rng, size, count)
         short = size // count
@@ -129,14 +126,14 @@ class FractionalArgmax(Op):
 
 def _check_image(x: Spec) -> None:
     if x.rank not in (None, 4):
-        raise InvalidArgumentError(f"expected images of rank 4, got {text(x.shape)}")
+        raise expected("images of rank 4", x.shape)
 
 
 def _windows(sequence: Spec) -> int | None:
     if sequence.dtype is not dtypes.int64 or sequence.rank not in (None, 1):
-        raise InvalidArgumentError(f"expected a vector of int64 as sequence, got {sequence}")
+        raise expected("a vector of int64 as sequence", sequence)
     if sequence.shape == (0,):
-        raise InvalidArgumentError("expected a sequence of 1 element at least, got none")
+        raise expected("a sequence of 1 element at least", "none")
     return sequence.shape[0] - 1 if sequence.shape and sequence.shape[0] is not None else None
 
 
@@ -155,9 +152,8 @@ def _sequences(
     if len(ratios) == 2:
         ratios = [1.0, *ratios, 1.0]
     if len(ratios) != 4 or ratios[0] != 1 or ratios[3] != 1 or min(ratios) < 1:
-        raise InvalidArgumentError(
-            "expected pooling_ratio: four numbers of 1 at least, 1 for batch and channels, got "
-            f"{ratio!r}"
+        raise expected(
+            "pooling_ratio: four numbers of 1 at least, 1 for batch and channels", repr(ratio)
         )
     seed = hash(seeds) if any(seeds) else (0 if deterministic else None)
     sizes = shape_of(x)

@@ -9,6 +9,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Spec, frozen
 from flowscope.graph.scopes import control_dependencies
 from flowscope.graph.shapes import compatible
@@ -35,11 +36,9 @@ class LearnedUnigramCandidateSampler(Sampler):
 
     def infer(self, true_classes: Spec, counts: Spec) -> Any:  # type: ignore[override]
         if self.unique and self.num_sampled > self.range_max:
-            raise InvalidArgumentError(
-                f"expected at most {self.range_max} different classes, got {self.num_sampled}"
-            )
+            raise expected(f"at most {self.range_max} different classes", self.num_sampled)
         if not compatible(counts.shape, (self.range_max,)):
-            raise InvalidArgumentError(f"expected {self.range_max} counts, got {counts}")
+            raise expected(f"{self.range_max} counts", counts)
         return super().infer(true_classes)
 
     def kernel(self, xp: ArrayModule, rng: Any, true_classes: Array, counts: Array) -> Any:

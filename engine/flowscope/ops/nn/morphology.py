@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import as_dtype
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
@@ -46,12 +46,10 @@ class _Dilating(Windowed, abstract=True):
         check_same(x, window)
         for s, rank, what in ((x, 4, "images"), (window, 3, "a window")):
             if s.rank not in (None, rank):
-                raise InvalidArgumentError(f"expected {what} of rank {rank}, got {text(s.shape)}")
+                raise expected(f"{what} of rank {rank}", s.shape)
         image, size = x.shape or (None,) * 4, window.shape or (None,) * 3
         if None not in (image[-1], size[-1]) and image[-1] != size[-1]:
-            raise InvalidArgumentError(
-                f"expected a window for {image[-1]} channels, got {size[-1]}"
-            )
+            raise expected(f"a window for {image[-1]} channels", size[-1])
         channels = size[-1] if image[-1] is None else image[-1]
         outs = self.outs(image[1:-1], size[:-1])
         return image, size, (image[0], *outs, channels)
@@ -137,9 +135,7 @@ class _Back(_Dilating, abstract=True):
         check_same(x, g)
         image, size, outs = self.dims(x, window)
         if not compatible(outs, g.shape):
-            raise InvalidArgumentError(
-                f"expected a gradient of shape {text(outs)}, got {text(g.shape)}"
-            )
+            raise expected(f"a gradient of shape {text(outs)}", g.shape)
         return image, size
 
 
@@ -193,9 +189,7 @@ class Dilation2DPick(_Dilating):
         check_same(x, other)
         for given, wanted, what in ((image, x, "an image"), (other, window, "a window")):
             if not compatible(given.shape, wanted.shape):
-                raise InvalidArgumentError(
-                    f"expected {what} of shape {text(wanted.shape)}, got {text(given.shape)}"
-                )
+                raise expected(f"{what} of shape {text(wanted.shape)}", given.shape)
         return Spec(x.dtype, self.dims(x, window)[2])
 
     def grad(
@@ -221,13 +215,13 @@ def _op(strides: Any, rates: Any, padding: Any) -> Dilation2D:
     check_untouched(steps, "NHWC", "strides")
     check_untouched(spread, "NHWC", "rates")
     if not isinstance(padding, str):
-        raise InvalidArgumentError(f'expected padding "SAME" or "VALID", got {padding!r}')
+        raise expected('padding "SAME" or "VALID"', repr(padding))
     return Dilation2D(steps, as_padding(padding, 2, "NHWC")[0], rates=spread)
 
 
 def _either(new: Any, old: Any, what: str) -> Any:
     if (new is None) == (old is None):
-        raise InvalidArgumentError(f"expected one of {what}, got both or none")
+        raise expected(f"one of {what}", "both or none")
     return old if new is None else new
 
 

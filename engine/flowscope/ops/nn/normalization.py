@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.ops.core.build import apply_many, unary
 from flowscope.ops.core.casting import cast, conj, real, widened
@@ -87,7 +87,7 @@ def batch_norm_with_global_normalization(
     pairs = (t, input), (m, mean), (v, variance)
     x, mean, variance = [new if old is None else old for old, new in pairs]
     if any(v is None for v in (x, mean, variance, beta, variance_epsilon)):
-        raise InvalidArgumentError("expected t, m, v, beta and variance_epsilon, got fewer")
+        raise expected("t, m, v, beta and variance_epsilon", "fewer")
     scale = gamma if scale_after_normalization else None
     return batch_normalization(x, mean, variance, beta, scale, variance_epsilon, name)
 
@@ -129,9 +129,9 @@ def fused_batch_norm(
     factor = float(exponential_avg_factor)
     needed = not is_training or factor != 1.0
     if needed and (mean is None or variance is None):
-        raise InvalidArgumentError(
-            "expected mean and variance where is_training is False or exponential_avg_factor is "
-            "not 1, got none"
+        raise expected(
+            "mean and variance where is_training is False or exponential_avg_factor is not 1",
+            "none",
         )
     if not needed and (mean is None or variance is None):
         mean = variance = convert_to_tensor([], short)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
@@ -49,18 +50,16 @@ class _BatchNorm(Op, abstract=True):
         check_kind(x.dtype, "f")
         rank = len(self.data_format)
         if x.rank not in (None, rank):
-            raise InvalidArgumentError(f"expected rank {rank}, got {text(x.shape)}")
+            raise expected(f"rank {rank}", x.shape)
         wide = dtypes.float32 if x.dtype.size <= 2 else x.dtype
         channels = None if x.shape is None else x.shape[self.axis]
         for i, s in enumerate(vectors):
             if s.dtype is not wide:
-                raise DTypeError(f"expected numbers per channel of {wide}, got {s.dtype}")
+                raise expected_dtype(f"numbers per channel of {wide}", s.dtype)
             # The moments are [0] where nothing is averaged.
             may_lack = i >= 2 and self.is_training and self.exponential_avg_factor == 1.0
             if not (may_lack and s.shape == (0,)) and not compatible(s.shape, (channels,)):
-                raise InvalidArgumentError(
-                    f"expected one number per channel: {text((channels,))}, got {text(s.shape)}"
-                )
+                raise expected(f"one number per channel: {text((channels,))}", s.shape)
             if channels is None and s.shape is not None and s.shape != (0,):
                 channels = s.shape[0]
         return channels
@@ -191,9 +190,7 @@ class FusedBatchNormGradV3(_BatchNorm):
         check_same(dy, x)
         channels = self.check(x, scale, mean, variance)
         if not compatible(dy.shape, x.shape):
-            raise InvalidArgumentError(
-                f"expected a gradient of shape {text(x.shape)}, got {text(dy.shape)}"
-            )
+            raise expected(f"a gradient of shape {text(x.shape)}", dy.shape)
         per_channel = Spec(scale.dtype, (channels,))
         dims = x.shape if x.shape is not None else (None,) * len(self.data_format)
         return Spec(x.dtype, dims), per_channel, per_channel
@@ -372,7 +369,7 @@ class LRN(Op):
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "f")
         if x.shape == ():
-            raise InvalidArgumentError("expected rank 1 at least, got a scalar")
+            raise expected("rank 1 at least", "a scalar")
         return x.like()
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
@@ -413,7 +410,7 @@ class NeighbourSum(Op):
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "f")
         if x.rank == 0:
-            raise InvalidArgumentError("expected rank 1 at least, got a scalar")
+            raise expected("rank 1 at least", "a scalar")
         return x.like()
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:

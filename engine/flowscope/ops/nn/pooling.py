@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import as_dtype
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.shaping import expand_dims, squeeze
 from flowscope.ops.core.build import apply, apply_many
@@ -64,14 +64,14 @@ def _op(
     sizes = as_steps(ksize, spatial, form, "ksize")
     steps = as_steps(strides, spatial, form, "strides")
     if kind is AvgPool and not isinstance(padding, str):
-        raise InvalidArgumentError(f'expected padding "SAME" or "VALID", got {padding!r}')
+        raise expected('padding "SAME" or "VALID"', repr(padding))
     name, margins = as_padding(padding, spatial, form)
     return kind(steps, name, form, margins, sizes, dilations, **more)
 
 
 def _value(value: Any, other: Any) -> Any:
     if (value is None) == (other is None):
-        raise InvalidArgumentError("expected one of `value` and `input`, got both or none")
+        raise expected("one of `value` and `input`", "both or none")
     return convert_to_tensor(value if other is None else other)
 
 
@@ -199,7 +199,7 @@ def avg_pool1d(
 def _by_rank(functions: dict[int, Any], input: Any, *arguments: Any) -> Tensor:
     x = convert_to_tensor(input)
     if x.spec.rank not in functions:
-        raise InvalidArgumentError(f"expected an input of rank 3, 4 or 5, got {x.spec}")
+        raise expected("an input of rank 3, 4 or 5", x.spec)
     result: Tensor = functions[x.spec.rank](x, *arguments)
     return result
 
@@ -258,18 +258,18 @@ def pool(
         InvalidArgumentError: if there are both strides and a dilation, or "SAME" and a dilation.
     """
     if pooling_type not in ("MAX", "AVG"):
-        raise InvalidArgumentError(f'expected pooling_type "MAX" or "AVG", got {pooling_type!r}')
+        raise expected('pooling_type "MAX" or "AVG"', repr(pooling_type))
     x, n = convert_to_tensor(input), len(window_shape)
     if n not in FORMATS:
-        raise InvalidArgumentError(f"expected a window of 1 to 3 axes, got {window_shape!r}")
+        raise expected("a window of 1 to 3 axes", repr(window_shape))
     rates = list((dilation_rate if dilations is None else dilations) or [1] * n)
     steps = list(strides or [1] * n)
     name = name or f"{pooling_type.lower()}_pool"
     if any(r != 1 for r in rates):
         if padding == "SAME" or any(s != 1 for s in steps):
-            raise InvalidArgumentError(
-                "expected a dilated pool without strides and with padding VALID, got "
-                f"strides {steps}, {padding}"
+            raise expected(
+                "a dilated pool without strides and with padding VALID",
+                f"strides {steps}, {padding}",
             )
     form = as_format(data_format, n)
     if n == 1:
@@ -320,7 +320,7 @@ def max_pool_with_argmax(
         The maxima, and for each the number (row * width + column) * channels + channel.
     """
     if data_format not in (None, "NHWC"):
-        raise InvalidArgumentError(f"expected data_format NHWC, got {data_format!r}")
+        raise expected("data_format NHWC", repr(data_format))
     dtype = as_dtype(output_dtype or Targmax or dtypes.int64)
     op = _op(
         MaxPoolWithArgmax,

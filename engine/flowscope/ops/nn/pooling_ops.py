@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
@@ -58,7 +58,7 @@ class Pooling(Windowed, abstract=True):
         if dims is None:
             return (None,) * len(self.ksize)
         if len(dims) != len(self.ksize):
-            raise InvalidArgumentError(f"expected rank {len(self.ksize)}, got {text(dims)}")
+            raise expected(f"rank {len(self.ksize)}", dims)
         parts = zip(dims, self.ksize, self.strides, self.rates(), self.pairs(), strict=True)
         return tuple(count(d, k, s, r, self.padding, p) for d, k, s, r, p in parts)
 
@@ -75,9 +75,7 @@ class Pooling(Windowed, abstract=True):
     def check_gradient(self, dims: Dims, g: Dims) -> None:
         """Raises InvalidArgumentError unless g has the shape of the output."""
         if not compatible(self.pooled(dims), g):
-            raise InvalidArgumentError(
-                f"expected a gradient of shape {text(self.pooled(dims))}, got {text(g)}"
-            )
+            raise expected(f"a gradient of shape {text(self.pooled(dims))}", g)
 
 
 _NAMES = frozenset(["strides", "padding", "data_format", "explicit_paddings", "ksize", "dilations"])
@@ -136,9 +134,7 @@ class MaxPoolingPick(Pooling, abstract=True):
         check_same(x, values)
         check_kind(x.dtype, "fiu")
         if not compatible(x.shape, values.shape):
-            raise InvalidArgumentError(
-                f"expected values of shape {text(x.shape)}, got {text(values.shape)}"
-            )
+            raise expected(f"values of shape {text(x.shape)}", values.shape)
         return Spec(values.dtype, self.pooled(x.shape))
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, values: Tensor) -> Any:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import merge_dims, text
+from flowscope.graph.shapes import merge_dims
 from flowscope.ops.array.arrays import range as range_, size, zeros_like
 from flowscope.ops.array.gathering import scatter_nd
 from flowscope.ops.array.shaping import reshape, shape_of
@@ -44,18 +44,16 @@ class InTopK(Op):
         check_kind(predictions.dtype, "f")
         check_kind(targets.dtype, "i")
         if predictions.rank not in (None, 2) or targets.rank not in (None, 1):
-            raise InvalidArgumentError(
-                "expected predictions of rank 2 and targets of rank 1, got "
-                f"{predictions} and {targets}"
-            )
+            raise expected("predictions of rank 2 and targets of rank 1", predictions, targets)
         rows = None if predictions.shape is None else predictions.shape[:1]
         return Spec(dtypes.bool_, merge_dims(merge_dims(rows, targets.shape), (None,)))
 
     def kernel(self, xp: ArrayModule, predictions: Array, targets: Array) -> Array:
         if predictions.ndim != 2 or targets.shape != predictions.shape[:1]:
-            raise InvalidArgumentError(
-                "expected predictions of rank 2 and one target for each row, got "
-                f"{text(predictions.shape)} and {text(targets.shape)}"
+            raise expected(
+                "predictions of rank 2 and one target for each row",
+                predictions.shape,
+                targets.shape,
             )
         inside = (targets >= 0) & (targets < predictions.shape[1])
         own = predictions[xp.arange(targets.size), xp.where(inside, targets, 0)]
@@ -91,9 +89,7 @@ class TopK(Op):
     def infer(self, x: Spec) -> Any:
         check_kind(x.dtype, "fiu")
         if x.shape == () or (x.shape and x.shape[-1] is not None and x.shape[-1] < self.k):
-            raise InvalidArgumentError(
-                f"expected a last axis of {self.k} at least, got {text(x.shape)}"
-            )
+            raise expected(f"a last axis of {self.k} at least", x.shape)
         dims = None if x.shape is None else (*x.shape[:-1], self.k)
         return Spec(x.dtype, dims), Spec(dtypes.int32, dims)
 
@@ -111,9 +107,7 @@ class TopK(Op):
 
     def kernel(self, xp: ArrayModule, x: Array) -> Any:
         if x.ndim == 0 or x.shape[-1] < self.k:
-            raise InvalidArgumentError(
-                f"expected a last axis of {self.k} at least, got {text(x.shape)}"
-            )
+            raise expected(f"a last axis of {self.k} at least", x.shape)
         values, places = self._found(xp, orderable(xp, x))
         return values.astype(x.dtype, copy=False), places
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor, get_static_value
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.joining import stack
 from flowscope.ops.array.moving import (
@@ -48,16 +48,14 @@ def with_space_to_batch(
     """
     x, rates = convert_to_tensor(input), get_static_value(dilation_rate)
     if rates is None or np.ndim(rates) != 1 or not len(rates) or min(rates) < 1:
-        raise InvalidArgumentError(f"expected known dilations from 1 on, got {dilation_rate!r}")
+        raise expected("known dilations from 1 on", repr(dilation_rate))
     first = 2 if data_format is not None and data_format.startswith("NC") else 1
     axes = list(range(first, first + len(rates))) if spatial_dims is None else list(spatial_dims)
     if axes != sorted(set(axes)) or len(axes) != len(rates) or axes[0] < 1:
-        raise InvalidArgumentError(
-            f"expected one rising axis from 1 on per dilation, got {axes} for {list(rates)}"
-        )
+        raise expected("one rising axis from 1 on per dilation", f"{axes} for {list(rates)}")
     rank = x.spec.rank
     if rank is not None and axes[-1] >= rank:
-        raise InvalidArgumentError(f"expected an input of rank {axes[-1] + 1}, got {x.spec}")
+        raise expected(f"an input of rank {axes[-1] + 1}", x.spec)
     if max(rates) == 1:
         return convert_to_tensor(op(x, len(axes), padding))
     base = _margins(padding, filter_shape, rates)
@@ -81,12 +79,12 @@ def _margins(padding: str, filter_shape: Any, rates: Any) -> Any:
     if padding == "VALID":
         return np.zeros((len(rates), 2), np.int32)
     if padding != "SAME":
-        raise InvalidArgumentError(f'expected padding "SAME" or "VALID", got {padding!r}')
+        raise expected('padding "SAME" or "VALID"', repr(padding))
     known = None if filter_shape is None else get_static_value(filter_shape)
     if known is None or np.ndim(known) != 1 or len(known) < len(rates):
-        raise InvalidArgumentError(
-            f'expected a known filter_shape of {len(rates)} lengths at least for padding "SAME", '
-            f"got {filter_shape}"
+        raise expected(
+            f'a known filter_shape of {len(rates)} lengths at least for padding "SAME"',
+            filter_shape,
         )
     extra = np.array(rates) * (np.array(known[: len(rates)]) - 1)
     return np.stack([extra // 2, extra - extra // 2], 1).astype(np.int32)

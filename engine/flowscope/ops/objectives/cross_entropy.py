@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, merge_dims, text
@@ -59,14 +59,9 @@ class SoftmaxCrossEntropyWithLogits(Op):
         check_kind(logits.dtype, "f")
         for s in (logits, labels):
             if s.rank not in (None, 2):
-                raise InvalidArgumentError(
-                    f"expected logits and labels of rank 2, got {text(s.shape)}"
-                )
+                raise expected("logits and labels of rank 2", s.shape)
         if not compatible(logits.shape, labels.shape):
-            raise InvalidArgumentError(
-                f"expected labels of the logits' shape {text(logits.shape)}, "
-                f"got {text(labels.shape)}"
-            )
+            raise expected(f"labels of the logits' shape {text(logits.shape)}", labels.shape)
         dims = merge_dims(merge_dims(logits.shape, labels.shape), (None, None))
         return Spec(logits.dtype, None if dims is None else dims[:1]), Spec(logits.dtype, dims)
 
@@ -88,10 +83,7 @@ class SoftmaxCrossEntropyWithLogits(Op):
 
     def kernel(self, xp: ArrayModule, logits: Array, labels: Array) -> Any:
         if logits.shape != labels.shape or logits.ndim != 2:
-            raise InvalidArgumentError(
-                "expected logits and labels of one shape, got "
-                f"{text(logits.shape)} and {text(labels.shape)}"
-            )
+            raise expected("logits and labels of one shape", logits.shape, labels.shape)
         shifted, powers, total = shifted_exponentials(xp, logits, 1)
         loss = (labels * (xp.log(total) - shifted)).sum(axis=1, dtype=logits.dtype)
         # The labels of a row need not add up to 1: a row of zeros, for example, masks it.
@@ -116,16 +108,12 @@ class SparseSoftmaxCrossEntropyWithLogits(Op):
     def infer(self, logits: Spec, labels: Spec) -> Any:
         check_kind(logits.dtype, "f")
         if labels.dtype.kind not in "iu":
-            raise DTypeError(f"expected integer labels, got {labels.dtype}")
+            raise expected_dtype("integer labels", labels.dtype)
         if logits.rank not in (None, 2) or labels.rank not in (None, 1):
-            raise InvalidArgumentError(
-                f"expected logits of rank 2 and labels of rank 1, got {logits} and {labels}"
-            )
+            raise expected("logits of rank 2 and labels of rank 1", logits, labels)
         rows = None if logits.shape is None else logits.shape[:1]
         if not compatible(rows, labels.shape):
-            raise InvalidArgumentError(
-                f"expected labels of shape {text(rows)}, got {text(labels.shape)}"
-            )
+            raise expected(f"labels of shape {text(rows)}", labels.shape)
         n = (merge_dims(rows, labels.shape) or (None,))[0]
         classes = None if logits.shape is None else logits.shape[1]
         return Spec(logits.dtype, (n,)), Spec(logits.dtype, (n, classes))
@@ -145,9 +133,7 @@ class SparseSoftmaxCrossEntropyWithLogits(Op):
 
     def kernel(self, xp: ArrayModule, logits: Array, labels: Array) -> Any:
         if logits.ndim != 2 or labels.shape != logits.shape[:1]:
-            raise InvalidArgumentError(
-                f"expected labels of shape {text(logits.shape[:1])}, got {text(labels.shape)}"
-            )
+            raise expected(f"labels of shape {text(logits.shape[:1])}", labels.shape)
         check_range(labels, logits.shape[1])
         shifted, powers, total = shifted_exponentials(xp, logits, 1)
         rows = xp.arange(labels.size)
@@ -183,7 +169,7 @@ def softmax_cross_entropy_with_logits_v2(
     if rank == 2 and positive_axis(place, 2) == 1:
         return apply_many(_SOFTMAX_LOSS, logits, labels, name=name)[0]
     if rank is None:
-        raise InvalidArgumentError(f"expected logits of known rank, got {logits.spec}")
+        raise expected("logits of known rank", logits.spec)
     last = positive_axis(place, rank)
     perm = [i for i in range(rank) if i != last] + [last]
     logits, labels = transpose(logits, perm), transpose(labels, perm)
@@ -218,7 +204,7 @@ def softmax_cross_entropy_with_logits(
 
 def _check_named(sentinel: Any, labels: Any, logits: Any) -> None:
     if sentinel is not None or labels is None or logits is None:
-        raise InvalidArgumentError("expected labels=... and logits=... by name, got something else")
+        raise expected("labels=... and logits=... by name", "something else")
 
 
 def sparse_softmax_cross_entropy_with_logits(
@@ -241,9 +227,7 @@ def sparse_softmax_cross_entropy_with_logits(
     if logits.spec.rank in (2, None):
         return apply_many(_SPARSE_LOSS, logits, labels, name=name)[0]
     if labels.spec.rank is not None and labels.spec.rank + 1 != logits.spec.rank:
-        raise InvalidArgumentError(
-            f"expected labels of rank {(logits.spec.rank or 0) - 1}, got {text(labels.spec.shape)}"
-        )
+        raise expected(f"labels of rank {(logits.spec.rank or 0) - 1}", labels.spec.shape)
     flat = apply_many(
         _SPARSE_LOSS, _rows(logits, shape_of(logits)), reshape(labels, [-1]), name=name
     )[0]
@@ -265,9 +249,7 @@ def sigmoid_cross_entropy_with_logits(
     x = convert_to_tensor(logits)
     z = convert_to_tensor(labels, None if isinstance(labels, Tensor) else x.dtype)
     if not compatible(x.spec.shape, z.spec.shape):
-        raise InvalidArgumentError(
-            f"expected labels of the logits' shape {text(x.spec.shape)}, got {text(z.spec.shape)}"
-        )
+        raise expected(f"labels of the logits' shape {text(x.spec.shape)}", z.spec.shape)
     name = name or "logistic_loss"
     with x.graph.name_scope(name) as scope:
         # softplus(x) - x * z = max(x, 0) - x * z + log(1 + exp(-|x|))
@@ -292,7 +274,7 @@ def weighted_cross_entropy_with_logits(
     """
     targets = labels if targets is None else targets
     if targets is None or logits is None or pos_weight is None:
-        raise InvalidArgumentError("expected labels, logits and pos_weight, got fewer")
+        raise expected("labels, logits and pos_weight", "fewer")
     x = convert_to_tensor(logits)
     z = convert_to_tensor(targets, None if isinstance(targets, Tensor) else x.dtype)
     with x.graph.name_scope(name or "logistic_loss"):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import constant, convert_to_tensor
 from flowscope.graph.default import get_default_graph
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.shapes import compatible
 from flowscope.ops.array.arrays import ones_like, range as range_, rank, size, zeros_like
 from flowscope.ops.array.selection import where
 from flowscope.ops.array.shaping import shape_of
@@ -89,7 +89,7 @@ class Reduction:
     def validate(cls, key: str) -> None:
         """Raises InvalidArgumentError unless it is a way."""
         if key not in cls.all():
-            raise InvalidArgumentError(f"expected a reduction of {cls.all()}, got {key!r}")
+            raise expected(f"a reduction of {cls.all()}", repr(key))
 
 
 _DEFAULT = Reduction.SUM_BY_NONZERO_WEIGHTS
@@ -202,14 +202,11 @@ def _reduced(loss: Tensor, losses: Tensor, weights: Tensor, reduction: str) -> T
 def _pair(labels: Any, predictions: Any, what: str = "predictions") -> tuple[Tensor, Tensor]:
     """Returns both as floating-point tensors of one dtype; raises unless they are of one shape."""
     if labels is None or predictions is None:
-        raise InvalidArgumentError(f"expected labels and {what}, got None")
+        raise expected(f"labels and {what}", "None")
     p = as_real(predictions)
     y = as_real(labels, p.dtype)
     if not compatible(y.spec.shape, p.spec.shape):
-        raise InvalidArgumentError(
-            f"expected labels and {what} of one shape, got {text(y.spec.shape)} and "
-            f"{text(p.spec.shape)}"
-        )
+        raise expected(f"labels and {what} of one shape", y.spec.shape, p.spec.shape)
     return y, p
 
 
@@ -255,7 +252,7 @@ def cosine_distance(
     """
     place = dim if axis is None else axis
     if place is None:
-        raise InvalidArgumentError("expected an axis, got None")
+        raise expected("an axis", "None")
     y, p = _pair(labels, predictions)
     with p.graph.name_scope(scope or "cosine_distance_loss") as inner:
         losses = subtract(1.0, reduce_sum(multiply(p, y), [int(place)], keepdims=True))

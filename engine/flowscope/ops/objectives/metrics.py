@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.shapes import compatible
 from flowscope.ops.array.arrays import ones_like, size, zeros, zeros_like
 from flowscope.ops.array.selection import where
 from flowscope.ops.core.casting import cast
@@ -103,9 +103,8 @@ def ratio(part: Any, whole: Any, name: str | None = None) -> Tensor:
 def check_alike(labels: Tensor, predictions: Tensor) -> None:
     """Raises InvalidArgumentError unless both can have one shape."""
     if not compatible(labels.spec.shape, predictions.spec.shape):
-        raise InvalidArgumentError(
-            f"expected labels and predictions of one shape, got {text(labels.spec.shape)} and "
-            f"{text(predictions.spec.shape)}"
+        raise expected(
+            "labels and predictions of one shape", labels.spec.shape, predictions.spec.shape
         )
 
 
@@ -282,7 +281,7 @@ def mean_tensor(
     with scope as finish:
         x = as_float(values)
         if not x.spec.is_static:
-            raise InvalidArgumentError(f"expected values of known shape, got {x.spec}")
+            raise expected("values of known shape", x.spec)
         total = metric_variable(x.spec.shape, dtypes.float32, "total_tensor")
         count = metric_variable(x.spec.shape, dtypes.float32, "count_tensor")
         number = ones_like(x)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import constant
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.joining import stack
@@ -288,9 +288,10 @@ def auc(
     """
     methods = ("trapezoidal", "minoring", "majoring", "careful_interpolation")
     if curve not in ("ROC", "PR") or summation_method not in methods:
-        raise InvalidArgumentError(
-            f"expected a curve ROC or PR and a summation_method of {methods}, got {curve!r} and "
-            f"{summation_method!r}"
+        raise expected(
+            f"a curve ROC or PR and a summation_method of {methods}",
+            repr(curve),
+            repr(summation_method),
         )
     with metric_scope(name, "auc", metrics_collections, updates_collections) as finish:
         given = None if thresholds is None else sorted(float(t) for t in thresholds)
@@ -348,7 +349,7 @@ def _picked(n: dict[str, Tensor], where_: str, target: float) -> Tensor:
 def _rate(where_: str, target: float, labels: Any, predictions: Any, weights: Any, num: int) -> Any:
     """Returns (value, update) of one rate where the other one is at its target."""
     if not 0 <= target <= 1:
-        raise InvalidArgumentError(f"expected a {where_} in [0, 1], got {target}")
+        raise expected(f"a {where_} in [0, 1]", target)
     p = _probabilities(predictions)
     both = _at_thresholds(labels, p, _spread(num), weights, "tp fn tn fp")
     return [_picked(n, where_, target) for n in both]

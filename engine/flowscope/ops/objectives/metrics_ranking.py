@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.arrays import ones_like, range as range_
 from flowscope.ops.array.shaping import expand_axes, shape_of
@@ -249,7 +249,7 @@ def average_precision_at_k(
     The arguments are those of `recall_at_k`.
     """
     if k < 1:
-        raise InvalidArgumentError(f"expected k of 1 at least, got {k}")
+        raise expected("k of 1 at least", k)
     default = f"average_precision_at_{k}"
     with metric_scope(name, default, metrics_collections, updates_collections) as finish:
         scores = _average_precision(_Sets(labels, _best(predictions, k), None), k)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.arrays import ones_like, zeros_like
 from flowscope.ops.array.gathering import scatter_nd
@@ -125,9 +125,7 @@ def _sampled_logits(
                 classes, num_true, num_sampled, True, num_classes, seed
             )
         if len(sampled_values) != 3:
-            raise InvalidArgumentError(
-                f"expected sampled_values as a sampler returns them, got {len(sampled_values)}"
-            )
+            raise expected("sampled_values as a sampler returns them", len(sampled_values))
         drawn, true_count, drawn_count = map(stop_gradient, map(convert_to_tensor, sampled_values))
         drawn = cast(drawn, dtypes.int64)
         flat = reshape(classes, [-1])

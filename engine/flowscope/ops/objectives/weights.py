@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, text
@@ -48,9 +48,10 @@ def check_weights(weights: Dims, values: Dims) -> None:
         w in (None, 1, v) or v is None for w, v in zip(weights, values)
     )
     if not fits:
-        raise InvalidArgumentError(
-            f"expected weights of rank 0, or of the shape {text(values)} with lengths of 1 where "
-            f"they repeat, got {text(weights)}"
+        raise expected(
+            f"weights of rank 0, or of the shape {text(values)} with lengths of 1 where they "
+            "repeat",
+            weights,
         )
 
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.joining import concat
@@ -34,10 +34,10 @@ _END = Spec(dtypes.float32, ())
 def _check(*images: Spec, ends: Sequence[Spec]) -> None:
     for s in images:
         if not s.dtype.is_quantized or s.dtype.size != 1:
-            raise DTypeError(f"expected quint8 or qint8, got {s.dtype}")
+            raise expected_dtype("quint8 or qint8", s.dtype)
     for s in ends:
         if s.dtype is not dtypes.float32 or s.shape not in (None, ()):
-            raise InvalidArgumentError(f"expected a float32 scalar for each end, got {s}")
+            raise expected("a float32 scalar for each end", s)
 
 
 def _plain(x: Spec) -> Spec:
@@ -123,7 +123,7 @@ class QuantizedReluX(Op):
     def infer(self, x: Spec, limit: Spec, *ends: Spec) -> Any:
         _check(x, ends=(limit, *ends))
         if self.dtype is not x.dtype:
-            raise DTypeError(f"expected features of out_type {self.dtype}, got {x.dtype}")
+            raise expected_dtype(f"features of out_type {self.dtype}", x.dtype)
         return x.like(), _END, _END
 
     def kernel(self, xp: ArrayModule, x: Array, limit: Array, low: Array, high: Array) -> Any:
@@ -167,7 +167,7 @@ def quantized_conv2d(
         name: Name of the operation.
     """
     if as_dtype(out_type) is not dtypes.qint32:
-        raise DTypeError(f"expected qint32 as out_type, got {as_dtype(out_type)}")
+        raise expected_dtype("qint32 as out_type", as_dtype(out_type))
     steps = as_steps(strides, 2, "NHWC", "strides")
     spread = as_steps(dilations, 2, "NHWC", "dilations")
     op = QuantizedConv2D(steps, as_padding(padding, 2, "NHWC")[0], dilations=spread)
@@ -247,9 +247,8 @@ def quantized_concat(
     """
     tensors = [convert_to_tensor(v) for v in values]
     if not tensors or not len(tensors) == len(input_mins) == len(input_maxes):
-        raise InvalidArgumentError(
-            f"expected one range per value, got {len(tensors)}, {len(input_mins)}, "
-            f"{len(input_maxes)}"
+        raise expected(
+            "one range per value", f"{len(tensors)}, {len(input_mins)}, {len(input_maxes)}"
         )
     dtype = tensors[0].dtype
     with tensors[0].graph.name_scope(name or "QuantizedConcat"):

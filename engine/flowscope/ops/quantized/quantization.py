@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, merge_dims, text
@@ -66,7 +67,7 @@ class QuantizeV2(Op):
     def infer(self, x: Spec, low: Spec, high: Spec) -> Any:
         for s in (x, low, high):
             if s.dtype is not dtypes.float32:
-                raise DTypeError(f"expected float32, got {s.dtype}")
+                raise expected_dtype("float32", s.dtype)
         ends = Spec(dtypes.float32, _check_ends(x.shape, self.axis, low.shape, high.shape))
         return x.like(self.dtype), ends, ends
 
@@ -112,14 +113,14 @@ def _check_ends(dims: Dims, axis: int | None, *ends: Dims) -> Dims:
     for end in ends:
         if not compatible(end, wanted):
             what = "a scalar" if axis is None else f"{text(wanted)}, one per slice,"
-            raise InvalidArgumentError(f"expected {what} for each end, got {text(end)}")
+            raise expected(f"{what} for each end", end)
     return functools.reduce(merge_dims, ends, wanted)
 
 
 def _wide_range(low: float, high: float, least: float) -> tuple[float, float]:
     """Returns a range that holds 0 and is not too small."""
     if not low <= high:
-        raise InvalidArgumentError(f"expected min_range up to max_range, got {low} and {high}")
+        raise expected("min_range up to max_range", low, high)
     low = min(0.0, low)
     return low, max(0.0, high, low + max(1.0, abs(low), abs(high)) * least)
 
@@ -144,7 +145,7 @@ class Dequantize(Op):
 
     def infer(self, x: Spec, low: Spec, high: Spec) -> Spec:
         if not x.dtype.is_quantized:
-            raise DTypeError(f"expected a quantised dtype, such as qint8, got {x.dtype}")
+            raise expected_dtype("a quantised dtype, such as qint8", x.dtype)
         _check_ends(x.shape, self.axis, low.shape, high.shape)
         return x.like(dtypes.float32)
 
@@ -203,9 +204,7 @@ def quantize_v2(
     """
     dtype = as_dtype(T)
     if not dtype.is_quantized or mode not in _MODES:
-        raise InvalidArgumentError(
-            f"expected a quantised dtype and a mode of {_MODES}, got {dtype} and {mode!r}"
-        )
+        raise expected(f"a quantised dtype and a mode of {_MODES}", dtype, repr(mode))
     least = float(ensure_minimum_range)
     op = QuantizeV2(dtype, mode, round_mode, bool(narrow_range), least, _one_axis(axis))
     return apply_many(op, *_floats(input, min_range, max_range), name=name)
@@ -242,9 +241,7 @@ def dequantize(
 ) -> Tensor:
     """Returns the numbers that quantised integers stand for; see `quantize_v2`."""
     if mode not in _MODES or as_dtype(dtype) is not dtypes.float32:
-        raise InvalidArgumentError(
-            f"expected a mode of {_MODES} and float32, got {mode!r} and {dtype}"
-        )
+        raise expected(f"a mode of {_MODES} and float32", repr(mode), dtype)
     low, high = _floats(min_range, max_range)
     op = Dequantize(mode, bool(narrow_range), _one_axis(axis))
     return apply(op, convert_to_tensor(input), low, high, name=name)
@@ -253,7 +250,7 @@ def dequantize(
 def _one_axis(axis: Any) -> int | None:
     axes = as_axes(axis)
     if axes is not None and len(axes) != 1:
-        raise InvalidArgumentError(f"expected one axis or None, got {axis!r}")
+        raise expected("one axis or None", repr(axis))
     return None if axes is None else axes[0]
 
 
@@ -284,15 +281,12 @@ class _FakeQuantized(Op, abstract=True):
     def _check(self, x: Spec, low: Spec, high: Spec) -> None:
         for s in (x, low, high):
             if s.dtype is not dtypes.float32:
-                raise DTypeError(f"expected float32, got {s.dtype}")
+                raise expected_dtype("float32", s.dtype)
         for s in (low, high):
             if s.rank not in (None, 0, 1):
-                raise InvalidArgumentError(f"expected ends of rank 0 or 1, got {text(s.shape)}")
+                raise expected("ends of rank 0 or 1", s.shape)
             if s.rank == 1 and x.shape is not None and not compatible(s.shape, x.shape[-1:]):
-                raise InvalidArgumentError(
-                    f"expected one end per index of the last axis of {text(x.shape)}, got "
-                    f"{text(s.shape)}"
-                )
+                raise expected(f"one end per index of the last axis of {text(x.shape)}", s.shape)
 
 
 class FakeQuantWithMinMaxVars(_FakeQuantized):
@@ -344,7 +338,7 @@ def _fake_grads(
 
 def _check_bits(num_bits: int) -> int:
     if not 2 <= num_bits <= 16:
-        raise InvalidArgumentError(f"expected num_bits in [2, 16], got {num_bits}")
+        raise expected("num_bits in [2, 16]", num_bits)
     return int(num_bits)
 
 
@@ -447,9 +441,9 @@ class QuantizedMatMul(Op):
     def infer(self, a: Spec, b: Spec, *ends: Spec) -> Any:
         for s in (a, b):
             if s.dtype is not dtypes.quint8:
-                raise DTypeError(f"expected quint8, got {s.dtype}")
+                raise expected_dtype("quint8", s.dtype)
             if s.rank not in (None, 2):
-                raise InvalidArgumentError(f"expected matrices, got {text(s.shape)}")
+                raise expected("matrices", s.shape)
         _check_ends(None, None, *[end.shape for end in ends])
         m, k = a.shape or (None, None)
         j, n = b.shape or (None, None)
@@ -460,9 +454,7 @@ class QuantizedMatMul(Op):
 
     def kernel(self, xp: ArrayModule, a: Array, b: Array, *ends: Array) -> Any:
         if not a.ndim == b.ndim == 2:
-            raise InvalidArgumentError(
-                f"expected matrices, got {text(a.shape)} and {text(b.shape)}"
-            )
+            raise expected("matrices", a.shape, b.shape)
         ranges = [float(e) for e in ends]
         # Sums of products of 8 bits are exact in float64, and BLAS knows no integers.
         wide = [x.astype(xp.float64) - _zero(*ranges[i : i + 2]) for i, x in ((0, a), (2, b))]

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import bool_
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
@@ -57,9 +57,7 @@ class _Rounding(Op, abstract=True):
                 len(end.shape or ()) != len(wanted)
                 or any(a != b and None not in (a, b) for a, b in zip(end.shape or (), wanted))
             ):
-                raise InvalidArgumentError(
-                    f"expected ends of shape {text(wanted)}, got {text(end.shape)}"
-                )
+                raise expected(f"ends of shape {text(wanted)}", end.shape)
         return x.like()
 
     def steps(self) -> tuple[int, int]:
@@ -143,11 +141,9 @@ def _rounded(
     input: Any, low: Any, high: Any, op: QuantizeAndDequantize, round_mode: str, name: str | None
 ) -> Tensor:
     if round_mode not in ("HALF_TO_EVEN", "HALF_UP"):
-        raise InvalidArgumentError(
-            f'expected round_mode "HALF_TO_EVEN" or "HALF_UP", got {round_mode!r}'
-        )
+        raise expected('round_mode "HALF_TO_EVEN" or "HALF_UP"', repr(round_mode))
     if not (1 if not op.signed else 2) <= op.bits <= 62:
-        raise InvalidArgumentError(f"expected num_bits from 2 to 62, got {op.bits}")
+        raise expected("num_bits from 2 to 62", op.bits)
     x = convert_to_tensor(input)
     ends = [convert_to_tensor(v, None if isinstance(v, Tensor) else x.dtype) for v in (low, high)]
     return apply(op, x, *ends, name=name)

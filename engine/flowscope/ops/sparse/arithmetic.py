@@ -9,6 +9,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
@@ -81,9 +82,7 @@ class SparseTensorDenseMatMul(Op):
         check_same(values, b)
         check_kind(b.dtype, "fiuc")
         if check_places(indices, shape, values) not in (None, 2) or b.rank not in (None, 2):
-            raise InvalidArgumentError(
-                f"expected matrices, got a sparse tensor with indices {indices} and {b}"
-            )
+            raise expected("matrices", f"a sparse tensor with indices {indices} and {b}")
         m, k = shape.shape_value() or (None, None)
         rows, columns = (None, None) if b.shape is None else b.shape
         m, k = (k, m) if self.adjoint_a else (m, k)
@@ -134,9 +133,9 @@ class SparseTensorDenseMatMul(Op):
             return
         low, high = (row.min(), column.min()), (row.max(), column.max())
         if min(low) < 0 or high[0] >= m or high[1] >= k:
-            raise InvalidArgumentError(
-                f"expected coordinates inside {text((m, k))}, got some from "
-                f"[{int(low[0])}, {int(low[1])}] to [{int(high[0])}, {int(high[1])}]"
+            raise expected(
+                f"coordinates inside {text((m, k))}",
+                f"some from [{int(low[0])}, {int(low[1])}] to [{int(high[0])}, {int(high[1])}]",
             )
 
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
@@ -203,7 +202,7 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any
     limit = thresh if threshold is None else threshold
     a_sparse, b_sparse = (isinstance(t, SparseTensor | SparseTensorValue) for t in (a, b))
     if not a_sparse and not b_sparse:
-        raise InvalidArgumentError("expected one sparse tensor at least, got two dense ones")
+        raise expected("one sparse tensor at least", "two dense ones")
     if not (a_sparse and b_sparse):
         x, dense = (as_sparse(a), b) if a_sparse else (as_sparse(b), a)
         dense = convert_to_tensor(dense, None if isinstance(dense, Tensor) else x.dtype)
@@ -225,8 +224,7 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any
 
 def _check_pair(x: SparseTensor, y: SparseTensor) -> None:
     if x.dtype is not y.dtype or not x.shape.is_compatible_with(y.shape):
-        raise InvalidArgumentError(f"expected sparse tensors of one dtype and shape, got {x!r} "
-                                   f"and {y!r}")  # fmt: skip
+        raise expected("sparse tensors of one dtype and shape", repr(x), repr(y))  # fmt: skip
 
 
 def _extremum(function: Any, a: Any, b: Any, name: str) -> SparseTensor:
@@ -260,7 +258,7 @@ def _picked(dense: Tensor, x: SparseTensor) -> Tensor:
     if dense.spec.rank == 0:
         return dense
     if None not in (dense.spec.rank, x.rank) and (dense.spec.rank or 0) > (x.rank or 0):
-        raise InvalidArgumentError(f"expected a rank of {x.rank} at most, got {dense.spec}")
+        raise expected(f"a rank of {x.rank} at most", dense.spec)
     sizes = cast(shape_of(dense), dtypes.int64)
     own = shape_of(sizes)[0]
     places = x.indices[:, shape_of(x.dense_shape)[0] - own :]
@@ -289,7 +287,7 @@ def sparse_dense_cwise_add(x: Any, dense: Any, name: str | None = None) -> Spars
 def _axes(x: SparseTensor, axis: Any) -> tuple[list[int], list[int]]:
     """Returns the axes that are reduced, and those that are not."""
     if x.rank is None:
-        raise InvalidArgumentError(f"expected a sparse tensor of known rank, got {x!r}")
+        raise expected("a sparse tensor of known rank", repr(x))
     given = as_axes(axis)
     gone = sorted({positive_axis(a, x.rank) for a in (range(x.rank) if given is None else given)})
     return gone, [i for i in range(x.rank) if i not in gone]
@@ -409,7 +407,7 @@ def sparse_softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
     x = as_sparse(sp_input)
     check_kind(x.values.spec.dtype, "f")
     if x.rank is not None and x.rank < 2:
-        raise InvalidArgumentError(f"expected rank 2 at least, got {x!r}")
+        raise expected("rank 2 at least", repr(x))
     with x.graph.name_scope(name or "SparseSoftmax"):
         rows, which = apply_many(SparseUnique(), x.indices[:, :-1], x.dense_shape[:-1])
         count = shape_of(rows)[0]

@@ -9,6 +9,7 @@ import numpy as np
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
@@ -43,9 +44,7 @@ class EditDistance(Op):
         parts = ((indices, shape, values), (indices2, shape2, values2))
         ranks = [check_places(*three) for three in parts]
         if (None not in ranks and ranks[0] != ranks[1]) or 0 in ranks:
-            raise InvalidArgumentError(
-                f"expected two of one rank, 1 at least, got {ranks[0]} and {ranks[1]}"
-            )
+            raise expected("two of one rank, 1 at least", ranks[0], ranks[1])
         a, b = shape.shape_value(), shape2.shape_value()
         if a is None or b is None:
             rank = ranks[1] if ranks[0] is None else ranks[0]
@@ -65,9 +64,7 @@ class EditDistance(Op):
     ) -> Array:
         sizes, sizes2 = as_sizes(shape), as_sizes(shape2)
         if len(sizes) != len(sizes2):
-            raise InvalidArgumentError(
-                f"expected two of one rank, got shapes {text(sizes)} and {text(sizes2)}"
-            )
+            raise expected("two of one rank", f"shapes {text(sizes)} and {text(sizes2)}")
         whole = tuple(max(m, n) for m, n in zip(sizes[:-1], sizes2[:-1]))
         out = np.zeros(whole, np.float32)
         a, b = dict(_sequences(indices, values, whole)), dict(_sequences(indices2, values2, whole))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.arrays import ones, zeros_like
 from flowscope.ops.array.joining import concat, stack
@@ -65,10 +65,10 @@ def embedding_lookup_sparse(
     """
     how = combiner or "mean"
     if how not in _COMBINERS:
-        raise InvalidArgumentError(f"expected a combiner of {_COMBINERS}, got {combiner!r}")
+        raise expected(f"a combiner of {_COMBINERS}", repr(combiner))
     ids = as_sparse(sp_ids)
     if ids.dtype.kind not in "iu":
-        raise DTypeError(f"expected integer ids, got {ids.dtype}")
+        raise expected_dtype("integer ids", ids.dtype)
     with ids.graph.name_scope(name or "embedding_lookup_sparse"):
         different, which = _unique(cast(ids.values, dtypes.int64))
         rows = embedding_lookup(params, different, partition_strategy, max_norm=max_norm)

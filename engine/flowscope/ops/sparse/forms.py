@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.arrays import ones_like, range as range_, zeros
@@ -62,7 +63,7 @@ __all__ = [
 
 def _rank(x: SparseTensor) -> int:
     if x.rank is None:
-        raise InvalidArgumentError(f"expected a sparse tensor of known rank, got {x!r}")
+        raise expected("a sparse tensor of known rank", repr(x))
     return x.rank
 
 
@@ -153,7 +154,7 @@ def sparse_to_indicator(sp_input: Any, vocab_size: int, name: str | None = None)
     """Returns bools [..., vocab_size]: which integers each row of a sparse tensor holds."""
     x = as_sparse(sp_input)
     if x.dtype.kind not in "iu":
-        raise DTypeError(f"expected integers, got {x.dtype}")
+        raise expected_dtype("integers", x.dtype)
     with x.graph.name_scope(name or "SparseToIndicator"):
         truth = x.with_values(ones_like(x.values, dtypes.bool_))
         merged = sparse_merge(x, truth, vocab_size, already_sorted=True)
@@ -177,7 +178,7 @@ def sparse_merge(
     ids = [as_sparse(v) for v in (sp_ids if many else [sp_ids])]
     sizes = list(vocab_size) if many else [vocab_size]
     if len(sizes) != len(ids):
-        raise InvalidArgumentError(f"expected {len(ids)} sizes of vocabularies, got {len(sizes)}")
+        raise expected(f"{len(ids)} sizes of vocabularies", len(sizes))
     values = as_sparse(sp_values)
     with values.graph.name_scope(name or "SparseMerge"):
         new = [expand_axes(cast(v.values, dtypes.int64), (-1,)) for v in ids]
@@ -346,7 +347,7 @@ def sparse_concat(
     """
     parts = [as_sparse(x) for x in sp_inputs]
     if not parts:
-        raise InvalidArgumentError("expected one sparse tensor at least, got none")
+        raise expected("one sparse tensor at least", "none")
     if len(parts) == 1:
         return parts[0]
     at = positive_axis(int(concat_dim if axis is None else axis), _rank(parts[0]))
@@ -384,7 +385,7 @@ def sparse_fill_empty_rows(
 def sparse_mask(a: Any, mask_indices: Any, name: str | None = None) -> IndexedSlices:
     """Returns slices without those whose index is among `mask_indices`."""
     if not isinstance(a, IndexedSlices):
-        raise DTypeError(f"expected fs.IndexedSlices, got {a!r}")
+        raise expected_dtype("fs.IndexedSlices", repr(a))
     with a.graph.name_scope(name or "sparse_mask"):
         kept, places = setdiff1d(a.indices, convert_to_tensor(mask_indices, a.indices.dtype))
         return IndexedSlices(gather(a.values, places), kept, a.dense_shape)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import int32
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import TensorShape
 from flowscope.ops.array.arrays import range as range_of, rank, shape, size
@@ -52,7 +52,7 @@ def embedding_lookup(
     is_many = isinstance(params, list | tuple | PartitionedVariable)
     parts = list(params) if is_many else [params]
     if not parts:
-        raise InvalidArgumentError("expected one part of a table at least, got none")
+        raise expected("one part of a table at least", "none")
     places = convert_to_tensor(ids, preferred_dtype=int32)
     with places.graph.name_scope(name or "embedding_lookup"):
         if len(parts) == 1:
@@ -92,7 +92,7 @@ def _dealt(tables: list[Tensor], ids: Tensor, strategy: str) -> tuple[Tensor, Te
     if strategy == "mod":
         return mod(ids, n), floordiv(ids, n)
     if strategy != "div":
-        raise InvalidArgumentError(f'expected partition_strategy "mod" or "div", got {strategy!r}')
+        raise expected('partition_strategy "mod" or "div"', repr(strategy))
     lengths = [cast(shape(t)[0], ids.dtype) for t in tables]
     total = lengths[0]
     for length in lengths[1:]:

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, merge_dims, text
@@ -38,13 +39,12 @@ def check_places(indices: Spec, shape: Spec, values: Spec | None = None) -> int 
     """
     if values is not None and indices.shape is not None:
         if not compatible(values.shape, indices.shape[:1]):
-            raise InvalidArgumentError(
-                f"expected as many values as indices, got {text(values.shape)} for "
-                f"{text(indices.shape)}"
+            raise expected(
+                "as many values as indices", f"{text(values.shape)} for {text(indices.shape)}"
             )
     for s, what in ((indices, "indices"), (shape, "a shape")):
         if s.dtype is not dtypes.int64:
-            raise DTypeError(f"expected int64 for {what}, got {s.dtype}")
+            raise expected_dtype(f"int64 for {what}", s.dtype)
     places = merge_dims(indices.shape, (None, None))
     sizes = merge_dims(shape.shape, (None,))
     return (merge_dims((places or (None, None))[1:], sizes) or (None,))[0]
@@ -53,15 +53,13 @@ def check_places(indices: Spec, shape: Spec, values: Spec | None = None) -> int 
 def _check_inside(xp: ArrayModule, indices: Array, shape: Array) -> tuple[int, ...]:
     sizes = as_sizes(shape)
     if indices.ndim != 2 or indices.shape[1] != len(sizes):
-        raise InvalidArgumentError(
-            f"expected {len(sizes)} coordinates each, got indices of shape {text(indices.shape)}"
-        )
+        raise expected(f"{len(sizes)} coordinates each", f"indices of shape {text(indices.shape)}")
     # By columns, as the last axis is short; negative ones are huge as unsigned numbers.
     unsigned = xp.dtype(f"u{indices.dtype.itemsize}")
     columns = (indices[:, i].view(unsigned) for i in range(len(sizes)))
     if indices.size and any(int(c.max()) >= d for c, d in zip(columns, sizes, strict=True)):
         bad = indices[~((indices >= 0) & (indices < shape)).all(1)][0]
-        raise InvalidArgumentError(f"expected coordinates inside {text(sizes)}, got {bad.tolist()}")
+        raise expected(f"coordinates inside {text(sizes)}", bad.tolist())
     return sizes
 
 
@@ -148,7 +146,7 @@ class SparseReshape(_Places):
     def infer(self, indices: Spec, shape: Spec, new_shape: Spec) -> Any:
         check_places(indices, shape)
         if new_shape.dtype is not dtypes.int64:
-            raise DTypeError(f"expected int64 for a shape, got {new_shape.dtype}")
+            raise expected_dtype("int64 for a shape", new_shape.dtype)
         sizes = merge_dims(new_shape.shape, (None,)) or (None,)
         n = None if indices.shape is None else indices.shape[0]
         return Spec(dtypes.int64, (n, sizes[0])), self._resolved(shape, new_shape)
@@ -175,13 +173,11 @@ class SparseReshape(_Places):
 def _worked_out(old: tuple[int, ...], new: list[int]) -> tuple[int, ...]:
     total, known = math.prod(old), math.prod(d for d in new if d >= 0)
     if sum(d < 0 for d in new) > 1 or (min(new, default=0) >= 0 and known != total):
-        raise InvalidArgumentError(
-            f"expected a shape of {total} elements with at most one -1, got {text(tuple(new))}"
-        )
+        raise expected(f"a shape of {total} elements with at most one -1", tuple(new))
     if min(new, default=0) >= 0:
         return tuple(new)
     if not known or total % known:
-        raise InvalidArgumentError(f"expected a shape of {total} elements, got {text(tuple(new))}")
+        raise expected(f"a shape of {total} elements", tuple(new))
     return tuple([total // known if d < 0 else d for d in new])
 
 
@@ -262,9 +258,8 @@ class SparseResetShape(_Places):
 
     def kernel(self, xp: ArrayModule, shape: Array, new_shape: Array) -> Array:
         if shape.shape != new_shape.shape or bool((new_shape < shape).any()):
-            raise InvalidArgumentError(
-                f"expected a shape that holds {text(tuple(shape.tolist()))}, got "
-                f"{text(tuple(new_shape.tolist()))}"
+            raise expected(
+                f"a shape that holds {text(tuple(shape.tolist()))}", tuple(new_shape.tolist())
             )
         return new_shape.copy()
 
@@ -283,15 +278,13 @@ class SparseToDense(Op):
     def infer(self, indices: Spec, shape: Spec, values: Spec, default: Spec) -> Spec:
         for s in (indices, shape):
             if s.dtype.name not in ("int32", "int64"):
-                raise DTypeError(f"expected int32 or int64 for indices and shape, got {s.dtype}")
+                raise expected_dtype("int32 or int64 for indices and shape", s.dtype)
         if values.dtype is not default.dtype:
-            raise DTypeError(f"expected a default of {values.dtype}, got {default.dtype}")
+            raise expected_dtype(f"a default of {values.dtype}", default.dtype)
         if values.rank not in (None, 0, 1) or default.shape not in (None, ()):
-            raise InvalidArgumentError(
-                f"expected values of rank 0 or 1 and a scalar default, got {values} and {default}"
-            )
+            raise expected("values of rank 0 or 1 and a scalar default", values, default)
         if shape.rank not in (None, 1):
-            raise InvalidArgumentError(f"expected a vector for a shape, got {text(shape.shape)}")
+            raise expected("a vector for a shape", shape.shape)
         return Spec(values.dtype, shape.shape_value())
 
     def grad(self, g: Tensor, y: Tensor, indices: Tensor, shape: Tensor, values: Tensor,
@@ -311,7 +304,7 @@ class SparseToDense(Op):
             indices = indices.reshape(n, 1)
         _check_inside(xp, indices, shape)
         if np.ndim(values) and values.shape[0] != n:
-            raise InvalidArgumentError(f"expected {n} values, got {values.shape[0]}")
+            raise expected(f"{n} values", values.shape[0])
         flat = _numbers(indices, sizes)
         if self.validate_indices:
             self._check_order(flat, indices)
@@ -323,9 +316,7 @@ class SparseToDense(Op):
         falls = flat[1:] <= flat[:-1]
         if bool(falls.any()):
             bad = indices[1:][falls][0].tolist()
-            raise InvalidArgumentError(
-                f"expected indices in row-major order, each once, got {bad} out of place"
-            )
+            raise expected("indices in row-major order, each once", f"{bad} out of place")
 
 
 def _filled(xp: ArrayModule, sizes: tuple[int, ...], values: Array, default: Array) -> Array:

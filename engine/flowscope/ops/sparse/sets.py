@@ -9,6 +9,7 @@ import numpy as np
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
@@ -28,7 +29,7 @@ def _check(indices: Spec, values: Spec, shape: Spec) -> None:
     check_kind(values.dtype, "ius")
     rank = check_places(indices, shape, values)
     if rank is not None and rank < 1:
-        raise InvalidArgumentError("expected sets of rank 1 at least, got a scalar")
+        raise expected("sets of rank 1 at least", "a scalar")
 
 
 def _groups(indices: Array, shape: Array) -> tuple[tuple[int, ...], Array]:
@@ -87,7 +88,7 @@ class SetOperation(Op):
         check_same(values, values2)
         ranks = [check_places(*pair) for pair in ((indices, shape), (indices2, shape2))]
         if None not in ranks and ranks[0] != ranks[1]:
-            raise InvalidArgumentError(f"expected two of one rank, got {ranks[0]} and {ranks[1]}")
+            raise expected("two of one rank", ranks[0], ranks[1])
         rank = ranks[1] if ranks[0] is None else ranks[0]
         return (
             Spec(dtypes.int64, (None, rank)),
@@ -108,9 +109,7 @@ class SetOperation(Op):
         before, places = _groups(indices, shape)
         other, places2 = _groups(indices2, shape2)
         if before != other:
-            raise InvalidArgumentError(
-                f"expected the same sizes but for the last, got {text(before)} and {text(other)}"
-            )
+            raise expected("the same sizes but for the last", before, other)
         known, ranks = np.unique(np.concatenate([values, values2]), return_inverse=True)
         keys = np.concatenate([places, places2]) * max(len(known), 1) + ranks.reshape(-1)
         a, b = keys[: len(values)], keys[len(values) :]

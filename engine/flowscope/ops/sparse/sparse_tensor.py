@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import constant, convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype, float32, int64
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.overloads import operate, operators
@@ -62,9 +63,11 @@ class SparseTensor:
             self._count = merge_dims(places and places[:1], elements)
             self._rank = (merge_dims(places and places[1:], sizes) or (None,))[0]
         except InvalidArgumentError:
-            raise InvalidArgumentError(
-                "expected indices [n, rank], values [n] and a dense_shape [rank], got "
-                f"{self._indices.spec}, {self._values.spec} and {self._dense_shape.spec}"
+            raise expected(
+                "indices [n, rank], values [n] and a dense_shape [rank]",
+                self._indices.spec,
+                self._values.spec,
+                self._dense_shape.spec,
             ) from None
         dims = self._dense_shape.spec.shape_value()
         self._shape = TensorShape(dims if dims is not None or self._rank is None else
@@ -76,9 +79,9 @@ class SparseTensor:
         if isinstance(sparse_tensor_value, SparseTensor):
             return sparse_tensor_value
         if not isinstance(sparse_tensor_value, tuple) or len(sparse_tensor_value) != 3:
-            raise DTypeError(
-                "expected fs.SparseTensorValue or a tuple (indices, values, dense_shape), got "
-                f"{sparse_tensor_value!r}"
+            raise expected_dtype(
+                "fs.SparseTensorValue or a tuple (indices, values, dense_shape)",
+                repr(sparse_tensor_value),
             )
         return cls(*sparse_tensor_value)
 
@@ -213,7 +216,7 @@ class SparseTensorSpec:
             return cls(value.shape, value.dtype)
         if isinstance(value, SparseTensorValue):
             return cls(np.asarray(value.dense_shape).tolist(), np.asarray(value.values).dtype)
-        raise DTypeError(f"expected a sparse tensor, got {value!r}")
+        raise expected_dtype("a sparse tensor", repr(value))
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
         """Whether a sparse tensor (or its spec) may be what this spec says."""
@@ -242,7 +245,7 @@ def as_sparse(value: Any) -> SparseTensor:
         return value
     if isinstance(value, SparseTensorValue):
         return SparseTensor.from_value(value)
-    raise DTypeError(f"expected fs.SparseTensor, got {value!r}")
+    raise expected_dtype("fs.SparseTensor", repr(value))
 
 
 def convert_to_tensor_or_sparse_tensor(
@@ -257,7 +260,7 @@ def convert_to_tensor_or_sparse_tensor(
         return convert_to_tensor(value, dtype, name)
     found = SparseTensor.from_value(value)
     if dtype is not None and as_dtype(dtype) is not found.dtype:
-        raise DTypeError(f'expected {as_dtype(dtype)}, got {found.dtype} from "{found.name}"')
+        raise expected_dtype(f"{as_dtype(dtype)}", f'{found.dtype} from "{found.name}"')
     return found
 
 
@@ -299,7 +302,7 @@ def _write(tensor: SparseTensor) -> dict[str, Any]:
 def _read(facts: dict[str, Any], find: Callable[[str], Any]) -> SparseTensor:
     parts = [facts.get(k) for k in ("indices", "values", "dense_shape")]
     if not all(isinstance(p, str) for p in parts):
-        raise InvalidArgumentError(f"expected a sparse tensor's parts, got {json.dumps(facts)}")
+        raise expected("a sparse tensor's parts", json.dumps(facts))
     made = SparseTensor(*[find(str(p)) for p in parts])
     made.set_shape(facts.get("shape"))
     return made

@@ -29,13 +29,13 @@ import numpy as np
 
 from flowscope.errors import (
     DataLossError,
-    DTypeError,
     InvalidArgumentError,
     NotFoundError,
     OpError,
     UnimplementedError,
 )
 from flowscope.graph.dtypes import DType, as_dtype, string
+from flowscope.graph.expected import expected_dtype
 from flowscope.graph.op import Array
 from flowscope.graph.serialization.values import read_dtype, read_sizes
 from flowscope.graph.serialization.whole_files import clear_leftovers, os_error, replaced
@@ -176,7 +176,7 @@ class CheckpointReader:
 
     def __init__(self, prefix: Any) -> None:
         if not isinstance(prefix, str | bytes | os.PathLike):
-            raise DTypeError(f"expected a checkpoint's prefix, got {prefix!r}")
+            raise expected_dtype("a checkpoint's prefix", repr(prefix))
         self.path = file_of(os.fsdecode(prefix))
         self._file = _opened(self.path)
         self._data = _Data(self.path)

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, resource, string
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
@@ -22,7 +22,7 @@ Part = tuple[tuple[int, ...], tuple[int, ...]] | None
 
 def _check_prefix(prefix: Spec) -> None:
     if prefix.dtype is not string or prefix.rank not in (0, None):
-        raise DTypeError(f"expected a string scalar as the checkpoint's prefix, got {prefix}")
+        raise expected_dtype("a string scalar as the checkpoint's prefix", prefix)
 
 
 @frozen
@@ -40,12 +40,10 @@ class SaveV2(Op):
     def infer(self, prefix: Spec, *tensors: Spec) -> Spec:
         _check_prefix(prefix)
         if len(tensors) != len(self.names) or len(set(self.names)) < len(self.names):
-            raise InvalidArgumentError(
-                f"expected {len(tensors)} different names, one per tensor, got {list(self.names)}"
-            )
+            raise expected(f"{len(tensors)} different names, one per tensor", list(self.names))
         check_names(self.names)
         if any(t.dtype is resource for t in tensors):
-            raise DTypeError("expected tensors to save, got the handle of a variable")
+            raise expected_dtype("tensors to save", "the handle of a variable")
         return Spec(string, ())
 
     def kernel(self, xp: ArrayModule, prefix: Array, *tensors: Array) -> Array:
@@ -91,9 +89,9 @@ def _read(reader: CheckpointReader, name: str, dtype: DType, shape: Dims, part: 
     array = reader.read(name, *(part or (None, None)))
     found = np.shape(array)
     if reader.dtype(name) is not dtype or not compatible(found, shape):
-        raise InvalidArgumentError(
-            f'expected "{name}" to be {dtype}{text(shape)}, '
-            f'got {reader.dtype(name)}{text(found)} from "{reader.path}"'
+        raise expected(
+            f'"{name}" to be {dtype}{text(shape)}',
+            f'{reader.dtype(name)}{text(found)} from "{reader.path}"',
         )
     return array
 

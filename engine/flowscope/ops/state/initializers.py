@@ -10,6 +10,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import constant
 from flowscope.graph.dtypes import as_dtype, float32
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import as_dims, is_known, text
 from flowscope.ops.array.slicing import slice as slice_of
@@ -174,9 +175,9 @@ class VarianceScaling(Initializer):
     ) -> None:
         super().__init__(dtype)
         if scale <= 0:
-            raise InvalidArgumentError(f"expected a positive scale, got {scale}")
+            raise expected("a positive scale", scale)
         if mode not in ("fan_in", "fan_out", "fan_avg"):
-            raise InvalidArgumentError(f"expected mode fan_in, fan_out or fan_avg, got {mode!r}")
+            raise expected("mode fan_in, fan_out or fan_avg", repr(mode))
         if distribution not in ("normal", "truncated_normal", "untruncated_normal", "uniform"):
             raise InvalidArgumentError(f"unknown distribution {distribution!r}")
         self.scale, self.mode, self.distribution, self.seed = scale, mode, distribution, seed

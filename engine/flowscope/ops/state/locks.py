@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from flowscope import nest
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
+from flowscope.graph.expected import expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
@@ -72,7 +73,7 @@ class MutexRelease(_LockOp):
     def infer(self, handle: Spec, hold: Spec) -> tuple[Spec, ...]:
         _check_handle(handle)
         if hold.dtype is not dtypes.variant:
-            raise DTypeError(f"expected what MutexAcquire returned, got {hold}")
+            raise expected_dtype("what MutexAcquire returned", hold)
         return ()
 
     def kernel(self, xp: ArrayModule, state: Any, hold: Any) -> None:
@@ -81,7 +82,7 @@ class MutexRelease(_LockOp):
 
 def _check_handle(handle: Spec) -> None:
     if handle.dtype is not dtypes.resource or handle.variable is not None:
-        raise DTypeError(f"expected a lock, got {handle}")
+        raise expected_dtype("a lock", handle)
 
 
 class CriticalSection:

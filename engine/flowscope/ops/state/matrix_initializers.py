@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import float32
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.one_hot import eye
 from flowscope.ops.array.shaping import reshape
@@ -52,7 +52,7 @@ class Orthogonal(Initializer):
 
     def _make(self, shape: list[Any], dtype: Any) -> Tensor:
         if len(shape) < 2:
-            raise InvalidArgumentError(f"expected a shape of two axes at least, got {shape}")
+            raise expected("a shape of two axes at least", shape)
         rows, columns = math.prod(shape[:-1]), shape[-1]
         sizes = [max(rows, columns), min(rows, columns)]
         q, r = qr(random_normal(sizes, dtype=dtype, seed=self.seed), full_matrices=False)
@@ -79,7 +79,7 @@ class Identity(Initializer):
 
     def _make(self, shape: list[Any], dtype: Any) -> Tensor:
         if len(shape) != 2:
-            raise InvalidArgumentError(f"expected the shape of a matrix, got {shape}")
+            raise expected("the shape of a matrix", shape)
         return multiply(eye(shape[0], shape[1], dtype=dtype), self.gain)
 
     def _make_part(self, shape: list[Any], dtype: Any, part: Any) -> Tensor:

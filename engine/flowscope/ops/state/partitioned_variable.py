@@ -11,6 +11,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Tensor
@@ -128,7 +129,7 @@ def min_max_variable_partitioner(
 def _positive(**bounds: int) -> None:
     for name, value in bounds.items():
         if value < 1:
-            raise InvalidArgumentError(f"expected {name} of at least 1, got {value}")
+            raise expected(f"{name} of at least 1", value)
 
 
 def _whole(shape: Any, axis: int) -> list[int]:
@@ -172,15 +173,15 @@ def partitions_of(partitioner: Partitioner, dims: Dims, dtype: DType) -> tuple[i
 def checked_partitions(wanted: Any, dims: Sequence[int | None]) -> tuple[int, ...]:
     """Returns numbers of parts; raises InvalidArgumentError if they do not fit the shape."""
     if not isinstance(wanted, list | tuple) or len(wanted) != len(dims):
-        raise InvalidArgumentError(
-            f"expected a number of parts for each axis of shape {text(tuple(dims))}, got {wanted!r}"
+        raise expected(
+            f"a number of parts for each axis of shape {text(tuple(dims))}", repr(wanted)
         )
     if any(n < 1 or (d is not None and n > max(d, 1)) for n, d in zip(wanted, dims)):
-        raise InvalidArgumentError(
-            f"expected from one part to one per slice for shape {text(tuple(dims))}, got {wanted!r}"
+        raise expected(
+            f"from one part to one per slice for shape {text(tuple(dims))}", repr(wanted)
         )
     if sum(n > 1 for n in wanted) > 1:
-        raise InvalidArgumentError(f"expected one axis at most to be cut, got {wanted!r}")
+        raise expected("one axis at most to be cut", repr(wanted))
     return tuple(int(n) for n in wanted)
 
 
@@ -245,9 +246,8 @@ class PartitionedVariable(Convertible):
         dims = _whole(shape, 0) if as_dims(shape) else []
         self._partitions = checked_partitions(list(partitions), dims)
         if len(variable_list) != math.prod(self._partitions):
-            raise InvalidArgumentError(
-                f"expected {math.prod(self._partitions)} parts for {list(partitions)}, "
-                f"got {len(variable_list)}"
+            raise expected(
+                f"{math.prod(self._partitions)} parts for {list(partitions)}", len(variable_list)
             )
         self._name = name
         self._dims = tuple(dims)
@@ -376,7 +376,7 @@ class PartitionedVariable(Convertible):
             sizes = [shape[self._axis] for _, shape in cut(self._dims, self._partitions)]
             return list(split(whole, sizes, self._axis)) if len(sizes) > 1 else [whole]
         if len(value) != len(self._parts):
-            raise InvalidArgumentError(f"expected {len(self._parts)} parts, got {len(value)}")
+            raise expected(f"{len(self._parts)} parts", len(value))
         return list(value)
 
 

@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.shapes import Dims, compatible, text
 
@@ -67,12 +68,10 @@ class _Enqueues(_Blocking, abstract=True):
     def infer(self, handle: Spec, *components: Spec) -> tuple[Spec, ...]:
         _check_handle(handle)
         if len(components) != len(self.dtypes):
-            raise InvalidArgumentError(
-                f"expected {len(self.dtypes)} components, got {len(components)}"
-            )
+            raise expected(f"{len(self.dtypes)} components", len(components))
         for i, (spec, dtype) in enumerate(zip(components, self.dtypes)):
             if spec.dtype is not dtype:
-                raise DTypeError(f"expected component {i} of dtype {dtype}, got {spec.dtype}")
+                raise expected_dtype(f"component {i} of dtype {dtype}", spec.dtype)
             self._check_shape(i, spec.shape)
         return ()
 
@@ -96,10 +95,7 @@ class _Enqueues(_Blocking, abstract=True):
     def _check_shape(self, index: int, shape: Dims) -> None:
         wanted = self._element(index)
         if shape != wanted and not compatible(wanted, shape):
-            raise InvalidArgumentError(
-                f"expected component {index} of an {self.what} of shape {text(wanted)}, got "
-                f"{text(shape)}"
-            )
+            raise expected(f"component {index} of an {self.what} of shape {text(wanted)}", shape)
 
 
 @frozen
@@ -133,9 +129,9 @@ class EnqueueMany(_Enqueues):
 
     def _check_shape(self, index: int, shape: Dims) -> None:
         if shape == ():
-            raise InvalidArgumentError(
-                f"expected component {index} with a first axis that counts the elements, got a "
-                "scalar: enqueue takes a single element"
+            raise expected(
+                f"component {index} with a first axis that counts the elements",
+                "a scalar: enqueue takes a single element",
             )
         super()._check_shape(index, None if shape is None else shape[1:])
 
@@ -203,11 +199,9 @@ class _DequeuesMany(_Dequeues, abstract=True):
                 "elements of a queue without shapes cannot be stacked: make it with shapes="
             )
         if count.dtype is not dtypes.int32:
-            raise DTypeError(f"expected the number of elements as int32, got {count.dtype}")
+            raise expected_dtype("the number of elements as int32", count.dtype)
         if not compatible((), count.shape):
-            raise InvalidArgumentError(
-                f"expected the number of elements as a scalar, got shape {text(count.shape)}"
-            )
+            raise expected("the number of elements as a scalar", f"shape {text(count.shape)}")
         known = None if count.constant is None else _counted(count.constant)
         return self._outputs((None if self.up_to else known,))
 
@@ -311,21 +305,19 @@ class QueueIsClosed(_Asks):
 
 def _check_handle(handle: Spec) -> None:
     if handle.dtype is not dtypes.resource or handle.variable is not None:
-        raise DTypeError(f"expected a queue, got {handle}")
+        raise expected_dtype("a queue", handle)
 
 
 def _check_counts(counts: Sequence[int | None]) -> None:
     known = {n for n in counts if n is not None}
     if len(known) > 1:
-        raise InvalidArgumentError(
-            f"expected components with the same number of elements, got {sorted(known)}"
-        )
+        raise expected("components with the same number of elements", sorted(known))
 
 
 def _counted(count: Array) -> int:
     n = int(count)
     if n < 0:
-        raise InvalidArgumentError(f"expected a number of elements of 0 or more, got {n}")
+        raise expected("a number of elements of 0 or more", n)
     return n
 
 

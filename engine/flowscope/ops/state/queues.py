@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype, int32
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, TensorShape, as_dims, is_known
@@ -111,18 +112,14 @@ class QueueBase:
             )
         if self.names is not None:
             if sorted(vals) != sorted(self.names):
-                raise InvalidArgumentError(
-                    f"expected values for {self._described()}, got {', '.join(map(repr, vals))}"
-                )
+                raise expected(f"values for {self._described()}", ", ".join(map(repr, vals)))
             return [vals[n] for n in self.names]
         # A list for a queue of one component may be that component's value.
         values = list(vals) if isinstance(vals, list | tuple) else [vals]
         if len(self.dtypes) == 1 and (len(values) != 1 or not isinstance(vals, list | tuple)):
             values = [vals]
         if len(values) != len(self.dtypes):
-            raise InvalidArgumentError(
-                f"expected {len(self.dtypes)} components, {self._described()}, got {len(values)}"
-            )
+            raise expected(f"{len(self.dtypes)} components, {self._described()}", len(values))
         return values
 
     def _described(self) -> str:
@@ -266,14 +263,14 @@ class FIFOQueue(QueueBase):
 
 def _as_capacity(capacity: Any) -> int:
     if isinstance(capacity, bool) or not hasattr(capacity, "__index__"):
-        raise DTypeError(f"expected a capacity, a number of elements, got {capacity!r}")
+        raise expected_dtype("a capacity, a number of elements", repr(capacity))
     return int(capacity)
 
 
 def _as_list(dtypes: Any, convert: Any) -> list[Any]:
     given = dtypes if isinstance(dtypes, list | tuple) else [dtypes]
     if not given:
-        raise InvalidArgumentError("expected a dtype for each component, got none")
+        raise expected("a dtype for each component", "none")
     return [convert(d) for d in given]
 
 
@@ -284,9 +281,7 @@ def _as_shapes(shapes: Any, count: int) -> tuple[Dims, ...] | None:
     is_one = isinstance(shapes, TensorShape) or all(isinstance(s, int) for s in shapes)
     given = [shapes] if is_one and count == 1 else list(shapes)
     if len(given) != count:
-        raise InvalidArgumentError(
-            f"expected a shape for each of the {count} components, got {len(given)}"
-        )
+        raise expected(f"a shape for each of the {count} components", len(given))
     dims = tuple([as_dims(s) for s in given])
     if not all(is_known(d) for d in dims):
         raise InvalidArgumentError(
@@ -301,9 +296,7 @@ def _as_names(names: Any, count: int) -> list[str] | None:
         return None
     given = [names] if isinstance(names, str) else list(names)
     if len(given) != count:
-        raise InvalidArgumentError(
-            f"expected a name for each of the {count} components, got {len(given)}"
-        )
+        raise expected(f"a name for each of the {count} components", len(given))
     if len(set(given)) < len(given):
-        raise InvalidArgumentError(f"expected names that differ, got {', '.join(given)}")
+        raise expected("names that differ", ", ".join(given))
     return given

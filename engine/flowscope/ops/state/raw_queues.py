@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flowscope.errors import DTypeError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import as_dtype
+from flowscope.graph.expected import expected_dtype
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.unsupported import refuse
 from flowscope.ops.state.queues import FIFOQueue as _FIFOQueue, QueueBase
@@ -54,7 +54,7 @@ def _queue(handle: Any, timeout_ms: int = -1) -> QueueBase:
         return handle
     made: Any = handle.op.definition if isinstance(handle, Tensor) else None
     if not hasattr(made, "capacity"):
-        raise DTypeError(f"expected the handle of a queue, got {handle!r}")
+        raise expected_dtype("the handle of a queue", repr(handle))
     return QueueBase(made.dtypes, made.shapes, None, handle)
 
 
@@ -73,7 +73,7 @@ def QueueEnqueueManyV2(*, handle: Any, components: Sequence[Any], timeout_ms: in
 def _taken(queue: QueueBase, component_types: Any, found: Any) -> list[Tensor]:
     wanted = [as_dtype(d) for d in component_types]
     if wanted != queue.dtypes:
-        raise DTypeError(f"expected component_types {queue.dtypes}, the queue's, got {wanted}")
+        raise expected_dtype(f"component_types {queue.dtypes}, the queue's", wanted)
     return found if isinstance(found, list) else [found]
 
 

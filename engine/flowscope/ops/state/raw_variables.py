@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import as_dtype, int32
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import as_dims
 from flowscope.graph.unsupported import refuse
@@ -37,7 +37,7 @@ def handle_of(value: Any) -> Tensor:
     """
     found = value.handle if isinstance(value, _Variable) else value
     if not isinstance(found, Tensor) or found.spec.variable is None or found.dtype != "resource":
-        raise DTypeError(f"expected a variable or its handle, got {value!r}")
+        raise expected_dtype("a variable or its handle", repr(value))
     return found
 
 
@@ -50,7 +50,7 @@ def _like(value: Any, handle: Tensor) -> Tensor:
 def _check_dtype(handle: Tensor, dtype: Any) -> None:
     found = state.variable_spec(handle.spec).dtype
     if as_dtype(dtype) is not found:
-        raise DTypeError(f"expected the variable's dtype {found}, got {as_dtype(dtype)}")
+        raise expected_dtype(f"the variable's dtype {found}", as_dtype(dtype))
 
 
 # -- variables ------------------------------------------------------------------------------------
@@ -382,7 +382,7 @@ def StridedSliceAssign(
 def _known(value: Any, what: str) -> list[int]:
     found = get_static_value(value)
     if found is None:
-        raise InvalidArgumentError(f"expected {what} known while the graph is built, got {value!r}")
+        raise expected(f"{what} known while the graph is built", repr(value))
     return [int(v) for v in found]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import int32
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.arrays import range as range_of, shape, zeros_like
 from flowscope.ops.array.joining import stack
@@ -102,7 +102,7 @@ def batch_scatter_update(
     places = convert_to_tensor(indices, preferred_dtype=int32)
     rank = places.spec.rank
     if not rank:
-        raise InvalidArgumentError(f"expected indices of a known rank, at least 1, got {places!r}")
+        raise expected("indices of a known rank, at least 1", repr(places))
     with places.graph.name_scope(name or "BatchScatterUpdate"):
         sizes = shape(places, out_type=places.dtype)
         none = zeros_like(places)

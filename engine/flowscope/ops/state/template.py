@@ -7,6 +7,7 @@ from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.default import get_default_graph
+from flowscope.graph.expected import expected
 from flowscope.ops.state.variable_scope import VariableScope, variable_scope
 from flowscope.ops.state.variables import GraphKeys, Variable
 
@@ -35,7 +36,7 @@ class Template:
         kwargs: dict[str, Any],
     ) -> None:
         if not callable(func):
-            raise InvalidArgumentError(f"expected a function for template {name!r}, got {func!r}")
+            raise expected(f"a function for template {name!r}", repr(func))
         self._name, self._func, self._kwargs = name, func, kwargs
         self._unique_name, self._custom_getter = unique_name, custom_getter
         self._scope: VariableScope | None = None

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Cost, Spec, frozen
 from flowscope.graph.shapes import compatible, size_of, text
 from flowscope.ops.array.gathering import check_range
@@ -113,26 +114,23 @@ class Apply(Write, abstract=True):
 
 def _check_number(name: str, s: Spec, variable: Spec) -> None:
     if s.dtype is not variable.dtype or s.rank not in (0, None):
-        raise InvalidArgumentError(
-            f"expected {name} as a scalar of dtype {variable.dtype}, the variable's, got {s}"
-        )
+        raise expected(f"{name} as a scalar of dtype {variable.dtype}, the variable's", s)
 
 
 def _check_rows(variable: Spec, grad: Spec, rows: Spec) -> None:
     if grad.dtype is not variable.dtype:
-        raise DTypeError(
-            f"expected a gradient of dtype {variable.dtype}, the variable's, got {grad.dtype}"
-        )
+        raise expected_dtype(f"a gradient of dtype {variable.dtype}, the variable's", grad.dtype)
     if rows.dtype.kind not in "iu":
-        raise DTypeError(f"expected integers that name rows, got {rows.dtype}")
+        raise expected_dtype("integers that name rows", rows.dtype)
     if variable.shape is None:
         return
     count = (None,) if rows.shape is None else rows.shape
-    expected = (*count, *variable.shape[1:])
-    if not variable.shape or len(count) != 1 or not compatible(grad.shape, expected):
-        raise InvalidArgumentError(
-            f"expected a gradient of shape {text(expected)}, as the rows named by {rows} and the "
-            f"variable {variable} say, got {text(grad.shape)}"
+    wanted = (*count, *variable.shape[1:])
+    if not variable.shape or len(count) != 1 or not compatible(grad.shape, wanted):
+        raise expected(
+            f"a gradient of shape {text(wanted)}, as the rows named by {rows} and the variable "
+            f"{variable} say",
+            grad.shape,
         )
 
 
@@ -140,9 +138,9 @@ def _check_fits(arrays: Sequence[Array], grad: Array, rows: Array | None) -> Non
     """Raises InvalidArgumentError unless a gradient fits the variable and all of its slots."""
     first = 0 if rows is None else 1
     if rows is not None and rows.shape != grad.shape[:1]:
-        raise InvalidArgumentError(
-            f"expected one row of the gradient per row named, got a gradient of shape "
-            f"{text(grad.shape)} and rows of shape {text(rows.shape)}"
+        raise expected(
+            "one row of the gradient per row named",
+            f"a gradient of shape {text(grad.shape)} and rows of shape {text(rows.shape)}",
         )
     for array in arrays:
         if grad.shape[first:] != array.shape[first:]:

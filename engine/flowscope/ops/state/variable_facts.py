@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 
-from flowscope.errors import InvalidArgumentError
+from flowscope.graph.expected import expected
 from flowscope.graph.lazy import frozen
 
 
@@ -101,5 +101,5 @@ class SaveSliceInfo:
         except (ValueError, IndexError):
             shape, starts, sizes = [], [0], []
         if not len(shape) == len(starts) == len(sizes):
-            raise InvalidArgumentError(f'expected text like "4 3 0,2:0,3", got {spec!r}')
+            raise expected('text like "4 3 0,2:0,3"', repr(spec))
         return cls(full_name, shape, starts, sizes)

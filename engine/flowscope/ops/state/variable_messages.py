@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from flowscope.errors import InvalidArgumentError
+from flowscope.graph.expected import expected
 from flowscope.graph.lazy import mutable
 from flowscope.ops.core import builder
 
@@ -45,7 +45,7 @@ class WithMessages:
     def _take(self, variable_def: Any, initial_value: Any, import_scope: str | None) -> None:
         """Becomes the variable that `variable_def` tells about."""
         if initial_value is not None:
-            raise InvalidArgumentError("expected initial_value or variable_def, got both")
+            raise expected("initial_value or variable_def", "both")
         builder.fill_from(self, variable_def, import_scope)  # type: ignore[arg-type]
 
     def to_proto(self, export_scope: str | None = None) -> VariableDef | None:

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError, OutOfRangeError
+from flowscope.errors import InvalidArgumentError, NotFoundError, OutOfRangeError
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
@@ -21,7 +22,7 @@ from flowscope.ops.array.slicing import Part, StridedSlice, part_of
 def variable_spec(handle: Spec) -> Spec:
     """Returns the Spec of the value behind a handle; raises DTypeError for anything else."""
     if handle.variable is None:
-        raise DTypeError(f"expected a variable, got {handle}")
+        raise expected_dtype("a variable", handle)
     return handle.variable
 
 
@@ -29,14 +30,9 @@ def like_variable(handle: Spec, value: Spec, what: str) -> Spec:
     """Returns the Spec of the variable behind a handle, for a value that must fit it."""
     variable = variable_spec(handle)
     if value.dtype is not variable.dtype:
-        raise DTypeError(
-            f"expected {what} of dtype {variable.dtype}, the variable's, got {value.dtype}"
-        )
+        raise expected_dtype(f"{what} of dtype {variable.dtype}, the variable's", value.dtype)
     if not compatible(variable.shape, value.shape):
-        raise InvalidArgumentError(
-            f"expected {what} of shape {text(variable.shape)}, the variable's, "
-            f"got {text(value.shape)}"
-        )
+        raise expected(f"{what} of shape {text(variable.shape)}, the variable's", value.shape)
     return variable.like()
 
 
@@ -199,9 +195,7 @@ def _same_shape(value: Array, old: Array) -> Array:
     """Returns the value; raises InvalidArgumentError if it has another shape than the variable."""
     shape = getattr(value, "shape", ())
     if shape != getattr(old, "shape", ()):
-        raise InvalidArgumentError(
-            f"expected a value of shape {text(old.shape)}, the variable's, got {text(shape)}"
-        )
+        raise expected(f"a value of shape {text(old.shape)}, the variable's", shape)
     return value
 
 
@@ -245,7 +239,7 @@ class CountUpTo(Write):
     def infer(self, handle: Spec) -> Spec:
         variable = variable_spec(handle)
         if variable.dtype.kind not in "iu" or variable.shape not in ((), None):
-            raise DTypeError(f"expected an integer scalar to count with, got {variable}")
+            raise expected_dtype("an integer scalar to count with", variable)
         return variable.like()
 
     def kernel(self, xp: ArrayModule, state: Any) -> Array:
@@ -317,16 +311,14 @@ class ScatterVariable(Write):
     def infer(self, handle: Spec, indices: Spec, updates: Spec) -> Spec:
         variable = variable_spec(handle)
         if indices.dtype.kind not in "iu":
-            raise DTypeError(f"expected integer indices, got {indices.dtype}")
+            raise expected_dtype("integer indices", indices.dtype)
         if updates.dtype is not variable.dtype:
-            raise DTypeError(
-                f"expected updates of dtype {variable.dtype}, the variable's, got {updates.dtype}"
+            raise expected_dtype(
+                f"updates of dtype {variable.dtype}, the variable's", updates.dtype
             )
-        expected = self._updates_shape(variable.shape, indices.shape)
-        if updates.shape != () and not compatible(updates.shape, expected):
-            raise InvalidArgumentError(
-                f"expected updates of shape {text(expected)}, got {text(updates.shape)}"
-            )
+        wanted = self._updates_shape(variable.shape, indices.shape)
+        if updates.shape != () and not compatible(updates.shape, wanted):
+            raise expected(f"updates of shape {text(wanted)}", updates.shape)
         return variable.like()
 
     def _updates_shape(self, variable: Dims, indices: Dims) -> Dims:
@@ -358,11 +350,9 @@ class ScatterVariable(Write):
 
     def _where(self, old: Array, indices: Array, updates: Array) -> Any:
         """Returns what selects the slices; raises InvalidArgumentError if it does not fit."""
-        expected = self._updates_shape(old.shape, indices.shape)
-        if np.shape(updates) not in ((), expected):
-            raise InvalidArgumentError(
-                f"expected updates of shape {text(expected)}, got {text(np.shape(updates))}"
-            )
+        wanted = self._updates_shape(old.shape, indices.shape)
+        if np.shape(updates) not in ((), wanted):
+            raise expected(f"updates of shape {text(wanted)}", np.shape(updates))
         if self.nd:
             return positions(indices, old.shape)
         check_range(indices, old.shape[0])
@@ -386,9 +376,7 @@ class AssignStridedSlice(Write):
         variable = variable_spec(handle)
         part = StridedSlice(self.key).infer(variable.like(), *given)
         if value.dtype is not variable.dtype:
-            raise DTypeError(
-                f"expected a value of dtype {variable.dtype}, the variable's, got {value.dtype}"
-            )
+            raise expected_dtype(f"a value of dtype {variable.dtype}, the variable's", value.dtype)
         _check_fills(part.shape, value.shape)
         return variable.like()
 
@@ -416,9 +404,7 @@ def _check_fills(part: Dims, value: Dims) -> None:
         v in (1, None) or p is None or v == p
         for v, p in zip(reversed(value), reversed(part), strict=False)
     ):
-        raise InvalidArgumentError(
-            f"expected a value of shape {text(part)}, the part's, got {text(value)}"
-        )
+        raise expected(f"a value of shape {text(part)}, the part's", value)
 
 
 def _changed(xp: ArrayModule, state: Any, in_place: Callable[[Array], None]) -> Array:

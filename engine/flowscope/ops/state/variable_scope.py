@@ -12,6 +12,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError, NestingError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import as_dtype, float32
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
 from flowscope.graph.scopes import graph_of
@@ -256,15 +257,13 @@ def _check_scope(name_or_scope: Any, default_name: Any, reuse: Any, auxiliary: A
     if name_or_scope is None and reuse:
         raise InvalidArgumentError("reuse needs the name of a scope, got only default_name")
     if not isinstance(name_or_scope, str | VariableScope | None):
-        raise DTypeError(f"expected a string or a fs.VariableScope, got {name_or_scope!r}")
+        raise expected_dtype("a string or a fs.VariableScope", repr(name_or_scope))
     if not isinstance(default_name, str | None):
-        raise DTypeError(f"expected default_name as a string, got {default_name!r}")
+        raise expected_dtype("default_name as a string", repr(default_name))
     if reuse not in (True, False, None, AUTO_REUSE):
-        raise InvalidArgumentError(
-            f"expected reuse to be True, False, None or fs.AUTO_REUSE, got {reuse!r}"
-        )
+        raise expected("reuse to be True, False, None or fs.AUTO_REUSE", repr(reuse))
     if not isinstance(auxiliary, bool):
-        raise DTypeError(f"expected auxiliary_name_scope to be True or False, got {auxiliary!r}")
+        raise expected_dtype("auxiliary_name_scope to be True or False", repr(auxiliary))
 
 
 def _opened(graph: Graph) -> dict[str, int]:
@@ -346,11 +345,9 @@ def get_variable(
             with another shape or dtype.
     """
     if not isinstance(name, str | bytes):
-        raise DTypeError(f"expected a variable's name as a string, got {name!r}")
+        raise expected_dtype("a variable's name as a string", repr(name))
     if custom_getter is not None and not callable(custom_getter):
-        raise InvalidArgumentError(
-            f"expected custom_getter to be a function (getter, name, ...), got {custom_getter!r}"
-        )
+        raise expected("custom_getter to be a function (getter, name, ...)", repr(custom_getter))
     scope = get_variable_scope()
     short = name if isinstance(name, str) else name.decode()
     arguments: dict[str, Any] = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph.default import get_default_graph
+from flowscope.graph.expected import expected_dtype
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.serialization.meta import Kind
 from flowscope.ops.state.variable_messages import VariableDef
@@ -90,7 +91,7 @@ def message_of(variable: Variable, export_scope: str | None) -> VariableDef | No
 def fill_from(variable: Variable, message: Any, import_scope: str | None) -> None:
     """Makes a new object the variable that a message tells about, see `Variable.from_proto`."""
     if not isinstance(message, VariableDef):
-        raise DTypeError(f"expected a VariableDef, got {message!r}")
+        raise expected_dtype("a VariableDef", repr(message))
     scope = import_scope.rstrip("/") + "/" if import_scope else ""
     facts = {
         "handle": message.variable_name,

@@ -12,6 +12,7 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype, float32
+from flowscope.graph.expected import expected
 from flowscope.graph.graph import Graph
 from flowscope.graph.shapes import Dims, as_dims, compatible, is_known, text
 from flowscope.ops.array.slicing import slice as slice_of
@@ -122,7 +123,7 @@ def _partitioned(
     if dims == ():
         return None
     if not callable(partitioner):
-        raise InvalidArgumentError(f"expected a function as partitioner, got {partitioner!r}")
+        raise expected("a function as partitioner", repr(partitioner))
     dtype = wished or _default_dtype(graph)
     partitions = partitions_of(partitioner, dims, dtype)
     if found is not None:

@@ -12,6 +12,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError, UnimplementedErro
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph, get_default_session
 from flowscope.graph.dtypes import DType, as_dtype
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from flowscope.graph.op import Spec
@@ -83,7 +84,7 @@ def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[Non
         DTypeError: if it is no function.
     """
     if not callable(variable_creator):
-        raise DTypeError(f"expected a function (next_creator, **kwargs), got {variable_creator!r}")
+        raise expected_dtype("a function (next_creator, **kwargs)", repr(variable_creator))
     extras = get_default_graph().thread_extras
     before = extras.get("variable_creators", ())
     extras["variable_creators"] = (*before, variable_creator)
@@ -404,9 +405,9 @@ class Variable(WithMessages, Convertible, metaclass=_VariableType):
 
     def _scattered(self, scatter: Any, delta: Any, name: str | None) -> Tensor:
         if not isinstance(delta, IndexedSlices | IndexedSlicesValue):
-            raise DTypeError(
-                f"expected fs.IndexedSlices(values, indices), got {delta!r}: "
-                "fs.scatter_add and its kin take indices and updates apart"
+            raise expected_dtype(
+                "fs.IndexedSlices(values, indices)",
+                f"{delta!r}: fs.scatter_add and its kin take indices and updates apart",
             )
         return scatter(self, delta.indices, delta.values, name=name)  # type: ignore[no-any-return]
 
@@ -516,37 +517,25 @@ def is_trained(trainable: bool | None, synchronization: VariableSynchronization)
 def _check(collections: Any, constraint: Any, synchronization: Any, aggregation: Any) -> None:
     """Raises InvalidArgumentError unless these are arguments of a variable."""
     if collections is not None and not isinstance(collections, list | tuple | set | frozenset):
-        raise InvalidArgumentError(
-            f"expected collections to be a list, tuple or set of names, got {collections!r}"
-        )
+        raise expected("collections to be a list, tuple or set of names", repr(collections))
     if constraint is not None and not callable(constraint):
-        raise InvalidArgumentError(
-            f"expected constraint to be a function of the new value, got {constraint!r}"
-        )
+        raise expected("constraint to be a function of the new value", repr(constraint))
     if not isinstance(synchronization, VariableSynchronization):
-        raise InvalidArgumentError(
-            f"expected a fs.VariableSynchronization as synchronization, got {synchronization!r}"
-        )
+        raise expected("a fs.VariableSynchronization as synchronization", repr(synchronization))
     if not isinstance(aggregation, VariableAggregation):
-        raise InvalidArgumentError(
-            f"expected a fs.VariableAggregation as aggregation, got {aggregation!r}"
-        )
+        raise expected("a fs.VariableAggregation as aggregation", repr(aggregation))
 
 
 def _fitting(value: Tensor, wished: Dims) -> Dims:
     if not compatible(value.spec.shape, wished):
-        raise InvalidArgumentError(
-            f"expected an initial value of shape {text(wished)}, got {text(value.spec.shape)}"
-        )
+        raise expected(f"an initial value of shape {text(wished)}", value.spec.shape)
     return wished
 
 
 def _variable_dims(value: Tensor, wished: Dims, validate: bool) -> Dims:
     dims = value.spec.shape
     if wished is not None and validate and not compatible(dims, wished):
-        raise InvalidArgumentError(
-            f"expected an initial value of shape {text(wished)}, got {text(dims)}"
-        )
+        raise expected(f"an initial value of shape {text(wished)}", dims)
     if not validate:
         return wished
     known = wished if is_known(wished) else dims

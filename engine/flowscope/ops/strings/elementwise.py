@@ -8,13 +8,14 @@ import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.dtypes import DType
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import broadcast, text
+from flowscope.graph.shapes import broadcast
 from flowscope.graph.string_values import boxed
 from flowscope.ops.core.build import apply
 from flowscope.ops.strings.formatting import layout
@@ -38,7 +39,7 @@ __all__ = [
 def check_string(s: Spec) -> None:
     """Raises DTypeError unless these are strings."""
     if s.dtype is not dtypes.string:
-        raise DTypeError(f"expected strings, got {s.dtype}")
+        raise expected_dtype("strings", s.dtype)
 
 
 def mapped(xp: ArrayModule, f: Callable[..., Any], dtype: Any, *xs: Array) -> Array:
@@ -143,7 +144,7 @@ class DecodeBase64(StringOp):
                 raise ValueError
             return base64.urlsafe_b64decode(bare + b"=" * (-len(bare) % 4))
         except (ValueError, binascii.Error):
-            raise InvalidArgumentError(f"expected web-safe base64, got {s!r}") from None
+            raise expected("web-safe base64", repr(s)) from None
 
 
 @frozen
@@ -236,14 +237,14 @@ class Substr(StringOp):
         check_string(x)
         for s in (place, length):
             if s.dtype.name not in ("int32", "int64"):
-                raise DTypeError(f"expected places and lengths of int32 or int64, got {s.dtype}")
+                raise expected_dtype("places and lengths of int32 or int64", s.dtype)
         return Spec(dtypes.string, broadcast(broadcast(x.shape, place.shape), length.shape))
 
     def one(self, s: bytes, place: int, length: int) -> bytes:
         letters: Any = s if self.unit == "BYTE" else s.decode(errors="surrogateescape")
         n = len(letters)
         if not -n <= place <= n:
-            raise InvalidArgumentError(f"expected a place in [{-n}, {n}] of {s!r}, got {place}")
+            raise expected(f"a place in [{-n}, {n}] of {s!r}", place)
         first = place + n if place < 0 else place
         part = letters[first : first + max(length, 0)]
         return part if isinstance(part, bytes) else part.encode(errors="surrogateescape")
@@ -260,7 +261,7 @@ class AsString(StringOp):
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind not in "fiucbs":
-            raise DTypeError(f"expected numbers, bools or strings, got {x.dtype}")
+            raise expected_dtype("numbers, bools or strings", x.dtype)
         return x.like(dtypes.string)
 
     def one(self, value: Any) -> bytes:
@@ -303,7 +304,7 @@ class Fingerprint(StringOp):
         is_text = x.dtype.kind == "s"
         if x.rank == 0 or (is_text and x.rank not in (None, 1)):
             wanted = "rank 1 for strings" if is_text else "rank 1 at least"
-            raise InvalidArgumentError(f"expected {wanted}, got {text(x.shape)}")
+            raise expected(f"{wanted}", x.shape)
         return Spec(dtypes.uint8, (x.shape[0] if x.shape else None, 8))
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
@@ -321,13 +322,13 @@ def _text(value: Any, what: str) -> str:
     if not isinstance(known, bytes):
         known = get_static_value(known)
     if not isinstance(known, bytes):
-        raise DTypeError(f"expected a text known while the graph is built as {what}, got {value!r}")
+        raise expected_dtype(f"a text known while the graph is built as {what}", repr(value))
     return known.decode("latin-1")
 
 
 def _unit(unit: str) -> str:
     if unit not in ("BYTE", "UTF8_CHAR"):
-        raise InvalidArgumentError(f'expected unit "BYTE" or "UTF8_CHAR", got {unit!r}')
+        raise expected('unit "BYTE" or "UTF8_CHAR"', repr(unit))
     return unit
 
 
@@ -345,7 +346,7 @@ def string_join(inputs: Any, separator: str = "", name: str | None = None) -> Te
     """
     tensors = [_strings(x) for x in inputs]
     if not tensors:
-        raise InvalidArgumentError("expected one tensor at least, got none")
+        raise expected("one tensor at least", "none")
     return apply(StringJoin(_text(separator, "separator")), *tensors, name=name)
 
 
@@ -366,7 +367,7 @@ def string_upper(input: Any, encoding: str = "", name: str | None = None) -> Ten
 
 def _case(value: Any, upper: bool, encoding: str, name: str) -> Tensor:
     if encoding.lower() not in ("", "utf-8"):
-        raise InvalidArgumentError(f'expected encoding "" or "utf-8", got {encoding!r}')
+        raise expected('encoding "" or "utf-8"', repr(encoding))
     return apply(StringCase(upper, encoding.lower()), _strings(value), name=name)
 
 
@@ -426,7 +427,7 @@ def _regex(pattern: Any) -> str:
     try:
         re.compile(found.encode("latin-1"))
     except re.error as e:
-        raise InvalidArgumentError(f"expected a regular expression, got {found!r}: {e}") from None
+        raise expected("a regular expression", f"{found!r}: {e}") from None
     return found
 
 
@@ -451,9 +452,9 @@ def as_string(
         name: Name of the operation.
     """
     if scientific and shortest:
-        raise InvalidArgumentError("expected scientific or shortest, got both")
+        raise expected("scientific or shortest", "both")
     if fill not in ("", " ", "+", "-", "0", "#"):
-        raise InvalidArgumentError(f'expected a fill of " ", "+", "-", "0" or "#", got {fill!r}')
+        raise expected('a fill of " ", "+", "-", "0" or "#"', repr(fill))
     x = convert_to_tensor(input)
     form = f"%{fill}{width if width > -1 else ''}"
     if x.dtype.kind in "fc":
@@ -479,9 +480,7 @@ def string_format(
     values = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
     pieces = template.split(placeholder)
     if len(pieces) != len(values) + 1:
-        raise InvalidArgumentError(
-            f"expected {len(pieces) - 1} values for the text, got {len(values)}"
-        )
+        raise expected(f"{len(pieces) - 1} values for the text", len(values))
     parts: list[str | None] = [pieces[0]]
     for piece in pieces[1:]:
         parts += [None, piece]
@@ -492,7 +491,7 @@ def string_format(
 
 def _buckets(count: Any) -> int:
     if not isinstance(count, int) or count < 1:
-        raise InvalidArgumentError(f"expected one bucket at least, got {count!r}")
+        raise expected("one bucket at least", repr(count))
     return count
 
 
@@ -524,7 +523,7 @@ def string_to_hash_bucket_strong(
     """Returns a bucket for each string, by a hash with a key of two integers (SipHash)."""
     words = tuple([int(k) for k in key])
     if len(words) != 2:
-        raise InvalidArgumentError(f"expected a key of two integers, got {list(words)}")
+        raise expected("a key of two integers", list(words))
     op = HashBucket("sip", _buckets(num_buckets), words)
     return apply(op, _strings(input), name=name or "StringToHashBucketStrong")
 
@@ -538,7 +537,7 @@ def fingerprint(data: Any, method: Any = "farmhash64", name: str | None = None) 
         name: Name of the operation.
     """
     if _text(method, "method") != "farmhash64":
-        raise InvalidArgumentError(f'expected method "farmhash64", got {method!r}')
+        raise expected('method "farmhash64"', repr(method))
     return apply(Fingerprint(), convert_to_tensor(data), name=name)
 
 
@@ -563,13 +562,12 @@ def unicode_transcode(
         name: Name of the operation.
     """
     if output_encoding not in ("UTF-8", "UTF-16-BE", "UTF-32-BE"):
-        raise InvalidArgumentError(
-            f"expected UTF-8, UTF-16-BE or UTF-32-BE as output_encoding, got {output_encoding!r}"
-        )
+        raise expected("UTF-8, UTF-16-BE or UTF-32-BE as output_encoding", repr(output_encoding))
     if errors not in ("replace", "ignore", "strict") or replace_control_characters:
-        raise InvalidArgumentError(
-            "expected errors to be replace, ignore or strict, and control characters kept, got "
-            f"{errors!r} and {replace_control_characters}"
+        raise expected(
+            "errors to be replace, ignore or strict, and control characters kept",
+            repr(errors),
+            replace_control_characters,
         )
     op = UnicodeTranscode(input_encoding, output_encoding, errors, replacement_char)
     return apply(op, _strings(input), name=name)

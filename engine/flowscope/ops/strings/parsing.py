@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype, string as STRING
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.ops.core.build import apply, apply_many
@@ -36,9 +37,7 @@ def parsed(s: bytes, dtype: DType) -> Any:
         return float(s)
     value = int(s)
     if not dtype.min <= value <= dtype.max:
-        raise InvalidArgumentError(
-            f"expected a number of {dtype}, in [{dtype.min}, {dtype.max}], got {value}"
-        )
+        raise expected(f"a number of {dtype}, in [{dtype.min}, {dtype.max}]", value)
     return value
 
 
@@ -80,9 +79,8 @@ class DecodeRaw(StringOp):
         size = len(values[0]) if values else 0
         for v in values:
             if len(v) != size or size % self.dtype.size:
-                raise InvalidArgumentError(
-                    f"expected strings of one length, a multiple of {self.dtype.size} bytes, "
-                    f"got {size} and {len(v)}"
+                raise expected(
+                    f"strings of one length, a multiple of {self.dtype.size} bytes", size, len(v)
                 )
         wire = self.dtype.np_dtype.newbyteorder("<" if self.little_endian else ">")
         flat = xp.frombuffer(b"".join(values), wire).astype(self.dtype.np_dtype)
@@ -113,7 +111,7 @@ class DecodeCSV(StringOp):
         check_string(records)
         for d, default in zip(self.dtypes, defaults):
             if default.dtype is not d or default.rank not in (None, 0, 1):
-                raise DTypeError(f"expected a default of {d}[1], got {default}")
+                raise expected_dtype(f"a default of {d}[1]", default)
         return tuple([Spec(d, records.shape) for d in self.dtypes])
 
     def kernel(self, xp: ArrayModule, records: Array, *defaults: Array) -> Any:
@@ -132,15 +130,12 @@ class DecodeCSV(StringOp):
         fields = _fields(line.decode("latin-1"), self.delimiter, self.quotes)
         if self.columns:
             if max(self.columns) >= len(fields):
-                raise InvalidArgumentError(
-                    f"expected {max(self.columns) + 1} fields at least in record {number}, "
-                    f"got {len(fields)}"
+                raise expected(
+                    f"{max(self.columns) + 1} fields at least in record {number}", len(fields)
                 )
             fields = [fields[c] for c in self.columns]
         if len(fields) != len(self.dtypes):
-            raise InvalidArgumentError(
-                f"expected {len(self.dtypes)} fields in record {number}, got {len(fields)}"
-            )
+            raise expected(f"{len(self.dtypes)} fields in record {number}", len(fields))
         return [self._value(number, i, f, fallback[i]) for i, f in enumerate(fields)]
 
     def _value(self, number: int, index: int, field: str, default: Any) -> Any:
@@ -177,9 +172,7 @@ def _fields(line: str, delimiter: str, quotes: bool) -> list[str]:
             end = n if end < 0 else end
             field, at = line[at:end], end
             if quotes and '"' in field:
-                raise InvalidArgumentError(
-                    f"expected quotes around a whole field only, got {line!r}"
-                )
+                raise expected("quotes around a whole field only", repr(line))
         out.append(field)
         if at >= n:
             return out
@@ -216,7 +209,7 @@ def string_to_number(
     """
     dtype = as_dtype(out_type)
     if dtype.name not in ("float32", "float64", "int32", "int64", "uint32", "uint64"):
-        raise DTypeError(f"expected float32, float64, int32 or int64, got {dtype}")
+        raise expected_dtype("float32, float64, int32 or int64", dtype)
     value = input if string_tensor is None else string_tensor
     return apply(StringToNumber(dtype), _strings(value), name=name)
 
@@ -239,7 +232,7 @@ def decode_raw(
     """
     dtype = as_dtype(out_type)
     if dtype.kind not in "fiucb":
-        raise DTypeError(f"expected a dtype of numbers or bools, got {dtype}")
+        raise expected_dtype("a dtype of numbers or bools", dtype)
     value = bytes if input_bytes is None else input_bytes
     return apply(DecodeRaw(dtype, bool(little_endian)), _strings(value), name=name)
 
@@ -266,16 +259,14 @@ def decode_csv(
         select_cols: Numbers of the columns that are taken, rising; all by default.
     """
     if len(field_delim) != 1:
-        raise InvalidArgumentError(f"expected one character as field_delim, got {field_delim!r}")
+        raise expected("one character as field_delim", repr(field_delim))
     defaults = [convert_to_tensor(d) for d in record_defaults]
     columns = tuple([int(c) for c in select_cols or ()])
     if columns and (list(columns) != sorted(set(columns)) or len(columns) != len(defaults)):
-        raise InvalidArgumentError(
-            f"expected {len(defaults)} rising column numbers, got {list(columns)}"
-        )
+        raise expected(f"{len(defaults)} rising column numbers", list(columns))
     for d in defaults:
         if d.dtype.kind not in "fis":
-            raise DTypeError(f"expected float, integer or string columns, got {d.dtype}")
+            raise expected_dtype("float, integer or string columns", d.dtype)
     op = DecodeCSV(
         tuple([d.dtype for d in defaults]),
         tuple([d.spec.shape == (0,) for d in defaults]),

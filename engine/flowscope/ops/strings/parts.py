@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
@@ -67,13 +67,11 @@ class UnsortedSegmentJoin(StringOp):
         check_string(x)
         for s in (ids, num):
             if s.dtype.name not in ("int32", "int64"):
-                raise DTypeError(f"expected segment ids of int32 or int64, got {s.dtype}")
+                raise expected_dtype("segment ids of int32 or int64", s.dtype)
         if x.shape is None or ids.shape is None:
             return Spec(dtypes.string, None)
         if not compatible(x.shape[: len(ids.shape)], ids.shape):
-            raise InvalidArgumentError(
-                f"expected an id per row of {text(x.shape)}, got {text(ids.shape)}"
-            )
+            raise expected(f"an id per row of {text(x.shape)}", ids.shape)
         n = None if num.constant is None else int(num.constant)
         return Spec(dtypes.string, (n, *x.shape[len(ids.shape) :]))
 
@@ -81,7 +79,7 @@ class UnsortedSegmentJoin(StringOp):
         n, places = int(num), ids.reshape(-1).tolist()
         rows = x.reshape(len(places), -1) if places else x.reshape(0, 1)
         if any(p >= n for p in places):
-            raise InvalidArgumentError(f"expected segment ids below {n}, got {max(places)}")
+            raise expected(f"segment ids below {n}", max(places))
         parts: list[list[list[bytes]]] = [[[] for _ in range(rows.shape[1])] for _ in range(n)]
         for row, place in zip(rows.tolist(), places):
             for cell, value in zip(parts[place] if place >= 0 else (), row):
@@ -112,7 +110,7 @@ class StringSplit(StringOp):
     def infer(self, x: Spec) -> Any:
         check_string(x)
         if x.rank not in (None, 1):
-            raise InvalidArgumentError(f"expected a vector of strings, got {text(x.shape)}")
+            raise expected("a vector of strings", x.shape)
         int64: DType = dtypes.int64
         return Spec(int64, (None, 2)), Spec(dtypes.string, (None,)), Spec(int64, (2,))
 
@@ -245,7 +243,6 @@ def bytes_split(input: Any, name: str | None = None) -> Any:
 
 def _check_result(result_type: str) -> None:
     if result_type != "SparseTensor":
-        raise InvalidArgumentError(
-            'expected result_type "SparseTensor", for there are no ragged tensors, '
-            f"got {result_type!r}"
+        raise expected(
+            'result_type "SparseTensor", for there are no ragged tensors', repr(result_type)
         )
