@@ -46,3 +46,18 @@ def test_the_example_for_those_who_come_from_tensorflow(capsys):
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text("utf-8")):
         assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
+
+
+def test_the_table_of_passes_is_that_of_the_pipeline():
+    from flowscope.plan.pipeline import PASSES
+
+    page = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    table = page[page.index("| pass | what it does | why it is right |") :]
+    rows = [line for line in table[: table.index("\n\n")].splitlines() if line.endswith(" |")]
+    shown = [tuple(re.findall(r" ([^|]*) \|", line)) for line in rows]
+    for one in PASSES:
+        where = "" if len(one.modes) == 3 else f"; in {' and '.join(one.modes)} mode"
+        assert (f"`{one.name}`", one.does + where, one.because) in shown
+    names = [name.strip("`") for name, *_ in shown]
+    first = names.index("order")
+    assert names[first : first + len(PASSES)] == [one.name for one in PASSES]

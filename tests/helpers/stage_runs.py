@@ -9,7 +9,6 @@ import numpy as np
 
 import flowscope as fs
 from flowscope.plan.interpret import Interpreter
-from flowscope.plan.origins import Operations
 from flowscope.plan.passes.regions import regions
 from flowscope.plan.program import Program
 from flowscope.runtime.gate import Gate
@@ -28,9 +27,9 @@ def stage_values(
         variables: Values before the step, by variable.
     """
     with fs.Session() as session:
-        request = session.plan(list(fetches), list(feeds)).request
+        plan = session.plan(list(fetches), list(feeds))
     found = {}
-    for name, program in request.stages(Operations()):
+    for name, program in plan.stages():
         if name not in ("prune", "inline"):
             found[name] = _values(program, tuple(feeds.values()), variables)
     return found

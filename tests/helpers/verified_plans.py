@@ -5,18 +5,15 @@ It also looks at the program that the pass was given: that one is shared, and st
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-#: The passes of `flowscope.plan.plan`, those before the order is there first.
+#: What makes programs of the graph, before there is an order: the passes of a plan come behind.
 UNORDERED = ("prune", "inline", "join")
-ORDERED = (
-    "order", "eliminate_dead_code", "hoist_loop_invariants", "slice_matmuls", "fuse_matmuls",
-    "simplify", "place", "overlap", "updates",
-)  # fmt: skip
 #: Larger programs are left alone: tests that make them measure how long planning takes.
 MOST_NODES = 2000
 
@@ -37,11 +34,11 @@ def fingerprint(program: Any) -> Any:
 
 def verify_all_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     """Puts the verifier behind every pass."""
-    from flowscope.plan import plan
+    from flowscope.plan import pipeline
     from flowscope.plan.program import Program
     from flowscope.plan.verify import verify
 
-    def verified(run: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def verified(run: Callable[..., Any], name: str, is_ordered: bool) -> Callable[..., Any]:
         @functools.wraps(run)
         def checked(*args: Any, **kwargs: Any) -> Any:
             given = args[0] if isinstance(args[0], Program) else None
@@ -53,13 +50,17 @@ def verify_all_plans(monkeypatch: pytest.MonkeyPatch) -> None:
             if given is not None and fingerprint(program) == before:
                 assert program is given, f"{name} has copied a program and changed nothing"
             if len(program.nodes) <= MOST_NODES:
-                verify(program, name, name in ORDERED)
+                verify(program, name, is_ordered)
             return program
 
         return checked
 
-    for name in (*UNORDERED, *ORDERED):
-        monkeypatch.setattr(plan, name, verified(getattr(plan, name), name))
+    for name in UNORDERED:
+        monkeypatch.setattr(pipeline, name, verified(getattr(pipeline, name), name, False))
+    rows = [
+        dataclasses.replace(one, run=verified(one.run, one.name, True)) for one in pipeline.PASSES
+    ]
+    monkeypatch.setattr(pipeline, "PASSES", tuple(rows))
 
 
-__all__ = ["ORDERED", "UNORDERED", "verify_all_plans"]
+__all__ = ["fingerprint", "verify_all_plans"]

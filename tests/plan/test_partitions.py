@@ -27,9 +27,7 @@ def two(sess, fetches, feeds, back_ends=("python", "python"), seed=0, is_split=T
     devices = dict.fromkeys(("", *DEVICES), sess.devices[0])
     partitions = cut(plan.program, back_ends, seed, is_split)
     planner = sess._planner
-    return compiled(
-        plan.request, partitions, plan.operations, devices, generator, planner.back_ends
-    )
+    return compiled(plan.request, partitions, plan, devices, generator, planner.back_ends)
 
 
 def run(sess, plan, feeds, by_op=False):
@@ -160,7 +158,7 @@ def test_devices_of_several_kinds_are_refused():
     with fs.Session(config=fs.ConfigProto(fake_devices={"GPU": 1})) as sess:
         plan = sess.plan(fetches, list(feeds))
         devices = dict(zip(DEVICES, sess.devices[:2], strict=True))
-        given = (plan.operations, devices, generator, sess._planner.back_ends)
+        given = (plan, devices, generator, sess._planner.back_ends)
         with pytest.raises(fs.errors.UnimplementedError, match="several kinds"):
             compiled(plan.request, cut(plan.program), *given)
 

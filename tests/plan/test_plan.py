@@ -220,3 +220,23 @@ def test_both_modes_agree_on_signed_zeros_and_nan(shape):
             feed = {x: np.full(shape or [], a), y: np.full(shape or [], b)}
             compiled, op = [[v.tobytes() for v in sess.run(fetches, feed)] for sess in modes]
             assert compiled == op, (a, b)
+
+
+def test_stages_show_what_was_planned_also_where_the_graph_has_changed(graph):
+    """The passes run again on the program that was made of the graph then."""
+    x = fs.placeholder(fs.float32, [], name="x")
+    w = fs.Variable(2.0, name="w")
+    y = fs.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * w), [0, x], name="loop")[1]
+    with fs.Session() as sess:
+        plan = sess.plan(fs.exp(y), [x])
+        names = [name for name, _ in plan.stages()]
+        before = {name: plan.text(name) for name in names}
+        y.op._add_control_input(fs.constant(1.0, name="later").op)
+        assert {name: plan.text(name) for name in names} == before
+    assert names[:3] == ["prune", "inline", "order"]
+    reads = [line for line in before["licm"].splitlines() if "= ReadVariableOp(" in line]
+    assert reads
+    assert not any(line.startswith(" ") for line in reads)
+    assert before["update_groups"] == plan.text()
+    with pytest.raises(fs.errors.InvalidArgumentError, match="expected a stage among prune, inl"):
+        plan.text("products")

@@ -14,11 +14,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from flowscope.graph.lazy import frozen
-from flowscope.graph.operation import Operation
 from flowscope.plan.back_ends import BackEnd
 from flowscope.plan.partitions import partitioned
 from flowscope.plan.passes.order import effects
-from flowscope.plan.plan import Device, Plan, Request, compiled, planned, required
+from flowscope.plan.plan import Device, Plan, Planned, Request, compiled, planned, required
 from flowscope.plan.program import Node, Program, Value
 
 Feeds = frozenset[int]
@@ -29,6 +28,7 @@ class Staged:
     """A program with the feeds that each node waits for, by their positions.
 
     Attributes:
+        made: What the program was made from.
         data: What a node's inputs and control inputs wait for.
         needs: What a node waits for, with earlier effects and its update group.
         earlier: Per node these effects and the others of its group.
@@ -37,7 +37,7 @@ class Staged:
 
     request: Request
     program: Program
-    operations: Mapping[int, Operation]
+    made: Planned
     data: Mapping[Node, Feeds]
     needs: Mapping[Node, Feeds]
     earlier: Mapping[Node, set[Node]]
@@ -103,7 +103,7 @@ class Staged:
         program = Program(tuple([n for n in nodes if n in own]), tuple(inputs), outputs)
         # whoever hands the fetches out copies them
         partitions = partitioned(program, self.request.mode, is_handed_out=False)
-        return compiled(self.request, partitions, self.operations, devices, generator, back_ends)
+        return compiled(self.request, partitions, self.made, devices, generator, back_ends)
 
     def still_needed(self, given: Feeds) -> frozenset[Value]:
         """Returns the values that nodes need which cannot run with these feeds."""
@@ -113,14 +113,15 @@ class Staged:
 
 def staged(request: Request) -> Staged:
     """Returns the program of a request, to be run in stages."""
-    program, operations = planned(request)
+    made = planned(request)
+    program = made.program
     data: dict[Node, Feeds] = {}
     for node in program.nodes:
         own = frozenset(v.index for v in node.inputs if v.node is None)
         data[node] = own.union(*(data[n] for n in _before(node)))
     earlier = _earlier(program)
     needs = _needs(program, data, earlier)
-    return Staged(request, program, operations, data, needs, earlier, required(program))
+    return Staged(request, program, made, data, needs, earlier, required(program))
 
 
 def _earlier(program: Program) -> dict[Node, set[Node]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Protocol, get_args
 
 from flowscope.errors import InvalidArgumentError, UnimplementedError
 from flowscope.graph.devices import DeviceSpec
@@ -15,41 +15,26 @@ from flowscope.plan.back_ends import BackEnd, Executable, Target
 from flowscope.plan.codegen.parallel_for import Share
 from flowscope.plan.codegen.variants import PLAIN, Variant
 from flowscope.plan.collector import paused_collector
-from flowscope.plan.execution import Execution, is_executed
+from flowscope.plan.execution import Execution
 from flowscope.plan.merging import merged
 from flowscope.plan.origins import Operations
 from flowscope.plan.partitions import Mode, Partition, partitioned
-from flowscope.plan.passes.dce import eliminate_dead_code
-from flowscope.plan.passes.host_overlap import overlap
-from flowscope.plan.passes.inline import inline
-from flowscope.plan.passes.licm import hoist_loop_invariants
-from flowscope.plan.passes.matmul_fusion import fuse_matmuls
-from flowscope.plan.passes.matmul_slicing import slice_matmuls
-from flowscope.plan.passes.order import order
-from flowscope.plan.passes.place import place
-from flowscope.plan.passes.prune import prune
 from flowscope.plan.passes.regions import Region, handles_of, regions
-from flowscope.plan.passes.simplify import simplify
-from flowscope.plan.passes.update_groups import updates
+from flowscope.plan.pipeline import PASSES, sources, stages
 from flowscope.plan.program import Node, Program
 from flowscope.plan.saved_for_backward import Kept, kept
 from flowscope.plan.sequence import RegionSequence
-from flowscope.plan.updates import join
 
-#: The passes by name, in their order, and the code.
-Stage = Literal[
+#: What `Plan.text` shows: the program after each pass, and what is made of the last.
+STAGES = (
     "prune",
     "inline",
-    "order",
-    "products",
-    "simplify",
-    "place",
-    "updates",
+    *(one.name for one in PASSES),
     "partition",
     "lower",
     "program",
     "code",
-]
+)
 
 
 class Device(Protocol):
@@ -97,29 +82,6 @@ class Request:
     merges: bool = True
     folds: bool = True
 
-    def stages(self, operations: Operations) -> Iterator[tuple[Stage, Program]]:
-        """Yields the program after each pass, by the pass's name.
-
-        Args:
-            operations: Notes the operations that nodes come from.
-        """
-        program = prune(self.fetches, self.targets, self.feeds, self.read, operations)
-        yield "prune", program
-        program = join(inline(program, self.read, operations))
-        yield "inline", program
-        program = eliminate_dead_code(order(program))
-        yield "order", program
-        program = slice_matmuls(hoist_loop_invariants(program))
-        program = eliminate_dead_code(fuse_matmuls(program))
-        yield "products", program
-        if self.mode == "compiled" and (self.merges or self.folds):
-            program = eliminate_dead_code(simplify(program, self.merges, self.folds))
-            yield "simplify", program
-        program = overlap(place(program, self.devices, self.soft_placement))
-        yield "place", program
-        runs_alone = self.mode == "op" and is_executed(program)
-        yield "updates", updates(program, by_tokens=self.mode == "tokens" or runs_alone)
-
 
 class Variants:
     """The variants of a plan's code that were asked for."""
@@ -153,6 +115,8 @@ class Plan:
     is_random: bool
     #: All operations that it was made from, by id: an edit of one makes it stale.
     operations: Mapping[int, Operation]
+    #: The programs that were made of the graph, by the names of their stages.
+    sources: tuple[tuple[str, Program], ...]
 
     @property
     def handles(self) -> tuple[Node, ...]:
@@ -186,14 +150,23 @@ class Plan:
         """
         return kept(self.program, iterations, dimension)
 
-    def text(self, stage: Stage = "program") -> str:
+    def stages(self) -> Iterator[tuple[str, Program]]:
+        """Yields the program after each pass, by the pass's name.
+
+        The last programs that were made of the graph are kept. The passes behind run again: they
+        are functions of the program, and what the graph has become since does not matter.
+        """
+        yield from self.sources
+        yield from stages(self.sources[-1][1], self.request)
+
+    def text(self, stage: str = "program") -> str:
         """Returns the program as text after a pass, or the generated code.
 
         Args:
-            stage: "prune", "inline", "order", "products", "simplify", "place", "updates": the
-                program after this pass, planned again from the graph as it is now; "program": the
-                program that is run; "partition": what each device runs of it; "lower": what the
-                executor runs; "code": the generated code.
+            stage: The name of a pass, such as "prune", "inline", "licm" or "simplify" (see
+                `flowscope.plan.pipeline`): the program after it; "program": the program that is
+                run; "partition": what each device runs of it; "lower": what the executor runs;
+                "code": the generated code.
 
         Raises:
             InvalidArgumentError: if there is no such stage.
@@ -206,14 +179,12 @@ class Plan:
             return self.executable.text or f"{self.request.mode} mode: no code"
         if stage == "lower":
             return _lowered(self.executable.execution)
-        for name, program in self.request.stages(Operations()):
+        for name, program in self.stages():
             if name == stage:
                 return program.text()
-        if stage in get_args(Stage):
+        if stage in STAGES:
             return f"{self.request.mode} mode: nothing is simplified"
-        raise InvalidArgumentError(
-            f"expected a stage among {', '.join(get_args(Stage))}, got {stage!r}"
-        )
+        raise InvalidArgumentError(f"expected a stage among {', '.join(STAGES)}, got {stage!r}")
 
 
 def make_plan(
@@ -231,29 +202,45 @@ def make_plan(
         back_ends: The code back ends by name.
     """
     with paused_collector():
-        program, used = planned(request)
-        partitions = partitioned(program, request.mode)
-        return compiled(request, partitions, used, devices, generator, back_ends)
+        made = planned(request)
+        partitions = partitioned(made.program, request.mode)
+        return compiled(request, partitions, made, devices, generator, back_ends)
 
 
-def planned(request: Request) -> tuple[Program, dict[int, Operation]]:
-    """Returns the program of a request, and all operations that it was made from, by id."""
+@frozen
+class Planned:
+    """What passes have made of a request.
+
+    Attributes:
+        program: The program after the last of them.
+        operations: All operations that it was made from, by id.
+        sources: The programs that were made of the graph, by the names of their stages.
+    """
+
+    program: Program
+    operations: Mapping[int, Operation]
+    sources: tuple[tuple[str, Program], ...]
+
+
+def planned(request: Request) -> Planned:
+    """Returns the program of a request, and what it was made from."""
     if request.mode not in get_args(Mode):
         raise InvalidArgumentError(
             f"expected mode to be one of {get_args(Mode)}, got {request.mode!r}"
         )
     used = {t.op.id: t.op for t in (*request.fetches, *request.feeds)}
     found = Operations()
-    for name, program in request.stages(found):
-        if name in ("prune", "inline"):  # later passes have no others
-            used.update((o.id, found[o.id]) for n in program.walk() for o in n.origins)
-    return program, used
+    given = tuple(sources(request, found))
+    for _, program in given:  # later ones have no other operations
+        used.update((o.id, found[o.id]) for n in program.walk() for o in n.origins)
+    *_, (_, program) = stages(program, request)
+    return Planned(program, used, given)
 
 
 def compiled(
     request: Request,
     partitions: tuple[Partition, ...],
-    used: Mapping[int, Operation],
+    made: Planned,
     devices: Mapping[str, Device],
     generator: Callable[..., Any],
     back_ends: Mapping[str, BackEnd],
@@ -263,7 +250,7 @@ def compiled(
     Args:
         request: What they were planned for.
         partitions: The partitions.
-        used: All operations that they were made from, by id.
+        made: What they were made from.
         devices, generator, back_ends: See `make_plan`.
     """
     program = merged(partitions)
@@ -272,14 +259,14 @@ def compiled(
 
     def compile_region(variant: Variant, partition: Partition, region: Region) -> Executable:
         device = devices[partition.device]
-        target = Target(device.xp, generator, device.share, used)
+        target = Target(device.xp, generator, device.share, made.operations)
         with device.active():  # constants are put on the device
             return back_ends[partition.back_end].compile(region, target, variant)
 
     def compile_variant(variant: Variant) -> Executable:
         if len({p.back_end for p in partitions}) > 1:
-            made = partial(compile_region, variant)
-            return RegionSequence(partitions, handles_of(program), made)
+            compile_one = partial(compile_region, variant)
+            return RegionSequence(partitions, handles_of(program), compile_one)
         (region,) = partitions[0].regions if len(partitions) == 1 else regions(program)
         return compile_region(variant, partitions[0], region)
 
@@ -291,7 +278,8 @@ def compiled(
         variants=Variants(compile_variant),
         required=required(program),
         is_random=any(n.op.is_random for n in program.walk()),
-        operations=used,
+        operations=made.operations,
+        sources=made.sources,
     )
 
 

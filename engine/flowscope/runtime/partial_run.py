@@ -54,7 +54,7 @@ class Pattern:
         """Whether no operation of it was edited since it was planned."""
         if self.edits != graph.edits:
             edited = graph.edited_since(self.edits)
-            if any(op.id in self.program.operations for op in edited):
+            if any(op.id in self.program.made.operations for op in edited):
                 return False
             self.edits = graph.edits
         return True

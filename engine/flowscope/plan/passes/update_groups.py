@@ -1,4 +1,4 @@
-"""Updates: the writes of one update group are all done, or none is, also where one of them fails.
+"""Update groups: the writes of one are all done, or none is, also where one of them fails.
 
 The nodes of a group stand side by side, behind all that they need: nothing else can fail between
 them. What the writes themselves can fail of is dealt with in one of three ways:
@@ -25,7 +25,7 @@ from flowscope.plan.rewriting import Edits, changed, origins_of, with_nodes
 from flowscope.plan.updates import UpdateGroup, gathered, let_go
 
 
-def updates(program: Program, by_tokens: bool = False) -> Program:
+def make_groups_whole(program: Program, by_tokens: bool = False) -> Program:
     """Returns a placed program whose update groups are whole.
 
     Args:
@@ -157,4 +157,4 @@ def _made(op: Op, like: Node, what: str, inputs: tuple[Value, ...], specs: list[
     return node
 
 
-__all__ = ["updates"]
+__all__ = ["make_groups_whole"]

@@ -1,0 +1,185 @@
+"""The passes: which there are, in what order they run, and why each is right.
+
+One row per pass. What runs a plan's passes, what `Plan.text` can show and what ARCHITECTURE.md says
+of them follow from this table. A pass is a function of a program alone: it returns another one, or
+the same where it finds nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from flowscope.graph.devices import DeviceSpec
+from flowscope.graph.lazy import frozen
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.plan.execution import is_executed
+from flowscope.plan.origins import Operations
+from flowscope.plan.partitions import Mode
+from flowscope.plan.passes.dce import eliminate_dead_code
+from flowscope.plan.passes.host_overlap import overlap
+from flowscope.plan.passes.inline import inline
+from flowscope.plan.passes.licm import hoist_loop_invariants
+from flowscope.plan.passes.matmul_fusion import fuse_matmuls
+from flowscope.plan.passes.matmul_slicing import slice_matmuls
+from flowscope.plan.passes.order import order
+from flowscope.plan.passes.place import place
+from flowscope.plan.passes.prune import prune
+from flowscope.plan.passes.simplify import simplify
+from flowscope.plan.passes.update_groups import make_groups_whole
+from flowscope.plan.program import Program
+from flowscope.plan.updates import join
+
+
+class Wanted(Protocol):
+    """What passes read of a request; see `flowscope.plan.plan.Request`."""
+
+    @property
+    def fetches(self) -> Sequence[Tensor]: ...  # noqa: D102
+    @property
+    def targets(self) -> Sequence[Operation]: ...  # noqa: D102
+    @property
+    def feeds(self) -> Sequence[Tensor]: ...  # noqa: D102
+    @property
+    def mode(self) -> Mode: ...  # noqa: D102
+    @property
+    def devices(self) -> Sequence[DeviceSpec]: ...  # noqa: D102
+    @property
+    def soft_placement(self) -> bool: ...  # noqa: D102
+    @property
+    def read(self) -> type: ...  # noqa: D102
+    @property
+    def merges(self) -> bool: ...  # noqa: D102
+    @property
+    def folds(self) -> bool: ...  # noqa: D102
+
+
+@frozen
+class Pass:
+    """A row of the table.
+
+    Attributes:
+        name: What `Plan.text` calls the program after it.
+        run: The function: (program, request) -> program.
+        does: What it does, in one sentence.
+        because: The property that makes it right, in one sentence.
+        modes: The modes in which it runs.
+        is_wanted: Whether a request in these modes wants it.
+    """
+
+    name: str
+    run: Callable[[Program, Wanted], Program]
+    does: str
+    because: str
+    modes: tuple[Mode, ...] = ("compiled", "op", "tokens")
+    is_wanted: Callable[[Wanted], bool] = lambda request: True
+
+    def runs_for(self, request: Wanted) -> bool:
+        """Whether a request's program goes through it."""
+        return request.mode in self.modes and self.is_wanted(request)
+
+
+def _simplified(program: Program, request: Wanted) -> Program:
+    return simplify(program, request.merges, request.folds)
+
+
+def _groups_made_whole(program: Program, request: Wanted) -> Program:
+    runs_alone = request.mode == "op" and is_executed(program)
+    return make_groups_whole(program, by_tokens=request.mode == "tokens" or runs_alone)
+
+
+def _dce(name: str, does: str) -> Pass:
+    return Pass(
+        name,
+        lambda program, _: eliminate_dead_code(program),
+        does,
+        "no fetch, target, effect, condition or next value of a living variable reads what goes",
+    )
+
+
+#: The passes over programs, in their order.
+PASSES: tuple[Pass, ...] = (
+    Pass(
+        "order",
+        lambda program, _: order(program),
+        "puts nodes behind what they need, and accesses to one variable in program order",
+        "of all orders that respect data and control it takes the one nearest to program order",
+    ),
+    _dce("dce", "branches and loops keep what somebody uses of their results"),
+    Pass(
+        "licm",
+        lambda program, _: hoist_loop_invariants(program),
+        "reads variables before the loops whose bodies read them",
+        "a loop without effects reads in every iteration what the variable is where it stands",
+    ),
+    Pass(
+        "matmul_slicing",
+        lambda program, _: slice_matmuls(program),
+        "computes only the columns that are used of a matrix product",
+        "column j of a @ b depends on a and on column j of b alone",
+    ),
+    Pass(
+        "matmul_fusion",
+        lambda program, _: fuse_matmuls(program),
+        "makes one product of the many that a loop or a sum adds up",
+        "the sum of transpose(x[t]) @ y[t] is transpose(x) @ y of all rows, "
+        "and one transpose serves all products that take it",
+    ),
+    _dce("dce_matmuls", "leaves out the terms and lists that nothing reads any more"),
+    Pass(
+        "simplify",
+        _simplified,
+        "merges equal nodes, folds constants, passes over what hands its input on",
+        "pure nodes of one op, the same inputs and the same version of state have the same bits",
+        ("compiled",),
+        lambda request: request.merges or request.folds,
+    ),
+    _dce("dce_simplified", "leaves out the results that were merged with others"),
+    Pass(
+        "place",
+        lambda program, request: place(program, request.devices, request.soft_placement),
+        "gives every node a device and a reason",
+        "nodes that touch one variable or are colocated share a device that has all their kernels",
+    ),
+    Pass(
+        "host_overlap",
+        lambda program, _: overlap(program),
+        "lets Python functions that do not depend on each other wait for each other",
+        "two functions overlap only if neither needs the other by any path of data or control",
+    ),
+    Pass(
+        "update_groups",
+        _groups_made_whole,
+        "puts the writes of an update group side by side, and checks them before the first of them "
+        "or keeps what was before",
+        "between the first and the last write of a group nothing runs that can fail",
+    ),
+)
+
+
+def sources(request: Wanted, operations: Operations) -> Iterator[tuple[str, Program]]:
+    """Yields the programs that are made of the graph: after `prune` and `inline`.
+
+    Args:
+        request: What is wanted.
+        operations: Notes the operations that nodes come from.
+    """
+    program = prune(request.fetches, request.targets, request.feeds, request.read, operations)
+    yield "prune", program
+    yield "inline", join(inline(program, request.read, operations))
+
+
+def stages(program: Program, request: Wanted) -> Iterator[tuple[str, Program]]:
+    """Yields the program after each pass, by the pass's name.
+
+    Args:
+        program: The last of `sources`.
+        request: What it was made for.
+    """
+    for one in PASSES:
+        if one.runs_for(request):
+            program = one.run(program, request)
+            yield one.name, program
+
+
+__all__ = ["PASSES", "Pass", "Wanted", "sources", "stages"]
