@@ -6,6 +6,8 @@ import sys
 from types import FrameType
 from typing import Any
 
+from IPython.core.error import UsageError
+
 from flowscope import cells
 from flowscope.cells.interrupts import deferred
 from flowscope.errors import OpError
@@ -13,6 +15,15 @@ from flowscope.graph import origin
 from flowscope.live.bus import notebook
 from flowscope.runtime import engine
 from flowscope_kernel.tracebacks import users_lines
+from flowscope_widgets import panel
+
+
+def _open_panel(line: str) -> None:
+    """Opens flowscope's panel beside the notebook, in JupyterLab: `%flowscope`."""
+    if line.strip():
+        raise UsageError(f"%flowscope opens the panel and takes no arguments, got {line.strip()!r}")
+    panel.tell_pages(is_wanted=True)
+
 
 #: Stands for the facts about the cell that loads the extension.
 _LOADING = object()
@@ -34,6 +45,8 @@ class Extension:
         for name, callback in self._callbacks():
             self._shell.events.register(name, callback)
         self._shell.set_custom_exc((OpError,), self._show_error)
+        self._shell.register_magic_function(_open_panel, magic_name="flowscope")
+        panel.serve()
         parent: dict[str, Any] = getattr(self._shell, "get_parent", dict)() or {}
         self._begin(parent.get("metadata", {}).get("cellId"), _LOADING)
 
@@ -45,6 +58,7 @@ class Extension:
         for name, callback in self._callbacks():
             self._shell.events.unregister(name, callback)
         self._shell.set_custom_exc((), None)
+        self._shell.magics_manager.magics["line"].pop("flowscope", None)
 
     def _callbacks(self) -> list[tuple[str, Any]]:
         return [

@@ -1,5 +1,6 @@
 /** The widget's entry: joins the kernel's messages, the channel and the app. */
 import { App } from "./view/app.js";
+import type { Arrangement } from "./view/arrangement.js";
 import type { WidgetState } from "./view/store_sync.js";
 import { unpacked, type Buffer } from "./wire/columns.js";
 import { Channel, isFromKernel, type ChannelEvent, type Instruction } from "./wire/channel.js";
@@ -16,9 +17,11 @@ export interface RenderContext {
   readonly model: WidgetModel;
   readonly el: HTMLElement;
   readonly signal?: AbortSignal;
+  /** How the view's parts stand; beside the stage where nothing is said. */
+  readonly arrangement?: Arrangement;
 }
 
-function render({ model, el, signal }: RenderContext): () => void {
+export function render({ model, el, signal, arrangement }: RenderContext): () => void {
   const life = new AbortController();
   const channel = new Channel(Math.floor(Math.random() * 2 ** 40));
   const now = (): number => performance.now();
@@ -28,7 +31,7 @@ function render({ model, el, signal }: RenderContext): () => void {
   };
   const app = new App(el, (name, value) => {
     if (channel.takesCommands) take({ kind: "command", name, at_ms: now(), ...(value === undefined ? {} : { value }) });
-  }, life.signal, model);
+  }, life.signal, model, arrangement);
   const beat = new Beat(() => take({ kind: "alive" }), life.signal);
   let isUnderstood = false;
   const carryOut = (instruction: Instruction): void => {

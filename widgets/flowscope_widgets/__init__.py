@@ -1,5 +1,17 @@
-"""The views as widgets, for any notebook front end that shows ipywidgets."""
+"""The views as widgets, for any notebook front end, and the docked panel's side."""
 
-from flowscope_widgets.graph_view import GraphView, display
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flowscope_widgets.graph_view import GraphView, display
 
 __all__ = ["GraphView", "display"]
+
+
+def __getattr__(name: str) -> Any:
+    # At need: who only opens the panel loads no widgets.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from flowscope_widgets import graph_view
+
+    return getattr(graph_view, name)

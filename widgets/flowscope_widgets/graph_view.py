@@ -9,7 +9,6 @@ text, for a notebook that is read without a kernel.
 from __future__ import annotations
 
 import pathlib
-import threading
 import warnings
 from typing import Any
 
@@ -19,13 +18,12 @@ import traitlets
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
 from flowscope.live.bus import Feed, feeds
-from flowscope.live.schema import Choose, FromKernel
-from flowscope.live.wire import message_from, to_wire
 from flowscope.runtime.session import Session
-from flowscope_widgets.chosen import ChosenIteration, graph_key, iteration_from, selection_from
+from flowscope_widgets import panel
 from flowscope_widgets.displays import Displays
 from flowscope_widgets.saved import MIME, saved_picture
 from flowscope_widgets.subshell import listen_while_busy
+from flowscope_widgets.view_state import ViewState
 
 _STATIC = pathlib.Path(__file__).parent / "static"
 _SCRIPT = _STATIC / "graph_view.js"
@@ -33,7 +31,7 @@ _STYLE = _STATIC / "graph_view.css"
 _WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 
 
-class GraphView(anywidget.AnyWidget):
+class GraphView(ViewState, anywidget.AnyWidget):
     """A live view of a graph and of the session that runs it.
 
     What is chosen in the view can be read and set here at any time, also while a cell runs, and
@@ -47,19 +45,6 @@ class GraphView(anywidget.AnyWidget):
 
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
-    #: Names the graph in the page: views of one graph share there what is chosen.
-    graph_key = traitlets.Unicode(read_only=True).tag(sync=True)
-    #: What is selected: the name of an operation, or the path of a scope with a "/" behind it; None
-    #: for nothing. An operation or a tensor can be given too.
-    selection = traitlets.Any(None, allow_none=True).tag(sync=True)
-    #: The chosen iteration of a running loop, as (path of its frame, number): values of others are
-    #: faint in the view. None for none. Frames are those of `session.frames()`; what is chosen
-    #: before a loop runs waits for it, and the choice ends with the step.
-    iteration = traitlets.Any(None, allow_none=True).tag(sync=True)
-    #: The scopes that were opened or closed by hand, by path: whether they are open.
-    open_scopes = traitlets.Dict(key_trait=traitlets.Unicode(), value_trait=traitlets.Bool()).tag(
-        sync=True
-    )
 
     def __init__(
         self,
@@ -70,64 +55,18 @@ class GraphView(anywidget.AnyWidget):
     ) -> None:
         shown = get_default_graph() if graph is None else graph
         self._feed = feed or feeds.feed(shown, session)
-        #: The thread that takes what the browser has chosen, if one does.
-        self._hearing: int | None = None
         self._displays = Displays(self)
         super().__init__(_esm=_SCRIPT.read_text("utf-8"), _css=_STYLE.read_text("utf-8"))
         listen_while_busy(self.comm)
+        panel.serve()
         self.on_msg(self._on_message)
 
-    @property
-    def open_views(self) -> int:
-        """How many views of this widget are open in browsers, as far as is known."""
-        return self._feed.views(self._tell)
-
-    @property
-    def graph(self) -> Graph:
-        """The graph that is shown."""
-        return self._feed.graph
-
-    @traitlets.default("graph_key")
-    def _default_graph_key(self) -> str:
-        return graph_key(self.graph)
-
-    # -- what is chosen -------------------------------------------------------------------------
-
-    def _choose(self, message: Choose) -> None:
-        """Takes what was chosen in the browser, where more can be selected than the graph has."""
-        self._hearing = threading.get_ident()
-        try:
-            setattr(self, message.what, message.value)
-        finally:
-            self._hearing = None
-
-    @traitlets.validate("selection")
-    def _validate_selection(self, proposal: Any) -> str | None:
-        value: Any = proposal["value"]
-        if self._hearing == threading.get_ident():
-            return value if isinstance(value, str) else None
-        return selection_from(value, self.graph)
-
-    @traitlets.validate("iteration")
-    def _validate_iteration(self, proposal: Any) -> ChosenIteration | None:
-        return iteration_from(proposal["value"])
-
-    # -- messages -------------------------------------------------------------------------------
-
     def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
-        try:
-            message = message_from(content)
-        except ValueError as e:
-            warnings.warn(str(e), stacklevel=2)
-            return
-        if isinstance(message, Choose):
-            self._choose(message)
-        else:
-            self._feed.hear(message, self._tell)
+        self.take(content)
 
-    def _tell(self, message: FromKernel) -> None:
+    def _carry(self, content: dict[str, Any], buffers: list[bytes]) -> None:
         if self.comm is not None:
-            self.send(*to_wire(message))
+            self.send(content, buffers)
 
     def close(self) -> None:
         """Ends the view."""

@@ -1,32 +1,7 @@
-/** The JupyterLab plugin: in every notebook, views are shown live or, without a kernel, as saved. */
-import type { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/application";
-import { INotebookTracker, type NotebookPanel } from "@jupyterlab/notebook";
-import { LiveModels } from "./live_models.js";
-import { ViewOutput } from "./output.js";
-import { MIME_TYPE } from "./saved_view.js";
+/** The JupyterLab plugins: what shows outputs, the docked panel, the commands, and what the status bar says. */
+import { commandsPlugin } from "./commands.js";
+import { outputsPlugin } from "./outputs.js";
+import { panelPlugin } from "./panel.js";
+import { statusPlugin } from "./status.js";
 
-/** Before the widget renderer, which has -10. */
-const RANK = -20;
-
-const plugin: JupyterFrontEndPlugin<void> = {
-  id: "flowscope:plugin",
-  description: "Shows flowscope's views in notebooks.",
-  autoStart: true,
-  requires: [INotebookTracker],
-  activate: (_app: JupyterFrontEnd, notebooks: INotebookTracker) => {
-    notebooks.forEach(addRenderer);
-    notebooks.widgetAdded.connect((_, panel) => addRenderer(panel));
-  },
-};
-
-function addRenderer(panel: NotebookPanel): void {
-  const { rendermime } = panel.content;
-  const live = new LiveModels(panel.sessionContext);
-  rendermime.addFactory({
-    safe: true,
-    mimeTypes: [MIME_TYPE],
-    createRenderer: ({ mimeType }) => new ViewOutput(mimeType, live, (type) => rendermime.createRenderer(type)),
-  }, RANK);
-}
-
-export default plugin;
+export default [outputsPlugin, panelPlugin, commandsPlugin, statusPlugin];

@@ -2,13 +2,16 @@
 import type { IRenderMime } from "@jupyterlab/rendermime-interfaces";
 import { Panel, Widget } from "@lumino/widgets";
 import { make } from "../view/dom.js";
-import widget from "../index.js";
-import { App } from "../view/app.js";
-import { DirectModel } from "./direct.js";
+import { CommModel } from "./comm_model.js";
 import type { LiveModels } from "./live_models.js";
 import { WIDGET_MIME_TYPE, readSavedView, svgAddress, type SavedView } from "./saved_view.js";
 
+/** What shows graphs: loaded with the first view. */
+export type Core = typeof import("./core.js");
+export const core = (): Promise<Core> => import("./core.js");
+
 const NOTE = "Saved picture \u2013 run the cell for the live view";
+const BUSY = "Kernel busy, reconnecting \u2026";
 /** What the widget renderer writes where it cannot show a widget. */
 const FAILED = "Error displaying widget";
 
@@ -64,7 +67,7 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   #tryDirect(view: SavedView): void {
     const kernel = this.#live.silentKernel;
     if (this.#direct || !kernel || view.modelId === "" || this.#shown !== "saved") return;
-    const model = new DirectModel(kernel, view.modelId);
+    const model = new CommModel(kernel, view.modelId);
     const host = new Widget();
     const life = this.#direct = new AbortController();
     const answered = (): void => {
@@ -81,7 +84,9 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
       setTimeout(() => model.dispose()); // it has yet to say that it leaves
     }, { once: true });
     model.on("msg:custom", answered);
-    widget.render({ model, el: host.node, signal: life.signal });
+    void core().then(({ render }) => {
+      if (!life.signal.aborted) render({ model, el: host.node, signal: life.signal });
+    });
   }
 
   #clear(): void {
@@ -108,7 +113,13 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   #showSaved(view: SavedView): void {
     this.#clear();
     this.#shown = "saved";
-    this.addWidget(view.snapshot ? new SavedApp(view) : new Widget({ node: picture(view) }));
+    const shown = view.snapshot ? new SavedApp(view) : new Widget({ node: picture(view) });
+    this.addWidget(shown);
+    const note = (): void => {
+      if (shown instanceof SavedApp) shown.say(view.modelId !== "" && this.#live.silentKernel ? BUSY : NOTE);
+    };
+    note();
+    this.#live.changed.connect(note, this.#showing.signal);
   }
 }
 
@@ -116,24 +127,36 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
 class SavedApp extends Widget {
   readonly #view: SavedView;
   readonly #life = new AbortController();
+  #app: InstanceType<Core["App"]> | null = null;
+  #note = NOTE;
 
   constructor(view: SavedView) {
     super();
     this.#view = view;
   }
 
+  say(note: string): void {
+    this.#note = note;
+    this.#app?.session.say(note, true);
+  }
+
   /** Sizes come from fonts, which are known once the node is in the page. */
   protected override onAfterAttach(): void {
+    void core().then((loaded) => this.#show(loaded));
+  }
+
+  #show({ App }: Core): void {
     const { snapshot } = this.#view;
-    if (!snapshot || this.node.childElementCount > 0) return;
+    if (!snapshot || this.node.childElementCount > 0 || this.#life.signal.aborted) return;
     const showing = new AbortController();
     this.#life.signal.addEventListener("abort", () => showing.abort(), { once: true });
     try {
-      const app = new App(this.node, null, showing.signal);
-      app.model.applySnapshot({ ...snapshot, session: null });
-      app.session.say(NOTE, true);
+      this.#app = new App(this.node, null, showing.signal);
+      this.#app.model.applySnapshot({ ...snapshot, session: null });
+      this.#app.session.say(this.#note, true);
     } catch {
       // The file may hold a snapshot that is broken; the picture still serves.
+      this.#app = null;
       showing.abort();
       this.node.replaceChildren(picture(this.#view));
     }

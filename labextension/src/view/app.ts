@@ -1,22 +1,24 @@
 /** The app: a view of one graph, made of a stage and panels around one model and one store. */
 import { GraphModel, type Change } from "../model/graph.js";
+import { rate as rateText } from "../model/figures.js";
 import { levelText } from "../model/level_facts.js";
 import { OpenScopes } from "../model/open_scopes.js";
 import { boxOf, Selection } from "../model/selection.js";
 import { Signal } from "../model/signal.js";
 import { Store, type StoreChange } from "../model/store.js";
 import type { Picture } from "../render/scene.js";
+import { besideStage, elementsIn, type Arrangement } from "./arrangement.js";
 import { readTheme, watchTheme } from "./colors.js";
 import { CommandTable } from "./command_table.js";
 import type { ViewContext } from "./context.js";
 import { Display } from "./display.js";
 import { make } from "./dom.js";
 import { Drawers } from "./drawers.js";
+import { obeyPage, STATE_EVENT, tellPage, type ToldState } from "./host.js";
 import { Navigation } from "./navigation.js";
-import type { Region } from "./panel.js";
 import { listenToPointer } from "./pointer.js";
 import { keepPresses } from "./presses.js";
-import { panelsIn } from "./registry.js";
+import { PANELS_IN_ORDER } from "./registry.js";
 import { SessionLink, type SendCommand } from "./session_link.js";
 import { Stage } from "./stage.js";
 import { storeOf, type WidgetState } from "./store_sync.js";
@@ -34,7 +36,10 @@ export class App {
    * Puts the app into `host` until the signal fires. Without `send` it only shows; with a `state` what is chosen is shared
    * with the other views of the graph and with Python.
    */
-  constructor(host: HTMLElement, send: SendCommand | null, until: AbortSignal, state: WidgetState | null = null) {
+  constructor(
+    host: HTMLElement, send: SendCommand | null, until: AbortSignal, state: WidgetState | null = null,
+    arrangement: Arrangement = besideStage,
+  ) {
     host.append(this.#root);
     until.addEventListener("abort", () => this.#root.remove(), { once: true });
     const { model } = this;
@@ -47,30 +52,34 @@ export class App {
     const commands = new CommandTable(() => this.#view, until);
     this.#view = {
       model, store, selection, scopes, session, stage, navigation, commands, until,
+      root: this.#root, graphKey: String(state?.get("graph_key") ?? ""), isDocked: arrangement.isDocked,
       drawers: new Drawers(), shown: new Signal<Picture>(),
     };
     // The app hears of a change before its panels do: they find the selection settled.
     model.changed.connect((change) => this.#onModel(change), until);
     store.changed.connect((change) => this.#onStore(change), until);
-    this.#display = new Display(this.#view, this.#root, this.#assemble(), until);
+    this.#display = new Display(this.#view, this.#root, this.#assemble(arrangement), until);
     this.#listen();
     commands.refresh();
   }
 
   /** Makes the panels and puts them in their places; returns those that stand below the stage. */
-  #assemble(): readonly HTMLElement[] {
-    const panels = (region: Region): HTMLElement[] => panelsIn(region).map((panel) => panel.make(this.#view));
-    const below = panels("below");
-    const stage = make("div", { class: "fs-stage-wrap" }, this.#view.stage.element, ...panels("stage"));
-    this.#root.append(
-      ...panels("top"),
-      make("div", { class: "fs-main" }, ...panels("left"), make("div", { class: "fs-center" }, stage, ...below), ...panels("right")),
-    );
-    return below;
+  #assemble(arrangement: Arrangement): readonly HTMLElement[] {
+    const { drawers, until, stage } = this.#view;
+    const parts = PANELS_IN_ORDER.map(({ id, title, region, make: makePanel }) => ({ id, title, region, element: makePanel(this.#view) }));
+    const wrap = make("div", { class: "fs-stage-wrap" }, stage.element, ...elementsIn(parts, "stage"));
+    this.#root.classList.toggle("fs-docked", arrangement.isDocked);
+    drawers.changed.connect((id) => {
+      this.#root.classList.toggle(`fs-with-${id}`, drawers.isOpen(id));
+      this.#view.commands.refresh();
+    }, until);
+    drawers.setOpen("inspector", true);
+    arrangement.place(this.#root, wrap, parts, drawers, until);
+    return arrangement.isDocked ? [] : elementsIn(parts, "below");
   }
 
   #listen(): void {
-    const { stage, navigation, commands, drawers, shown, until } = this.#view;
+    const { stage, navigation, commands, shown, until } = this.#view;
     listenToPointer(stage, {
       select: (box) => navigation.select(box),
       toggle: (box) => navigation.toggle(box),
@@ -79,10 +88,6 @@ export class App {
     }, until);
     commands.listenToKeys(stage.element);
     this.session.changed.connect(() => commands.refresh(), until);
-    drawers.changed.connect((id) => {
-      this.#root.classList.toggle(`fs-with-${id}`, drawers.isOpen(id));
-      commands.refresh();
-    }, until);
     shown.connect(({ graph }) => {
       if (graph.boxes.size > 1) this.#root.dataset.ready = "true";
     }, until);
@@ -98,6 +103,7 @@ export class App {
       if (!event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation();
     }, { signal: until });
     keepPresses(this.#root, until);
+    obeyPage(this.#root, this.#view.commands, until);
     const retheme = (): void => stage.setTheme(readTheme(this.#root));
     watchTheme(retheme, until);
     stage.onShown = () => {
@@ -140,6 +146,18 @@ export class App {
     if (this.#wasRunning && !isRunning) navigation.forgetIteration();
     this.#wasRunning = isRunning;
     if (stage.running.take(run, performance.now())) stage.renewRunning();
+    this.#tellState();
+  }
+
+  /** What the page shows of the session elsewhere. */
+  #tellState(): void {
+    const { session } = this.model;
+    if (!this.session.isLive) return;
+    this.#root.dataset.run = session?.state ?? "none";
+    const rate = session?.steps_per_s == null ? "" : `, ${rateText(session.steps_per_s)}`;
+    tellPage<ToldState>(this.#root, STATE_EVENT, {
+      state: session?.state ?? "none", text: session ? `${session.state}${rate}` : "",
+    });
   }
 
   #onStore({ what, by }: StoreChange): void {

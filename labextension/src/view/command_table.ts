@@ -23,6 +23,14 @@ export class CommandTable {
     if (this.isEnabled(id)) commandOf(id).run(this.#view());
   }
 
+  /** What a command would do now, for menus elsewhere. */
+  describe(id: string): { isEnabled: boolean; isPressed: boolean; label: string } {
+    const command = commandOf(id);
+    const view = this.#view();
+    const { label } = command.look?.(view) ?? command;
+    return { isEnabled: command.isEnabled(view), isPressed: command.isPressed?.(view) ?? false, label };
+  }
+
   /** A button that runs a command. */
   button(id: string): HTMLButtonElement {
     const command = commandOf(id);
@@ -42,6 +50,7 @@ export class CommandTable {
       element.setAttribute("aria-label", label);
       element.title = `${command.hint ?? label}${keys && ` (${keys})`}`;
       element.disabled = !command.isEnabled(view);
+      element.hidden = command.isHidden?.(view) ?? false;
       if (command.isPressed) element.setAttribute("aria-pressed", String(command.isPressed(view)));
       if (shape && shape !== shown.icon) element.replaceChildren(icon(shape));
       shown.icon = shape;

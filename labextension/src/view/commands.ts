@@ -5,6 +5,7 @@
 import type { Direction } from "../layout/walk.js";
 import type { IconName } from "./dom.js";
 import type { ViewContext } from "./context.js";
+import { hasPanel, PANEL_EVENT, tellPage, type PanelWish } from "./host.js";
 import { exportSvg } from "./save.js";
 
 export interface ViewCommand {
@@ -19,6 +20,8 @@ export interface ViewCommand {
   look?(view: ViewContext): { readonly label: string; readonly icon: IconName } | null;
   /** Whether a button that stays down is down. */
   isPressed?(view: ViewContext): boolean;
+  /** Whether there is no button for it here. */
+  isHidden?(view: ViewContext): boolean;
   isEnabled(view: ViewContext): boolean;
   run(view: ViewContext): void;
 }
@@ -31,6 +34,7 @@ const always = (): boolean => true;
 const stateIn = ({ session, model }: ViewContext, states: readonly string[]): boolean =>
   session.isHeard && states.includes(model.session?.state ?? "none");
 const isPaused = ({ model }: ViewContext): boolean => model.session?.state === "paused" || model.session?.state === "pausing";
+const canDock = ({ isDocked, session }: ViewContext): boolean => hasPanel() && !isDocked && session.isLive;
 const hasSelection = ({ selection }: ViewContext): boolean => selection.box !== null;
 
 const walk = (id: string, label: string, key: string, direction: Direction): ViewCommand =>
@@ -66,6 +70,18 @@ export const COMMANDS: readonly ViewCommand[] = [
   {
     id: "outline", label: "Outline", keys: ["o"], icon: "outline", isPressed: ({ drawers }) => drawers.isOpen("outline"),
     isEnabled: always, run: ({ drawers }) => drawers.toggle("outline"),
+  },
+  {
+    id: "inspector", label: "Inspector", keys: ["i"], isPressed: ({ drawers }) => drawers.isOpen("inspector"),
+    isEnabled: always, run: ({ drawers }) => drawers.toggle("inspector"),
+  },
+  {
+    id: "frames", label: "Running loops", keys: ["r"], isPressed: ({ drawers }) => drawers.isOpen("frames"),
+    isEnabled: ({ isDocked }) => isDocked, run: ({ drawers }) => drawers.toggle("frames"),
+  },
+  {
+    id: "panel", label: "Open in a panel", keys: ["p"], icon: "panel", isHidden: (view) => !canDock(view), isEnabled: canDock,
+    run: ({ root, graphKey }) => tellPage<PanelWish>(root, PANEL_EVENT, { graph: graphKey }),
   },
   {
     id: "lowered", label: "Lowered", keys: ["l"], icon: "lowered",

@@ -21,6 +21,12 @@ export interface ViewContext {
   readonly session: SessionLink;
   readonly stage: Stage;
   readonly navigation: Navigation;
+  /** The element that holds the view. */
+  readonly root: HTMLElement;
+  /** Names the graph in the page; "" where nothing tells. */
+  readonly graphKey: string;
+  /** Whether this view is the docked panel's. */
+  readonly isDocked: boolean;
   readonly drawers: Drawers;
   readonly commands: CommandTable;
   /** A picture is shown: the boxes that can be seen now. */

@@ -28,6 +28,8 @@ const ICONS = {
   outline: "M2 3h3v2H2zM6 3h8v2H6zM4 7h3v2H4zM8 7h6v2H8zM4 11h3v2H4zM8 11h6v2H8z",
   lowered: "M8 1l6 3-6 3-6-3zM2 7l6 3 6-3v2l-6 3-6-3zM2 11l6 3 6-3v2l-6 3-6-3z",
   keys: "M5 6a3 3 0 1 1 4 2.8V11H7V7.5h1a1.2 1.2 0 1 0-1.2-1.5zM7 12h2v2H7z",
+  panel: "M2 2h12v12H2zM4 5v7h4V5zM10 5v7h2V5z",
+  search: "M7 2a5 5 0 0 1 4 8l3.2 3.2-1.2 1.2L9.8 11.2A5 5 0 1 1 7 2zm0 2a3 3 0 1 0 0 6 3 3 0 0 0 0-6z",
   close: "M4 3l4 4 4-4 1 1-4 4 4 4-1 1-4-4-4 4-1-1 4-4-4-4z",
 } as const;
 export type IconName = keyof typeof ICONS;
@@ -38,6 +40,7 @@ export function icon(name: IconName): SVGElement {
   svg.setAttribute("aria-hidden", "true");
   const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
   path.setAttribute("d", ICONS[name]);
+  path.setAttribute("fill-rule", "evenodd");
   svg.append(path);
   return svg;
 }

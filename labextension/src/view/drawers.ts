@@ -1,18 +1,22 @@
-/** Which panels are open that open on demand: each gives the view's root the class `fs-with-ID`. */
+/** Which panels are open: each gives the view's root the class `fs-with-ID`. */
 import { Signal } from "../model/signal.js";
 
-export type DrawerId = "outline" | "keys";
-
 export class Drawers {
-  readonly changed = new Signal<DrawerId>();
-  readonly #open = new Set<DrawerId>();
+  readonly changed = new Signal<string>();
+  readonly #open = new Set<string>();
 
-  isOpen(id: DrawerId): boolean {
+  isOpen(id: string): boolean {
     return this.#open.has(id);
   }
 
-  toggle(id: DrawerId): void {
-    if (!this.#open.delete(id)) this.#open.add(id);
+  setOpen(id: string, isOpen: boolean): void {
+    if (isOpen === this.#open.has(id)) return;
+    if (isOpen) this.#open.add(id);
+    else this.#open.delete(id);
     this.changed.emit(id);
+  }
+
+  toggle(id: string): void {
+    this.setOpen(id, !this.isOpen(id));
   }
 }

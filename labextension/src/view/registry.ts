@@ -24,3 +24,5 @@ export const PANELS: readonly Panel[] = [
 export function panelsIn(region: Region, panels: readonly Panel[] = PANELS): Panel[] {
   return panels.filter((panel) => panel.region === region).sort((a, b) => a.order - b.order);
 }
+
+export const PANELS_IN_ORDER: readonly Panel[] = (["top", "left", "stage", "below", "right"] as const).flatMap((region) => panelsIn(region));

@@ -36,16 +36,16 @@ export class Room {
     const wanted = Math.min(most, growthOf(picture.w, picture.h, this.#stage.clientWidth, this.#top));
     this.#height = Math.max(this.#height, this.#stage.clientHeight, Math.ceil(wanted));
     this.#apply();
-    return this.#isUsers ? this.#stage.clientHeight : this.#height;
+    return this.#isGiven ? this.#stage.clientHeight : this.#height;
   }
 
-  /** What the browser writes where the user drags the corner. */
-  get #isUsers(): boolean {
-    return this.#root.style.height !== "";
+  /** Whether the user has dragged the corner - the browser writes that -, or the view fills a panel. */
+  get #isGiven(): boolean {
+    return this.#root.style.height !== "" || this.#root.classList.contains("fs-docked");
   }
 
   #apply(): void {
-    if (this.#isUsers || this.#stage.clientHeight === 0) return;
+    if (this.#isGiven || this.#stage.clientHeight === 0) return;
     this.#height = Math.max(this.#height, this.#stage.clientHeight);
     const now = this.#root.offsetHeight;
     const height = now - this.#stage.clientHeight + this.#height;

@@ -1,6 +1,7 @@
 /** The bar above the stage: what the session is doing, and the buttons that steer it. */
-import type { SessionState } from "../wire/messages.js";
+import type { RunState, SessionState } from "../wire/messages.js";
 import { clock, duration, plural, rate, significant, whole } from "../model/figures.js";
+import { headline, loopRate } from "../model/headline.js";
 import type { ViewContext } from "./context.js";
 import { make, setText } from "./dom.js";
 import { Pace } from "./pace.js";
@@ -18,14 +19,15 @@ class RunBar {
   readonly element: HTMLElement;
   readonly #state = make("span", { class: "fs-state", "data-testid": "fs-state", role: "status" });
   readonly #steps = figure("fs-steps", "steps finished");
-  readonly #rate = figure("fs-rate", "steps per second");
+  readonly #rate = figure("fs-rate", "steps per second; in a long step, iterations per second of its outermost loop");
   readonly #stepTime = figure("fs-step-time", "mean time of a step");
   readonly #nodes = figure("fs-nodes", "operations in the graph");
   readonly #skipped = figure("fs-skipped", "states that were not shown, because this view was busy");
-  readonly #bar = make("div", { class: "fs-progress-bar", role: "progressbar" }, make("div"));
+  readonly #bar = make("div", { class: "fs-progress-bar", role: "progressbar", "aria-valuemin": "0", "aria-valuemax": "100" }, make("div"));
   readonly #progressText = make("span", { class: "fs-progress-text" });
   readonly #progress = make("span", { class: "fs-progress", "data-testid": "fs-progress" }, this.#progressText, this.#bar);
   readonly #eta = figure("fs-eta", "time left");
+  readonly #now = make("span", { class: "fs-now" });
   readonly #message = make("span", { class: "fs-message", "data-testid": "fs-message", role: "status" });
   readonly #note = make("span", { class: "fs-note", "data-testid": "fs-control" });
   readonly #view: ViewContext;
@@ -40,9 +42,10 @@ class RunBar {
       ...RUN_BUTTONS.map((id) => view.commands.button(id)), this.#pace.element,
     );
     this.element = make(
-      "div", { class: "fs-bar" }, this.#state, buttons, this.#steps, this.#rate, this.#stepTime,
-      this.#progress, this.#eta, this.#note, this.#message, this.#skipped, this.#nodes,
+      "div", { class: "fs-bar", "data-testid": "fs-bar" }, this.#state, buttons, this.#steps, this.#rate, this.#stepTime, this.#now,
+      this.#eta, this.#nodes, make("span", { class: "fs-buttons" }, view.commands.button("panel")),
     );
+    this.#now.append(this.#progress, this.#message, this.#note, this.#skipped);
   }
 
   /** Shows the link to the session: whether it hears, and what was said. */
@@ -66,34 +69,29 @@ class RunBar {
     this.#session = session;
     const state = session?.state ?? "none";
     this.#state.dataset.state = state;
-    this.element.classList.toggle("fs-with-progress", session?.progress != null);
     setText(this.#state, session ? STATE_TEXT[session.state] : this.#view.session.isLive ? "no session" : "saved");
     setText(this.#steps, session ? plural(session.steps, "step") : "");
-    setText(this.#rate, session?.steps_per_s == null ? "" : rate(session.steps_per_s));
+    setText(this.#rate, session?.steps_per_s == null ? loopRate(session, model.run) : rate(session.steps_per_s));
     setText(this.#stepTime, session?.step_time_s == null ? "" : `${duration(session.step_time_s)}/step`);
     setText(this.#skipped, model.skipped > 0 ? `${whole(model.skipped)} skipped` : "");
     setText(this.#nodes, plural(model.nodes.size, "op"));
     setText(this.#note, session && model.control === "between cells" ? "buttons act between cells" : "");
-    this.#showProgress(session);
+    this.#showProgress(session, model.run);
     this.#pace.update();
   }
 
-  #showProgress(session: SessionState | null): void {
-    const progress = session?.progress ?? null;
-    this.#progress.hidden = progress === null;
-    const isDone = progress !== null && progress.done === progress.total;
-    setText(this.#eta, progress?.eta_s == null || isDone ? "" : `ETA ${clock(progress.eta_s)}`);
-    if (!progress) return;
-    const { description, done, total } = progress;
-    const count = total === null ? whole(done) : `${whole(done)}/${whole(total)}`;
-    const share = total ? Math.min(1, done / total) : 0;
-    setText(this.#progressText, description ? `${description} ${count}` : count);
-    this.#bar.hidden = total === null;
-    this.#bar.setAttribute("aria-valuemin", "0");
-    this.#bar.setAttribute("aria-valuemax", "100");
-    this.#bar.setAttribute("aria-valuenow", significant(share * 100));
-    this.#bar.setAttribute("aria-label", description || "progress");
-    (this.#bar.firstElementChild as HTMLElement).style.width = `${share * 100}%`;
+  #showProgress(session: SessionState | null, run: RunState | null): void {
+    const told = headline(session, run);
+    this.#progress.hidden = told === null;
+    setText(this.#eta, told?.left_s == null ? "" : `ETA ${clock(told.left_s)}`);
+    if (!told) return;
+    const { text, share } = told;
+    setText(this.#progressText, text);
+    this.#progressText.title = text;
+    this.#bar.hidden = share === null;
+    this.#bar.setAttribute("aria-valuenow", significant((share ?? 0) * 100));
+    this.#bar.setAttribute("aria-label", text);
+    (this.#bar.firstElementChild as HTMLElement).style.width = `${(share ?? 0) * 100}%`;
   }
 }
 

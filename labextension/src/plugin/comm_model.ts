@@ -1,12 +1,11 @@
 /**
- * A view's widget in a kernel that is busy. When a page is reloaded while a cell runs, the widget manager waits for the
- * kernel's main shell to tell which widgets there are: until the cell ends. The kernel's subshells answer meanwhile, so
- * the view's messages are carried there and back without a widget manager.
+ * A view's comm, without a widget manager: of a widget whose kernel is busy - when a page is reloaded while a cell runs, the
+ * widget manager waits for the kernel's main shell to tell which widgets there are -, or of the docked panel. Messages go
+ * to a subshell, which answers meanwhile.
  */
 import type { NotebookPanel } from "@jupyterlab/notebook";
 import type { WidgetModel } from "../index.js";
 import type { Buffer } from "../wire/columns.js";
-import type { FromView } from "../wire/messages.js";
 
 export type Kernel = NonNullable<NonNullable<NotebookPanel["sessionContext"]["session"]>["kernel"]>;
 type Listener = (message: unknown, buffers?: readonly Buffer[]) => void;
@@ -17,24 +16,37 @@ interface CommData {
   readonly state?: Readonly<Record<string, unknown>>;
 }
 
-export class DirectModel implements WidgetModel {
+/** What a comm that the page opens is for. */
+export interface Opening {
+  readonly target: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export class CommModel implements WidgetModel {
   /** A connection of its own: what others have asked for and wait for does not stand before it. */
   readonly #kernel: Kernel;
   readonly #id: string;
   readonly #listeners = new Map<string, Set<Listener>>();
   readonly #state = new Map<string, unknown>();
   readonly #subshell: Promise<string | null>;
+  /** Set where the page opens the comm; then a kernel without subshells is spoken to as well. */
+  readonly #opening: Opening | null;
   #isDisposed = false;
 
-  constructor(kernel: Kernel, id: string) {
+  /** Joins a comm that the kernel has, or opens one. */
+  constructor(kernel: Kernel, id: string, opening: Opening | null = null) {
     this.#kernel = kernel.clone({ handleComms: false });
     this.#id = id;
+    this.#opening = opening;
     this.#kernel.iopubMessage.connect((_, { header, content, buffers }) => {
       const { comm_id, data } = content as { comm_id?: string; data?: CommData };
-      const isOurs = (header.msg_type as string) === "comm_msg" && comm_id === id;
-      if (isOurs && data) this.#hear(data, (buffers ?? []) as Buffer[]);
+      if (comm_id !== id) return;
+      const type = header.msg_type as string;
+      if (type === "comm_close") this.#emit("close", null);
+      else if (type === "comm_msg" && data) this.#hear(data, (buffers ?? []) as Buffer[]);
     });
     this.#subshell = connected(this.#kernel).then(() => this.#openSubshell());
+    if (opening) this.#send("comm_open", { target_name: opening.target, data: opening.data });
   }
 
   get(name: string): unknown {
@@ -50,11 +62,15 @@ export class DirectModel implements WidgetModel {
     this.#listeners.get(event)?.delete(listener);
   }
 
-  send(message: FromView): void {
+  send(message: unknown): void {
+    this.#send("comm_msg", { data: { method: "custom", content: message } });
+  }
+
+  #send(type: string, content: object): void {
     void this.#subshell.then((subshell) => {
-      if (subshell === null || this.#kernel.isDisposed) return;
-      const content = { comm_id: this.#id, data: { method: "custom", content: message } };
-      const made = this.#message("comm_msg", "shell", content, { subshell_id: subshell });
+      if (this.#kernel.isDisposed || (subshell === null && !this.#opening)) return;
+      const header = subshell === null ? {} : { subshell_id: subshell };
+      const made = this.#message(type, "shell", { comm_id: this.#id, ...content }, header);
       this.#kernel.sendShellMessage(made as Parameters<Kernel["sendShellMessage"]>[0], false, true);
     });
   }
@@ -63,6 +79,7 @@ export class DirectModel implements WidgetModel {
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
+    if (this.#opening) this.#send("comm_close", { data: {} });
     void this.#subshell.then((subshell) => {
       if (this.#kernel.isDisposed) return;
       if (subshell !== null) this.#control("delete_subshell_request", { subshell_id: subshell });

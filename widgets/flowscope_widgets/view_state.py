@@ -1,0 +1,105 @@
+"""The state of a view, whatever brings it to the browser: a widget or the docked panel.
+
+What a user has chosen is data: all displays of a view share it, Python reads and sets it, and it
+outlives a reload of the page.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any
+
+import traitlets
+
+from flowscope.graph.graph import Graph
+from flowscope.live.bus import Feed
+from flowscope.live.schema import Choose, FromKernel
+from flowscope.live.wire import message_from, to_wire
+from flowscope_widgets.chosen import ChosenIteration, graph_key, iteration_from, selection_from
+
+#: The traits that a browser has too.
+SHARED = ("graph_key", "selection", "iteration", "open_scopes")
+
+
+class ViewState(traitlets.HasTraits):
+    """What is chosen in a view of a graph, and the view's messages.
+
+    A subclass carries messages: it calls `take` with what comes and defines `_carry`.
+    """
+
+    #: Names the graph in the page: views of one graph share there what is chosen.
+    graph_key = traitlets.Unicode(read_only=True).tag(sync=True)
+    #: What is selected: the name of an operation, or the path of a scope with a "/" behind it; None
+    #: for nothing. An operation or a tensor can be given too.
+    selection = traitlets.Any(None, allow_none=True).tag(sync=True)
+    #: The chosen iteration of a running loop, as (path of its frame, number): values of others are
+    #: faint in the view. None for none. Frames are those of `session.frames()`; what is chosen
+    #: before a loop runs waits for it, and the choice ends with the step.
+    iteration = traitlets.Any(None, allow_none=True).tag(sync=True)
+    #: The scopes that were opened or closed by hand, by path: whether they are open.
+    open_scopes = traitlets.Dict(key_trait=traitlets.Unicode(), value_trait=traitlets.Bool()).tag(
+        sync=True
+    )
+
+    _feed: Feed
+    #: The thread that takes what the browser has chosen, if one does.
+    _hearing: int | None = None
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is shown."""
+        return self._feed.graph
+
+    @property
+    def open_views(self) -> int:
+        """How many views are open in browsers, as far as is known."""
+        return self._feed.views(self._tell)
+
+    @traitlets.default("graph_key")
+    def _default_graph_key(self) -> str:
+        return graph_key(self.graph)
+
+    # -- what is chosen -------------------------------------------------------------------------
+
+    def _choose(self, message: Choose) -> None:
+        """Takes what was chosen in the browser, where more can be selected than the graph has."""
+        self._hearing = threading.get_ident()
+        try:
+            setattr(self, message.what, message.value)
+        finally:
+            self._hearing = None
+
+    @traitlets.validate("selection")
+    def _validate_selection(self, proposal: Any) -> str | None:
+        value: Any = proposal["value"]
+        if self._hearing == threading.get_ident():
+            return value if isinstance(value, str) else None
+        return selection_from(value, self.graph)
+
+    @traitlets.validate("iteration")
+    def _validate_iteration(self, proposal: Any) -> ChosenIteration | None:
+        return iteration_from(proposal["value"])
+
+    # -- messages -------------------------------------------------------------------------------
+
+    def take(self, content: Any) -> None:
+        """Takes a message of the browser; warns of one that is none."""
+        try:
+            message = message_from(content)
+        except ValueError as e:
+            warnings.warn(str(e), stacklevel=2)
+            return
+        if isinstance(message, Choose):
+            self._choose(message)
+        else:
+            self._feed.hear(message, self._tell)
+
+    def _tell(self, message: FromKernel) -> None:
+        self._carry(*to_wire(message))
+
+    def _carry(self, content: dict[str, Any], buffers: list[bytes]) -> None:
+        raise NotImplementedError
+
+
+__all__ = ["SHARED", "ViewState"]
