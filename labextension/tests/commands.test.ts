@@ -74,5 +74,5 @@ test("Escape closes the help before it leaves a selection", () => {
 test("no two panels have the same id, nor the same place", () => {
   assert.equal(new Set(PANELS.map(({ id }) => id)).size, PANELS.length);
   assert.equal(new Set(PANELS.map(({ region, order }) => `${region} ${order}`)).size, PANELS.length);
-  assert.deepEqual(panelsIn("stage").map(({ id }) => id), ["position", "crumbs", "tools", "keys"]);
+  assert.deepEqual(panelsIn("stage").map(({ id }) => id), ["position", "crumbs", "minimap", "tools", "keys", "find", "card", "speech"]);
 });

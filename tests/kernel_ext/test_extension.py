@@ -189,3 +189,45 @@ def test_the_widget_hears_and_answers_while_a_cell_is_busy(kernel):
     assert kernel.ask("view._feed._end is not None")
     send(kernel, comm_id, {"kind": "disconnect", "view": 7}, None)
     assert kernel.ask("view._feed._end is None"), "nobody looks: nothing is sent"
+
+
+def test_a_panel_is_opened_and_answered_while_a_cell_is_busy(kernel):
+    kernel.run("a = fs.constant(1.0)\nsess = fs.Session()\nsess.run(a)")
+    client = kernel.client
+    client.control_channel.send(client.session.msg("create_subshell_request"))
+    subshell = client.get_control_msg(timeout=PATIENCE_S)["content"]["subshell_id"]
+    client.execute("while True:\n    sess.run(a)", stop_on_error=False)
+
+    def put(kind, **content):
+        message = client.session.msg(kind, {"comm_id": "panel-7", **content})
+        message["header"]["subshell_id"] = subshell
+        client.shell_channel.send(message)
+
+    def wait_for(wanted):
+        while True:
+            message = client.get_iopub_msg(timeout=PATIENCE_S)
+            if message["content"].get("comm_id") == "panel-7":
+                data = message["content"]["data"]
+                if wanted(data):
+                    return data
+
+    put("comm_open", target_name="flowscope.panel", data={"graph": None})
+    state = wait_for(lambda d: "graph_key" in d.get("state", {}))["state"]
+    assert state["is_followed"] and len(state["graphs"]) == 1
+    content = {"kind": "connect", "view": 3, "protocol": PROTOCOL}
+    put("comm_msg", data={"method": "custom", "content": content})
+    told = wait_for(lambda d: d.get("method") == "custom")["content"]
+    assert told["kind"] == "snapshot"
+    wait_for(lambda d: (d.get("content", {}).get("session") or {}).get("state") == "running")
+    stop = {"kind": "command", "view": 3, "command_id": 1, "name": "stop"}
+    put("comm_msg", data={"method": "custom", "content": stop})
+    wait_for(lambda d: d.get("content", {}).get("kind") == "reply")
+    put("comm_close", data={})
+
+
+def test_the_magic_asks_the_page_for_the_panel(kernel):
+    messages = []
+    kernel.client.execute_interactive("%flowscope", timeout=PATIENCE_S, output_hook=messages.append)
+    (asked,) = [m for m in messages if m["msg_type"] == "comm_open"]
+    assert asked["content"]["target_name"] == "flowscope.panel"
+    assert asked["content"]["data"] == {"is_wanted": True}

@@ -106,6 +106,20 @@ def test_what_is_no_choice_is_refused(view, what, value):
     assert (view.selection, view.iteration, view.open_scopes) == (None, None, {})
 
 
+def test_what_is_sought_and_what_is_shown_alone_is_data(view, graph):
+    view.find = "type:Sum"
+    view.isolated = graph.get_operation_by_name("model/loss/sum").outputs[0]
+    assert view.get_state(["find", "isolated"]) == {
+        "find": "type:Sum",
+        "isolated": "model/loss/sum",
+    }
+    hear(view, kind="choose", what="find", value="from:x to:y")
+    hear(view, kind="choose", what="isolated", value="")
+    assert (view.find, view.isolated) == ("from:x to:y", "")
+    with pytest.raises(fs.errors.NotFoundError, match="no scope"):
+        view.isolated = "model/los"
+
+
 # -- who watches ----------------------------------------------------------------------------------
 
 

@@ -62,6 +62,7 @@ class PanelView(ViewState):
             with self.hold_trait_notifications():
                 self._feed = feeds.feed(graph)
                 self.selection, self.iteration, self.open_scopes = None, None, {}
+                self.find = self.isolated = ""
                 self.set_trait("graph_key", graph_key(graph))
         self._tell_state()
 

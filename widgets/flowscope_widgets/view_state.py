@@ -19,7 +19,7 @@ from flowscope.live.wire import message_from, to_wire
 from flowscope_widgets.chosen import ChosenIteration, graph_key, iteration_from, selection_from
 
 #: The traits that a browser has too.
-SHARED = ("graph_key", "selection", "iteration", "open_scopes")
+SHARED = ("graph_key", "selection", "iteration", "open_scopes", "find", "isolated")
 
 
 class ViewState(traitlets.HasTraits):
@@ -41,6 +41,15 @@ class ViewState(traitlets.HasTraits):
     open_scopes = traitlets.Dict(key_trait=traitlets.Unicode(), value_trait=traitlets.Bool()).tag(
         sync=True
     )
+
+    #: What is sought: what is not found is faint. Texts and regular expressions, alone or of a
+    #: field ("type:MatMul", "name:/conv_?[0-9]/", "device:GPU", "dtype:int64", "line:12"), what
+    #: is so ("is:changed", "is:stale", "is:fed", "is:fetched", "is:variable"), and what lies on the
+    #: ways between operations or scopes ("from:x to:loss"); all terms hold. "" for nothing.
+    find = traitlets.Unicode("").tag(sync=True)
+    #: The name of the operation, or the path of the scope, that is shown alone with its neighbours;
+    #: "" for the whole graph. An operation or a tensor can be given too.
+    isolated = traitlets.Any("").tag(sync=True)
 
     _feed: Feed
     #: The thread that takes what the browser has chosen, if one does.
@@ -76,6 +85,13 @@ class ViewState(traitlets.HasTraits):
         if self._hearing == threading.get_ident():
             return value if isinstance(value, str) else None
         return selection_from(value, self.graph)
+
+    @traitlets.validate("isolated")
+    def _validate_isolated(self, proposal: Any) -> str:
+        value: Any = proposal["value"]
+        if self._hearing == threading.get_ident() or value == "":
+            return value if isinstance(value, str) else ""
+        return selection_from(value, self.graph) or ""
 
     @traitlets.validate("iteration")
     def _validate_iteration(self, proposal: Any) -> ChosenIteration | None:

@@ -435,10 +435,11 @@ class Command:
 class Choose:
     """The user has chosen something in a view; all views of the widget take it over."""
 
-    what: Literal["selection", "iteration", "open_scopes"]
+    what: Literal["selection", "iteration", "open_scopes", "find", "isolated"]
     #: "selection": the name of an operation, or the path of a scope with a "/" behind it; None for
     #: nothing. "iteration": (path of a frame, number); None for none. "open_scopes": whether they
-    #: are open, by path, for those that were opened or closed by hand.
+    #: are open, by path, for those that were opened or closed by hand. "find": what is sought, ""
+    #: for nothing. "isolated": the name of what is shown alone, "" for all.
     value: str | tuple[str, int] | dict[str, bool] | None
     kind: Literal["choose"] = "choose"
 

@@ -85,6 +85,8 @@ def message_from(data: Any) -> FromView:
             return Choose("iteration", None)
         case {"kind": "choose", "what": "iteration", "value": [str(frame), int(count)]}:
             return Choose("iteration", (frame, count))
+        case {"kind": "choose", "what": "find" | "isolated" as what, "value": str(text)}:
+            return Choose(what, text)
         case {"kind": "choose", "what": "open_scopes", "value": dict(scopes)}:
             if all(isinstance(k, str) and isinstance(v, bool) for k, v in scopes.items()):
                 return Choose("open_scopes", scopes)

@@ -15,7 +15,7 @@ export interface BoxName {
 }
 
 export interface StoreChange {
-  readonly what: "selection" | "iteration" | "open" | "hover";
+  readonly what: "selection" | "iteration" | "open" | "hover" | "find" | "isolated";
   /** The view, or the link to the kernel, that has made the change. */
   readonly by: object;
 }
@@ -26,6 +26,8 @@ export class Store {
   #iteration: ChosenIteration | null = null;
   #opened: ReadonlyMap<string, boolean> = new Map();
   #hover: BoxName | null = null;
+  #find = "";
+  #isolated = "";
 
   get selection(): BoxName | null {
     return this.#selection;
@@ -57,6 +59,28 @@ export class Store {
   setOpened(opened: ReadonlyMap<string, boolean>, by: object): void {
     this.#opened = opened;
     this.changed.emit({ what: "open", by });
+  }
+
+  /** What is sought, as `search` reads it; "" for nothing. */
+  get find(): string {
+    return this.#find;
+  }
+
+  setFind(find: string, by: object): void {
+    if (find === this.#find) return;
+    this.#find = find;
+    this.changed.emit({ what: "find", by });
+  }
+
+  /** The name of what is shown alone, with its neighbours; "" for all. */
+  get isolated(): string {
+    return this.#isolated;
+  }
+
+  setIsolated(isolated: string, by: object): void {
+    if (isolated === this.#isolated) return;
+    this.#isolated = isolated;
+    this.changed.emit({ what: "isolated", by });
   }
 
   /** The box under the pointer, in whichever view. */

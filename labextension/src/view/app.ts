@@ -14,6 +14,7 @@ import type { ViewContext } from "./context.js";
 import { Display } from "./display.js";
 import { make } from "./dom.js";
 import { Drawers } from "./drawers.js";
+import { Finder } from "./finder.js";
 import { obeyPage, STATE_EVENT, tellPage, type ToldState } from "./host.js";
 import { Navigation } from "./navigation.js";
 import { listenToPointer } from "./pointer.js";
@@ -53,7 +54,7 @@ export class App {
     this.#view = {
       model, store, selection, scopes, session, stage, navigation, commands, until,
       root: this.#root, graphKey: String(state?.get("graph_key") ?? ""), isDocked: arrangement.isDocked,
-      drawers: new Drawers(), shown: new Signal<Picture>(),
+      finder: new Finder(model, store), drawers: new Drawers(), shown: new Signal<Picture>(),
     };
     // The app hears of a change before its panels do: they find the selection settled.
     model.changed.connect((change) => this.#onModel(change), until);
@@ -79,7 +80,7 @@ export class App {
   }
 
   #listen(): void {
-    const { stage, navigation, commands, shown, until } = this.#view;
+    const { stage, navigation, commands, finder, shown, until } = this.#view;
     listenToPointer(stage, {
       select: (box) => navigation.select(box),
       toggle: (box) => navigation.toggle(box),
@@ -88,7 +89,9 @@ export class App {
     }, until);
     commands.listenToKeys(stage.element);
     this.session.changed.connect(() => commands.refresh(), until);
+    finder.changed.connect(() => this.#light(), until);
     shown.connect(({ graph }) => {
+      this.#light();
       if (graph.boxes.size > 1) this.#root.dataset.ready = "true";
     }, until);
     this.#joinPage();
@@ -126,6 +129,7 @@ export class App {
     if (!before) navigation.uncover();
     stage.element.setAttribute("aria-label", `${model.level === "graph" ? "Graph " : "Lowered "}${levelText(model)}`);
     this.#onSelection();
+    this.#view.finder.update();
     this.#display.refresh();
     if (fresh) this.#onLevel();
   }
@@ -162,17 +166,27 @@ export class App {
 
   #onStore({ what, by }: StoreChange): void {
     const { stage, store, navigation, commands } = this.#view;
-    if (what === "open") return this.#display.refresh();
+    if (what === "open" || what === "isolated") this.#display.refresh();
+    if (what === "open") return;
+    if (what === "find") return this.#view.finder.update();
     if (what === "hover") return stage.setHover(boxOf(this.model, store.hover));
     if (what === "selection") {
       if (by !== this) this.#view.selection.settle();
       this.#onSelection();
       if (by !== this) navigation.bringIn();
-    } else {
+    } else if (what === "iteration") {
       stage.running.chosen = store.iteration;
       stage.renewRunning();
     }
     commands.refresh();
+  }
+
+  /** What is found stands out. */
+  #light(): void {
+    const { finder, stage } = this.#view;
+    const { edgePaths } = stage.running;
+    if (!finder.isOn || finder.found.problem || !edgePaths) return stage.setLit(null);
+    stage.setLit(new Set(finder.found.ops.flatMap((op) => edgePaths.boxOf(op) ?? [])));
   }
 
   #onSelection(): void {

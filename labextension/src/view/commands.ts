@@ -45,6 +45,30 @@ const step = (name: "step_op" | "step_iteration") => ({ session, navigation }: V
   session.send(name);
 };
 
+/** Closes what is open over the picture, then takes back what is chosen, one at a time. */
+function leave({ drawers, store, navigation, root }: ViewContext): void {
+  if (drawers.isOpen("keys")) return drawers.toggle("keys");
+  if (drawers.isOpen("find") || store.find !== "") {
+    store.setFind("", root);
+    return drawers.setOpen("find", false);
+  }
+  if (store.isolated !== "") return store.setIsolated("", root);
+  navigation.leave();
+}
+
+/** Puts an end of the ways that are sought into the question. */
+const seek = (key: "from" | "to") => ({ store, root }: ViewContext): void => {
+  const name = store.selection?.name ?? "";
+  const other = new RegExp(`\\b${key === "from" ? "to" : "from"}:\\S+`).exec(store.find)?.[0];
+  store.setFind([...(other && key === "to" ? [other] : []), `${key}:${name}`, ...(other && key === "from" ? [other] : [])].join(" "), root);
+};
+
+const walkFound = (by: 1 | -1) => ({ finder, selection, navigation }: ViewContext): void => {
+  const to = finder.next(selection.box, by);
+  if (to !== null) navigation.goNear(to);
+};
+const hasFound = ({ finder }: ViewContext): boolean => finder.found.ops.length > 0;
+
 export const COMMANDS: readonly ViewCommand[] = [
   {
     id: "pause", label: "Pause", keys: [" "], icon: "pause",
@@ -70,6 +94,26 @@ export const COMMANDS: readonly ViewCommand[] = [
   {
     id: "outline", label: "Outline", keys: ["o"], icon: "outline", isPressed: ({ drawers }) => drawers.isOpen("outline"),
     isEnabled: always, run: ({ drawers }) => drawers.toggle("outline"),
+  },
+  {
+    id: "find", label: "Search", keys: ["/"], icon: "search", isPressed: ({ drawers }) => drawers.isOpen("find"), isEnabled: always,
+    run: ({ drawers, root }) => {
+      drawers.setOpen("find", true);
+      root.querySelector<HTMLInputElement>(".fs-find input")?.focus({ preventScroll: true });
+    },
+  },
+  { id: "find-next", label: "Next found", keys: ["n"], icon: "down", isEnabled: hasFound, run: walkFound(1) },
+  { id: "find-previous", label: "Previous found", keys: ["N"], icon: "up", isEnabled: hasFound, run: walkFound(-1) },
+  { id: "find-from", label: "Show what follows from the selection", keys: ["["], isEnabled: hasSelection, run: seek("from") },
+  { id: "find-to", label: "Show what the selection needs", keys: ["]"], isEnabled: hasSelection, run: seek("to") },
+  {
+    id: "find-changed", label: "Show what the last cell changed", keys: ["c"], isEnabled: ({ model }) => model.marked.size > 0,
+    run: ({ store, root }) => store.setFind("is:changed", root),
+  },
+  {
+    id: "isolate", label: "Show the selection alone", keys: ["a"], isPressed: ({ store }) => store.isolated !== "",
+    isEnabled: ({ store }) => store.isolated !== "" || store.selection !== null,
+    run: ({ store, root }) => store.setIsolated(store.isolated === "" ? (store.selection?.name ?? "") : "", root),
   },
   {
     id: "inspector", label: "Inspector", keys: ["i"], isPressed: ({ drawers }) => drawers.isOpen("inspector"),
@@ -100,7 +144,7 @@ export const COMMANDS: readonly ViewCommand[] = [
   },
   {
     id: "leave", label: "Select what is around", keys: ["Escape"],
-    isEnabled: always, run: ({ navigation, drawers }) => (drawers.isOpen("keys") ? drawers.toggle("keys") : navigation.leave()),
+    isEnabled: always, run: leave,
   },
   {
     id: "deselect", label: "Close inspector", keys: [], icon: "close", isEnabled: always,

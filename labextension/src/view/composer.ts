@@ -8,7 +8,9 @@ import type { GraphModel } from "../model/graph.js";
 import { scopeBox, type BoxId } from "../model/ids.js";
 import type { OpenScopes } from "../model/open_scopes.js";
 import { markedBoxes, staleBoxes } from "../model/marked.js";
-import type { Selection } from "../model/selection.js";
+import { isolated } from "../model/isolate.js";
+import { boxOf, type Selection } from "../model/selection.js";
+import type { Store } from "../model/store.js";
 import { families } from "../model/structure.js";
 import { endFinder, visibleGraph, type VisibleGraph } from "../model/visible.js";
 import { EdgePaths } from "../model/edge_paths.js";
@@ -20,6 +22,7 @@ export class Composer {
   readonly #model: GraphModel;
   readonly #scopes: OpenScopes;
   readonly #selection: Selection;
+  readonly #store: Store;
   /** Sizes of texts; set when the fonts are known. */
   measure: Measure = roughMeasure;
   readonly #thread: LayoutThread;
@@ -30,7 +33,8 @@ export class Composer {
   #next: { hold: BoxId | null } | null = null;
   #families: { version: number; found: ReadonlyMap<string, number> } = { version: -1, found: new Map() };
 
-  constructor(model: GraphModel, scopes: OpenScopes, selection: Selection, show: ShowPicture, until: AbortSignal) {
+  constructor(model: GraphModel, scopes: OpenScopes, selection: Selection, store: Store, show: ShowPicture, until: AbortSignal) {
+    this.#store = store;
     this.#model = model;
     this.#scopes = scopes;
     this.#selection = selection;
@@ -45,7 +49,9 @@ export class Composer {
       return;
     }
     this.#isBusy = true;
-    const graph = visibleGraph(this.#model, (path) => this.#scopes.isOpen(path));
+    const alone = boxOf(this.#model, this.#store.isolated === "" ? null : { name: this.#store.isolated, box: null });
+    const whole = visibleGraph(this.#model, (path) => this.#scopes.isOpen(path));
+    const graph = alone === null ? whole : isolated(whole, alone);
     const { root, links } = layoutJob(graph, this.measure);
     this.#thread.request(root, (positions) => {
       this.#isBusy = false;

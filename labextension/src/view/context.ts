@@ -7,6 +7,7 @@ import type { Store } from "../model/store.js";
 import type { Picture } from "../render/scene.js";
 import type { CommandTable } from "./command_table.js";
 import type { Drawers } from "./drawers.js";
+import type { Finder } from "./finder.js";
 import type { Navigation } from "./navigation.js";
 import type { SessionLink } from "./session_link.js";
 import type { Stage } from "./stage.js";
@@ -27,6 +28,7 @@ export interface ViewContext {
   readonly graphKey: string;
   /** Whether this view is the docked panel's. */
   readonly isDocked: boolean;
+  readonly finder: Finder;
   readonly drawers: Drawers;
   readonly commands: CommandTable;
   /** A picture is shown: the boxes that can be seen now. */

@@ -2,6 +2,7 @@
 import type { GraphModel } from "../model/graph.js";
 import type { OpenScopes } from "../model/open_scopes.js";
 import type { Selection } from "../model/selection.js";
+import type { Store } from "../model/store.js";
 import type { Signal } from "../model/signal.js";
 import type { Picture } from "../render/scene.js";
 import { Composer, type ShowPicture } from "./composer.js";
@@ -14,6 +15,7 @@ interface Around {
   readonly model: GraphModel;
   readonly scopes: OpenScopes;
   readonly selection: Selection;
+  readonly store: Store;
   readonly navigation: Navigation;
   readonly stage: Stage;
   readonly shown: Signal<Picture>;
@@ -29,7 +31,7 @@ export class Display {
   constructor(around: Around, root: HTMLElement, below: readonly HTMLElement[], until: AbortSignal) {
     this.#around = around;
     this.#room = new Room(root, around.stage.element, below, TEXT_PX, until);
-    this.#composer = new Composer(around.model, around.scopes, around.selection, this.#show, until);
+    this.#composer = new Composer(around.model, around.scopes, around.selection, around.store, this.#show, until);
   }
 
   refresh(): void {

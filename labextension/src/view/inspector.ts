@@ -79,7 +79,7 @@ function valueElement({ value, leadsTo, level }: Fact): Node | string {
 }
 
 export const inspectorPanel: Panel = {
-  id: "inspector", title: "What is known about the selection", region: "right", order: 10,
+  id: "inspector", title: "Inspector", region: "right", order: 10,
   make({ model, store, selection, navigation, commands, until }) {
     const go = (box: BoxId, level?: string): void => (level ? navigation.showWritten(box) : navigation.go(box));
     const inspector = new Inspector(go, commands.button("deselect"), until);

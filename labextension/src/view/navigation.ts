@@ -82,6 +82,14 @@ export class Navigation {
     if (isThere(this.#around.model, box)) this.select(box, this.#reveal(box));
   }
 
+  /** Selects a box that may lie in closed scopes, and shows it large enough to be read. */
+  goNear(to: BoxId): void {
+    const box = frameBox(this.#around.model, to);
+    this.letGo();
+    this.#around.selection.select(box);
+    if (this.#reveal(box)) this.#around.stage.revealNear(box);
+  }
+
   /** The same in a graph of which no picture is there yet. */
   goWhenShown(to: BoxId): void {
     this.go(to);

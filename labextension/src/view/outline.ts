@@ -1,17 +1,21 @@
 /**
- * The graph as a tree of text, for screen readers and for people who prefer it: the boxes that can
- * be seen, nested as they are. One item takes part in the tab order at a time.
+ * The graph as a tree of text, for screen readers and for people who prefer it: the boxes that can be seen, nested as they
+ * are. Of many, those around the place that is looked at are in the page. One item takes part in the tab order at a time.
  */
 import type { BoxId } from "../model/ids.js";
 import { ROOT, pathOf } from "../model/ids.js";
+import { rowsOf, windowAround, type Row } from "../model/outline_rows.js";
 import { boxOf } from "../model/selection.js";
 import { sizeText, type Box, type VisibleGraph } from "../model/visible.js";
 import type { Picture } from "../render/scene.js";
 import { make, OWN_KEYS } from "./dom.js";
 import type { Panel } from "./panel.js";
 
-/** Items of one scope beyond this are counted, not listed. */
-const LONG = 300;
+/** Height of an item; graph_view.css has it too. */
+const ROW_PX = 22;
+/** Items in the page at most. */
+const MOST = 300;
+const INDENT_PX = 14;
 
 interface OutlineActions {
   hover(box: BoxId | null): void;
@@ -24,6 +28,10 @@ class Outline {
   readonly #tree = make("ul", { role: "tree", "aria-label": "Scopes and operations" });
   readonly #items = new Map<BoxId, HTMLElement>();
   readonly #actions: OutlineActions;
+  #rows: readonly Row[] = [];
+  readonly #places = new Map<BoxId, number>();
+  /** Which rows are in the page. */
+  #first = 0;
   #graph: VisibleGraph | null = null;
   #marked: ReadonlySet<BoxId> = new Set();
   #stale: ReadonlySet<BoxId> = new Set();
@@ -33,6 +41,7 @@ class Outline {
   constructor(actions: OutlineActions, until: AbortSignal) {
     this.#actions = actions;
     this.element.append(this.#tree);
+    this.element.addEventListener("scroll", () => this.#follow(), { signal: until, passive: true });
     this.#tree.addEventListener("keydown", (event) => this.#onKey(event), { signal: until });
     this.#tree.addEventListener("pointerover", ({ target }) => {
       const item = target instanceof Element ? target.closest<HTMLElement>("[data-box]") : null;
@@ -46,9 +55,10 @@ class Outline {
     [this.#marked, this.#stale] = [marked, stale];
     const hadFocus = this.#tree.contains(document.activeElement);
     this.#graph = graph;
-    this.#items.clear();
-    this.#tree.replaceChildren(...this.#list(graph.boxes.get(ROOT), 1));
-    this.mark(this.#current);
+    this.#rows = rowsOf(graph);
+    this.#places.clear();
+    this.#rows.forEach(({ id }, at) => this.#places.set(id, at));
+    this.#fill(windowAround(this.#places.get(this.#current ?? "") ?? this.#first, this.#rows.length, MOST));
     if (hadFocus) this.#items.get(this.#current ?? "")?.focus({ preventScroll: true });
   }
 
@@ -71,18 +81,34 @@ class Outline {
     this.#hovered?.classList.add("fs-hovered");
   }
 
-  #list(parent: Box | undefined, level: number): HTMLElement[] {
-    const ids = parent?.children ?? [];
-    const items = ids.slice(0, LONG).map((id) => this.#item(id, level));
-    if (ids.length > LONG) {
-      items.push(make("li", { role: "treeitem", "aria-level": String(level), tabindex: "-1" }, `and ${ids.length - LONG} more`));
-    }
-    return items;
+  /** Puts the rows from a place on into the page, and room for the others. */
+  #fill(first: number): void {
+    this.#first = first;
+    const shown = this.#rows.slice(first, first + MOST);
+    this.#items.clear();
+    this.#tree.replaceChildren(...shown.map((row) => this.#item(row)));
+    this.#tree.style.paddingTop = `${first * ROW_PX}px`;
+    this.#tree.style.paddingBottom = `${(this.#rows.length - first - shown.length) * ROW_PX}px`;
+    this.mark(this.#current);
   }
 
-  #item(id: BoxId, level: number): HTMLElement {
+  /** The rows that are scrolled to come into the page. */
+  #follow(): void {
+    const from = Math.floor(this.element.scrollTop / ROW_PX);
+    const to = from + Math.ceil(this.element.clientHeight / ROW_PX);
+    const isThere = from >= this.#first && to <= this.#first + MOST;
+    if (isThere || this.#rows.length <= MOST) return;
+    const hadFocus = this.#tree.contains(document.activeElement);
+    this.#fill(windowAround(from, this.#rows.length, MOST));
+    if (hadFocus) this.#items.get(this.#current ?? "")?.focus({ preventScroll: true });
+  }
+
+  #item({ id, level, size, place }: Row): HTMLElement {
     const box = this.#graph?.boxes.get(id);
-    const item = make("li", { role: "treeitem", "aria-level": String(level), "data-box": id, tabindex: "-1", ...OWN_KEYS });
+    const item = make("li", {
+      role: "treeitem", "aria-level": String(level), "aria-setsize": String(size), "aria-posinset": String(place),
+      "data-box": id, tabindex: "-1", style: `padding-left: ${(level - 1) * INDENT_PX}px`, ...OWN_KEYS,
+    });
     this.#items.set(id, item);
     if (!box) return item;
     const isMarked = this.#marked.has(id);
@@ -91,9 +117,7 @@ class Outline {
     item.classList.toggle("fs-changed", isMarked);
     item.setAttribute("aria-label", `${box.name}, ${detail}`);
     item.append(make("span", { class: "fs-item" }, box.name, " ", make("small", {}, detail)));
-    if (!box.scope) return item;
-    item.setAttribute("aria-expanded", String(box.isOpen));
-    if (box.isOpen) item.append(make("ul", { role: "group" }, ...this.#list(box, level + 1)));
+    if (box.scope) item.setAttribute("aria-expanded", String(box.isOpen));
     return item;
   }
 
@@ -115,12 +139,11 @@ class Outline {
 
   #move(key: string, box: Box): boolean {
     const path = pathOf(box.id);
-    const order = [...this.#items.keys()];
-    const here = order.indexOf(box.id);
-    if (key === "ArrowDown") return this.#focus(order[here + 1]);
-    if (key === "ArrowUp") return this.#focus(order[here - 1]);
-    if (key === "Home") return this.#focus(order[0]);
-    if (key === "End") return this.#focus(order[order.length - 1]);
+    const here = this.#places.get(box.id) ?? 0;
+    if (key === "ArrowDown") return this.#focus(this.#rows[here + 1]?.id);
+    if (key === "ArrowUp") return this.#focus(this.#rows[here - 1]?.id);
+    if (key === "Home") return this.#focus(this.#rows[0]?.id);
+    if (key === "End") return this.#focus(this.#rows[this.#rows.length - 1]?.id);
     if (key === "Enter" || key === " ") {
       return path === null ? this.#focus(box.id) : this.#toggle(path, !box.isOpen, box.id);
     }
@@ -141,13 +164,18 @@ class Outline {
   #focus(id: BoxId | undefined): boolean {
     if (id === undefined) return true;
     this.#actions.select(id);
+    const place = this.#places.get(id);
+    if (place !== undefined && !this.#items.has(id)) {
+      this.#current = id;
+      this.#fill(windowAround(place, this.#rows.length, MOST));
+    }
     this.#items.get(id)?.focus({ preventScroll: false });
     return true;
   }
 }
 
 export const outlinePanel: Panel = {
-  id: "outline", title: "Scopes and operations", region: "left", order: 10,
+  id: "outline", title: "Outline", region: "left", order: 10,
   make({ model, store, selection, navigation, shown, until }) {
     const outline = new Outline({
       select: (box) => navigation.select(box, true),

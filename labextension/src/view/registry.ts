@@ -1,12 +1,16 @@
 /** All panels of a view: a panel is a file and a line here. */
 import { crumbsPanel } from "./crumbs.js";
+import { findPanel } from "./find_panel.js";
 import { framesPanel } from "./frames_panel.js";
+import { hoverCardPanel } from "./hover_card.js";
 import { inspectorPanel } from "./inspector.js";
 import { keysPanel } from "./keys_panel.js";
+import { minimapPanel } from "./minimap.js";
 import { outlinePanel } from "./outline.js";
 import type { Panel, Region } from "./panel.js";
 import { positionPanel } from "./position.js";
 import { runBarPanel } from "./run_bar.js";
+import { speechPanel } from "./speech.js";
 import { toolsPanel } from "./tools.js";
 
 export const PANELS: readonly Panel[] = [
@@ -16,6 +20,10 @@ export const PANELS: readonly Panel[] = [
   crumbsPanel,
   toolsPanel,
   keysPanel,
+  minimapPanel,
+  findPanel,
+  hoverCardPanel,
+  speechPanel,
   framesPanel,
   inspectorPanel,
 ];

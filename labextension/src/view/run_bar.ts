@@ -43,7 +43,7 @@ class RunBar {
     );
     this.element = make(
       "div", { class: "fs-bar", "data-testid": "fs-bar" }, this.#state, buttons, this.#steps, this.#rate, this.#stepTime, this.#now,
-      this.#eta, this.#nodes, make("span", { class: "fs-buttons" }, view.commands.button("panel")),
+      this.#eta, this.#nodes, make("span", { class: "fs-buttons" }, view.commands.button("find"), view.commands.button("panel")),
     );
     this.#now.append(this.#progress, this.#message, this.#note, this.#skipped);
   }

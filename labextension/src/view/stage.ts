@@ -1,8 +1,9 @@
 /** The canvas: keeps scene and camera, draws at most once a frame, moves from layout to layout. */
-import { EMPTY, type Positions } from "../layout/types.js";
+import { EMPTY, type Positions, type Rect } from "../layout/types.js";
 import { boxAt } from "../layout/hit.js";
 import { between } from "../layout/tween.js";
 import type { BoxId } from "../model/ids.js";
+import { Signal } from "../model/signal.js";
 import { paint, type Camera } from "../render/paint.js";
 import { hoverMarks } from "../render/hover.js";
 import { scene, type Picture } from "../render/scene.js";
@@ -52,6 +53,12 @@ export class Stage {
   #frame = 0;
   #width = 0;
   #height = 0;
+  /** Another part of the picture is seen. */
+  readonly moved = new Signal<void>();
+  #lit: ReadonlySet<BoxId> | null = null;
+  /** What was told last of where the picture lies. */
+  #told: Camera = this.#camera;
+  #toldSize = 0;
   /** Called when the stage is first seen: only then its fonts and colours are known. */
   onShown: () => void = () => undefined;
   /** Until the user moves the picture, it is fitted to the stage. */
@@ -73,6 +80,37 @@ export class Stage {
 
   get positions(): Positions {
     return this.#positions;
+  }
+
+  get theme(): Theme {
+    return this.#theme;
+  }
+
+  /** The part of the picture that is seen. */
+  get sight(): Rect {
+    const { x, y, zoom } = this.#camera;
+    return { x: -x / zoom, y: -y / zoom, w: this.#width / zoom, h: this.#height / zoom };
+  }
+
+  /** Where a box is seen on the stage; null where it is not in the picture. */
+  seenRect(box: BoxId): Rect | null {
+    const rect = this.#positions.boxes.get(box);
+    const { x, y, zoom } = this.#camera;
+    return rect ? { x: rect.x * zoom + x, y: rect.y * zoom + y, w: rect.w * zoom, h: rect.h * zoom } : null;
+  }
+
+  /** Brings a point of the picture to the middle. */
+  centerOn(x: number, y: number): void {
+    const { zoom } = this.#camera;
+    this.#take({ zoom, x: this.#width / 2 - x * zoom, y: this.#height / 2 - y * zoom });
+  }
+
+  /** All other boxes are faint; null for none. */
+  setLit(lit: ReadonlySet<BoxId> | null): void {
+    if (lit === this.#lit) return;
+    this.#lit = lit;
+    this.element.dataset.lit = lit ? String(lit.size) : "";
+    this.#draw();
   }
 
   get zoom(): number {
@@ -272,9 +310,34 @@ export class Stage {
       const marks = [...this.#scene.marks, ...hovered, ...this.running.marks(this.#seen, this.#theme, now, camera.zoom)];
       paint(this.#ctx, { ...this.#scene, marks }, camera, this.#width, this.#height, ratio);
     }
+    if (this.#lit) this.#veil(this.#ctx, this.#lit, camera, ratio);
     if (this.running.moves(now)) this.#draw();
+    this.#tellMoved(camera);
     this.element.dataset.zoom = camera.zoom.toFixed(3);
     this.element.dataset.inSight = String(this.#isInSight(this.running.held));
+  }
+
+  /** Makes all but some boxes faint. */
+  #veil(ctx: CanvasRenderingContext2D, lit: ReadonlySet<BoxId>, camera: Camera, ratio: number): void {
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    ctx.globalAlpha = 0.74;
+    ctx.fillStyle = this.#theme.background;
+    ctx.beginPath();
+    ctx.rect(0, 0, this.#width, this.#height);
+    for (const id of lit) {
+      const rect = this.#seen.boxes.get(id);
+      if (rect) ctx.rect(rect.x * camera.zoom + camera.x - 3, rect.y * camera.zoom + camera.y - 3, rect.w * camera.zoom + 6, rect.h * camera.zoom + 6);
+    }
+    ctx.fill("evenodd");
+    ctx.globalAlpha = 1;
+  }
+
+  #tellMoved(camera: Camera): void {
+    const told = this.#told;
+    if (told.x === camera.x && told.y === camera.y && told.zoom === camera.zoom && this.#toldSize === this.#width + this.#height) return;
+    this.#told = camera;
+    this.#toldSize = this.#width + this.#height;
+    this.moved.emit();
   }
 
   /** Whether all of a box is, or will be, on the stage. */

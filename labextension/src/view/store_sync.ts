@@ -5,7 +5,7 @@
 import { Store, type StoreChange } from "../model/store.js";
 import type { Choose } from "../wire/messages.js";
 
-const NAMES = ["selection", "iteration", "open_scopes"] as const;
+const NAMES = ["selection", "iteration", "open_scopes", "find", "isolated"] as const;
 type Name = Choose["what"];
 
 /** The widget's state, as front ends keep it; all displays of a widget have the same. */
@@ -47,7 +47,7 @@ class StoreSync {
   readonly #store: Store;
   readonly #state: WidgetState;
   /** What was sent and has not come back yet. */
-  readonly #sent: Readonly<Record<Name, string[]>> = { selection: [], iteration: [], open_scopes: [] };
+  readonly #sent: Readonly<Record<Name, string[]>> = { selection: [], iteration: [], open_scopes: [], find: [], isolated: [] };
 
   constructor(state: WidgetState, store: Store, isJoining: boolean, until: AbortSignal) {
     this.#state = state;
@@ -74,12 +74,15 @@ class StoreSync {
     const value = this.#state.get(name);
     if (this.#isEqual(name)) return;
     if (name === "iteration") this.#store.chooseIteration(iterationOf(value), this);
+    else if (name === "find") this.#store.setFind(textOf(value), this);
+    else if (name === "isolated") this.#store.setIsolated(textOf(value), this);
     else if (name === "open_scopes") this.#store.setOpened(scopesOf(value), this);
     else this.#store.select(typeof value === "string" && value !== "" ? { name: value, box: null } : null, this);
   }
 
   #isEqual(name: Name): boolean {
-    return JSON.stringify(this.#state.get(name) ?? null) === JSON.stringify(this.#mine(name));
+    const told = this.#state.get(name) ?? (name === "find" || name === "isolated" ? "" : null);
+    return JSON.stringify(told) === JSON.stringify(this.#mine(name));
   }
 
   #tell({ what, by }: StoreChange): void {
@@ -97,9 +100,14 @@ class StoreSync {
   #mine(name: Name): Choose["value"] {
     const { selection, iteration, opened } = this.#store;
     if (name === "open_scopes") return Object.fromEntries(opened);
+    if (name === "find" || name === "isolated") return this.#store[name];
     if (name === "iteration") return iteration && [iteration.frame, iteration.number];
     return selection && selection.name;
   }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }
 
 function iterationOf(value: unknown): { frame: string; number: number } | null {

@@ -253,7 +253,7 @@ export interface Command {
 
 /** The user has chosen something in a view; all views of the widget take it over. */
 export interface Choose {
-  readonly what: "selection" | "iteration" | "open_scopes";
+  readonly what: "selection" | "iteration" | "open_scopes" | "find" | "isolated";
   readonly value: string | readonly [string, number] | Readonly<Record<string, boolean>> | null;
   readonly kind: "choose";
 }
