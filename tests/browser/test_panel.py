@@ -61,7 +61,7 @@ def test_the_panel_lives_beside_a_busy_cell_and_over_a_reload(
     expect(state).to_have_text("paused")
     panel.get_by_role("button", name="Stop", exact=True).click()
     expect(state).to_have_text("stopped")
-    notebook.wait_for_kernel()
+    notebook.expect_done(2)
 
 
 def test_panels_split_close_and_are_remembered(
@@ -117,11 +117,11 @@ def test_what_is_sought_stands_out_and_is_walked_through(notebook: Notebook) -> 
     expect(stage).to_have_attribute("data-lit", "1")
     field.press("Enter")
     expect(output.get_by_test_id("fs-found")).to_have_text("1 of 2")
-    expect(output.get_by_test_id("fs-inspector")).to_contain_text("layer/exp")
+    expect(output.get_by_test_id("fs-inspector")).to_contain_text("layer/Exp")
     stage.focus()
     stage.press("n")
     expect(output.get_by_test_id("fs-found")).to_have_text("2 of 2")
-    expect(output.get_by_test_id("fs-inspector")).to_contain_text("layer/sum")
+    expect(output.get_by_test_id("fs-inspector")).to_contain_text("layer/Sum")
     expect(output.get_by_test_id("fs-speech")).to_contain_text("float32")
     stage.press("]")
     expect(output.get_by_test_id("fs-found")).to_have_text(re.compile("of [45]"))

@@ -4,7 +4,7 @@
  * to a subshell, which answers meanwhile.
  */
 import type { NotebookPanel } from "@jupyterlab/notebook";
-import type { WidgetModel } from "../index.js";
+import type { WidgetModel } from "../view/mount.js";
 import type { Buffer } from "../wire/columns.js";
 
 export type Kernel = NonNullable<NonNullable<NotebookPanel["sessionContext"]["session"]>["kernel"]>;

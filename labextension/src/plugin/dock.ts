@@ -1,6 +1,7 @@
 /** The parts of a view as panels that split, close and are remembered. */
+import { DockPanelSvg } from "@jupyterlab/ui-components";
 import { MessageLoop } from "@lumino/messaging";
-import { DockPanel, Widget } from "@lumino/widgets";
+import { type DockPanel, Widget } from "@lumino/widgets";
 import type { Arrangement, Part } from "../view/arrangement.js";
 import { elementsIn } from "../view/arrangement.js";
 import type { Drawers } from "../view/drawers.js";
@@ -80,7 +81,7 @@ export class DockArrangement implements Arrangement {
 
   place(root: HTMLElement, stage: HTMLElement, parts: readonly Part[], drawers: Drawers, until: AbortSignal): void {
     root.append(...elementsIn(parts, "top"));
-    const dock = new DockPanel({ mode: "multiple-document", spacing: 3 });
+    const dock = new DockPanelSvg({ mode: "multiple-document", spacing: 3 });
     const widgets = new Map<string, DockPart>([[STAGE, new DockPart(STAGE, "Graph", stage, null)]]);
     for (const { id, title, region, element } of parts) {
       const isPanel = region === "left" || region === "right" || region === "below";

@@ -1,0 +1,104 @@
+/** Puts a view into a page: joins the kernel's messages, the channel and the app. */
+import { App } from "./app.js";
+import type { Arrangement } from "./arrangement.js";
+import type { WidgetState } from "./store_sync.js";
+import { unpacked, type Buffer } from "../wire/columns.js";
+import { Channel, isFromKernel, type ChannelEvent, type Instruction } from "../wire/channel.js";
+import { PROTOCOL, type Ack, type Command, type Delta, type FromView, type Reply, type Snapshot } from "../wire/messages.js";
+
+/** What is used of a widget model; each display of a widget shares it with the others. */
+export interface WidgetModel extends WidgetState {
+  on(event: string, listener: (message: unknown, buffers?: readonly Buffer[]) => void): void;
+  off(event: string, listener: (message: unknown, buffers?: readonly Buffer[]) => void): void;
+  send(message: FromView): void;
+}
+
+export interface RenderContext {
+  readonly model: WidgetModel;
+  readonly el: HTMLElement;
+  readonly signal?: AbortSignal;
+  /** How the view's parts stand; beside the stage where nothing is said. */
+  readonly arrangement?: Arrangement;
+}
+
+export function render({ model, el, signal, arrangement }: RenderContext): () => void {
+  const life = new AbortController();
+  const channel = new Channel(Math.floor(Math.random() * 2 ** 40));
+  const now = (): number => performance.now();
+  const take = (event: ChannelEvent): void => {
+    for (const instruction of channel.take(event)) carryOut(instruction);
+    app.session.setHeard(channel.takesCommands);
+  };
+  const app = new App(el, (name, value) => {
+    if (channel.takesCommands) take({ kind: "command", name, at_ms: now(), ...(value === undefined ? {} : { value }) });
+  }, life.signal, model, arrangement);
+  const beat = new Beat(() => take({ kind: "alive" }), life.signal);
+  let isUnderstood = false;
+  const carryOut = (instruction: Instruction): void => {
+    if (instruction.kind === "send") model.send(instruction.message);
+    else if (instruction.kind === "answered") answer(app, instruction.name, instruction.reply);
+    else deliver(instruction.message, instruction.ack);
+  };
+  const deliver = (message: Snapshot | Delta, ack: Ack): void => {
+    if (message.kind === "snapshot") {
+      const { protocol, silence_s } = message;
+      isUnderstood = protocol === PROTOCOL;
+      if (!isUnderstood) return app.session.say(otherVersion(protocol), true);
+      app.model.applySnapshot(message);
+      beat.every(silence_s * 1000 / 3);
+    } else if (isUnderstood) app.model.applyDelta(message);
+    // It is taken when it is drawn: a page that is not seen draws nothing, and is sent nothing more.
+    requestAnimationFrame(() => !life.signal.aborted && model.send(ack));
+  };
+  const listen = (message: unknown, buffers: readonly Buffer[] = []): void => {
+    if (!isFromKernel(message)) return;
+    const isForeign = message.kind === "snapshot" ? message.protocol !== PROTOCOL : !isUnderstood && message.kind === "delta";
+    take({ kind: "message", message: isForeign ? message : unpacked(message, buffers), at_ms: now() });
+  };
+  const dispose = (): void => {
+    if (life.signal.aborted) return;
+    model.off("msg:custom", listen);
+    for (const instruction of channel.take({ kind: "close" })) carryOut(instruction);
+    life.abort();
+  };
+  model.on("msg:custom", listen);
+  // A page that is left or reloaded says so, as long as it can.
+  addEventListener("pagehide", () => take({ kind: "away" }), { signal: life.signal });
+  addEventListener("pageshow", ({ persisted }) => persisted && take({ kind: "open" }), { signal: life.signal });
+  signal?.addEventListener("abort", dispose, { once: true, signal: life.signal });
+  take({ kind: "open" });
+  return dispose;
+}
+
+/** Says again and again that the view is there. */
+class Beat {
+  readonly #act: () => void;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #period_ms = 0;
+
+  constructor(act: () => void, until: AbortSignal) {
+    this.#act = act;
+    until.addEventListener("abort", () => clearInterval(this.#timer), { once: true });
+  }
+
+  /** 0 for never. */
+  every(period_ms: number): void {
+    if (period_ms === this.#period_ms) return;
+    this.#period_ms = period_ms;
+    clearInterval(this.#timer);
+    if (period_ms > 0) this.#timer = setInterval(this.#act, period_ms);
+  }
+}
+
+/** After an upgrade the kernel, or the page, is still of the version before. */
+function otherVersion(protocol: number): string {
+  return `the kernel's messages are of version ${protocol}, this page understands ${PROTOCOL}: restart the kernel, reload the page`;
+}
+
+/** What a step or a pace does is seen. A reply to another view's command is not ours to show, unless it failed. */
+function answer(app: App, name: Command["name"] | null, reply: Reply): void {
+  const isSeen = name === null || name === "step_op" || name === "step_iteration" || name === "pace" || name === "level";
+  if (!isSeen || !reply.ok) app.session.say(reply.message, !reply.ok);
+  else if (name === "level") app.session.say("", false);
+}
+
