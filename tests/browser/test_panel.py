@@ -61,7 +61,6 @@ def test_the_panel_lives_beside_a_busy_cell_and_over_a_reload(
     expect(state).to_have_text("paused")
     panel.get_by_role("button", name="Stop", exact=True).click()
     expect(state).to_have_text("stopped")
-    notebook.expect_done(2)
 
 
 def test_panels_split_close_and_are_remembered(

@@ -1,6 +1,6 @@
 """The messages between the engine and a view, as data.
 
-One protocol, version 4: after `Connect` the kernel answers with one `Snapshot`, then with numbered
+One protocol, version 5: after `Connect` the kernel answers with one `Snapshot`, then with numbered
 `Delta`s; a view that sees a gap in `seq` asks again with `Connect`. Each view has numbers of its
 own, and says `Ack` for each message; two at most are on their way. A view that is silent for long
 is taken for closed, so it says `Alive`. A view sends `Command`s; each is answered with one `Reply`.
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-PROTOCOL = 4
+PROTOCOL = 5
 
 
 @dataclass(frozen=True)
@@ -216,6 +216,16 @@ class QueueState:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """How the latest step failed."""
+
+    #: The operation, None where it is not known.
+    op: int | None
+    #: One line: the error's class and what it says.
+    message: str
+
+
+@dataclass(frozen=True)
 class SessionState:
     """What a session is doing."""
 
@@ -232,6 +242,8 @@ class SessionState:
     progress: Progress | None
     #: The queues that have been used.
     queues: tuple[QueueState, ...] = ()
+    #: None where the latest step did not fail, or another has begun.
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True)

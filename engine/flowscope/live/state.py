@@ -11,6 +11,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation
 from flowscope.live.nodes import Described
 from flowscope.live.schema import (
+    Failure,
     GraphChange,
     Progress,
     QueueState,
@@ -175,4 +176,5 @@ def session_state(
             [QueueState(op, q.size, q.capacity, *q.waiting, q.is_closed)
              for op, q in session.queues.items()]
         ),
+        failure=None if session.failure is None else Failure(*session.failure),
     )  # fmt: skip

@@ -4,6 +4,7 @@ import { counterpart } from "./counterpart.js";
 import { isFrame } from "./frames.js";
 import type { GraphModel } from "./graph.js";
 import { opBox, opOf, pathOf, ROOT, scopeBox, type BoxId } from "./ids.js";
+import { isOver } from "./running.js";
 import { framePath } from "./scopes.js";
 import type { BoxName, Store } from "./store.js";
 
@@ -24,6 +25,13 @@ export class Selection {
   /** The selected box; null for none, and for one that the graph does not have, or not yet. */
   get box(): BoxId | null {
     return boxOf(this.#model, this.#store.selection);
+  }
+
+  /** What is looked at: the selection; without one, where a step is held or has failed. */
+  get subject(): BoxId | null {
+    const { run, session } = this.#model;
+    const op = isOver(run) ? session?.failure?.op : run?.position?.op;
+    return this.box ?? (this.#store.selection === null && typeof op === "number" && this.#model.nodes.has(op) ? opBox(op) : null);
   }
 
   /** Whether this view has found what is selected, or nothing is. */

@@ -58,12 +58,18 @@ function markSvg(mark: Mark, dark: Mark, colors: Colors): string {
   return mark.kind === "path" ? pathSvg(mark, dark as PathMark, colors) : textSvg(mark, dark as TextMark, colors);
 }
 
-function shapeSvg(mark: ShapeMark, dark: ShapeMark, colors: Colors): string {
+/** The outline of a shape as an SVG path. */
+export function outlinePath(mark: ShapeMark): string {
   const pen = new PathText();
   traceOutline(pen, mark);
+  return pen.text;
+}
+
+function shapeSvg(mark: ShapeMark, dark: ShapeMark, colors: Colors): string {
+  const outline = outlinePath(mark);
   const fill = ["fill", mark.fill, dark.fill] as const;
-  if (!mark.stroke) return `<path d="${pen.text}" ${colors.both([fill])}/>`;
-  return `<path d="${pen.text}" ${colors.both([fill, ["stroke", mark.stroke, dark.stroke]])} stroke-width="${mark.width}"/>`;
+  if (!mark.stroke) return `<path d="${outline}" ${colors.both([fill])}/>`;
+  return `<path d="${outline}" ${colors.both([fill, ["stroke", mark.stroke, dark.stroke]])} stroke-width="${mark.width}"/>`;
 }
 
 function pathSvg(mark: PathMark, dark: PathMark, colors: Colors): string {

@@ -149,7 +149,10 @@ export class App {
     const isRunning = (run?.frames.length ?? 0) > 0;
     if (this.#wasRunning && !isRunning) navigation.forgetIteration();
     this.#wasRunning = isRunning;
-    if (stage.running.take(run, performance.now())) stage.renewRunning();
+    const failed = this.model.session?.failure?.op ?? null;
+    const isOther = failed !== stage.running.failed;
+    stage.running.failed = failed;
+    if (stage.running.take(run, performance.now()) || isOther) stage.renewRunning();
     this.#tellState();
   }
 

@@ -35,8 +35,12 @@ export const crumbsPanel: Panel = {
   id: "crumbs", title: "The scopes around the selection", region: "stage", order: 20,
   make({ model, store, selection, navigation, until }) {
     const crumbs = new Crumbs((box) => navigation.go(box), until);
-    const update = (): void => crumbs.update(model, selection.box);
-    model.changed.connect(({ graph }) => graph && update(), until);
+    let shown: BoxId | null = null;
+    const update = (): void => {
+      shown = selection.subject;
+      crumbs.update(model, shown);
+    };
+    model.changed.connect(({ graph }) => (graph || shown !== selection.subject) && update(), until);
     store.changed.connect(({ what }) => what === "selection" && update(), until);
     return crumbs.element;
   },

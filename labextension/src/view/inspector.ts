@@ -4,7 +4,7 @@ import { factsOf } from "../model/facts.js";
 import { runSections } from "../model/frame_facts.js";
 import type { GraphModel } from "../model/graph.js";
 import { queueSections } from "../model/level_facts.js";
-import { pathOf, type BoxId } from "../model/ids.js";
+import { opBox, pathOf, type BoxId } from "../model/ids.js";
 import type { ChosenIteration } from "../model/running.js";
 import { make, OWN_KEYS } from "./dom.js";
 import type { Panel } from "./panel.js";
@@ -40,7 +40,7 @@ class Inspector {
 
   /** What is known of the run: little, so that it can be looked at with every message. */
   updateRun(model: GraphModel, selection: BoxId | null, chosen: ChosenIteration | null): void {
-    const sections = [...runSections(model, selection, chosen), ...queueSections(model, selection)];
+    const sections = [...failureSections(model, selection), ...runSections(model, selection, chosen), ...queueSections(model, selection)];
     const text = JSON.stringify(sections);
     if (text === this.#shownRun) return;
     this.#shownRun = text;
@@ -51,6 +51,13 @@ class Inspector {
     const target = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-box]") : null;
     if (target?.dataset.box) this.#go(target.dataset.box, target.dataset.level);
   }
+}
+
+/** What was said of a step that failed here. */
+function failureSections({ session }: GraphModel, box: BoxId | null): Section[] {
+  const failure = session?.failure ?? null;
+  const isHere = failure !== null && failure.op !== null && box === opBox(failure.op);
+  return isHere ? [{ title: "The latest step failed here", facts: [{ name: "", value: failure.message }] }] : [];
 }
 
 function heading(facts: Facts, selection: BoxId | null): Node[] {
@@ -83,12 +90,14 @@ export const inspectorPanel: Panel = {
   make({ model, store, selection, navigation, commands, until }) {
     const go = (box: BoxId, level?: string): void => (level ? navigation.showWritten(box) : navigation.go(box));
     const inspector = new Inspector(go, commands.button("deselect"), until);
-    const updateRun = (): void => inspector.updateRun(model, selection.box, store.iteration);
+    let shown: BoxId | null = null;
+    const updateRun = (): void => inspector.updateRun(model, selection.subject, store.iteration);
     const update = (): void => {
-      inspector.update(model, selection.box);
+      shown = selection.subject;
+      inspector.update(model, shown);
       updateRun();
     };
-    model.changed.connect(({ graph }) => (graph ? update() : updateRun()), until);
+    model.changed.connect(({ graph }) => (graph || shown !== selection.subject ? update() : updateRun()), until);
     store.changed.connect(({ what }) => (what === "selection" ? update() : what === "iteration" && updateRun()), until);
     return inspector.element;
   },

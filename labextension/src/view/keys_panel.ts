@@ -1,19 +1,25 @@
-/** The help over the stage: all commands that have a key. */
+/** The help over the stage: all commands that have a key, and what the picture's colours and shapes mean. */
 import { COMMANDS, keysText } from "./commands.js";
 import { make } from "./dom.js";
+import { legend } from "./legend.js";
 import type { Panel } from "./panel.js";
 
 export const keysPanel: Panel = {
   id: "keys", title: "Keys", region: "stage", order: 40,
-  make({ drawers, until }) {
+  make({ model, stage, drawers, until }) {
     const list = make("dl");
     for (const command of COMMANDS) {
       const { keys, label } = command;
       if (keys.length > 0) list.append(make("dt", {}, make("kbd", {}, keysText(command))), make("dd", {}, label));
     }
-    const element = make("section", { class: "fs-keys", "data-testid": "fs-keys", "aria-label": "Keys" }, list);
+    const meaning = make("div");
+    const element = make("section", { class: "fs-keys", "data-testid": "fs-keys", "aria-label": "Keys", tabindex: "-1" }, list, meaning);
     element.hidden = true;
-    drawers.changed.connect(() => (element.hidden = !drawers.isOpen("keys")), until);
+    drawers.changed.connect((id) => {
+      if (id !== "keys") return;
+      element.hidden = !drawers.isOpen("keys");
+      if (!element.hidden) meaning.replaceChildren(legend(model, stage.theme));
+    }, until);
     return element;
   },
 };

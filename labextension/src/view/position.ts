@@ -1,4 +1,4 @@
-/** Says on the stage where a step is held; pressed, the picture follows it. */
+/** Says on the stage where a step is held - pressed, picture and selection follow it -, or where the latest one failed. */
 import type { GraphModel } from "../model/graph.js";
 import { opBox, type BoxId } from "../model/ids.js";
 import { isOver } from "../model/running.js";
@@ -9,7 +9,7 @@ import type { Panel } from "./panel.js";
 class Position {
   readonly element = make("button", {
     type: "button", class: "fs-link fs-position", "data-testid": "fs-position", "aria-pressed": "false",
-    title: "Show where the step is, and follow it", ...OWN_KEYS,
+    ...OWN_KEYS,
   });
   readonly #navigation: Navigation;
   #held: BoxId | null = null;
@@ -19,24 +19,28 @@ class Position {
     this.#navigation = navigation;
     this.element.addEventListener("click", () => {
       this.#follow(!this.#isFollowing);
-      if (!this.#isFollowing || this.#held === null) return;
-      navigation.select(this.#held);
-      navigation.follow(this.#held);
+      if (this.#isFollowing && this.#held !== null) this.#show(this.#held);
     }, { signal: until });
   }
 
-  update({ run }: GraphModel): void {
-    const position = run?.position ?? null;
+  update({ run, session }: GraphModel): void {
+    const failure = isOver(run) ? (session?.failure ?? null) : null;
+    const told = run?.position ?? failure;
     const before = this.#held;
-    this.#held = position === null || position.op === null ? null : opBox(position.op);
+    this.#held = typeof told?.op === "number" ? opBox(told.op) : null;
     if (isOver(run)) this.#follow(false);
-    if (this.#held !== null && this.#held !== before) {
-      if (this.#isFollowing) this.#navigation.follow(this.#held);
-      else this.#navigation.keepInSight(this.#held);
-    }
-    setText(this.element, position?.what ?? "");
-    this.element.hidden = position === null;
+    if (this.#held !== null && this.#held !== before) this.#show(this.#held);
+    setText(this.element, told === null ? "" : "what" in told ? told.what : told.message);
+    this.element.title = failure ? failure.message : "Show where the step is, and follow it";
+    this.element.dataset.kind = failure ? "failure" : "position";
+    this.element.hidden = told === null;
     this.element.disabled = this.#held === null;
+  }
+
+  #show(held: BoxId): void {
+    if (!this.#isFollowing) return this.#navigation.keepInSight(held);
+    this.#navigation.select(held);
+    this.#navigation.follow(held);
   }
 
   #follow(isOn: boolean): void {

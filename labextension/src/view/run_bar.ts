@@ -50,7 +50,8 @@ class RunBar {
 
   /** Shows the link to the session: whether it hears, and what was said. */
   updateLink(): void {
-    const { message } = this.#view.session;
+    const { message, isLasting } = this.#view.session;
+    this.element.classList.toggle("fs-says", message !== "" && isLasting);
     setText(this.#message, message);
     this.#message.title = message;
     this.#pace.update();

@@ -4,6 +4,7 @@ import type { BoxId } from "../model/ids.js";
 import { chipsOf, type ChosenIteration } from "../model/running.js";
 import type { EdgePaths } from "../model/edge_paths.js";
 import type { Mark } from "../render/marks.js";
+import { failedMarks } from "../render/failed.js";
 import { runningMarks } from "../render/running.js";
 import type { Theme } from "../render/theme.js";
 import type { RunState } from "../wire/messages.js";
@@ -16,6 +17,8 @@ export class RunningLayer {
   edgePaths: EdgePaths | null = null;
   readonly #motion = new TokenMotion();
   #run: RunState | null = null;
+  /** The operation at which the latest step failed. */
+  failed: number | null = null;
 
   /** Takes the run's state; whether the picture differs now. */
   take(run: RunState | null, now_ms: number): boolean {
@@ -36,6 +39,11 @@ export class RunningLayer {
     return op === null ? null : (this.edgePaths?.boxOf(op) ?? null);
   }
 
+  /** The box that shows the operation at which the latest step failed. */
+  get failedBox(): BoxId | null {
+    return this.failed === null ? null : (this.edgePaths?.boxOf(this.failed) ?? null);
+  }
+
   moves(now_ms: number): boolean {
     return !isStill() && this.#motion.moves(now_ms);
   }
@@ -43,10 +51,11 @@ export class RunningLayer {
   /** What is drawn over the picture at a zoom. */
   marks(positions: Positions, theme: Theme, now_ms: number, zoom: number): Mark[] {
     const edgePaths = this.edgePaths;
-    if (!edgePaths || !this.#run) return [];
+    const failed = failedMarks(positions.boxes.get(this.failedBox ?? ""), theme, zoom);
+    if (!edgePaths || !this.#run) return failed;
     const chips = chipsOf(this.#run, (op) => edgePaths.frameOf(op), this.chosen);
     const tokens = this.#motion.at(now_ms, edgePaths, this.chosen, isStill());
-    return runningMarks({ chips, held: this.held, tokens }, positions, theme, zoom);
+    return [...failed, ...runningMarks({ chips, held: this.held, tokens }, positions, theme, zoom)];
   }
 }
 

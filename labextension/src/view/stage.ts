@@ -137,6 +137,7 @@ export class Stage {
   renewRunning(): void {
     this.element.dataset.tokens = String(this.running.tokens);
     this.element.dataset.held = this.running.held ?? "";
+    this.element.dataset.failed = this.running.failedBox ?? "";
     this.#draw();
   }
 

@@ -1,6 +1,6 @@
 // Generated from flowscope.live.schema by flowscope.live.typescript: do not edit.
 
-export const PROTOCOL = 4;
+export const PROTOCOL = 5;
 
 /** How the fields of a node travel. */
 export const COLUMNS = {
@@ -119,6 +119,12 @@ export interface QueueState {
   readonly is_closed: boolean;
 }
 
+/** How the latest step failed. */
+export interface Failure {
+  readonly op: number | null;
+  readonly message: string;
+}
+
 /** What a session is doing. */
 export interface SessionState {
   readonly state: "idle" | "running" | "pausing" | "paused" | "stopping" | "stopped" | "closed";
@@ -127,6 +133,7 @@ export interface SessionState {
   readonly step_time_s: number | null;
   readonly progress: Progress | null;
   readonly queues: readonly QueueState[];
+  readonly failure: Failure | null;
 }
 
 /** One iteration of a loop that is in flight, or has just ended. */

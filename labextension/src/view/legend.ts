@@ -1,0 +1,69 @@
+/** What each colour, shape and dot of the picture means: part of the help. */
+import { devicesOf } from "../model/devices.js";
+import type { GraphModel } from "../model/graph.js";
+import { outlinePath } from "../render/svg.js";
+import { deviceColor, tint, type Theme } from "../render/theme.js";
+import type { ShapeKind } from "../render/marks.js";
+import { make } from "./dom.js";
+
+interface Sample {
+  readonly shape: ShapeKind | "line" | "dot" | "ring";
+  readonly fill?: string;
+  readonly stroke?: string;
+  readonly isDashed?: boolean;
+  readonly isDouble?: boolean;
+  readonly text: string;
+}
+
+const [W, H] = [26, 14] as const;
+
+/** The samples for a theme; of devices, those that the graph stands on. */
+export function samplesOf(model: GraphModel, theme: Theme): Sample[] {
+  const { paper, border, line, accent, body, mark, token, held, alert, folder } = theme;
+  return [
+    { shape: "box", fill: paper, stroke: border, text: "operation" },
+    { shape: "slant", fill: paper, stroke: border, text: "placeholder, parameter" },
+    { shape: "cylinder", fill: paper, stroke: border, text: "variable" },
+    { shape: "pill", fill: paper, stroke: border, text: "constant" },
+    { shape: "box", fill: folder, stroke: border, text: "scope or group" },
+    { shape: "box", fill: tint(0, theme), stroke: border, text: "scopes of one colour are built alike" },
+    { shape: "box", fill: paper, stroke: body, isDouble: true, text: "loop or branch" },
+    { shape: "call", fill: paper, stroke: body, text: "function call" },
+    { shape: "line", stroke: line, text: "data; wider is more bytes" },
+    { shape: "line", stroke: line, isDashed: true, text: "runs after (control)" },
+    { shape: "line", stroke: body, text: "to the next iteration" },
+    { shape: "box", fill: paper, stroke: accent, text: "selected, and what belongs to it" },
+    { shape: "dot", fill: mark, text: "changed by the cell that was run again" },
+    { shape: "ring", stroke: mark, text: "stale" },
+    { shape: "dot", fill: token, text: "value on its way, with its iteration" },
+    { shape: "box", fill: paper, stroke: held, text: "a step is held before it" },
+    { shape: "box", fill: paper, stroke: alert, text: "the latest step failed at it" },
+    ...[...devicesOf(model)].map(([device, number]): Sample => ({ shape: "strip", fill: deviceColor(number), text: device })),
+  ];
+}
+
+export function legend(model: GraphModel, theme: Theme): HTMLElement {
+  const list = make("ul", { class: "fs-legend", "aria-label": "Legend" });
+  for (const sample of samplesOf(model, theme)) list.append(make("li", {}, picture(sample), sample.text));
+  return list;
+}
+
+function picture({ shape, fill = "none", stroke = "none", isDashed, isDouble }: Sample): SVGElement {
+  const svg = element("svg", { viewBox: `0 0 ${W} ${H}`, width: String(W), height: String(H), "aria-hidden": "true" });
+  const style = { fill, stroke, "stroke-width": "1.5", ...(isDashed ? { "stroke-dasharray": "4 3" } : {}) };
+  if (shape === "line") svg.append(element("path", { d: `M1 ${H / 2}H${W - 1}`, ...style }));
+  else if (shape === "dot" || shape === "ring") svg.append(element("circle", { cx: String(W / 2), cy: String(H / 2), r: "4.5", ...style, "stroke-width": "2.5" }));
+  else if (shape === "strip") svg.append(element("rect", { x: "11", y: "0", width: "4", height: String(H), ...style }));
+  else {
+    const mark = { kind: "shape", id: "", shape, x: 1, y: 1, w: W - 2, h: H - 2, r: shape === "pill" ? 6 : 3, fill, stroke, width: 1 } as const;
+    svg.append(element("path", { d: outlinePath(mark), ...style }));
+  }
+  if (isDouble) svg.append(element("rect", { x: "4", y: "4", width: String(W - 8), height: String(H - 8), ...style, "stroke-width": "0.75" }));
+  return svg;
+}
+
+function element(tag: string, attributes: Readonly<Record<string, string>>): SVGElement {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
