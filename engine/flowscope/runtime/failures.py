@@ -7,10 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.errors import InvalidArgumentError, OpError, ResourceExhaustedError, UnknownError
+from flowscope.errors import (
+    CancelledError,
+    InvalidArgumentError,
+    OpError,
+    ResourceExhaustedError,
+    UnknownError,
+)
 from flowscope.graph.dtypes import of_numpy, string
 from flowscope.graph.op import Spec
-from flowscope.graph.operation import where
+from flowscope.graph.operation import Operation, where
 from flowscope.graph.shapes import text
 from flowscope.ops.host.py_functions import HostFunc
 from flowscope.ops.state.update_groups import CheckUpdate
@@ -20,6 +26,28 @@ from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
 from flowscope.runtime.mutex_state import MutexState
 from flowscope.runtime.queue_state import QueueState
+
+
+class FailureNote:
+    """What is told of the step that failed last. The error itself is not kept: it holds values."""
+
+    def __init__(self) -> None:
+        #: After how many attempts it failed, the operation's number, and one line.
+        self._noted: tuple[int, int | None, str] = (-1, None, "")
+
+    def take(self, error: Exception, attempts: int) -> None:
+        """Notes how the attempt with this number failed; one that was stopped has not."""
+        if isinstance(error, CancelledError):
+            return
+        op = error.op if isinstance(error, OpError) else None
+        message = str(error).strip().partition("\n")[0]
+        number = op.id if isinstance(op, Operation) else None
+        self._noted = attempts, number, f"{type(error).__name__}: {message}"
+
+    def told(self, attempts: int) -> tuple[int | None, str] | None:
+        """Returns operation and line if the latest of so many attempts failed."""
+        noted, op, message = self._noted
+        return (op, message) if noted == attempts else None
 
 
 def located_failure(error: Exception, plan: Plan) -> tuple[Exception, BaseException | None]:

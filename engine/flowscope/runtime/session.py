@@ -20,7 +20,6 @@ from flowscope.errors import (
     GraphError,
     InvalidArgumentError,
     NestingError,
-    OpError,
 )
 from flowscope.graph import default
 from flowscope.graph.graph import Graph
@@ -42,7 +41,7 @@ from flowscope.runtime import (
 from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
 from flowscope.runtime.devices import Device
-from flowscope.runtime.failures import located_failure
+from flowscope.runtime.failures import FailureNote, located_failure
 from flowscope.runtime.feeds import nbytes, stats, taken_apart, traced
 from flowscope.runtime.fetches import structure_key
 from flowscope.runtime.frames import Frames, running
@@ -100,8 +99,7 @@ class Session:
         self._failed = 0
         #: How many attempts there were when a step was stopped last.
         self._stopped = -1
-        #: After how many attempts a step failed last, at which operation, and what was said.
-        self._failure: tuple[int, int | None, str] = (-1, None, "")
+        self._failure = FailureNote()
         self._latest: Call | None = None
         self._container = Container()
         self._planner = Planner(self.graph, self.config, self.devices, self._state)
@@ -215,7 +213,7 @@ class Session:
             if not isinstance(e, Exception):
                 raise
             error, cause = located_failure(e, call.plan)
-            self._note_failure(error)
+            self._failure.take(error, self.attempts)
             raise error from cause
         finally:
             # One bytecode reads and adds: several threads count here without a lock.
@@ -538,19 +536,10 @@ class Session:
             self._container.clear()  # otherwise a step may still read: it goes when that ends
         self._container = Container()
 
-    def _note_failure(self, error: Exception) -> None:
-        """Keeps what views tell of a step that failed, and not the error: that holds its values."""
-        if not isinstance(error, CancelledError):
-            op = error.op if isinstance(error, OpError) else None
-            message = str(error).strip().partition("\n")[0]
-            number = op.id if isinstance(op, Operation) else None
-            self._failure = self.attempts, number, f"{type(error).__name__}: {message}"
-
     @property
     def failure(self) -> tuple[int | None, str] | None:
         """The number of the operation at which the latest step failed, and what was said."""
-        attempts, op, message = self._failure
-        return (op, message) if attempts == self.attempts and not self.gate.inside else None
+        return None if self.gate.inside else self._failure.told(self.attempts)
 
     @property
     def attempts(self) -> int:
