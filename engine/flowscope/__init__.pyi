@@ -226,6 +226,7 @@ from flowscope.ops.array.arrays import (
     fill as fill,
     lin_space as lin_space,
     linspace as linspace,
+    meshgrid as meshgrid,
     ones as ones,
     ones_like as ones_like,
     range as range,
@@ -259,16 +260,10 @@ from flowscope.ops.array.joining import (
     unstack as unstack,
 )
 from flowscope.ops.array.moving import (
-    batch_to_space as batch_to_space,
-    batch_to_space_nd as batch_to_space_nd,
-    depth_to_space as depth_to_space,
-    meshgrid as meshgrid,
-    required_space_to_batch_paddings as required_space_to_batch_paddings,
+    reverse as reverse,
     reverse_sequence as reverse_sequence,
+    reverse_v2 as reverse_v2,
     roll as roll,
-    space_to_batch as space_to_batch,
-    space_to_batch_nd as space_to_batch_nd,
-    space_to_depth as space_to_depth,
 )
 from flowscope.ops.array.one_hot import (
     eye as eye,
@@ -315,8 +310,6 @@ from flowscope.ops.array.shaping import (
 )
 from flowscope.ops.array.slicing import (
     newaxis as newaxis,
-    reverse as reverse,
-    reverse_v2 as reverse_v2,
     slice as slice,
     strided_slice as strided_slice,
 )
@@ -324,6 +317,15 @@ from flowscope.ops.array.sorting import (
     argsort as argsort,
     searchsorted as searchsorted,
     sort as sort,
+)
+from flowscope.ops.array.space_to_batch import (
+    batch_to_space as batch_to_space,
+    batch_to_space_nd as batch_to_space_nd,
+    depth_to_space as depth_to_space,
+    required_space_to_batch_paddings as required_space_to_batch_paddings,
+    space_to_batch as space_to_batch,
+    space_to_batch_nd as space_to_batch_nd,
+    space_to_depth as space_to_depth,
 )
 from flowscope.ops.array.stitching import (
     dynamic_partition as dynamic_partition,
@@ -370,7 +372,6 @@ from flowscope.ops.core.casting import (
     to_int64 as to_int64,
 )
 from flowscope.ops.core.flow import (
-    add_n as add_n,
     group as group,
     identity as identity,
     identity_n as identity_n,
@@ -435,7 +436,6 @@ from flowscope.ops.linalg.factors import (
     qr as qr,
 )
 from flowscope.ops.linalg.matrices import (
-    cross as cross,
     diag as diag,
     diag_part as diag_part,
     matrix_band_part as matrix_band_part,
@@ -450,6 +450,7 @@ from flowscope.ops.linalg.norms import (
     norm as norm,
 )
 from flowscope.ops.linalg.products import (
+    cross as cross,
     matmul as matmul,
     matrix_transpose as matrix_transpose,
     sparse_matmul as sparse_matmul,
@@ -471,6 +472,7 @@ from flowscope.ops.linalg.spectra import (
 )
 from flowscope.ops.math.arithmetic import (
     accumulate_n as accumulate_n,
+    add_n as add_n,
     angle as angle,
     approximate_equal as approximate_equal,
     divide_no_nan as divide_no_nan,
@@ -615,19 +617,23 @@ from flowscope.ops.quantized.quantization import (
     quantize_v2 as quantize_v2,
 )
 from flowscope.ops.random.distributions import (
-    random_crop as random_crop,
+    multinomial as multinomial,
     random_gamma as random_gamma,
     random_poisson as random_poisson,
     random_poisson_v2 as random_poisson_v2,
 )
 from flowscope.ops.random.normal_and_uniform import (
-    get_seed as get_seed,
-    multinomial as multinomial,
     random_normal as random_normal,
-    random_shuffle as random_shuffle,
     random_uniform as random_uniform,
-    set_random_seed as set_random_seed,
     truncated_normal as truncated_normal,
+)
+from flowscope.ops.random.seeds import (
+    get_seed as get_seed,
+    set_random_seed as set_random_seed,
+)
+from flowscope.ops.random.shuffling import (
+    random_crop as random_crop,
+    random_shuffle as random_shuffle,
 )
 from flowscope.ops.signal.fourier import (
     fft as fft,

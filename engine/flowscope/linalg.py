@@ -15,7 +15,6 @@ from flowscope.ops.linalg.factors import (
     qr as qr,
 )
 from flowscope.ops.linalg.matrices import (
-    cross as cross,
     diag as tensor_diag,
     diag_part as tensor_diag_part,
     matrix_band_part as band_part,
@@ -31,6 +30,7 @@ from flowscope.ops.linalg.matrix_functions import (
 from flowscope.ops.linalg.norms import norm as norm, normalize as normalize
 from flowscope.ops.linalg.products import (
     adjoint as adjoint,
+    cross as cross,
     matmul as matmul,
     matrix_transpose as matrix_transpose,
     matrix_transpose as transpose,

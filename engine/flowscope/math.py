@@ -6,10 +6,10 @@ from flowscope.absent import refusal as _refusal
 from flowscope.ops.array.segments import *
 from flowscope.ops.array.shaping import invert_permutation as invert_permutation
 from flowscope.ops.core.casting import *
-from flowscope.ops.core.flow import add_n as add_n
 from flowscope.ops.linalg.products import *
 from flowscope.ops.math import special as special
 from flowscope.ops.math.arithmetic import *
+from flowscope.ops.math.arithmetic import add_n as add_n
 from flowscope.ops.math.counting import *
 from flowscope.ops.math.elementwise import *
 from flowscope.ops.math.logical import *

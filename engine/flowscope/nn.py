@@ -3,7 +3,7 @@
 import typing as _typing
 
 from flowscope.absent import refusal as _refusal
-from flowscope.ops.array.moving import (
+from flowscope.ops.array.space_to_batch import (
     batch_to_space as batch_to_space,
     depth_to_space as depth_to_space,
     space_to_batch as space_to_batch,

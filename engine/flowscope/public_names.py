@@ -73,7 +73,8 @@ NAMES = {
     "flowscope.live.progress": "progress",
     "flowscope.live.show": "show",
     "flowscope.ops.array.arrays": (
-        "fill lin_space linspace ones ones_like range rank shape shape_n size zeros zeros_like"
+        "fill lin_space linspace meshgrid ones ones_like range rank shape shape_n size zeros "
+        "zeros_like"
     ),
     "flowscope.ops.array.batch_gathering": "batch_gather",
     "flowscope.ops.array.clipping": (
@@ -84,9 +85,7 @@ NAMES = {
         "concat parallel_stack split stack unstack"
     ),
     "flowscope.ops.array.moving": (
-        "batch_to_space batch_to_space_nd depth_to_space meshgrid "
-        "required_space_to_batch_paddings reverse_sequence roll space_to_batch space_to_batch_nd "
-        "space_to_depth"
+        "reverse reverse_sequence reverse_v2 roll"
     ),
     "flowscope.ops.array.one_hot": "eye one_hot",
     "flowscope.ops.array.padding": "pad repeat tile",
@@ -104,10 +103,12 @@ NAMES = {
     "flowscope.ops.array.shaping": (
         "expand_dims invert_permutation reshape squeeze transpose"
     ),
-    "flowscope.ops.array.slicing": (
-        "newaxis reverse reverse_v2 slice strided_slice"
-    ),
+    "flowscope.ops.array.slicing": "newaxis slice strided_slice",
     "flowscope.ops.array.sorting": "argsort searchsorted sort",
+    "flowscope.ops.array.space_to_batch": (
+        "batch_to_space batch_to_space_nd depth_to_space required_space_to_batch_paddings "
+        "space_to_batch space_to_batch_nd space_to_depth"
+    ),
     "flowscope.ops.array.stitching": (
         "dynamic_partition dynamic_stitch parallel_dynamic_stitch"
     ),
@@ -127,8 +128,8 @@ NAMES = {
         "to_double to_float to_int32 to_int64"
     ),
     "flowscope.ops.core.flow": (
-        "add_n group identity identity_n no_op placeholder placeholder_with_default "
-        "prevent_gradient stop_gradient tuple"
+        "group identity identity_n no_op placeholder placeholder_with_default prevent_gradient "
+        "stop_gradient tuple"
     ),
     "flowscope.ops.core.static_values": "get_static_value",
     "flowscope.ops.core.type_checks": (
@@ -148,12 +149,12 @@ NAMES = {
     "flowscope.ops.linalg.einsum": "einsum",
     "flowscope.ops.linalg.factors": "cholesky qr",
     "flowscope.ops.linalg.matrices": (
-        "cross diag diag_part matrix_band_part matrix_diag matrix_diag_part matrix_set_diag"
+        "diag diag_part matrix_band_part matrix_diag matrix_diag_part matrix_set_diag"
     ),
     "flowscope.ops.linalg.matrix_functions": "matrix_square_root",
     "flowscope.ops.linalg.norms": "norm",
     "flowscope.ops.linalg.products": (
-        "matmul matrix_transpose sparse_matmul tensordot trace"
+        "cross matmul matrix_transpose sparse_matmul tensordot trace"
     ),
     "flowscope.ops.linalg.solving": (
         "cholesky_solve matrix_determinant matrix_inverse matrix_solve matrix_solve_ls "
@@ -163,7 +164,7 @@ NAMES = {
         "self_adjoint_eig self_adjoint_eigvals svd"
     ),
     "flowscope.ops.math.arithmetic": (
-        "accumulate_n angle approximate_equal divide_no_nan floor_div is_non_decreasing "
+        "accumulate_n add_n angle approximate_equal divide_no_nan floor_div is_non_decreasing "
         "is_strictly_increasing multiply_no_nan nextafter polyval reciprocal_no_nan truncatediv "
         "truncatemod"
     ),
@@ -198,12 +199,13 @@ NAMES = {
         "fake_quant_with_min_max_vars_per_channel_gradient quantize quantize_v2"
     ),
     "flowscope.ops.random.distributions": (
-        "random_crop random_gamma random_poisson random_poisson_v2"
+        "multinomial random_gamma random_poisson random_poisson_v2"
     ),
     "flowscope.ops.random.normal_and_uniform": (
-        "get_seed multinomial random_normal random_shuffle random_uniform set_random_seed "
-        "truncated_normal"
+        "random_normal random_uniform truncated_normal"
     ),
+    "flowscope.ops.random.seeds": "get_seed set_random_seed",
+    "flowscope.ops.random.shuffling": "random_crop random_shuffle",
     "flowscope.ops.signal.fourier": "fft fft2d fft3d ifft ifft2d ifft3d",
     "flowscope.ops.sparse.arithmetic": (
         "sparse_add sparse_maximum sparse_minimum sparse_reduce_max sparse_reduce_max_sparse "
@@ -302,9 +304,7 @@ OP_TYPES = {
     "flowscope.ops.array.joining": (
         "Concat ConcatGrad Pack Split SplitBy SplitEven Unpack"
     ),
-    "flowscope.ops.array.moving": (
-        "BatchToSpaceND DepthToSpace ReverseSequence Roll SpaceToBatchND SpaceToDepth"
-    ),
+    "flowscope.ops.array.moving": "Reverse ReverseSequence Roll",
     "flowscope.ops.array.one_hot": "OneHot",
     "flowscope.ops.array.padding": (
         "MirrorPadGrad Pad PadWith Repeat RepeatGrad Tile"
@@ -319,9 +319,12 @@ OP_TYPES = {
         "ExpandDims InvertPermutation Reshape Squeeze Transpose"
     ),
     "flowscope.ops.array.slicing": (
-        "Reverse Slice SliceGrad StridedSlice StridedSliceGrad"
+        "Slice SliceGrad StridedSlice StridedSliceGrad"
     ),
     "flowscope.ops.array.sorting": "ArgSort Permuted SearchSorted Sort",
+    "flowscope.ops.array.space_to_batch": (
+        "BatchToSpaceND DepthToSpace SpaceToBatchND SpaceToDepth"
+    ),
     "flowscope.ops.array.stitching": "DynamicPartition DynamicStitch",
     "flowscope.ops.array.tensor_scatters": "TensorScatter",
     "flowscope.ops.array.uniques": "ListDiff Unique UniqueWithCounts",
@@ -330,7 +333,7 @@ OP_TYPES = {
         "Bitcast Cast Complex ComplexAbs Conj Imag Real"
     ),
     "flowscope.ops.core.flow": (
-        "AddN Identity NoOp Placeholder PlaceholderWithDefault PreventGradient StopGradient"
+        "Identity NoOp Placeholder PlaceholderWithDefault PreventGradient StopGradient"
     ),
     "flowscope.ops.core.send_recv": "Recv Send",
     "flowscope.ops.host.checks": "AssertTrue CheckNumerics EnsureShape",
@@ -342,20 +345,20 @@ OP_TYPES = {
     "flowscope.ops.linalg.einsum": "Einsum EinsumSpread",
     "flowscope.ops.linalg.factors": "Cholesky Lu Qr",
     "flowscope.ops.linalg.matrices": (
-        "Cross MatrixBandPart MatrixDiag MatrixDiagPart MatrixSetDiag"
+        "MatrixBandPart MatrixDiag MatrixDiagPart MatrixSetDiag"
     ),
     "flowscope.ops.linalg.matrix_functions": (
         "MatrixExponential MatrixLogarithm MatrixSquareRoot"
     ),
     "flowscope.ops.linalg.matrix_tools": "TriangularPart",
-    "flowscope.ops.linalg.products": "MatMul",
+    "flowscope.ops.linalg.products": "Cross MatMul",
     "flowscope.ops.linalg.solving": (
         "LogMatrixDeterminant MatrixDeterminant MatrixInverse MatrixSolve MatrixTriangularSolve"
     ),
     "flowscope.ops.linalg.spectra": "Eig PseudoInverse SelfAdjointEig Svd",
     "flowscope.ops.linalg.tridiagonal": "TridiagonalSolve",
     "flowscope.ops.math.arithmetic": (
-        "Angle MulNoNan NextAfter TruncateDiv TruncateMod"
+        "AddN Angle MulNoNan NextAfter TruncateDiv TruncateMod"
     ),
     "flowscope.ops.math.bits": (
         "BitwiseAnd BitwiseOr BitwiseXor Invert LeftShift RightShift"
@@ -428,11 +431,12 @@ OP_TYPES = {
     ),
     "flowscope.ops.quantized.rounding_to_bits": "QuantizeAndDequantize QuantizeInside",
     "flowscope.ops.random.distributions": (
-        "RandomGamma RandomGammaGrad RandomPoisson"
+        "Multinomial RandomGamma RandomGammaGrad RandomPoisson"
     ),
     "flowscope.ops.random.normal_and_uniform": (
-        "Multinomial RandomNormal RandomShuffle RandomUniform RandomUniformInt TruncatedNormal"
+        "RandomNormal RandomUniform RandomUniformInt TruncatedNormal"
     ),
+    "flowscope.ops.random.shuffling": "RandomShuffle",
     "flowscope.ops.random.stateless": (
         "StatelessBinomial StatelessCategorical StatelessGamma StatelessNormal StatelessPoisson "
         "StatelessTruncatedNormal StatelessUniform StatelessUniformInt"

@@ -14,18 +14,17 @@ from flowscope.ops.nn.learned_sampling import (
 )
 from flowscope.ops.random.distributions import (
     categorical as categorical,
+    multinomial as multinomial,
     random_gamma as gamma,
     random_poisson as poisson,
 )
 from flowscope.ops.random.normal_and_uniform import (
-    get_seed as get_seed,
-    multinomial as multinomial,
     random_normal as normal,
-    random_shuffle as shuffle,
     random_uniform as uniform,
-    set_random_seed as set_random_seed,
     truncated_normal as truncated_normal,
 )
+from flowscope.ops.random.seeds import get_seed as get_seed, set_random_seed as set_random_seed
+from flowscope.ops.random.shuffling import random_shuffle as shuffle
 from flowscope.ops.random.stateless import (
     stateless_binomial as stateless_binomial,
     stateless_categorical as stateless_categorical,

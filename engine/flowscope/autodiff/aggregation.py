@@ -13,7 +13,7 @@ from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.joining import concat
 from flowscope.ops.core.casting import cast
-from flowscope.ops.core.flow import add_n
+from flowscope.ops.math.arithmetic import add_n
 
 #: What flows backward along an edge.
 Cotangent = Tensor | IndexedSlices

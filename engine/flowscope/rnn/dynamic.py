@@ -14,9 +14,8 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import as_dims
 from flowscope.ops.array.arrays import range as range_of, shape
 from flowscope.ops.array.joining import stack
-from flowscope.ops.array.moving import reverse_sequence
+from flowscope.ops.array.moving import reverse, reverse_sequence
 from flowscope.ops.array.shaping import transpose
-from flowscope.ops.array.slicing import reverse
 from flowscope.ops.core.build import apply
 from flowscope.ops.math.elementwise import maximum, minimum
 from flowscope.ops.math.reductions import reduce_max

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.ops.random.normal_and_uniform import DEFAULT_GRAPH_SEED, NAME_SEEDS
+from flowscope.ops.random.seeds import DEFAULT_GRAPH_SEED, NAME_SEEDS
 
 #: An odd number that spreads iteration numbers over 64 bits (Knuth's multiplier for LCGs).
 _MIX = 6364136223846793005

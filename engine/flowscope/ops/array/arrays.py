@@ -14,28 +14,36 @@ from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import as_dims, compatible, is_known, merge_dims, size_of
+from flowscope.graph.shapes import (
+    as_dims,
+    compatible,
+    is_known,
+    merge_dims,
+    size_of,
+)
 from flowscope.graph.string_values import boxed, zeros as empty_or_zeros
-from flowscope.ops.array.joining import concat
+from flowscope.ops.array.joining import concat, stack
 from flowscope.ops.array.shaping import reshape
 from flowscope.ops.core.axes import positive_axis
-from flowscope.ops.core.broadcasting import (
-    as_shape,
-    as_sizes,
-    check_shape_vector,
-)
+from flowscope.ops.core.broadcasting import as_shape, as_sizes, broadcast_to, check_shape_vector
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.flow import identity
 from flowscope.ops.core.shape_rules import check_kind, check_rank
-from flowscope.ops.math.elementwise import maximum, multiply, realdiv, subtract
+from flowscope.ops.math.elementwise import (
+    maximum,
+    multiply,
+    realdiv,
+    subtract,
+)
 from flowscope.ops.math.reductions import reduce_prod, reduce_sum
 
 __all__ = [
     "fill",
     "lin_space",
     "linspace",
+    "meshgrid",
     "ones",
     "ones_like",
     "range",
@@ -437,3 +445,31 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
 
 
 lin_space = linspace
+
+
+def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
+    """Returns the coordinates of a grid: tensors of one shape, one per vector given.
+
+    Args:
+        *args: Vectors.
+        **kwargs: `indexing`, "xy" (the default: the first vector runs along the second axis) or
+            "ij"; `name`.
+    """
+    indexing, name = kwargs.pop("indexing", "xy"), kwargs.pop("name", "meshgrid")
+    if kwargs:
+        raise expected("indexing and name only", ", ".join(kwargs))
+    if indexing not in ("xy", "ij"):
+        raise expected('indexing "xy" or "ij"', repr(indexing))
+    vectors = [convert_to_tensor(a) for a in args]
+    if not vectors:
+        return []
+    axes = list(range(len(vectors)))
+    if indexing == "xy" and len(axes) > 1:
+        axes[:2] = [1, 0]
+    with vectors[0].graph.name_scope(name):
+        lengths: list[Any] = [None] * len(axes)
+        for a, v in zip(axes, vectors):
+            lengths[a] = size(v)
+        whole = stack(lengths)
+        lines = [[-1 if i == a else 1 for i in range(len(axes))] for a in axes]
+        return [broadcast_to(reshape(v, s), whole) for v, s in zip(vectors, lines)]

@@ -1,47 +1,23 @@
-"""Elements moved to other places: rolled, reversed in part, between space, depth and batch."""
+"""Elements moved to other places along axes: rolled, backwards, backwards in part."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from flowscope.graph import dtypes
-from flowscope.graph.constant import constant, convert_to_tensor, get_static_value
-from flowscope.graph.expected import expected, expected_dtype
+from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
-from flowscope.graph.string_values import zeros
-from flowscope.ops.array.arrays import size, zeros_like
-from flowscope.ops.array.joining import stack
-from flowscope.ops.array.shaping import reshape
-from flowscope.ops.core.axes import positive_axis
-from flowscope.ops.core.broadcasting import broadcast_to
-from flowscope.ops.core.build import apply
-from flowscope.ops.core.shape_rules import check_rank
-from flowscope.ops.math.elementwise import add, floormod, negative
+from flowscope.ops.core.axes import as_axes, positive_axes, positive_axis
+from flowscope.ops.core.build import apply, unary
+from flowscope.ops.core.shape_rules import check_integers
+from flowscope.ops.math.run_time_axes import ReverseBy, late_axes
 
-__all__ = [
-    "batch_to_space",
-    "batch_to_space_nd",
-    "depth_to_space",
-    "meshgrid",
-    "required_space_to_batch_paddings",
-    "reverse_sequence",
-    "roll",
-    "space_to_batch",
-    "space_to_batch_nd",
-    "space_to_depth",
-]
-
-
-def _check_integers(s: Spec, what: str, *ranks: int) -> None:
-    if s.dtype.name not in ("int32", "int64"):
-        raise expected_dtype(f"{what} of dtype int32 or int64", s.dtype)
-    if s.rank is not None and s.rank not in ranks:
-        raise expected(f"{what} of rank {ranks[-1]}", s.shape)
+__all__ = ["reverse", "reverse_sequence", "reverse_v2", "roll"]
 
 
 class Roll(Op, grad_reads=("shift", "axis")):
@@ -51,8 +27,8 @@ class Roll(Op, grad_reads=("shift", "axis")):
     """
 
     def infer(self, x: Spec, shift: Spec, axis: Spec) -> Spec:
-        _check_integers(shift, "shifts", 0, 1)
-        _check_integers(axis, "axes", 0, 1)
+        check_integers(shift, "shifts", 0, 1)
+        check_integers(axis, "axes", 0, 1)
         if not compatible(shift.shape, axis.shape):
             raise expected("a shift per axis", shift.shape, axis.shape)
         if axis.constant is not None and x.shape is not None:
@@ -96,7 +72,7 @@ class ReverseSequence(Op, grad_reads=("lengths",)):
     batch_axis: int = 0
 
     def infer(self, x: Spec, lengths: Spec) -> Spec:
-        _check_integers(lengths, "lengths", 1)
+        check_integers(lengths, "lengths", 1)
         if x.shape is None:
             return x.like()
         _, batch = self._axes(len(x.shape))
@@ -158,333 +134,34 @@ def reverse_sequence(
 # -- space and depth ------------------------------------------------------------------------------
 
 
-def _check_block(block: int, layout: str, x: Spec) -> None:
-    if block < 2:
-        raise expected("a block size of 2 or more", block)
-    if layout not in ("NHWC", "NCHW"):
-        raise expected("data_format NHWC or NCHW", repr(layout))
-    check_rank(x, 4, "images of rank 4")
-
-
-def _divided(n: int | None, by: int, what: str) -> int | None:
-    if n is not None and n % by:
-        raise expected(f"a multiple of {by} for {what}", n)
-    return None if n is None else n // by
-
-
-def _times(n: int | None, by: int) -> int | None:
-    return None if n is None else n * by
-
-
-@frozen
-class SpaceToDepth(Op, views=(0,)):
-    """Blocks of pixels moved into the channels.
-
-    Shapes: [batch, h, w, c] -> [batch, h / block, w / block, block * block * c]   (NHWC)
-    """
-
-    block: int
-    layout: str = "NHWC"
-
-    def infer(self, x: Spec) -> Spec:
-        _check_block(self.block, self.layout, x)
-        return Spec(x.dtype, None if x.shape is None else self._shape(x.shape))
-
-    def _shape(self, dims: Any) -> Any:
-        k = self.block
-        n, h, w, c = dims if self.layout == "NHWC" else (dims[0], *dims[2:], dims[1])
-        h, w, c = _divided(h, k, "the height"), _divided(w, k, "the width"), _times(c, k * k)
-        return (n, h, w, c) if self.layout == "NHWC" else (n, c, h, w)
-
-    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
-        return (apply(DepthToSpace(self.block, self.layout), g),)
-
-    def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        k, out = self.block, self._shape(x.shape)
-        if self.layout == "NHWC":
-            parts = x.reshape(x.shape[0], out[1], k, out[2], k, x.shape[3])
-            return parts.transpose(0, 1, 3, 2, 4, 5).reshape(out)
-        parts = x.reshape(x.shape[0], x.shape[1], out[2], k, out[3], k)
-        return parts.transpose(0, 3, 5, 1, 2, 4).reshape(out)
-
-
-@frozen
-class DepthToSpace(Op, views=(0,)):
-    """Channels moved into blocks of pixels: the inverse of `SpaceToDepth`.
-
-    Shapes: [batch, h, w, block * block * c] -> [batch, h * block, w * block, c]   (NHWC)
-    """
-
-    block: int
-    layout: str = "NHWC"
-
-    def infer(self, x: Spec) -> Spec:
-        _check_block(self.block, self.layout, x)
-        return Spec(x.dtype, None if x.shape is None else self._shape(x.shape))
-
-    def _shape(self, dims: Any) -> Any:
-        k = self.block
-        n, h, w, c = dims if self.layout == "NHWC" else (dims[0], *dims[2:], dims[1])
-        h, w, c = _times(h, k), _times(w, k), _divided(c, k * k, "the channels")
-        return (n, h, w, c) if self.layout == "NHWC" else (n, c, h, w)
-
-    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
-        return (apply(SpaceToDepth(self.block, self.layout), g),)
-
-    def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        k, out = self.block, self._shape(x.shape)
-        if self.layout == "NHWC":
-            n, h, w, _ = x.shape
-            return x.reshape(n, h, w, k, k, out[3]).transpose(0, 1, 3, 2, 4, 5).reshape(out)
-        n, _, h, w = x.shape
-        return x.reshape(n, k, k, out[1], h, w).transpose(0, 3, 4, 1, 5, 2).reshape(out)
-
-
-def space_to_depth(
-    input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC"
-) -> Tensor:
-    """Returns images whose blocks of pixels have become channels.
-
-    Args:
-        input: Images of rank 4.
-        block_size: Height and width of a block; those of the images are multiples of it.
-        name: Name of the operation.
-        data_format: "NHWC" or "NCHW".
-    """
-    return apply(SpaceToDepth(int(block_size), data_format), convert_to_tensor(input), name=name)
-
-
-def depth_to_space(
-    input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC"
-) -> Tensor:
-    """Returns images whose channels have become blocks of pixels; see `space_to_depth`."""
-    return apply(DepthToSpace(int(block_size), data_format), convert_to_tensor(input), name=name)
-
-
 # -- space and batch ------------------------------------------------------------------------------
 
 
-def _known(s: Spec) -> list[Any] | None:
-    return None if s.constant is None else np.asarray(s.constant).tolist()
+@frozen
+class Reverse(Op, views=(0,)):
+    """The input backwards along axes."""
+
+    axes: tuple[int, ...]
+
+    def infer(self, x: Spec) -> Spec:
+        if x.shape is not None:
+            positive_axes(self.axes, len(x.shape))
+        return x.like()
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        return (apply(self, g),)
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        positive_axes(self.axes, np.ndim(x))
+        return xp.flip(x, self.axes)[()] if self.axes else x
 
 
-class _Blocks(Op, abstract=True, grad_reads=("block", "margins"), views=(0,)):
-    def infer(self, x: Spec, block: Spec, margins: Spec) -> Spec:
-        _check_integers(block, "a block shape", 1)
-        _check_integers(margins, "margins", 2)
-        m = block.shape[0] if block.shape else None
-        if not compatible(margins.shape, (m, 2)):
-            raise expected(f"margins of shape {text((m, 2))}", margins.shape)
-        if x.shape is None:
-            return Spec(x.dtype, None)
-        if m is None:
-            return Spec(x.dtype, (None,) * len(x.shape))
-        if len(x.shape) <= m:
-            raise expected(f"rank {m + 1} at least", x.shape)
-        sizes, edges = _known(block), _known(margins)
-        if sizes is None or edges is None:
-            return Spec(x.dtype, (*(None,) * (m + 1), *x.shape[m + 1 :]))
-        return Spec(x.dtype, self._shape(x.shape, sizes, edges))
-
-    def _shape(self, dims: Any, block: list[int], margins: list[list[int]]) -> tuple[Any, ...]:
-        raise NotImplementedError
+def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
+    """Returns a tensor backwards along axes."""
+    late = late_axes(axis)
+    if late is not None:
+        return apply(ReverseBy(), convert_to_tensor(tensor), late, name=name or "ReverseV2")
+    return unary(Reverse(as_axes(axis) or ()), tensor, name or "ReverseV2")
 
 
-def _check_sizes(block: list[int], margins: list[list[int]]) -> None:
-    if any(b < 1 for b in block) or any(e < 0 for pair in margins for e in pair):
-        raise expected("blocks from 1 on and margins from 0 on", block, margins)
-
-
-def _padded(xp: ArrayModule, x: Array, edges: list[list[int]]) -> Array:
-    """Returns x with zeros before and behind on the axes behind the first."""
-    if not any(e for pair in edges for e in pair):
-        return x
-    sizes = [d + a + b for d, (a, b) in zip(x.shape[1:], edges)]
-    out = zeros(xp, (x.shape[0], *sizes, *x.shape[1 + len(edges) :]), x.dtype)
-    inner = [slice(a, a + d) for d, (a, _) in zip(x.shape[1:], edges)]
-    out[(slice(None), *inner)] = x
-    return out
-
-
-class SpaceToBatchND(_Blocks):
-    """Blocks of the axes behind the first moved into the first, after padding with zeros.
-
-    Shapes: x [n, d0, ...] + s, block [m], paddings [m, 2]
-        -> [n * product of block, (d0 + paddings) / block[0], ...] + s
-    """
-
-    def _shape(self, dims: Any, block: list[int], margins: list[list[int]]) -> tuple[Any, ...]:
-        _check_sizes(block, margins)
-        space = [
-            _divided(None if d is None else d + a + b, k, "the padded length")
-            for d, k, (a, b) in zip(dims[1:], block, margins)
-        ]
-        return (_times(dims[0], math.prod(block)), *space, *dims[1 + len(block) :])
-
-    def grad(self, g: Tensor, y: Tensor, x: Tensor, block: Tensor, margins: Tensor) -> Any:
-        return apply(BatchToSpaceND(), g, block, margins), None, None
-
-    def kernel(self, xp: ArrayModule, x: Array, block: Array, margins: Array) -> Array:
-        sizes, edges = block.tolist(), margins.tolist()
-        m, out = len(sizes), self._shape(x.shape, sizes, edges)
-        padded = _padded(xp, x, edges)
-        pairs = [d for pair in zip(out[1 : m + 1], sizes) for d in pair]
-        parts = padded.reshape(x.shape[0], *pairs, *out[m + 1 :])
-        space, inner = range(1, 2 * m + 1, 2), range(2, 2 * m + 1, 2)
-        rest = range(2 * m + 1, parts.ndim)
-        return parts.transpose(*inner, 0, *space, *rest).reshape(out)
-
-
-class BatchToSpaceND(_Blocks):
-    """Parts of the first axis moved into blocks of the axes behind it, whose margins are cut off.
-
-    Shapes: x [n * product of block, d0, ...] + s, block [m], crops [m, 2]
-        -> [n, d0 * block[0] - crops, ...] + s
-    """
-
-    def _shape(self, dims: Any, block: list[int], margins: list[list[int]]) -> tuple[Any, ...]:
-        _check_sizes(block, margins)
-        space = []
-        for d, k, (a, b) in zip(dims[1:], block, margins):
-            left = None if d is None else d * k - a - b
-            if left is not None and left < 0:
-                raise expected(f"crops of at most {d * k}", a, b)
-            space.append(left)
-        n = _divided(dims[0], math.prod(block), "the batch")
-        return (n, *space, *dims[1 + len(block) :])
-
-    def grad(self, g: Tensor, y: Tensor, x: Tensor, block: Tensor, margins: Tensor) -> Any:
-        return apply(SpaceToBatchND(), g, block, margins), None, None
-
-    def kernel(self, xp: ArrayModule, x: Array, block: Array, margins: Array) -> Array:
-        sizes, edges = block.tolist(), margins.tolist()
-        m, out = len(sizes), self._shape(x.shape, sizes, edges)
-        parts = x.reshape(*sizes, out[0], *x.shape[1:])
-        perm = [m, *[i for j in range(m) for i in (m + 1 + j, j)], *range(2 * m + 1, parts.ndim)]
-        space = [d * k for d, k in zip(x.shape[1:], sizes)]
-        whole = parts.transpose(perm).reshape(out[0], *space, *out[m + 1 :])
-        inner = [slice(a, d - b) for d, (a, b) in zip(space, edges)]
-        return whole[(slice(None), *inner)].copy()
-
-
-def space_to_batch_nd(
-    input: Any, block_shape: Any, paddings: Any, name: str | None = None
-) -> Tensor:
-    """Returns blocks of the axes behind the first as elements of the batch.
-
-    Args:
-        input: A tensor; its first axis is the batch.
-        block_shape: m block sizes, for the m axes behind the first.
-        paddings: Zeros before and behind, of shape [m, 2]; the padded axes are multiples.
-        name: Name of the operation.
-    """
-    return _blocks(SpaceToBatchND(), input, block_shape, paddings, name)
-
-
-def batch_to_space_nd(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
-    """Returns parts of the batch as blocks of the axes behind: undoes `space_to_batch_nd`.
-
-    Args:
-        input: A tensor; its first axis is the batch.
-        block_shape: m block sizes, for the m axes behind the first.
-        crops: How much to cut off before and behind, of shape [m, 2].
-        name: Name of the operation.
-    """
-    return _blocks(BatchToSpaceND(), input, block_shape, crops, name)
-
-
-def _blocks(op: Op, input: Any, block: Any, margins: Any, name: str | None) -> Tensor:
-    sizes, edges = [convert_to_tensor(v, None, None, dtypes.int32) for v in (block, margins)]
-    return apply(op, convert_to_tensor(input), sizes, edges, name=name)
-
-
-def space_to_batch(
-    input: Any,
-    paddings: Any,
-    block_size: Any = None,
-    name: str | None = None,
-    block_shape: Any = None,
-) -> Tensor:
-    """Returns blocks of the two axes behind the first as elements of the batch.
-
-    Args:
-        input: A tensor of rank 3 or more.
-        paddings: Zeros before and behind, of shape [2, 2].
-        block_size: Height and width of a block.
-        name: Name of the operation.
-        block_shape: Sizes of a block as in `space_to_batch_nd`, in place of `block_size`.
-    """
-    shape = [block_size, block_size] if block_shape is None else block_shape
-    return space_to_batch_nd(input, shape, paddings, name)
-
-
-def batch_to_space(
-    input: Any,
-    crops: Any,
-    block_size: Any = None,
-    name: str | None = None,
-    block_shape: Any = None,
-) -> Tensor:
-    """Returns parts of the batch as blocks of the two axes behind: undoes `space_to_batch`."""
-    shape = [block_size, block_size] if block_shape is None else block_shape
-    return batch_to_space_nd(input, shape, crops, name)
-
-
-def required_space_to_batch_paddings(
-    input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
-) -> tuple[Tensor, Tensor]:
-    """Returns (paddings, crops) that make lengths multiples of the blocks, and undo that.
-
-    Args:
-        input_shape: Lengths, a vector [m].
-        block_shape: Block sizes, a vector [m].
-        base_paddings: Paddings of shape [m, 2] to start from, 0 by default.
-        name: Name scope of the operations.
-    """
-    sizes = convert_to_tensor(input_shape, dtypes.int32)
-    with sizes.graph.name_scope(name or "required_space_to_batch_paddings"):
-        blocks = convert_to_tensor(block_shape, dtypes.int32)
-        none = zeros_like(stack([blocks, blocks], 1))
-        base = none if base_paddings is None else convert_to_tensor(base_paddings, dtypes.int32)
-        known = [get_static_value(t) for t in (sizes, blocks, base)]
-        if all(v is not None for v in known):
-            margins, crops = _known_paddings(*known)
-            return constant(margins, name="paddings"), constant(crops, name="crops")
-        full = add(add(sizes, base[:, 0]), base[:, 1])
-        extra = floormod(negative(full), blocks)
-        paddings = stack([base[:, 0], add(base[:, 1], extra)], 1, "paddings")
-        return paddings, stack([zeros_like(extra), extra], 1, "crops")
-
-
-def _known_paddings(sizes: Any, blocks: Any, base: Any) -> tuple[Any, Any]:
-    extra = -(sizes + base.sum(1)) % blocks
-    none = np.zeros_like(extra)
-    return base + np.stack([none, extra], 1), np.stack([none, extra], 1)
-
-
-def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
-    """Returns the coordinates of a grid: tensors of one shape, one per vector given.
-
-    Args:
-        *args: Vectors.
-        **kwargs: `indexing`, "xy" (the default: the first vector runs along the second axis) or
-            "ij"; `name`.
-    """
-    indexing, name = kwargs.pop("indexing", "xy"), kwargs.pop("name", "meshgrid")
-    if kwargs:
-        raise expected("indexing and name only", ", ".join(kwargs))
-    if indexing not in ("xy", "ij"):
-        raise expected('indexing "xy" or "ij"', repr(indexing))
-    vectors = [convert_to_tensor(a) for a in args]
-    if not vectors:
-        return []
-    axes = list(range(len(vectors)))
-    if indexing == "xy" and len(axes) > 1:
-        axes[:2] = [1, 0]
-    with vectors[0].graph.name_scope(name):
-        lengths: list[Any] = [None] * len(axes)
-        for a, v in zip(axes, vectors):
-            lengths[a] = size(v)
-        whole = stack(lengths)
-        lines = [[-1 if i == a else 1 for i in range(len(axes))] for a in axes]
-        return [broadcast_to(reshape(v, s), whole) for v, s in zip(vectors, lines)]
+reverse_v2 = reverse

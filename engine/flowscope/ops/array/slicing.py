@@ -1,4 +1,4 @@
-"""Parts of tensors by position: slices as Python writes them, blocks, and the reverse."""
+"""Parts of tensors by position: slices as Python writes them, and blocks."""
 
 from __future__ import annotations
 
@@ -20,16 +20,12 @@ from flowscope.graph.string_values import boxed
 from flowscope.graph.unsupported import refuse
 from flowscope.ops.array.selection import boolean_mask
 from flowscope.ops.array.shaping import shape_of
-from flowscope.ops.core.axes import as_axes, positive_axes
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector
-from flowscope.ops.core.build import apply, unary
+from flowscope.ops.core.build import apply
 from flowscope.ops.core.shape_rules import check_kind, check_rank
-from flowscope.ops.math.run_time_axes import ReverseBy, late_axes
 
 __all__ = [
     "newaxis",
-    "reverse",
-    "reverse_v2",
     "slice",
     "strided_slice",
 ]
@@ -302,25 +298,6 @@ class SliceGrad(Op, grad_reads=("begin",)):
         return out[()]
 
 
-@frozen
-class Reverse(Op, views=(0,)):
-    """The input backwards along axes."""
-
-    axes: tuple[int, ...]
-
-    def infer(self, x: Spec) -> Spec:
-        if x.shape is not None:
-            positive_axes(self.axes, len(x.shape))
-        return x.like()
-
-    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
-        return (apply(self, g),)
-
-    def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        positive_axes(self.axes, np.ndim(x))
-        return xp.flip(x, self.axes)[()] if self.axes else x
-
-
 _SLICE = Slice()
 
 
@@ -399,14 +376,3 @@ def _entries(values: Any) -> list[Any]:
             raise expected("a vector of known length", values.spec)
         return [values[i] for i in range(n or 0)]
     return list(values)
-
-
-def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
-    """Returns a tensor backwards along axes."""
-    late = late_axes(axis)
-    if late is not None:
-        return apply(ReverseBy(), convert_to_tensor(tensor), late, name=name or "ReverseV2")
-    return unary(Reverse(as_axes(axis) or ()), tensor, name or "ReverseV2")
-
-
-reverse_v2 = reverse

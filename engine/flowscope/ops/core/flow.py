@@ -1,11 +1,10 @@
-"""Ops that move values or order operations: placeholders, identities, groups, sums of tensors."""
+"""Ops that move values or order operations: placeholders, identities, groups."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.expected import expected, expected_dtype
@@ -13,11 +12,10 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import Dims, as_dims, compatible, merge_dims, text
+from flowscope.graph.shapes import Dims, as_dims, compatible, text
 from flowscope.ops.core.build import apply, apply_none, on_values, unary
 
 __all__ = [
-    "add_n",
     "group",
     "identity",
     "identity_n",
@@ -123,59 +121,9 @@ class NoOp(Op, is_differentiable=False):
         return None
 
 
-@frozen
-class AddN(Op, memory_order="K", accumulates=True):
-    """Sum of n tensors of one dtype and shape, from the first to the last.
-
-    Shapes: n times s -> s
-    Raises: InvalidArgumentError if the shapes differ; DTypeError if the dtypes do.
-    """
-
-    def infer(self, *xs: Spec) -> Spec:
-        first = xs[0]
-        dims = first.shape
-        if not first.dtype.is_numeric:
-            raise expected_dtype("a numeric dtype", first.dtype)
-        for x in xs:
-            if x.dtype is not first.dtype:
-                raise expected_dtype("all of one dtype", first.dtype, x.dtype)
-            if x.shape != dims:
-                if not compatible(x.shape, dims):
-                    raise expected("all of one shape", dims, x.shape)
-                dims = merge_dims(dims, x.shape)
-        return Spec(first.dtype, dims)
-
-    def forwards(self, inputs: Any, output: Spec) -> int | None:
-        return 0 if len(inputs) == 1 else None
-
-    def grad(self, g: Tensor, y: Tensor, *xs: Tensor) -> Any:
-        return (g,) * len(xs)
-
-    def kernel(self, xp: ArrayModule, *xs: Array) -> Array:
-        if len(xs) == 1:
-            return +xs[0]
-        if len(xs) == 2 and xs[0].shape == xs[1].shape:
-            return xs[0] + xs[1]
-        if any(x.shape != xs[0].shape for x in xs):
-            shapes = ", ".join(text(x.shape) for x in xs)
-            raise expected("all of one shape", shapes)
-        total = xs[0] + xs[1]
-        for x in xs[2:]:
-            # `total` is ours; NumPy scalars are immutable and come back as new ones.
-            total += x
-        return total
-
-    def cost(self, inputs: Any, outputs: Any) -> Any:
-        from flowscope.graph.op import Cost
-
-        one = super().cost(inputs, outputs)
-        return Cost(None if one.flops is None else one.flops * (len(inputs) - 1), one.nbytes)
-
-
 _IDENTITY = Identity()
 _STOP = StopGradient()
 _NO_OP = NoOp()
-_ADD_N = AddN()
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
@@ -295,26 +243,6 @@ def _gated(t: Any) -> Any:
     if isinstance(t, Operation):
         return group(t)
     return identity(t, "control_dependency")
-
-
-def add_n(inputs: Any, name: str | None = None) -> Tensor:
-    """Returns the sum of a list of tensors of one dtype and shape (nothing is broadcast).
-
-    Args:
-        inputs: A list of tensors, or one tensor.
-        name: Name of the operation.
-
-    Raises:
-        InvalidArgumentError: if the list is empty or the shapes differ.
-    """
-    if isinstance(inputs, Tensor | Convertible):
-        inputs = [inputs]
-    if not isinstance(inputs, list | Iterator | type(())) or not (inputs := list(inputs)):
-        raise expected("a list of one tensor at least", "none")
-    tensors = [convert_to_tensor(x) for x in inputs]
-    if len(tensors) == 1:
-        return identity(tensors[0], name) if name else tensors[0]
-    return apply(_ADD_N, *tensors, name=name)
 
 
 def _flat(inputs: Any) -> Iterator[Any]:

@@ -38,6 +38,13 @@ def check_index_dtype(x: Any, what: str) -> None:
         raise expected_dtype(f"{what} of dtype int32 or int64", x.dtype)
 
 
+def check_integers(x: Spec, what: str, *ranks: int) -> None:
+    """Raises unless these are int32 or int64, and of one of the ranks; `what` is e.g. "lengths"."""
+    check_index_dtype(x, what)
+    if x.rank is not None and x.rank not in ranks:
+        raise expected(f"{what} of rank {ranks[-1]}", x.shape)
+
+
 def check_same(a: Spec, b: Spec) -> None:
     """Raises DTypeError unless both have one dtype."""
     if a.dtype is not b.dtype:

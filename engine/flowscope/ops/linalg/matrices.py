@@ -22,7 +22,6 @@ from flowscope.ops.core.shape_rules import check_kind, check_same
 from flowscope.ops.math.elementwise import maximum
 
 __all__ = [
-    "cross",
     "diag",
     "diag_part",
     "matrix_band_part",
@@ -212,38 +211,7 @@ class MatrixBandPart(Op, grad_reads=("lower", "upper")):
         return out
 
 
-class Cross(Op, grad_reads=("a", "b")):
-    """The vector product of three-dimensional vectors along the last axis.
-
-    Shapes: a [..., 3], b as a -> a
-    """
-
-    def infer(self, a: Spec, b: Spec) -> Spec:
-        check_same(a, b)
-        check_kind(a.dtype, "fiuc")
-        for s in (a, b):
-            if s.shape is not None and (not s.shape or s.shape[-1] not in (None, 3)):
-                raise expected("a last axis of 3", s.shape)
-        if not compatible(a.shape, b.shape):
-            raise expected("both of one shape", a.shape, b.shape)
-        return a.like()
-
-    def grad(self, g: Tensor, y: Tensor, a: Tensor, b: Tensor) -> Any:
-        return apply(self, b, g), apply(self, g, a)
-
-    def kernel(self, xp: ArrayModule, a: Array, b: Array) -> Array:
-        if a.shape != b.shape or a.shape[-1] != 3:
-            raise expected("two of one shape [..., 3]", a.shape, b.shape)
-        return xp.cross(a, b)
-
-
 _DIAG, _DIAG_PART = MatrixDiag(), MatrixDiagPart()
-
-
-def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
-    """Returns the vector products of three-dimensional vectors along the last axis."""
-    a = convert_to_tensor(a)
-    return apply(Cross(), a, convert_to_tensor(b, a.dtype), name=name)
 
 
 def _diagonals(k: Any) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
-from flowscope.graph.shapes import broadcast, size_of
+from flowscope.graph.shapes import broadcast, compatible, size_of
 from flowscope.ops.array.arrays import rank, shape
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.joining import concat, stack
@@ -27,7 +27,7 @@ from flowscope.ops.kernels.onednn import matrix_product
 from flowscope.ops.math.elementwise import multiply
 from flowscope.ops.math.reductions import reduce_prod, reduce_sum
 
-__all__ = ["matmul", "matrix_transpose", "sparse_matmul", "tensordot", "trace"]
+__all__ = ["cross", "matmul", "matrix_transpose", "sparse_matmul", "tensordot", "trace"]
 
 
 @frozen
@@ -286,3 +286,34 @@ def _matrix(x: Tensor, axes: list[int], last: bool) -> tuple[Tensor, Tensor]:
 
 
 operators["__matmul__"] = lambda x, y: matmul(x, y, name="matmul")
+
+
+class Cross(Op, grad_reads=("a", "b")):
+    """The vector product of three-dimensional vectors along the last axis.
+
+    Shapes: a [..., 3], b as a -> a
+    """
+
+    def infer(self, a: Spec, b: Spec) -> Spec:
+        check_same(a, b)
+        check_kind(a.dtype, "fiuc")
+        for s in (a, b):
+            if s.shape is not None and (not s.shape or s.shape[-1] not in (None, 3)):
+                raise expected("a last axis of 3", s.shape)
+        if not compatible(a.shape, b.shape):
+            raise expected("both of one shape", a.shape, b.shape)
+        return a.like()
+
+    def grad(self, g: Tensor, y: Tensor, a: Tensor, b: Tensor) -> Any:
+        return apply(self, b, g), apply(self, g, a)
+
+    def kernel(self, xp: ArrayModule, a: Array, b: Array) -> Array:
+        if a.shape != b.shape or a.shape[-1] != 3:
+            raise expected("two of one shape [..., 3]", a.shape, b.shape)
+        return xp.cross(a, b)
+
+
+def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
+    """Returns the vector products of three-dimensional vectors along the last axis."""
+    a = convert_to_tensor(a)
+    return apply(Cross(), a, convert_to_tensor(b, a.dtype), name=name)

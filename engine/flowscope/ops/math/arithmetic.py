@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from flowscope.graph.constant import convert_to_tensor
+from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.expected import expected, expected_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import as_dims, compatible
+from flowscope.graph.shapes import as_dims, compatible, merge_dims, text
 from flowscope.ops.core import builder
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import complex, conj, imag, real
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.flow import add_n
+from flowscope.ops.core.flow import identity
 from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.core.table import BinaryFunction, binary_op
 from flowscope.ops.math.elementwise import (
@@ -35,6 +36,7 @@ from flowscope.ops.math.reductions import reduce_all
 
 __all__ = [
     "accumulate_n",
+    "add_n",
     "angle",
     "approximate_equal",
     "divide_no_nan",
@@ -183,3 +185,73 @@ def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
 def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
     """Returns whether every element is above the one before it, row by row; true of one or none."""
     return _steps(convert_to_tensor(x), less, name or "is_strictly_increasing")
+
+
+@frozen
+class AddN(Op, memory_order="K", accumulates=True):
+    """Sum of n tensors of one dtype and shape, from the first to the last.
+
+    Shapes: n times s -> s
+    Raises: InvalidArgumentError if the shapes differ; DTypeError if the dtypes do.
+    """
+
+    def infer(self, *xs: Spec) -> Spec:
+        first = xs[0]
+        dims = first.shape
+        if not first.dtype.is_numeric:
+            raise expected_dtype("a numeric dtype", first.dtype)
+        for x in xs:
+            if x.dtype is not first.dtype:
+                raise expected_dtype("all of one dtype", first.dtype, x.dtype)
+            if x.shape != dims:
+                if not compatible(x.shape, dims):
+                    raise expected("all of one shape", dims, x.shape)
+                dims = merge_dims(dims, x.shape)
+        return Spec(first.dtype, dims)
+
+    def forwards(self, inputs: Any, output: Spec) -> int | None:
+        return 0 if len(inputs) == 1 else None
+
+    def grad(self, g: Tensor, y: Tensor, *xs: Tensor) -> Any:
+        return (g,) * len(xs)
+
+    def kernel(self, xp: ArrayModule, *xs: Array) -> Array:
+        if len(xs) == 1:
+            return +xs[0]
+        if len(xs) == 2 and xs[0].shape == xs[1].shape:
+            return xs[0] + xs[1]
+        if any(x.shape != xs[0].shape for x in xs):
+            shapes = ", ".join(text(x.shape) for x in xs)
+            raise expected("all of one shape", shapes)
+        total = xs[0] + xs[1]
+        for x in xs[2:]:
+            # `total` is ours; NumPy scalars are immutable and come back as new ones.
+            total += x
+        return total
+
+    def cost(self, inputs: Any, outputs: Any) -> Any:
+        one = super().cost(inputs, outputs)
+        return Cost(None if one.flops is None else one.flops * (len(inputs) - 1), one.nbytes)
+
+
+_ADD_N = AddN()
+
+
+def add_n(inputs: Any, name: str | None = None) -> Tensor:
+    """Returns the sum of a list of tensors of one dtype and shape (nothing is broadcast).
+
+    Args:
+        inputs: A list of tensors, or one tensor.
+        name: Name of the operation.
+
+    Raises:
+        InvalidArgumentError: if the list is empty or the shapes differ.
+    """
+    if isinstance(inputs, Tensor | Convertible):
+        inputs = [inputs]
+    if not isinstance(inputs, list | Iterator | type(())) or not (inputs := list(inputs)):
+        raise expected("a list of one tensor at least", "none")
+    tensors = [convert_to_tensor(x) for x in inputs]
+    if len(tensors) == 1:
+        return identity(tensors[0], name) if name else tensors[0]
+    return apply(_ADD_N, *tensors, name=name)

@@ -30,7 +30,7 @@ from flowscope.ops.math.elementwise import (
     realdiv,
 )
 from flowscope.ops.math.reductions import reduce_sum
-from flowscope.ops.random.normal_and_uniform import _seed as op_seed
+from flowscope.ops.random.seeds import seed_of as op_seed
 
 __all__ = ["fractional_avg_pool", "fractional_max_pool"]
 

@@ -17,7 +17,7 @@ from flowscope.ops.array.arrays import ones_like
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.core.flow import identity
 from flowscope.ops.nn.candidate_sampling import Candidates, Sampler
-from flowscope.ops.random.normal_and_uniform import _seed as op_seed
+from flowscope.ops.random.seeds import seed_of as op_seed
 from flowscope.ops.state.scatters import scatter_add
 from flowscope.ops.state.variables import GraphKeys, Variable
 

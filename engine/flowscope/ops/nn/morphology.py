@@ -17,7 +17,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.array.arrays import zeros_like
-from flowscope.ops.array.slicing import reverse
+from flowscope.ops.array.moving import reverse
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.table import check_kind, check_same
 from flowscope.ops.kernels.windows import Axis, Windowed, as_padding, as_steps, check_untouched

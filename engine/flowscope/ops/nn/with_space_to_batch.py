@@ -11,12 +11,12 @@ from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.joining import stack
-from flowscope.ops.array.moving import (
+from flowscope.ops.array.shaping import shape_of
+from flowscope.ops.array.space_to_batch import (
     batch_to_space_nd,
     required_space_to_batch_paddings,
     space_to_batch_nd,
 )
-from flowscope.ops.array.shaping import shape_of
 
 __all__ = ["with_space_to_batch"]
 

@@ -16,7 +16,8 @@ from flowscope.ops.array.arrays import ones_like, range as range_, rank, size, z
 from flowscope.ops.array.selection import where
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.casting import cast
-from flowscope.ops.core.flow import add_n, stop_gradient
+from flowscope.ops.core.flow import stop_gradient
+from flowscope.ops.math.arithmetic import add_n
 from flowscope.ops.math.elementwise import (
     abs,
     add,

@@ -8,26 +8,22 @@ import numpy as np
 
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor, get_static_value
+from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import text
 from flowscope.ops.array.arrays import zeros_like
-from flowscope.ops.array.shaping import shape_of
-from flowscope.ops.array.slicing import slice as slice_
-from flowscope.ops.core import builder
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector, unbroadcast
 from flowscope.ops.core.build import apply
-from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.flow import identity
-from flowscope.ops.core.shape_rules import check_kind, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_rank, check_same
 from flowscope.ops.kernels.incomplete_gamma import derivative_by_a
 from flowscope.ops.kernels.scipy_modules import scipy_of
-from flowscope.ops.math.elementwise import add, floormod, maximum, multiply, realdiv, subtract
-from flowscope.ops.random.normal_and_uniform import Multinomial, _float, _seed, random_uniform
+from flowscope.ops.math.elementwise import add, maximum, multiply, realdiv
+from flowscope.ops.random.normal_and_uniform import _float
+from flowscope.ops.random.seeds import seed_of
 
-__all__ = ["random_crop", "random_gamma", "random_poisson", "random_poisson_v2"]
+__all__ = ["multinomial", "random_gamma", "random_poisson", "random_poisson_v2"]
 
 
 def host(x: Array) -> Any:
@@ -128,10 +124,9 @@ def random_gamma(
         seed: Seed of the op; by default it follows from the operation's name.
         name: Name scope of the operations.
     """
-    from flowscope.graph.default import get_default_graph
 
     found, name = _float(dtype), name or "random_gamma"
-    op = RandomGamma(_seed(seed, name))
+    op = RandomGamma(seed_of(seed, name))
     with get_default_graph().name_scope(name):
         a = convert_to_tensor(alpha, found, "alpha")
         b = convert_to_tensor(1.0 if beta is None else beta, found, "beta")
@@ -171,7 +166,7 @@ def random_poisson_v2(
     found, name = as_dtype(dtype), name or "random_poisson"
     if found.kind not in "fi":
         raise expected_dtype("a dtype of real numbers", found)
-    op = RandomPoisson(_seed(seed, name), found)
+    op = RandomPoisson(seed_of(seed, name), found)
     return apply(op, as_shape(shape, name), convert_to_tensor(lam), name=name)
 
 
@@ -192,27 +187,39 @@ def categorical(
     if count is None or count.shape != ():
         raise expected("a number of samples known while the graph is built", repr(num_samples))
     found = dtypes.int64 if dtype is None else as_dtype(dtype)
-    op = Multinomial(_seed(seed, name), int(count), found)
+    op = Multinomial(seed_of(seed, name), int(count), found)
     return apply(op, convert_to_tensor(logits), name=name)
 
 
-@op_function("value", scope="random_crop")
-def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None = None) -> Tensor:
-    """Returns a block of a tensor from a random place.
+@frozen
+class Multinomial(Op, is_random=True, is_differentiable=False):
+    """Classes drawn by their unnormalised log-probabilities.
 
-    Args:
-        value: A tensor.
-        size: Shape of the block.
-        seed: Seed of the op; by default it follows from the operation's name.
-
-    Raises:
-        InvalidArgumentError: if the block is larger than the tensor.
+    Shapes: logits [batch, classes] -> [batch, num]
     """
-    lengths = convert_to_tensor(size, dtypes.int32, "size")
-    whole = shape_of(value)
-    said = f"expected a block that fits {text(value.spec.shape)}"
-    check = builder.assert_greater_equal(whole, lengths, message=said)
-    with value.graph.control_dependencies([check]):
-        room = add(subtract(identity(whole), lengths), 1)
-        drawn = random_uniform(shape_of(whole), 0, dtypes.int32.max, dtypes.int32, seed)
-        return slice_(value, floormod(drawn, room), lengths)
+
+    seed: int
+    num: int
+    dtype: DType
+
+    def infer(self, logits: Spec) -> Spec:
+        check_kind(logits.dtype, "f", "floating-point logits")
+        check_rank(logits, 2, "logits of rank 2")
+        return Spec(self.dtype, (None if logits.shape is None else logits.shape[0], self.num))
+
+    def kernel(self, xp: ArrayModule, rng: Any, logits: Array) -> Array:
+        # The largest of logit + Gumbel noise is a draw from the softmax.
+        noise = xp.asarray(rng.gumbel(size=(logits.shape[0], self.num, logits.shape[1])))
+        return (logits[:, None, :] + noise).argmax(axis=-1).astype(self.dtype.np_dtype)
+
+
+def multinomial(
+    logits: Any,
+    num_samples: int,
+    seed: int | None = None,
+    name: str | None = None,
+    output_dtype: Any = dtypes.int64,
+) -> Tensor:
+    """Returns `num_samples` classes per row, drawn by their unnormalised log-probabilities."""
+    op = Multinomial(seed_of(seed, name or "Multinomial"), num_samples, as_dtype(output_dtype))
+    return apply(op, convert_to_tensor(logits), name=name)

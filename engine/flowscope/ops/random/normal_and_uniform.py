@@ -6,8 +6,6 @@ draws the same numbers in every order and on every device.
 
 from __future__ import annotations
 
-import operator
-import zlib
 from typing import Any
 
 from flowscope.graph import dtypes
@@ -19,25 +17,15 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.core.build import apply
-from flowscope.ops.core.shape_rules import check_kind, check_rank
+from flowscope.ops.core.shape_rules import check_rank
 from flowscope.ops.math.elementwise import add, multiply
+from flowscope.ops.random.seeds import seed_of
 
 __all__ = [
-    "get_seed",
-    "multinomial",
     "random_normal",
-    "random_shuffle",
     "random_uniform",
-    "set_random_seed",
     "truncated_normal",
 ]
-
-
-#: Stands in for the graph's seed where only the op has one.
-DEFAULT_GRAPH_SEED = 87654321
-_MAX_SEED = 2**31 - 1
-#: Seeds from here on follow from operations' names.
-NAME_SEEDS = 1 << 64
 
 
 @frozen
@@ -121,79 +109,6 @@ def draw_truncated(rng: Any, sizes: Any, dtype: Any) -> Any:
     return flat.reshape(sizes)
 
 
-@frozen
-class RandomShuffle(Op, is_random=True, is_differentiable=False):
-    """The slices along the first axis in random order."""
-
-    seed: int
-
-    def infer(self, x: Spec) -> Spec:
-        return x.like()
-
-    def kernel(self, xp: ArrayModule, rng: Any, x: Array) -> Array:
-        return x[xp.asarray(rng.permutation(x.shape[0]))] if x.ndim else x
-
-
-@frozen
-class Multinomial(Op, is_random=True, is_differentiable=False):
-    """Classes drawn by their unnormalised log-probabilities.
-
-    Shapes: logits [batch, classes] -> [batch, num]
-    """
-
-    seed: int
-    num: int
-    dtype: DType
-
-    def infer(self, logits: Spec) -> Spec:
-        check_kind(logits.dtype, "f", "floating-point logits")
-        check_rank(logits, 2, "logits of rank 2")
-        return Spec(self.dtype, (None if logits.shape is None else logits.shape[0], self.num))
-
-    def kernel(self, xp: ArrayModule, rng: Any, logits: Array) -> Array:
-        # The largest of logit + Gumbel noise is a draw from the softmax.
-        noise = xp.asarray(rng.gumbel(size=(logits.shape[0], self.num, logits.shape[1])))
-        return (logits[:, None, :] + noise).argmax(axis=-1).astype(self.dtype.np_dtype)
-
-
-def set_random_seed(seed: int | None) -> None:
-    """Sets the seed of the default graph: its random ops draw the same numbers in every session.
-
-    Args:
-        seed: An integer; None takes the seed away.
-    """
-    try:
-        get_default_graph().seed = None if seed is None else operator.index(seed)
-    except TypeError:
-        raise expected_dtype("an integer seed", repr(seed)) from None
-
-
-def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
-    """Returns (graph seed, op seed), both None where nothing is set.
-
-    A graph without a seed counts as one with a fixed seed for an op that has one. In a graph with a
-    seed an op without one gets the number of operations so far. Both lie in the range of int32,
-    and (0, 0), which stands for no seed elsewhere, is never returned.
-    """
-    graph = get_default_graph()
-    graph_seed = graph.seed
-    if graph_seed is None and op_seed is None:
-        return None, None
-    if graph_seed is None:
-        graph_seed = DEFAULT_GRAPH_SEED
-    op_seed = len(graph) if op_seed is None else op_seed
-    found = graph_seed % _MAX_SEED, op_seed % _MAX_SEED
-    return (0, _MAX_SEED) if found == (0, 0) else found
-
-
-def _seed(seed: int | None, name: str) -> int:
-    """Returns the op's seed: the user's, or else one from its name, which a rebuild keeps."""
-    if seed is not None:
-        return int(seed)
-    full = get_default_graph().unique_name(name, mark_as_used=False)
-    return NAME_SEEDS + zlib.crc32(full.encode())
-
-
 def _float(dtype: Any) -> DType:
     found = as_dtype(dtype)
     if found.kind != "f":
@@ -239,14 +154,14 @@ def random_uniform(
         if maxval is None:
             raise expected("a maxval for integers", "none")
         limits = convert_to_tensor(minval, found), convert_to_tensor(maxval, found)
-        op = RandomUniformInt(_seed(seed, name), found)
+        op = RandomUniformInt(seed_of(seed, name), found)
         return apply(op, as_shape(shape, name), *limits, name=name)
     maxval = 1 if maxval is None else maxval
     if isinstance(maxval, Tensor) or isinstance(minval, Tensor):
         scale = convert_to_tensor(maxval, found) - convert_to_tensor(minval, found)
     else:
         scale = maxval - minval
-    real = RandomUniform(_seed(seed, name), _float(dtype))
+    real = RandomUniform(seed_of(seed, name), _float(dtype))
     return _scaled(lambda s, n: apply(real, s, name=n), shape, scale, minval, found, name)
 
 
@@ -269,7 +184,7 @@ def random_normal(
         name: Name of the operation.
     """
     name, found = name or "random_normal", _float(dtype)
-    op = RandomNormal(_seed(seed, name), found)
+    op = RandomNormal(seed_of(seed, name), found)
     return _scaled(lambda s, n: apply(op, s, name=n), shape, stddev, mean, found, name)
 
 
@@ -283,23 +198,5 @@ def truncated_normal(
 ) -> Tensor:
     """Returns normal numbers none of which lies more than two standard deviations from the mean."""
     name, found = name or "truncated_normal", _float(dtype)
-    op = TruncatedNormal(_seed(seed, name), found)
+    op = TruncatedNormal(seed_of(seed, name), found)
     return _scaled(lambda s, n: apply(op, s, name=n), shape, stddev, mean, found, name)
-
-
-def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
-    """Returns the slices of `value` along its first axis in random order."""
-    op = RandomShuffle(_seed(seed, name or "RandomShuffle"))
-    return apply(op, convert_to_tensor(value), name=name)
-
-
-def multinomial(
-    logits: Any,
-    num_samples: int,
-    seed: int | None = None,
-    name: str | None = None,
-    output_dtype: Any = dtypes.int64,
-) -> Tensor:
-    """Returns `num_samples` classes per row, drawn by their unnormalised log-probabilities."""
-    op = Multinomial(_seed(seed, name or "Multinomial"), num_samples, as_dtype(output_dtype))
-    return apply(op, convert_to_tensor(logits), name=name)

@@ -25,8 +25,8 @@ from flowscope.control.lists import list_spec
 from flowscope.control.matmul_ops import SumOfMatMuls, SumOfProducts, TransposedCopy
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import op_class
-from flowscope.ops.core.flow import AddN
 from flowscope.ops.linalg.products import MatMul
+from flowscope.ops.math.arithmetic import AddN
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.rewriting import Edits, changed, made_like, origins_of, uses
 from flowscope.plan.structured import LoopNode
