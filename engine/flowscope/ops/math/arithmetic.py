@@ -1,4 +1,4 @@
-"""Element-wise arithmetic beside the common: division cut off, products without NaN, angles."""
+"""Element-wise arithmetic beside the common, sums of several tensors, angles and polynomials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random tensors of further distributions: gamma, Poisson; and random parts of a tensor."""
+"""Random tensors of further distributions: gamma, Poisson, categories."""
 
 from __future__ import annotations
 
