@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from stopping import StopAt
 
 import flowscope as fs
 from flowscope.runtime.gate import Gate
+from flowscope.runtime.queue_transactions import QueueTransaction, QueueUse
 
 PATIENCE_S = 30.0
 
@@ -145,7 +147,21 @@ def test_long_loops_do_not_keep_what_they_take(session):
     start = [0, fs.constant(0, fs.int64)]
     loop = fs.while_loop(lambda i, s: i < 20, lambda i, s: (i + 1, s + q.dequeue()), start)
     assert session.run(loop)[1] == sum(range(20))
-    assert all(not s._taken and not s._put for s in session.queues.values())
+    (state,) = session.queues.values()
+    transaction = QueueTransaction(QueueUse([state], [], is_worldly=False))
+    taken = [weakref.ref(moved(transaction.took, state)) for _ in range(20)]
+    put = [weakref.ref(moved(transaction.put, state)) for _ in range(20)]
+    assert not any(ref() for ref in [*taken, *put])
+
+
+class Elements(list):
+    """A list that can be watched."""
+
+
+def moved(note, queue):
+    elements = Elements([(1,)])
+    note(queue, elements)
+    return elements
 
 
 def test_a_session_says_that_it_was_stopped(session):

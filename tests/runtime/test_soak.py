@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.ops.host.py_functions import callers
 from flowscope.runtime import interrupt
 
 pytestmark = pytest.mark.slow
@@ -104,7 +103,7 @@ def test_steps_that_do_not_end_well_leave_nothing_behind(graph, mode):
         program = Program(session)
         rounds(program, 400)  # whatever is made once is there now
         gc.collect()
-        before = threading.active_count(), handles(), sources(), len(callers)
+        before = threading.active_count(), handles(), sources()
         tracemalloc.start()
         rounds(program, 200)
         gc.collect()
@@ -114,7 +113,7 @@ def test_steps_that_do_not_end_well_leave_nothing_behind(graph, mode):
         bytes_after, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert bytes_after - bytes_before < 300_000
-        after = threading.active_count(), handles(), sources(), len(callers)
+        after = threading.active_count(), handles(), sources()
         # A few threads wait for functions of later steps.
         assert after[0] - before[0] <= 8
         assert after[1:] == before[1:]

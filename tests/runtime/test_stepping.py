@@ -360,7 +360,7 @@ def test_a_step_is_held_where_a_predicate_is_met(sess):
                 lambda told=told: sess.gate.moves.count > told and sess.gate.state == "paused",
                 PATIENCE_S,
             )
-        (step,) = sess.gate.inside.values()
+        (step,) = sess.gate.inside
         assert step.state == "held"
         found.append((step.where.node.name, step.where.loops[-1].iteration))
     assert [n.rpartition("/")[2] for n, _ in found] == ["next"] * 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from flowscope.control.primitives import Enter
 from flowscope.errors import NotFoundError
@@ -17,6 +17,9 @@ from flowscope.live.schema import FrameState, Iteration, Position, RunState, Tok
 from flowscope.plan.locations import IterationAt, LoopAt, Moved, Where
 from flowscope.plan.program import Node
 from flowscope.runtime.frames import Frame, Frames, frames_of, place, running
+
+if TYPE_CHECKING:
+    from flowscope.runtime.step import Step
 
 #: Over so many seconds iterations are counted.
 WINDOW_S = 1.5
@@ -32,8 +35,8 @@ class FrameWatcher:
     def state(
         self,
         now_s: float,
-        seen: Mapping[int, Where],
-        held: Collection[int],
+        seen: Mapping[Step, Where],
+        held: Collection[Step],
         moves: Iterable[Moved],
         pace_s: float,
     ) -> RunState:
@@ -41,8 +44,8 @@ class FrameWatcher:
 
         Args:
             now_s: The time.
-            seen: Where the step of each thread was seen.
-            held: The threads whose step stands still.
+            seen: Where each step was seen.
+            held: The steps that stand still.
             moves: What has run one operation at a time since the last call.
             pace_s: Seconds per operation that were asked for.
         """
@@ -102,9 +105,9 @@ def _state(iteration: IterationAt) -> Literal["waiting", "running", "done", "dea
     return "done" if iteration.done else "dead"
 
 
-def _position(seen: Mapping[int, Where], held: Collection[int]) -> Position | None:
-    for thread in held:
-        where = seen.get(thread)
+def _position(seen: Mapping[Step, Where], held: Collection[Step]) -> Position | None:
+    for step in held:
+        where = seen.get(step)
         if where is None:
             return Position(None, "", (), "between two steps")
         frames: Frames = frames_of(where)

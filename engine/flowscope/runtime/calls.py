@@ -12,7 +12,7 @@ from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
 from flowscope.runtime.feeds import Converter
 from flowscope.runtime.fetches import Rebuild
-from flowscope.runtime.queue_transactions import Moves
+from flowscope.runtime.queue_transactions import QueueUse
 from flowscope.runtime.resources import uninitialized
 
 
@@ -30,7 +30,7 @@ class Call:
         resources: The state that the function gets.
         required: Of it, what must have a value before the step.
         is_checked: Whether the required variables were seen initialised.
-        moves: What its steps do to queues, None where they use none.
+        queues: What its steps may do to queues, None where they use none.
     """
 
     __slots__ = (
@@ -39,8 +39,8 @@ class Call:
         "edits",
         "function",
         "is_checked",
-        "moves",
         "plan",
+        "queues",
         "rebuild",
         "required",
         "resources",
@@ -58,7 +58,7 @@ class Call:
         single: bool,
         resources: tuple[Any, ...],
         required: tuple[Any, ...],
-        moves: Moves | None = None,
+        queues: QueueUse | None = None,
     ) -> None:
         self.plan = plan
         self.edits = edits
@@ -69,7 +69,7 @@ class Call:
         self.single = single
         self.resources = resources
         self.required = required
-        self.moves = moves
+        self.queues = queues
         self.is_checked = not required
 
     def is_current(self, graph: Graph) -> bool:

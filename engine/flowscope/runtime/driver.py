@@ -24,8 +24,8 @@ from flowscope.executor.machine import Machine, ReadyUnit
 from flowscope.executor.observe import Position, Wait
 from flowscope.executor.osr import resume
 from flowscope.executor.static import ExecutorGraph, Kind, Unit
+from flowscope.graph.current_step import current_step
 from flowscope.graph.op import Op
-from flowscope.ops.host.py_functions import forget_calls
 from flowscope.plan.codegen.code import Code
 from flowscope.plan.execution import Execution
 from flowscope.plan.invocation import Draw, Invocation, InvocationError, Probe
@@ -379,7 +379,7 @@ class _Step:
     def end(self) -> None:
         """Gives up what is still waiting, and what ends with the step."""
         self._is_over = True
-        forget_calls()
+        current_step().forget_function()
         for give_up in (*self._give_up.values(), *self._enders):
             give_up()
 

@@ -24,15 +24,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from flowscope.errors import CancelledError, DeadlineExceededError
+from flowscope.graph.current_step import current_step, steps_of_threads
 from flowscope.plan.locations import Here, Moved, Where
 from flowscope.plan.structured import loop_name
 from flowscope.runtime import interrupt
 from flowscope.runtime.interrupt import MAIN_THREAD
 from flowscope.runtime.predicates import Predicate
-from flowscope.runtime.step import Step
+
+if TYPE_CHECKING:
+    from flowscope.runtime.step import Step
 
 #: "arrive" comes from a step that has done its move.
 Request = Literal["pause", "resume", "stop", "close", "step", "arrive"]
@@ -112,7 +115,6 @@ class Gate:
 
     Attributes:
         raised: Whether a step that reaches a safepoint has to call `hold`.
-        inside: The steps on their way, the innermost of each thread; the session keeps it.
         is_by_op: Whether steps shall run one operation at a time now.
         moves: What has run one operation at a time.
         held_ns: Nanoseconds that steps have waited here.
@@ -129,7 +131,6 @@ class Gate:
         "_state",
         "_waiting",
         "held_ns",
-        "inside",
         "is_by_op",
         "moves",
         "raised",
@@ -138,7 +139,6 @@ class Gate:
     def __init__(self) -> None:
         self.raised = False
         self.is_by_op = False
-        self.inside: dict[int, Step] = {}
         self.moves = Moves()
         self.held_ns = 0
         #: Entered by itself, not through the condition: that takes several instructions, between
@@ -195,8 +195,8 @@ class Gate:
             wait_s: How long to wait until they have.
         """
         with self._lock:
-            for step in self._steps():
-                step.is_looked_at = not step.is_held
+            for step in self._innermost():
+                step.is_looked_at = not step.held
             self._set(self._state)
             self._changed.notify_all()
             if wait_s:
@@ -205,24 +205,47 @@ class Gate:
     @property
     def is_looking(self) -> bool:
         """Whether a step has still to note where it is."""
-        return any(s.is_looked_at for s in self._steps())
+        return any(s.is_looked_at for s in self.inside)
 
-    def _steps(self) -> list[Step]:
-        """Returns the steps on their way; they come and go without the lock."""
-        return list(self.inside.values())
+    @property
+    def inside(self) -> list[Step]:
+        """The steps on their way: those for which threads work, and those around them."""
+        found: dict[Step, None] = {}
+        for one in list(steps_of_threads.values()):
+            step: Step | None = one
+            while step is not None:
+                if step.gate is self and not step.has_ended:
+                    found[step] = None
+                step = step.around
+        return list(found)
 
-    def report(self) -> tuple[dict[int, Where], set[int]]:
-        """Returns where steps were seen, by thread, and the threads of those that stand still."""
+    def _innermost(self) -> list[Step]:
+        """Returns the steps that come to safepoints: around others on their threads they do not."""
+        steps = self.inside
+        around = {s.outer for s in steps if s.outer is not None and s.outer.thread == s.thread}
+        return [s for s in steps if s not in around]
+
+    def report(self) -> tuple[dict[Step, Where], set[Step]]:
+        """Returns where steps were seen, and those that stand still."""
         with self._lock:
-            steps = self._steps()
-            seen = {s.thread: s.where for s in steps if s.where is not None}
-            return seen, {s.thread for s in steps if s.is_held}
+            steps = self.inside
+            seen = {s: s.where for s in steps if s.where is not None}
+            return seen, {s for s in steps if s.held}
 
     def clear_stop(self) -> None:
         """Forgets a stop that no step has met: what it was meant for has ended by itself."""
         with self._lock:
             if self._state == "stopping":
+                for step in self.inside:
+                    step.is_stopping = False
                 self._set("open")
+
+    def stop_step(self, step: Step) -> None:
+        """Ends one step at its next safepoint; the others go on. From any thread."""
+        with self._lock:
+            step.is_stopping = step in self.inside
+            self._set(self._state)
+            self._changed.notify_all()
 
     def limit(self, step: Step, timeout_ms: int) -> None:
         """Gives a step so many milliseconds from now on."""
@@ -231,13 +254,11 @@ class Gate:
             self._set(self._state)
 
     def left(self, step: Step) -> None:
-        """Notes that a step has ended that was inside while the flag was raised.
-
-        A stop that it has not met is meant for the step around it.
-        """
+        """Notes that a step has ended that was inside while the flag was raised."""
         with self._lock:
-            if step.outer is not None and step.is_stopping:
-                step.outer.is_stopping = True
+            step.where = None
+            self._is_signalled &= interrupt.is_waiting()  # a function of the user's may have heeded
+            self._end_stop()
             self._set(self._state)
             self._changed.notify_all()
 
@@ -254,13 +275,13 @@ class Gate:
             BaseException: what the handler of a signal raises, such as KeyboardInterrupt; other
                 exceptions of handlers as HandlerError.
         """
-        step = self.inside[threading.get_ident()]
+        step: Step = current_step()
         try:
-            self._heed_signals(step)
+            self._heed_signals()
             with self._lock:
                 self._arrive(step, point, here)
             while True:
-                self._heed_signals(step)
+                self._heed_signals()
                 with self._lock:
                     if self._state != "pausing":
                         return self.is_by_op
@@ -279,9 +300,15 @@ class Gate:
             self._set(self._state)
             self._changed.notify_all()
 
-    def _heed_signals(self, step: Step) -> None:
+    def ended(self) -> None:
+        """Forgets signals that came too late for a safepoint: the step has ended."""
+        with self._lock:
+            self._is_signalled = False
+            self._set(self._state)
+
+    def _heed_signals(self) -> None:
         """Handles the signals that wait; not with the lock held, for handlers may do anything."""
-        while self._is_signalled and step.thread == MAIN_THREAD:
+        while self._is_signalled and threading.get_ident() == MAIN_THREAD:
             with self._lock:
                 self._is_signalled = False
                 self._set(self._state)
@@ -324,7 +351,7 @@ class Gate:
     def _slow(self, step: Step) -> None:
         """Waits as long as slow motion asks for, or until something changes."""
         start = time.monotonic()
-        step.is_held = True
+        step.held += 1
         self._changed.notify_all()
         try:
             while self._state == "open" and self._pace_s and not self._is_signalled:
@@ -334,7 +361,7 @@ class Gate:
                 self._doze(step, left_s)
                 self._check(step)
         finally:
-            step.is_held = False
+            step.held -= 1
 
     def wait(self, is_done: Callable[[], bool], here: Here | None = None) -> None:
         """Waits for something that others do; they `wake` the gate when they have done it.
@@ -345,9 +372,9 @@ class Gate:
 
         Raises: what `hold` does: a stop, a signal and a deadline end the wait.
         """
-        step = self.inside[threading.get_ident()]
+        step: Step = current_step()
         while True:
-            self._heed_signals(step)
+            self._heed_signals()
             with self._lock:
                 if is_done():
                     return
@@ -368,13 +395,13 @@ class Gate:
 
     def _wait(self, step: Step) -> None:
         self._waiting += 1
-        step.is_held = True
+        step.held += 1
         self._changed.notify_all()
         try:
             self._doze(step, _LOOK_S)
         finally:
             self._waiting -= 1
-            step.is_held = False
+            step.held -= 1
 
     @staticmethod
     def _patience_s(step: Step) -> float:
@@ -396,8 +423,13 @@ class Gate:
         """Ends a step if it is to end."""
         if self._state == "closed":
             raise CancelledError("the session was closed while the step ran")
-        if self._state == "stopping":
-            self._meet_stop(step)
+        if self._is_stop_for(step):
+            step.is_stopping = False
+            self._is_met = True
+            self._end_stop()
+            raise CancelledError(
+                "the step was stopped; variables are as the last whole update left them"
+            )
         deadline = step.deadline
         if deadline is not None and time.monotonic_ns() >= deadline[0]:
             paused = " (the session is paused)" if self._state == "pausing" else ""
@@ -406,27 +438,28 @@ class Gate:
                 "variables are as the last whole update left them"
             )
 
-    def _meet_stop(self, step: Step) -> None:
-        are_others = any(s.is_stopping for s in self._steps() if s is not step)
-        if not step.is_stopping:
-            if are_others:
-                return None  # it is meant for them
-            if self._is_met:
-                return self._set("open")
-        step.is_stopping = False
-        self._is_met = True
-        if not are_others:
+    def _is_stop_for(self, step: Step) -> bool:
+        """Whether a stop is meant for a step: for one that came later, if it was for none."""
+        if any(s.is_stopping and s.includes(step) for s in self.inside):
+            return True
+        self._end_stop()
+        return self._state == "stopping" and not self._are_stopping
+
+    @property
+    def _are_stopping(self) -> bool:
+        return any(s.is_stopping for s in self.inside)
+
+    def _end_stop(self) -> None:
+        """Ends a stop that was met, once all have ended that it was meant for."""
+        if self._state == "stopping" and self._is_met and not self._are_stopping:
             self._set("open")
-        raise CancelledError(
-            "the step was stopped; variables are as the last whole update left them"
-        )
 
     def _drain(self) -> None:
         while self._requests:
             request = self._requests.popleft()
             if request == "stop":
                 self._is_met = False
-                for step in self._steps():
+                for step in self.inside:
                     step.is_stopping = True
             if isinstance(request, Predicate):
                 self._predicates.append(request)
@@ -438,13 +471,10 @@ class Gate:
 
     def _set(self, state: State) -> None:
         self._state = state
-        is_slow, steps = bool(self._pace_s), self._steps()
-        is_wanted = any(s.is_looked_at or s.deadline is not None for s in steps)
+        is_slow, steps = bool(self._pace_s), self.inside
+        is_wanted = any(s.is_looked_at or s.is_stopping or s.deadline is not None for s in steps)
         self.raised = state != "open" or is_slow or is_wanted or self._is_signalled
         if state == "stepping":
             self.is_by_op = self._predicates[0].is_by_op
         else:
             self.is_by_op = is_slow and state == "open"
-        if state == "open":
-            for step in steps:
-                step.is_stopping = False

@@ -14,11 +14,12 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flowscope.ops.host.py_functions import callers
-from flowscope.runtime import interrupt
-from flowscope.runtime.gate import Gate
+from flowscope.graph.current_step import current_step, working_for
+
+if TYPE_CHECKING:
+    from flowscope.runtime.gate import Gate
 
 #: So many threads are kept for later calls.
 _KEPT = 8
@@ -50,6 +51,7 @@ class HostCall:
         self._function = function
         self._wake = wake
         self._context = contextvars.copy_context()
+        self._step = current_step()
         self._result: Any = None
         self._error: BaseException | None = None
         self._guard = threading.Lock()
@@ -91,18 +93,19 @@ class HostCall:
 
     def run(self) -> None:
         """Runs the function, on the thread that calls this."""
-        try:
+        with working_for(self._step):
             try:
-                with self._guard:
-                    if self._is_left:
-                        raise _LeftAloneError
-                    self._thread = threading.get_ident()
-                self._result = self._context.run(self._function)
-            finally:
-                with self._guard:
-                    self._thread = None
-        except BaseException as e:
-            self._error = e
+                try:
+                    with self._guard:
+                        if self._is_left:
+                            raise _LeftAloneError
+                        self._thread = threading.get_ident()
+                    self._result = self._context.run(self._function)
+                finally:
+                    with self._guard:
+                        self._thread = None
+            except BaseException as e:
+                self._error = e
         with self._guard:
             self.is_done = True
             wake = self._wake
@@ -171,7 +174,5 @@ def call_and_wait(gate: Gate, threads: HostThreads, function: Callable[[], Any])
         raise
     return call.result()
 
-
-callers[interrupt.MAIN_THREAD] = interrupt.call
 
 __all__ = ["HostCall", "HostThreads", "call_and_wait"]

@@ -46,6 +46,9 @@ class Listener(Protocol):
     def signalled(self) -> None:
         """Has its step call `handle` at its next safepoint."""
 
+    def ended(self) -> None:
+        """Forgets that signals wait: they are handled now that it has ended."""
+
 
 #: What the main thread is in, from the outermost: steps, and None for a function of the user's.
 _around: list[Listener | None] = []
@@ -97,14 +100,21 @@ def enter(step: Listener) -> None:
 
 def leave() -> None:
     """Notes that the step has ended; handles the signals that have waited for that."""
-    _around.pop()
+    listener = _around.pop()
     if not _waiting:
         return
+    if listener is not None:
+        listener.ended()
     step = _around[-1] if _around else None
     if step is None:
         handle()
     else:
         step.signalled()
+
+
+def is_waiting() -> bool:
+    """Whether a signal waits for its handler."""
+    return bool(_waiting)
 
 
 def handle() -> None:
@@ -182,6 +192,9 @@ class Deferred:
     def signalled(self) -> None:
         """Does nothing: they are handled at the end."""
 
+    def ended(self) -> None:
+        """Does nothing."""
+
 
 def _stand_before() -> None:
     global _known
@@ -203,5 +216,6 @@ __all__ = [
     "enter",
     "handle",
     "heed",
+    "is_waiting",
     "leave",
 ]

@@ -28,7 +28,7 @@ from flowscope.runtime.fetches import Flattened, Rebuild, decoded, is_bare_handl
 from flowscope.runtime.graph_growth import growth_of
 from flowscope.runtime.plan_cache import Recent
 from flowscope.runtime.queue_state import QueueState
-from flowscope.runtime.queue_transactions import Moves
+from flowscope.runtime.queue_transactions import QueueUse
 from flowscope.runtime.random_generators import generator
 from flowscope.runtime.resources import VariableState
 
@@ -181,7 +181,7 @@ class Planner:
             single,
             tuple(variables[h] for h in plan.handles),
             tuple(variables[h] for h in plan.required),
-            _moves(plan, variables),
+            _queue_use(plan, variables),
         )
 
     def _variable(self, handle: Node, device: Device) -> Any:
@@ -201,14 +201,14 @@ class Planner:
                 print(f"{node.name}: {node.op.type}: {node.device} ({node.reason})")
 
 
-def _moves(plan: Plan, states: Mapping[Node, Any]) -> Moves | None:
-    """Returns what a plan's steps do to queues; None if they use none."""
+def _queue_use(plan: Plan, states: Mapping[Node, Any]) -> QueueUse | None:
+    """Returns what a plan's steps may do to queues; None if they use none."""
     queues = [s for s in states.values() if isinstance(s, QueueState)]
     if not queues:
         return None
     walked = list(plan.program.walk())
     written = dict.fromkeys(h for n in walked if n.writes_state for h in n.handles)
-    return Moves(
+    return QueueUse(
         queues,
         [states[h] for h in written],
         any(is_worldly(n) or n.op.type == "HostFunc" for n in walked),

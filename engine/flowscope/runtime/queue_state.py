@@ -19,7 +19,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from threading import get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowscope.errors import (
     CancelledError,
@@ -28,11 +28,13 @@ from flowscope.errors import (
     OutOfRangeError,
     UnknownError,
 )
+from flowscope.graph.current_step import current_step
 from flowscope.graph.shapes import Dims
 from flowscope.graph.summary import counted
 
-#: A step that moves something more often does not move it back.
-_MOST_NOTED = 16
+if TYPE_CHECKING:
+    from flowscope.runtime.step import Step
+
 #: The values of one element, one per component.
 Element = tuple[Any, ...]
 #: What is called once with the result, or with what went wrong.
@@ -42,10 +44,10 @@ Finish = Callable[[Any], None]
 class _Enqueue:
     """Elements that wait for space; those before `next` are in the queue."""
 
-    __slots__ = ("elements", "finish", "next", "thread")
+    __slots__ = ("elements", "finish", "next", "step")
 
     def __init__(self, elements: Sequence[Element], finish: Finish) -> None:
-        self.thread = get_ident()
+        self.step: Step | None = current_step()
         self.elements = elements
         self.finish = finish
         self.next = 0
@@ -54,10 +56,10 @@ class _Enqueue:
 class _Dequeue:
     """A wish for `count` elements, of which some are `taken`."""
 
-    __slots__ = ("count", "finish", "taken", "thread", "up_to")
+    __slots__ = ("count", "finish", "step", "taken", "up_to")
 
     def __init__(self, count: int, up_to: bool, finish: Finish) -> None:
-        self.thread = get_ident()
+        self.step: Step | None = current_step()
         self.count = count
         self.up_to = up_to
         self.finish = finish
@@ -82,8 +84,6 @@ class QueueState:
         "_failures",
         "_is_closed",
         "_lock",
-        "_put",
-        "_taken",
         "capacity",
         "dtypes",
         "name",
@@ -107,11 +107,9 @@ class QueueState:
         self._enqueues: OrderedDict[_Enqueue, None] = OrderedDict()
         self._dequeues: OrderedDict[_Dequeue, None] = OrderedDict()
         self._is_closed = False
-        #: Why the last step of a producer - a thread - failed that was to put something in.
+        #: Why the last step of a producer - a thread, as queue runners are - failed that was to put
+        #: something in.
         self._failures: dict[int, BaseException] = {}
-        #: What the step that a thread runs has taken out, and put in: see `_note`.
-        self._taken: dict[int, list[Sequence[Element]]] = {}
-        self._put: dict[int, list[Sequence[Element]]] = {}
 
     # -- what is asked of it --------------------------------------------------------------------
 
@@ -157,9 +155,9 @@ class QueueState:
             if not self.has_room(len(elements)):
                 return False
             self._elements.extend(elements)
-            _note(self._put, get_ident(), elements)
+            _note_put(self, current_step(), elements)
         if self._failures:
-            self._failures.pop(threading.get_ident(), None)
+            self._failures.pop(get_ident(), None)
         return True
 
     def has_room(self, count: int) -> bool:
@@ -175,7 +173,7 @@ class QueueState:
                 return None
             popleft = self._elements.popleft
             taken = [popleft()] if count == 1 else [popleft() for _ in range(count)]
-            _note(self._taken, get_ident(), taken)
+            _note_taken(self, current_step(), taken)
         return taken
 
     def enqueue(self, elements: Sequence[Element], finish: Finish) -> Callable[[], None]:
@@ -192,7 +190,7 @@ class QueueState:
         wait = _Enqueue(elements, finish)
         done: list[tuple[Callable[[Any], None], Any]]
         if self._failures:
-            self._failures.pop(threading.get_ident(), None)
+            self._failures.pop(get_ident(), None)
         with self._lock:
             if self._is_closed:
                 done = [(finish, self._closed())]
@@ -218,32 +216,23 @@ class QueueState:
         _call(done)
         return lambda: self._leave(self._dequeues, wait)
 
-    def settle(self) -> None:
-        """Leaves what this thread's step has moved where it is."""
-        me = get_ident()
-        self._taken.pop(me, None)
-        self._put.pop(me, None)
-
-    def take_back(self) -> bool:
-        """Takes out what this thread's step has put in; returns whether all of it was there."""
+    def take_back(self, put: Sequence[Sequence[Element]]) -> bool:
+        """Takes out what a step has put in; returns whether all of it was there."""
         with self._lock:
-            noted = self._put.pop(get_ident(), [])
-            mine = {id(e) for elements in noted for e in elements}
+            mine = {id(e) for elements in put for e in elements}
             before = len(self._elements)
             if mine:
                 self._elements = deque([e for e in self._elements if id(e) not in mine])
-            is_whole = before - len(self._elements) == len(mine) and len(noted) <= _MOST_NOTED
+            is_whole = before - len(self._elements) == len(mine)
             done = self._pump()
         _call(done)
         return is_whole
 
-    def give_back(self) -> None:
-        """Puts what this thread's step has taken back to the front, in the order that it had."""
+    def give_back(self, taken: Sequence[Sequence[Element]]) -> None:
+        """Puts what a step has taken back to the front, in the order that it had."""
         with self._lock:
-            noted = self._taken.pop(get_ident(), [])
-            if len(noted) <= _MOST_NOTED:
-                for elements in reversed(noted):
-                    self._elements.extendleft(reversed(elements))
+            for elements in reversed(taken):
+                self._elements.extendleft(reversed(elements))
             done = self._pump()
         _call(done)
 
@@ -277,7 +266,7 @@ class QueueState:
         failures.
         """
         if not isinstance(error, OutOfRangeError | CancelledError):
-            self._failures[threading.get_ident()] = error
+            self._failures[get_ident()] = error
 
     def clear(self) -> None:
         """Makes it new: open and empty. Who waits gets a CancelledError."""
@@ -288,8 +277,6 @@ class QueueState:
             self._elements.clear()
             self._is_closed = False
             self._failures.clear()
-            self._taken.clear()
-            self._put.clear()
         gone = f'{self.kind} "{self.name}" was dropped with its container'
         _call([(w.finish, CancelledError(gone)) for w in waits])
 
@@ -317,7 +304,7 @@ class QueueState:
             else:
                 moving = wait.elements[wait.next : wait.next + space]
             self._elements.extend(moving)
-            _note(self._put, wait.thread, moving)
+            _note_put(self, wait.step, moving)
             moved = True
             wait.next += min(left, space)
             if left <= space:
@@ -335,7 +322,7 @@ class QueueState:
             moved = moved or moves > 0
             if len(wait.taken) == wait.count:
                 done.append((wait.finish, wait.taken))
-                _note(self._taken, wait.thread, wait.taken)
+                _note_taken(self, wait.step, wait.taken)
             elif self._is_closed and not self._enqueues:
                 done.append((wait.finish, self._last(wait)))
             else:
@@ -346,7 +333,7 @@ class QueueState:
     def _last(self, wait: _Dequeue) -> Any:
         """Returns what a dequeue gets of a queue that has too few and gets no more."""
         if wait.up_to and wait.taken:
-            _note(self._taken, wait.thread, wait.taken)
+            _note_taken(self, wait.step, wait.taken)
             return wait.taken
         self._elements.extendleft(reversed(wait.taken))
         size = len(self._elements)
@@ -388,18 +375,16 @@ class QueueState:
         return error
 
 
-def _note(
-    noted: dict[int, list[Sequence[Element]]], thread: int, elements: Sequence[Element]
-) -> None:
-    """Notes what a thread's step has moved, if it is not too much: a loop may go on for hours."""
-    moves = noted.get(thread)
-    if moves is None:
-        moves = noted[thread] = []
-    count = len(moves)
-    if count < _MOST_NOTED:
-        moves.append(elements)
-    elif count == _MOST_NOTED:
-        moves[:] = [()] * (_MOST_NOTED + 1)
+def _note_put(queue: QueueState, step: Step | None, elements: Sequence[Element]) -> None:
+    """Has a step remember what it has put in."""
+    if step is not None and step.queues is not None:
+        step.queues.put(queue, elements)
+
+
+def _note_taken(queue: QueueState, step: Step | None, elements: Sequence[Element]) -> None:
+    """Has a step remember what it has taken out."""
+    if step is not None and step.queues is not None:
+        step.queues.took(queue, elements)
 
 
 def check_same(found: QueueState, wanted: QueueState) -> None:

@@ -1,4 +1,4 @@
-"""Moves: what a step takes out of queues and puts into them, until the step has ended.
+"""Queue transactions: what a step takes out of queues and puts into them, until it has ended.
 
 A step that is stopped, interrupted or out of time gives back what it has taken - to the front, in
 the old order - and takes back what it has put in, as if it had not run. It does not where somebody
@@ -13,12 +13,15 @@ from collections.abc import Sequence
 
 from flowscope.errors import CancelledError, DeadlineExceededError
 from flowscope.runtime.device_variable import PlacedVariable
-from flowscope.runtime.queue_state import QueueState
+from flowscope.runtime.queue_state import Element, QueueState
 from flowscope.runtime.resources import VariableState
 
+#: A step that moves something more often does not move it back.
+_MOST_NOTED = 16
 
-class Moves:
-    """What the steps of one call do to queues.
+
+class QueueUse:
+    """What the steps of one call may do to queues.
 
     Args:
         queues: The queues.
@@ -26,7 +29,7 @@ class Moves:
         is_worldly: Whether it acts on the world outside.
     """
 
-    __slots__ = ("_is_worldly", "_queues", "_written")
+    __slots__ = ("is_worldly", "queues", "written")
 
     def __init__(
         self,
@@ -34,34 +37,72 @@ class Moves:
         written: Sequence[VariableState | PlacedVariable],
         is_worldly: bool,
     ) -> None:
-        self._queues = queues
-        self._written = written
-        self._is_worldly = is_worldly
+        self.queues = queues
+        self.written = written
+        self.is_worldly = is_worldly
 
     def writes(self) -> int:
         """Returns how often the variables were written so far, by anyone."""
-        return sum([v.writes for v in self._written])
+        return sum([v.writes for v in self.written])
 
-    def settle(self) -> None:
-        """Notes that this thread's step has ended, and what it moved stays where it is."""
-        for queue in self._queues:
-            queue.settle()
 
-    def end(self, error: BaseException, writes: int) -> None:
-        """Notes that this thread's step has ended with an error; moves back what is to go back.
+class QueueTransaction:
+    """What one step has moved so far.
 
-        Args:
-            error: What it ended with.
-            writes: What `writes` returned when it began.
-        """
+    Args:
+        use: What it may do.
+    """
+
+    __slots__ = ("_put", "_taken", "_use", "_writes")
+
+    def __init__(self, use: QueueUse) -> None:
+        self._use = use
+        self._writes = use.writes()
+        self._taken: dict[QueueState, list[Sequence[Element]]] = {}
+        self._put: dict[QueueState, list[Sequence[Element]]] = {}
+
+    def put(self, queue: QueueState, elements: Sequence[Element]) -> None:
+        """Notes what the step has put in; the queue's lock is held."""
+        _note(self._put, queue, elements)
+
+    def took(self, queue: QueueState, elements: Sequence[Element]) -> None:
+        """Notes what the step has taken out; the queue's lock is held."""
+        _note(self._taken, queue, elements)
+
+    def abort(self, error: BaseException) -> None:
+        """Moves back what is to go back, as the step has ended with an error."""
         is_stopped = isinstance(error, CancelledError | DeadlineExceededError)
-        if is_stopped or not isinstance(error, Exception):
-            is_seen = self._is_worldly or self.writes() != writes
-            are_whole = [] if is_seen else [q.take_back() for q in self._queues]
-            if not is_seen and all(are_whole):
-                for queue in self._queues:
-                    queue.give_back()
-        self.settle()
+        if isinstance(error, Exception) and not is_stopped:
+            return
+        use = self._use
+        if use.is_worldly or use.writes() != self._writes:
+            return
+        queues = use.queues
+        are_whole = [self._takes_back(queue, self._put.get(queue, ())) for queue in queues]
+        if all(are_whole):
+            for queue in queues:
+                taken = self._taken.get(queue, ())
+                queue.give_back(taken if len(taken) <= _MOST_NOTED else ())
+
+    @staticmethod
+    def _takes_back(queue: QueueState, put: Sequence[Sequence[Element]]) -> bool:
+        return queue.take_back(put) and len(put) <= _MOST_NOTED
 
 
-__all__ = ["Moves"]
+def _note(
+    noted: dict[QueueState, list[Sequence[Element]]],
+    queue: QueueState,
+    elements: Sequence[Element],
+) -> None:
+    """Notes what was moved, if it is not too much: a loop may go on for hours."""
+    moves = noted.get(queue)
+    if moves is None:
+        moves = noted[queue] = []
+    count = len(moves)
+    if count < _MOST_NOTED:
+        moves.append(elements)
+    elif count == _MOST_NOTED:
+        moves[:] = [()] * (_MOST_NOTED + 1)
+
+
+__all__ = ["QueueTransaction", "QueueUse"]

@@ -16,13 +16,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from threading import get_ident
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError
+from flowscope.graph.current_step import current_step
 from flowscope.graph.shapes import compatible, text
+
+if TYPE_CHECKING:
+    from flowscope.runtime.step import Step
 
 #: So often a thread lets others go on before it waits for a lock.
 _TRIES = 50
@@ -67,8 +70,8 @@ class VariableState:
         self._lock = threading.Lock()
         self._working = False
         self._lost = False
-        #: The thread whose update group keeps the value, 0 for none; it holds the lock meanwhile.
-        self._keeper = 0
+        #: The step whose update group keeps the value, None for none; it holds the lock meanwhile.
+        self._keeper: Step | None = None
         self._kept: Any = None
 
     @property
@@ -115,29 +118,30 @@ class VariableState:
     def keep(self) -> bool:
         """Keeps the value for `undo`, and others from writing until `settle`.
 
-        Returns whether this thread did not do so already.
+        Returns whether this step did not do so already.
         """
         if self._is_mine():
             return False
         _enter(self._lock)
         self._kept = self.value
-        self._keeper = get_ident()
+        self._keeper = current_step()
         return True
 
     def settle(self) -> None:
         """Lets go of what was kept."""
         self._kept = None
-        self._keeper = 0
+        self._keeper = None
         self._lock.release()
 
     def undo(self) -> None:
-        """Puts the value back that this thread has kept, if it has."""
+        """Puts the value back that this step has kept, if it has."""
         if self._is_mine():
             self.value = self._kept
             self.settle()
 
     def _is_mine(self) -> bool:
-        return self._keeper == get_ident()
+        keeper = self._keeper
+        return keeper is not None and keeper.includes(current_step())
 
     def check_assign(self, value: Any) -> None:
         """Raises what `assign` would raise for a value; changes nothing."""
@@ -163,7 +167,7 @@ class VariableState:
             InvalidArgumentError: if the value does not have the variable's shape.
         """
         self._check(value)
-        is_mine = self._keeper != 0 and self._is_mine()
+        is_mine = self._keeper is not None and self._is_mine()
         if not is_mine:
             _enter(self._lock)
         try:
@@ -240,7 +244,7 @@ class VariableState:
         Raises:
             FailedPreconditionError: if the variable has no value yet.
         """
-        is_mine = self._keeper != 0 and self._is_mine()
+        is_mine = self._keeper is not None and self._is_mine()
         if not is_mine:
             _enter(self._lock)
         try:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
-from functools import partial
-from threading import get_ident
 from typing import Any
 
-import numpy as np
-
 from flowscope.errors import (
-    CancelledError,
     DTypeError,
     GraphError,
     InvalidArgumentError,
@@ -26,40 +18,33 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, runner
 from flowscope.graph.serialization.definition import GraphDef
 from flowscope.graph.summary import counted
-from flowscope.ops.host.py_functions import callers, starters
 from flowscope.plan.partitions import Mode
 from flowscope.plan.plan import Plan
 from flowscope.runtime import (
     checks,
     clock_kernels as clock_kernels,  # registers what reads the clock
     engine,
-    host_calls,
-    interrupt,
     reruns,
     resource_lookup as states,
 )
+from flowscope.runtime.callables import made_callable
 from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
+from flowscope.runtime.controls import Controls
 from flowscope.runtime.devices import Device
-from flowscope.runtime.failures import FailureNote, located_failure
 from flowscope.runtime.feeds import nbytes, stats, taken_apart, traced
 from flowscope.runtime.fetches import structure_key
-from flowscope.runtime.frames import Frames, running
-from flowscope.runtime.gate import Gate
-from flowscope.runtime.interrupt import MAIN_THREAD
 from flowscope.runtime.local_devices import local_devices
 from flowscope.runtime.partial_run import PartialRun, Pattern
 from flowscope.runtime.plan_cache import Recent
 from flowscope.runtime.planner import Planner
-from flowscope.runtime.predicates import NEXT_ITERATION, NEXT_OP
 from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.resources import Container, VariableState
-from flowscope.runtime.step import Step
 
 _ATOMS = frozenset({Tensor, Operation, str})
 
 
-class Session:
+class Session(Controls):
     """Runs operations of a graph and keeps the values of its variables.
 
         with fs.Session() as sess:
@@ -84,31 +69,18 @@ class Session:
         self, target: str = "", graph: Graph | None = None, config: ConfigProto | None = None
     ) -> None:
         checks.check_arguments(target, graph, config)
-        self.graph = graph if graph is not None else default.get_default_graph()
+        super().__init__(default.get_default_graph() if graph is None else graph, engine.current())
         self.config = config or ConfigProto()
-        self.engine = engine.current()
         self.devices: tuple[Device, ...] = local_devices(self.config, self.engine.pool.share)
         if self.config.intra_op_parallelism_threads:
             from flowscope.runtime import blas  # at need: it looks at all loaded libraries
 
             blas.limit_threads(self.config.intra_op_parallelism_threads)
             self.engine.pool.limit(self.config.intra_op_parallelism_threads)
-        self.gate = Gate()
-        self.steps = 0
-        self.busy_ns = 0
-        self._failed = 0
-        #: How many attempts there were when a step was stopped last.
-        self._stopped = -1
-        self._failure = FailureNote()
-        self._latest: Call | None = None
         self._container = Container()
         self._planner = Planner(self.graph, self.config, self.devices, self._state)
         self._calls = self._planner.calls
         self._patterns = Recent(self.config.plan_cache_size, Pattern.count_nodes)
-        self._closed = False
-        self._runs = itertools.count()
-        #: Stands in for the graph's seed while none is set: two sessions draw different numbers.
-        self._entropy = int.from_bytes(os.urandom(8))
         self._contexts: list[AbstractContextManager[Any]] = []
         #: Sessions are numbered as they are made.
         self.number = self.engine.opened(self)
@@ -167,84 +139,6 @@ class Session:
             values = self._step(call, ())
         return values[0] if call.single else call.rebuild(values)
 
-    def _step(
-        self, call: Call, feeds: tuple[Any, ...], number: int | None = None, timeout_ms: int = 0
-    ) -> tuple[Any, ...]:
-        """Runs one step: the hot path. Nothing here that could be done once."""
-        __tracebackhide__ = True
-        gate = self.gate
-        inside = gate.inside
-        me = get_ident()
-        on_main = me == MAIN_THREAD
-        if on_main:
-            interrupt.enter(gate)
-        outer = inside.get(me)
-        inside[me] = step = Step(call, outer, me)
-        self._latest = call
-        start = time.perf_counter_ns()
-        limited = self._limit(step, timeout_ms) if timeout_ms else None
-        try:
-            function = call.function
-            if gate.raised:
-                self._check_open()
-                if gate.hold(-1):
-                    function = call.by_op
-            if not call.is_checked:
-                call.check_initialized()
-            if number is None:
-                number = next(self._runs)
-            step.number = number
-            with np.errstate(all="ignore"):
-                values = function(
-                    gate, (self.graph.seed, self._entropy, number), feeds, call.resources
-                )
-            if gate.raised:
-                gate.hold(-2)
-            if call.moves is not None:
-                call.moves.settle()
-            self.steps += 1
-        except BaseException as e:
-            self._failed += 1
-            if isinstance(e, CancelledError) or not isinstance(e, Exception):
-                self._stopped = self.attempts
-            step.failed(e)
-            if isinstance(e, interrupt.HandlerError):
-                raise e.error from None
-            if not isinstance(e, Exception):
-                raise
-            error, cause = located_failure(e, call.plan)
-            self._failure.take(error, self.attempts)
-            raise error from cause
-        finally:
-            # One bytecode reads and adds: several threads count here without a lock.
-            self.busy_ns += time.perf_counter_ns() - start - step.waited_ns
-            if limited is not None:
-                limited()
-            if outer is None:
-                del inside[me]
-            else:
-                inside[me] = outer
-            if gate.raised:
-                gate.left(step)
-            if on_main:
-                interrupt.leave()
-        return values
-
-    def _limit(self, step: Step, timeout_ms: int) -> Callable[[], None]:
-        """Gives a step a deadline, by which its functions end too; returns what undoes that."""
-        gate, me = self.gate, step.thread
-        gate.limit(step, timeout_ms)
-        caller = callers.get(me)
-        callers[me] = partial(host_calls.call_and_wait, gate, self.engine.host_threads)
-
-        def unlimit() -> None:
-            if caller is None:
-                del callers[me]
-            else:
-                callers[me] = caller
-
-        return unlimit
-
     def _run_observed(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
         """Runs with a timeout, or tells about the run."""
         __tracebackhide__ = True
@@ -298,12 +192,6 @@ class Session:
         reruns.initialize(self, call)
         return call
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise GraphError(
-                "this session is closed (as at the end of its `with` block): open another one"
-            )
-
     # -- variables ------------------------------------------------------------------------------
 
     def variable_state(self, handle: Tensor) -> VariableState:
@@ -342,34 +230,7 @@ class Session:
             accept_options: Whether it takes `options` and `run_metadata` by keyword.
         """
         feed_list = checks.key_of(fetches, feed_list or (), self.config.mode)[1]
-        call = self._call(fetches, feed_list, self.config.mode)
-
-        def current() -> Call:
-            nonlocal call
-            if call.edits != self.graph.edits and not call.is_current(self.graph):
-                call = self._call(fetches, feed_list, self.config.mode)
-            return call
-
-        def run(*values: Any) -> Any:
-            now = current()
-            if len(values) != len(feed_list):
-                raise InvalidArgumentError(f"expected {len(feed_list)} values, got {len(values)}")
-            if self.config.operation_timeout_in_ms:
-                return self._observed(now, values, None, None, 0, True)
-            feeds = tuple([c(v) for c, v in zip(now.converters, values, strict=True)])
-            return now.rebuild(self._step(now, feeds))
-
-        def run_with_options(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
-            start = time.perf_counter_ns()
-            checks.check_options(options, run_metadata)
-            if len(values) != len(feed_list):
-                raise InvalidArgumentError(f"expected {len(feed_list)} values, got {len(values)}")
-            misses = self._calls.misses
-            now = current()
-            was_cached = misses == self._calls.misses
-            return self._observed(now, values, options, run_metadata, start, was_cached)
-
-        return run_with_options if accept_options else run
+        return made_callable(self, fetches, feed_list, accept_options)
 
     def partial_run_setup(self, fetches: Any, feeds: Any = None) -> PartialRun:
         """Returns the handle of a step whose feeds come in several calls of `partial_run`.
@@ -431,18 +292,6 @@ class Session:
             max(0, started - calls.misses), calls.misses, calls.size, calls.max_size
         )
 
-    # -- control --------------------------------------------------------------------------------
-
-    @property
-    def running(self) -> int:
-        """How many threads have a step on its way."""
-        return len(self.gate.inside)
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether the last step was stopped or interrupted, and none runs since."""
-        return self._stopped == self.attempts and not self.gate.inside
-
     @property
     def placements(self) -> dict[int, str]:
         """Device of each operation that was planned, by id."""
@@ -452,51 +301,6 @@ class Session:
     def queues(self) -> dict[int, QueueState]:
         """The queues that steps use, by the ids of the operations of their handles."""
         return dict(self._planner.queues)
-
-    @property
-    def latest_plan(self) -> Plan | None:
-        """The plan of the step that was run last; None before the first."""
-        return None if self._latest is None else self._latest.plan
-
-    def pause(self) -> None:
-        """Makes running steps wait at their next safepoints, and others before they start."""
-        self.gate.request("pause")
-
-    def resume(self) -> None:
-        """Lets paused steps go on."""
-        self.gate.request("resume")
-
-    def step_op(self) -> None:
-        """Lets a paused step run one more operation; one that runs is paused before its next."""
-        self.gate.run_until(NEXT_OP)
-
-    def step_iteration(self) -> None:
-        """Lets a step run until the next iteration of a loop ends, and holds it there."""
-        self.gate.run_until(NEXT_ITERATION)
-
-    def pace(self, seconds: float) -> None:
-        """Sets how long steps wait before each operation: slow motion; 0 for full speed.
-
-        Raises:
-            InvalidArgumentError: if it is negative or not finite.
-        """
-        if not 0 <= seconds < math.inf:
-            raise InvalidArgumentError(f"expected seconds of 0 or more, got {seconds}")
-        self.gate.set_pace(float(seconds))
-
-    def frames(self) -> Frames:
-        """Returns the loops that run now, with their iterations; its text is a table.
-
-        Steps tell at their next safepoints; what takes longer than a second to come to one is
-        missing.
-        """
-        self.gate.look(wait_s=1.0)
-        seen, _ = self.gate.report()
-        return running(seen.values())
-
-    def stop(self) -> None:
-        """Ends the running steps, or the next one, at a safepoint: they raise CancelledError."""
-        self.gate.request("stop")
 
     # -- life -----------------------------------------------------------------------------------
 
@@ -535,16 +339,6 @@ class Session:
         if not self.gate.inside:
             self._container.clear()  # otherwise a step may still read: it goes when that ends
         self._container = Container()
-
-    @property
-    def failure(self) -> tuple[int | None, str] | None:
-        """The number of the operation at which the latest step failed, and what was said."""
-        return None if self.gate.inside else self._failure.told(self.attempts)
-
-    @property
-    def attempts(self) -> int:
-        """Steps that were finished or have failed."""
-        return self.steps + self._failed
 
     @property
     def is_closed(self) -> bool:
@@ -588,11 +382,6 @@ def _run_in_default(fetch: Any, feed_dict: Any, session: Any) -> Any:
     return session.run(fetch, feed_dict)
 
 
-def _start(function: Callable[[], Any]) -> host_calls.HostCall:
-    return host_calls.HostCall(function, engine.current().host_threads)
-
-
 runner.append(_run_in_default)
-starters.append(_start)
 
 __all__ = ["Session"]

@@ -1,23 +1,31 @@
 """Steps: one run of a plan in a session, from its beginning to its end.
 
-The step is what is held, stopped, looked at, and what fails: a session may run several at a time,
-on several threads, and a function of the user's may run one inside of another.
+The step is what is held, stopped, stepped, looked at, and what fails; what it has moved in queues
+and which update groups it has begun is noted of it. A session may run several at a time, a step may
+have several threads - functions of the user's and parts of large kernels run on others - and a
+function of the user's may run one step inside of another. So nothing of a step is told by a thread:
+who runs for a step asks `current_step`.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Literal
 
+from flowscope.runtime import host_calls, interrupt
 from flowscope.runtime.device_variable import PlacedVariable
+from flowscope.runtime.queue_transactions import QueueTransaction
 from flowscope.runtime.resources import VariableState
 
 if TYPE_CHECKING:
     from flowscope.plan.locations import Where
     from flowscope.plan.plan import Plan
     from flowscope.runtime.calls import Call
+    from flowscope.runtime.gate import Gate
 
-State = Literal["running", "held", "stopping"]
+State = Literal["running", "held", "stopping", "ended"]
 
 
 class Step:
@@ -25,39 +33,54 @@ class Step:
 
     Args:
         call: What is run.
-        outer: The step of the same session around it, on the same thread; None for none.
-        thread: The thread that runs it.
+        around: The step, of whichever session, in which a function of the user's has begun it; None
+            for none.
+        gate: Where it is held: the session's.
+        host_threads: Where functions of the user's run that it does not wait for.
+        thread: The thread that has begun it.
 
     Attributes:
-        call, outer, thread: As above.
+        call, gate, thread: As above.
         number: The number of the run in its session; None before it has one.
         deadline: When it is to end, by the monotonic clock in nanoseconds, and the milliseconds
             that it was given; None without one.
-        is_held: Whether it stands still, in a pause or in slow motion.
+        has_ended: Whether it is over; a function of the user's that it left alone may go on.
+        held: How many of its threads stand still, in a pause or in slow motion.
         is_stopping: Whether it is to end by a stop.
         is_looked_at: Whether it is to note where it is at its next safepoint.
         where: Where it was when it was looked at last.
         waited_ns: Nanoseconds that it stood still.
+        queues: What it has moved in queues; None where it uses none.
+        left_call: The function that code has started and left to the executor.
     """
 
     # In the class as long as they are as at the beginning: a step of one operation is made quickly.
     number: int | None = None
     deadline: tuple[int, int] | None = None
-    is_held = False
+    has_ended = False
+    held = 0
     is_stopping = False
     is_looked_at = False
     where: Where | None = None
     waited_ns = 0
-    _writes = 0
+    queues: QueueTransaction | None = None
+    left_call: tuple[Any, host_calls.HostCall] | None = None
 
-    def __init__(self, call: Call, outer: Step | None, thread: int) -> None:
+    def __init__(
+        self,
+        call: Call,
+        around: Step | None,
+        gate: Gate,
+        host_threads: host_calls.HostThreads,
+        thread: int,
+    ) -> None:
         self.call = call
-        self.outer = outer
+        self._begun_in = around
+        self.gate = gate
         self.thread = thread
-        if outer is not None:
-            self.deadline = outer.deadline
-        if call.moves is not None:
-            self._writes = call.moves.writes()
+        self._host_threads = host_threads
+        if call.queues is not None:
+            self.queues = QueueTransaction(call.queues)
 
     @property
     def plan(self) -> Plan:
@@ -67,13 +90,45 @@ class Step:
     @property
     def state(self) -> State:
         """What it does."""
+        if self.has_ended:
+            return "ended"
         if self.is_stopping:
             return "stopping"
-        return "held" if self.is_held else "running"
+        return "held" if self.held else "running"
+
+    # -- steps inside of steps ------------------------------------------------------------------
+
+    @property
+    def around(self) -> Step | None:
+        """The step, of whichever session, in which it was begun and that goes on; or None."""
+        step = self._begun_in
+        return None if step is None or step.has_ended else step
+
+    @property
+    def outer(self) -> Step | None:
+        """The step of the same session around it; None for none."""
+        step = self.around
+        while step is not None and step.gate is not self.gate:
+            step = step.around
+        return step
+
+    def includes(self, step: Step | None) -> bool:
+        """Whether a step is this one, or runs inside of it."""
+        while step is not None and step is not self:
+            step = step.around
+        return step is not None
+
+    # -- time -----------------------------------------------------------------------------------
 
     def limit(self, timeout_ms: int) -> None:
         """Gives it so many milliseconds from now on."""
         self.deadline = (time.monotonic_ns() + timeout_ms * 1_000_000, timeout_ms)
+
+    def inherit_limit(self) -> None:
+        """Lets it end with the step around it, if that has a deadline and it has none."""
+        outer = self.outer
+        if self.deadline is None and outer is not None:
+            self.deadline = outer.deadline
 
     def left_s(self) -> float | None:
         """Returns the seconds until its deadline; None without one."""
@@ -81,14 +136,38 @@ class Step:
             return None
         return (self.deadline[0] - time.monotonic_ns()) * 1e-9
 
+    # -- functions of the user's ----------------------------------------------------------------
+
+    def call_function(self, function: Callable[[], Any]) -> Any:
+        """Returns what a function of the user's returns; see `flowscope.runtime.host_calls`."""
+        if get_ident() != self.thread:
+            return function()  # it was started on a thread of its own, and nobody waits for it here
+        if self.deadline is not None:
+            return host_calls.call_and_wait(self.gate, self._host_threads, function)
+        if get_ident() == interrupt.MAIN_THREAD:
+            return interrupt.call(function)
+        return function()
+
+    def start_function(self, function: Callable[[], Any]) -> host_calls.HostCall:
+        """Starts a function of the user's on a thread of its own."""
+        return host_calls.HostCall(function, self._host_threads)
+
+    def forget_function(self) -> None:
+        """Leaves the function alone that it has started and not waited for."""
+        left, self.left_call = self.left_call, None
+        if left is not None:
+            left[1].leave_alone()
+
+    # -- its end --------------------------------------------------------------------------------
+
     def failed(self, error: BaseException) -> None:
         """Puts back what a step that ended with an error must not leave behind.
 
         Queues get back what a step that was stopped has taken, and update groups that it had begun
         are undone.
         """
-        if self.call.moves is not None:
-            self.call.moves.end(error, self._writes)
+        if self.queues is not None:
+            self.queues.abort(error)
         for state in self.call.resources:
             if isinstance(state, VariableState | PlacedVariable):
                 state.undo()

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from flowscope.graph.current_step import current_step, working_for
+
 if TYPE_CHECKING:
     from queue import SimpleQueue
 
@@ -89,6 +91,7 @@ class _Task:
 
     def __init__(self, count: int, run: Callable[[int], None]) -> None:
         self.error: BaseException | None = None
+        self._step = current_step()
         self._run = run
         self._count = count
         self._numbers = itertools.count()
@@ -109,7 +112,8 @@ class _Task:
                 return
             self._helping += 1
         try:
-            self.work()
+            with working_for(self._step):
+                self.work()
         except BaseException as e:  # the one that shares raises it
             self.error = e
         self._leave()

@@ -7,7 +7,6 @@ import os
 import traceback
 import weakref
 from collections.abc import Callable, Sequence
-from threading import get_ident
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +24,7 @@ from flowscope.errors import (
     UnknownError,
 )
 from flowscope.graph.constant import convert_to_tensor, to_array
+from flowscope.graph.current_step import CurrentStep, current_step
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype, of_numpy
 from flowscope.graph.expected import expected
@@ -47,10 +47,6 @@ class _Held(Held):
 #: long as the first one lives.
 _functions: weakref.WeakValueDictionary[str, _Held] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
-
-#: How the functions of a step are called, by the step's thread; others are called as they are. The
-#: runtime fills it in.
-callers: dict[int | None, Callable[[Callable[[], Any]], Any]] = {}
 
 #: The folder of the package's own files.
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
@@ -99,8 +95,8 @@ class _Calls(Op, abstract=True):
             except Exception as e:
                 raise _failure(held, e) from e
 
-        caller = callers.get(get_ident())
-        returned = call() if caller is None else caller(call)
+        step: CurrentStep | None = current_step()
+        returned = call() if step is None else step.call_function(call)
         values = _results(held, returned, self.dtypes)
         return values[0] if len(values) == 1 else tuple(values)
 
@@ -191,13 +187,8 @@ class _Gradient:
         return found
 
 
-#: Starts a function on a thread of its own: see `flowscope.runtime.host_calls.HostCall`, with which
-#: the runtime fills it.
-starters: list[Callable[[Callable[[], Any]], Any]] = []
 #: A function that takes longer lets others of its step go on.
 _PATIENCE_S = 0.01
-#: Calls that code has started and left to the executor, by the step's thread.
-_left: dict[int, tuple[Op, Any]] = {}
 
 
 @frozen
@@ -219,21 +210,24 @@ class HostFunc(Op):
 
     def attempt(self, *inputs: Any) -> tuple[Any, ...] | None:
         """Returns what the function returns, if that does not take long."""
-        me = get_ident()
-        before = _left.pop(me, None)
+        step: CurrentStep = current_step()
+        before, step.left_call = step.left_call, None
         if before is not None and before[0] is self:
             call = before[1]
         else:
-            call = starters[0](lambda: self._outputs(inputs))
+            call = step.start_function(lambda: self._outputs(inputs))
             call.wait(_PATIENCE_S)
         if call.is_done:
             return call.result()  # type: ignore[no-any-return]
-        _left[me] = self, call
+        step.left_call = self, call
         return None
 
     def begin(self, state: Any, finish: Callable[[Any], None], *inputs: Any) -> Callable[[], None]:
         """Waits for the call that `attempt` has started."""
-        _, call = _left.pop(get_ident())
+        step: CurrentStep = current_step()
+        assert step.left_call is not None
+        _, call = step.left_call
+        step.left_call = None
         call.tell(finish)
         give_up: Callable[[], None] = call.leave_alone
         return give_up
@@ -246,13 +240,6 @@ class HostFunc(Op):
 def is_function(op: Op) -> bool:
     """Whether an op calls a Python function."""
     return isinstance(op, _Calls)
-
-
-def forget_calls() -> None:
-    """Leaves alone what a step of this thread has started and not waited for."""
-    found = _left.pop(get_ident(), None)
-    if found is not None:
-        found[1].leave_alone()
 
 
 def _given(value: Any) -> Any:

@@ -1,0 +1,53 @@
+"""The step for which a thread works now: ops and states ask it what is the step's.
+
+A thread works for one step at a time, the innermost where one runs inside of another; a step may
+have several threads, and each of them is noted here while it works for the step. The runtime does
+that. A dict by thread is read and written in half the time of a context variable, and a step of one
+operation notices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import get_ident
+from typing import Any, Protocol
+
+
+class CurrentStep(Protocol):
+    """What ops ask of the step that runs them.
+
+    Attributes:
+        left_call: The operation whose function was started and left to the executor, and its call.
+    """
+
+    left_call: tuple[Any, Any] | None
+
+    def call_function(self, function: Callable[[], Any]) -> Any:
+        """Returns what a function of the user's returns."""
+
+    def start_function(self, function: Callable[[], Any]) -> Any:
+        """Starts a function on a thread of its own; returns its `HostCall`."""
+
+
+#: The steps by the threads that work for them.
+steps_of_threads: dict[int, Any] = {}
+
+
+def current_step() -> Any:
+    """Returns the step for which this thread works, None for none."""
+    return steps_of_threads.get(get_ident())
+
+
+@contextmanager
+def working_for(step: Any) -> Iterator[None]:
+    """Notes that this thread helps a step for the time of the block; None for no step."""
+    me = get_ident()
+    steps_of_threads[me] = step
+    try:
+        yield
+    finally:
+        del steps_of_threads[me]
+
+
+__all__ = ["CurrentStep", "current_step", "steps_of_threads", "working_for"]

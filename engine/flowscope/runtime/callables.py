@@ -1,0 +1,50 @@
+"""Callables: functions that run the same fetches again and again, fed by their arguments."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from flowscope.errors import InvalidArgumentError
+from flowscope.runtime import checks
+from flowscope.runtime.calls import Call
+
+if TYPE_CHECKING:
+    from flowscope.runtime.session import Session
+
+
+def made_callable(
+    session: Session, fetches: Any, feed_list: tuple[Any, ...], accept_options: bool
+) -> Callable[..., Any]:
+    """Returns a function that runs `fetches`; see `Session.make_callable`."""
+    mode = session.config.mode
+    call = session._call(fetches, feed_list, mode)
+
+    def current(values: tuple[Any, ...]) -> Call:
+        nonlocal call
+        if len(values) != len(feed_list):
+            raise InvalidArgumentError(f"expected {len(feed_list)} values, got {len(values)}")
+        if call.edits != session.graph.edits and not call.is_current(session.graph):
+            call = session._call(fetches, feed_list, mode)
+        return call
+
+    def run(*values: Any) -> Any:
+        now = current(values)
+        if session.config.operation_timeout_in_ms:
+            return session._observed(now, values, None, None, 0, True)
+        feeds = tuple([c(v) for c, v in zip(now.converters, values, strict=True)])
+        return now.rebuild(session._step(now, feeds))
+
+    def run_with_options(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
+        start = time.perf_counter_ns()
+        checks.check_options(options, run_metadata)
+        misses = session._calls.misses
+        now = current(values)
+        was_cached = misses == session._calls.misses
+        return session._observed(now, values, options, run_metadata, start, was_cached)
+
+    return run_with_options if accept_options else run
+
+
+__all__ = ["made_callable"]

@@ -1,0 +1,57 @@
+"""Controls: what people ask of the steps of a session while they run."""
+
+from __future__ import annotations
+
+import math
+
+from flowscope.errors import InvalidArgumentError
+from flowscope.runtime.frames import Frames, running
+from flowscope.runtime.predicates import NEXT_ITERATION, NEXT_OP
+from flowscope.runtime.runner import Runner
+
+
+class Controls(Runner):
+    """Pauses, steps, slows down, stops and looks at steps."""
+
+    def pause(self) -> None:
+        """Makes running steps wait at their next safepoints, and others before they start."""
+        self.gate.request("pause")
+
+    def resume(self) -> None:
+        """Lets paused steps go on."""
+        self.gate.request("resume")
+
+    def step_op(self) -> None:
+        """Lets a paused step run one more operation; one that runs is paused before its next."""
+        self.gate.run_until(NEXT_OP)
+
+    def step_iteration(self) -> None:
+        """Lets a step run until the next iteration of a loop ends, and holds it there."""
+        self.gate.run_until(NEXT_ITERATION)
+
+    def pace(self, seconds: float) -> None:
+        """Sets how long steps wait before each operation: slow motion; 0 for full speed.
+
+        Raises:
+            InvalidArgumentError: if it is negative or not finite.
+        """
+        if not 0 <= seconds < math.inf:
+            raise InvalidArgumentError(f"expected seconds of 0 or more, got {seconds}")
+        self.gate.set_pace(float(seconds))
+
+    def frames(self) -> Frames:
+        """Returns the loops that run now, with their iterations; its text is a table.
+
+        Steps tell at their next safepoints; what takes longer than a second to come to one is
+        missing.
+        """
+        self.gate.look(wait_s=1.0)
+        seen, _ = self.gate.report()
+        return running(seen.values())
+
+    def stop(self) -> None:
+        """Ends the running steps, or the next one, at a safepoint: they raise CancelledError."""
+        self.gate.request("stop")
+
+
+__all__ = ["Controls"]
