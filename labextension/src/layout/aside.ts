@@ -1,65 +1,68 @@
-/** Boxes without data links stand aside: on the right, near the boxes that they wait for. */
-import { isotonic } from "./coordinates.js";
-import { at, type Drawing, type Vertex } from "./drawing.js";
-import { placeRows, rowWidth } from "./grid.js";
-import type { Extent } from "./scope.js";
-import { SPACE } from "./types.js";
+/** Boxes without lines stand aside in rows: on the right of the main drawing or below it, where the room is. Pure. */
+import { placeRows, rowWidth, rowsSize } from "./grid.js";
+import { SPACE, type Room } from "./types.js";
 
 const GAP = 16;
+/** From the main drawing. */
+const MARGIN = 2 * SPACE.sibling;
 
-export function placeAside(
-  drawing: Drawing, control: readonly (readonly [string, string])[], extent: Extent, lines: number,
-): void {
-  const boxes = drawing.aside.map((i) => at(drawing.vertices, i));
-  if (boxes.length === 0) return;
-  if (boxes.length === drawing.vertices.length) {
-    placeRows(boxes, 0, 0, rowWidth(boxes, SPACE.sibling), SPACE.sibling);
-    return;
+export interface Sized {
+  readonly w: number;
+  readonly h: number;
+  x: number;
+  y: number;
+}
+
+export interface Block {
+  readonly isBelow: boolean;
+  /** Width at which its rows end. */
+  readonly width: number;
+  /** Size of the main drawing with the block. */
+  readonly w: number;
+  readonly h: number;
+}
+
+/** Where the block makes the whole fit its room best; null where there is none. */
+export function blockOf(boxes: readonly Sized[], main: Room, room: Room): Block | null {
+  if (boxes.length === 0) return null;
+  if (main.w <= 0) {
+    const width = bestWidth(boxes, room);
+    return { isBelow: false, width, ...rowsSize(boxes, width, GAP) };
   }
-  const left = Math.max(extent.right, lines) + 2 * SPACE.sibling;
-  const height = Math.max(extent.bottom - extent.top, 160);
-  const need = boxes.reduce((sum, box) => sum + box.h + GAP, 0);
-  if (need <= height) return placeColumn(boxes, wishes(drawing, control, extent), left, extent.top);
-  const area = boxes.reduce((sum, box) => sum + (box.w + GAP) * (box.h + GAP), 0);
+  const right = rowsSize(boxes, widthFor(boxes, main.h), GAP);
+  const below = rowsSize(boxes, main.w, GAP);
+  const choices: Block[] = [
+    { isBelow: false, width: widthFor(boxes, main.h), w: main.w + MARGIN + right.w, h: Math.max(main.h, right.h) },
+    { isBelow: true, width: main.w, w: Math.max(main.w, below.w), h: main.h + SPACE.rank + below.h },
+  ];
+  return choices.reduce((best, one) => (fitZoom(one, room) > fitZoom(best, room) ? one : best));
+}
+
+/** Zoom at which a drawing fits its room. */
+export function fitZoom({ w, h }: Room, room: Room): number {
+  return Math.min(room.w / Math.max(1, w), room.h / Math.max(1, h));
+}
+
+/** The narrowest rows that are no higher than `h`. */
+function widthFor(boxes: readonly Sized[], h: number): number {
   const widest = boxes.reduce((most, box) => Math.max(most, box.w), 0);
-  placeRows(boxes, left, extent.top, Math.max(widest, area / height), GAP);
+  let width = widest;
+  for (let tries = 0; tries < 24 && rowsSize(boxes, width, GAP).h > h; tries++) width *= 1.25;
+  return width;
 }
 
-/** For each box the height at which its control neighbours stand on average. */
-function wishes(
-  drawing: Drawing, control: readonly (readonly [string, string])[], extent: Extent,
-): Map<Vertex, number> {
-  const aside = new Set(drawing.aside);
-  const byId = new Map(drawing.vertices.map((vertex, i) => [vertex.id, { vertex, isAside: aside.has(i) }]));
-  const heights = new Map<Vertex, number[]>();
-  for (const pair of control) {
-    const [from, to] = [byId.get(pair[0]), byId.get(pair[1])];
-    if (!from || !to || from.isAside === to.isAside) continue;
-    const [box, other] = from.isAside ? [from.vertex, to.vertex] : [to.vertex, from.vertex];
-    heights.set(box, [...(heights.get(box) ?? []), other.y + other.h / 2]);
-  }
-  // What waits for nothing here begins where the others do.
-  const middle = (list: readonly number[] | undefined, { h }: Vertex): number =>
-    list ? list.reduce((sum, y) => sum + y, 0) / list.length : extent.top + h / 2;
-  return new Map(drawing.aside.map((i) => {
-    const vertex = at(drawing.vertices, i);
-    return [vertex, middle(heights.get(vertex), vertex)];
-  }));
+function bestWidth(boxes: readonly Sized[], room: Room): number {
+  const widths = [0.5, 0.7, 0.85, 1, 1.2, 1.5].map((share) => share * rowWidth(boxes, GAP, room.w / room.h));
+  const zoom = (width: number): number => fitZoom(rowsSize(boxes, width, GAP), room);
+  return widths.reduce((best, width) => (zoom(width) > zoom(best) ? width : best));
 }
 
-function placeColumn(boxes: readonly Vertex[], wish: ReadonlyMap<Vertex, number>, left: number, least: number): void {
-  const top = (box: Vertex): number => (wish.get(box) ?? 0) - box.h / 2;
-  const order = [...boxes].sort((a, b) => top(a) - top(b));
-  const offsets: number[] = [];
-  order.forEach((box, k) => {
-    const above = order[k - 1];
-    offsets.push(above ? (offsets[k - 1] ?? 0) + (above.h + box.h) / 2 + GAP : 0);
-  });
-  const places = Float64Array.from(order, (box, k) => (wish.get(box) ?? 0) - (offsets[k] ?? 0));
-  isotonic(places, new Float64Array(order.length).fill(1));
-  const down = Math.max(0, least - ((places[0] ?? 0) - (order[0]?.h ?? 0) / 2));
-  order.forEach((box, k) => {
-    box.x = left + box.w / 2;
-    box.y = Math.round((places[k] ?? 0) + (offsets[k] ?? 0) - box.h / 2 + down);
-  });
+/** Puts the boxes into their block, beside or below what reaches from (left, top) to (right, bottom). */
+export function placeAside(
+  boxes: readonly Sized[], block: Block | null, main: { left: number; top: number; right: number; bottom: number } | null,
+): void {
+  if (!block) return;
+  if (!main) placeRows(boxes, 0, 0, block.width, GAP);
+  else if (block.isBelow) placeRows(boxes, main.left, main.bottom + SPACE.rank, block.width, GAP);
+  else placeRows(boxes, main.right + MARGIN, main.top, block.width, GAP);
 }

@@ -1,51 +1,67 @@
 /** Way points for long lines, and the hops between neighbouring ranks. */
-import { at, type Drawing, type Hop, type Wire } from "./drawing.js";
-import { neighbours } from "./ranks.js";
+import { at, lowerOf, upperOf, type Drawing, type Hop, type Wire } from "./drawing.js";
 
 /** Way points that one scope may have; the longest lines go without first. */
 const MOST_POINTS = 12_000;
 
-/** Adds way points to the drawing's vertices, sets each wire's path, returns all hops. */
+/** Adds way points to the drawing's vertices, sets each wire's path, returns all hops; what has too many becomes a stub. */
 export function makeChains(drawing: Drawing): Hop[] {
-  const near = neighbours(drawing);
   const points = new Map<string, number>();
   const hops = new Map<string, Hop>();
-  const forward = drawing.wires.filter((wire) => !wire.isBack);
-  const span = (wire: Wire): number => at(drawing.vertices, wire.to).rank - at(drawing.vertices, wire.from).rank;
-  for (const wire of [...forward].sort((a, b) => span(a) - span(b))) {
-    if (span(wire) > 1 && points.size + span(wire) > MOST_POINTS) continue;
+  const running = drawing.wires.filter(({ course }) => course === "down" || course === "up");
+  const fans = fanSizes(running);
+  const span = (wire: Wire): number => at(drawing.vertices, lowerOf(wire).i).rank - at(drawing.vertices, upperOf(wire).i).rank;
+  for (const wire of [...running].sort((a, b) => span(a) - span(b))) {
+    if (span(wire) > 1 && points.size + span(wire) > MOST_POINTS) {
+      wire.course = "stub";
+      continue;
+    }
     // A fan shares the way points of its busier end.
-    const bySource = at(near.out, wire.from).length >= at(near.into, wire.to).length;
-    const name = bySource ? `s${wire.from},${wire.fromDx}` : `t${wire.to},${wire.toDx}`;
+    const [upper, lower] = [`u${endKey(upperOf(wire))}${wire.course}`, `l${endKey(lowerOf(wire))}${wire.course}`];
+    const name = (fans.get(upper) ?? 0) >= (fans.get(lower) ?? 0) ? upper : lower;
     wire.path = pathOf(drawing, wire, name, points);
-    addHops(drawing, wire, hops);
+    addHops(wire, hops, drawing);
   }
   return [...hops.values()];
 }
 
+const endKey = ({ i, dx }: { i: number; dx: number }): string => `${i},${dx}`;
+
+/** How many lines begin or end at a place. */
+function fanSizes(wires: readonly Wire[]): Map<string, number> {
+  const sizes = new Map<string, number>();
+  for (const wire of wires) {
+    for (const key of [`u${endKey(upperOf(wire))}${wire.course}`, `l${endKey(lowerOf(wire))}${wire.course}`]) {
+      sizes.set(key, (sizes.get(key) ?? 0) + 1);
+    }
+  }
+  return sizes;
+}
+
 function pathOf(drawing: Drawing, wire: Wire, name: string, points: Map<string, number>): number[] {
   const { vertices } = drawing;
-  const path = [wire.from];
-  for (let rank = at(vertices, wire.from).rank + 1; rank < at(vertices, wire.to).rank; rank++) {
+  const [upper, lower] = [upperOf(wire).i, lowerOf(wire).i];
+  const path = [upper];
+  for (let rank = at(vertices, upper).rank + 1; rank < at(vertices, lower).rank; rank++) {
     const key = `${name}@${rank}`;
     let point = points.get(key);
     if (point === undefined) {
       point = vertices.length;
       points.set(key, point);
-      vertices.push({ kind: "point", id: "", w: 2, h: 0, rank, x: 0, y: 0, seed: NaN });
+      vertices.push({ kind: "point", id: "", parts: [], w: 2, h: 0, rank, level: 0, x: 0, y: 0, seed: NaN });
     }
     path.push(point);
   }
-  path.push(wire.to);
+  path.push(lower);
   return path;
 }
 
-function addHops(drawing: Drawing, wire: Wire, hops: Map<string, Hop>): void {
+function addHops(wire: Wire, hops: Map<string, Hop>, drawing: Drawing): void {
   for (let k = 1; k < wire.path.length; k++) {
     const upper = at(wire.path, k - 1);
     const lower = at(wire.path, k);
-    const upperDx = k === 1 ? wire.fromDx : 0;
-    const lowerDx = k === wire.path.length - 1 ? wire.toDx : 0;
+    const upperDx = k === 1 ? upperOf(wire).dx : 0;
+    const lowerDx = k === wire.path.length - 1 ? lowerOf(wire).dx : 0;
     const key = `${upper},${upperDx},${lower},${lowerDx}`;
     if (hops.has(key)) continue;
     hops.set(key, { upper, lower, upperDx, lowerDx, weight: weightOf(drawing, upper, lower) });

@@ -133,7 +133,7 @@ export function placeY(drawing: Drawing, net: Net, hops: readonly Hop[], isRow: 
 function gapAbove(
   rank: number, members: readonly Vertex[], slant: number, isRow: boolean, bands: readonly Band[],
 ): number {
-  const wider = Math.min(48, slant * 0.06);
+  const wider = Math.min(30, slant * 0.05);
   const upper = bands[rank - 1];
   const isWall = members.every((vertex) => vertex.kind === "out") || (upper && upper.top === upper.bottom);
   if (isWall) return Math.round(SPACE.rank * 0.45 + wider);

@@ -2,6 +2,7 @@
  * Parts of a scope that no data joins to the rest. Each is laid out by itself and then stands aside
  * as one box: so the main flow is not drawn out to a ribbon by what merely lies beside it. Pure.
  */
+import { columnsOf } from "./columns.js";
 import type { BoxInput, LinkInput, Rect, ScopeInput, ScopeLayout } from "./types.js";
 import { SPACE } from "./types.js";
 
@@ -20,7 +21,8 @@ export interface Island {
 export type LayOut = (input: ScopeInput) => ScopeLayout;
 
 /** The biggest part stays, with all that reaches a wall, and so do boxes without links. */
-export function splitIslands(input: ScopeInput): Parts {
+export function splitIslands(whole: ScopeInput): Parts {
+  const input = withoutStubs(whole);
   const part = joined(input);
   const members = new Map<string, BoxInput[]>();
   for (const box of input.boxes) {
@@ -35,9 +37,16 @@ export function splitIslands(input: ScopeInput): Parts {
   const links = linksByPart(input.links, new Map(apart.map(([name]) => [name, []])), part);
   const islands = apart.map(([name, boxes]): Island => ({
     id: `island ${boxes[0]?.id ?? ""}`,
-    input: { path: input.path, header: 0, boxes, links: links.get(name) ?? [], control: [] },
+    input: { path: input.path, header: 0, boxes, links: links.get(name) ?? [], ...(input.room ? { room: input.room } : {}) },
   }));
   return { main: islands.length === 0 ? input : without(input, islands), islands };
+}
+
+/** What stands aside is joined to nothing by a line. */
+function withoutStubs(input: ScopeInput): ScopeInput {
+  const aside = new Set(columnsOf(input).aside.map(({ id }) => id));
+  const isDrawn = (id: string | null): boolean => id === null || !aside.has(id);
+  return aside.size === 0 ? input : { ...input, links: input.links.filter(({ from, to }) => isDrawn(from) && isDrawn(to)) };
 }
 
 function linksByPart(
@@ -64,17 +73,16 @@ function joined({ boxes, links }: ScopeInput): (id: string) => string {
     return at;
   };
   for (const { from, to } of links) above.set(top(from ?? WALL), top(to ?? WALL));
+  for (const { id, beside } of boxes) if (beside != null && above.has(beside)) above.set(top(id), top(beside));
   return top;
 }
 
 function without(input: ScopeInput, islands: readonly Island[]): ScopeInput {
   const standIn = new Map(islands.flatMap(({ id, input: { boxes } }) => boxes.map((box) => [box.id, id])));
-  const seen = (id: string): string => standIn.get(id) ?? id;
   return {
     ...input,
     boxes: input.boxes.filter(({ id }) => !standIn.has(id)),
     links: input.links.filter((link) => !standIn.has(endOf(link))),
-    control: input.control.map(([from, to]) => [seen(from), seen(to)] as const).filter(([from, to]) => from !== to),
   };
 }
 
@@ -82,11 +90,12 @@ function without(input: ScopeInput, islands: readonly Island[]): ScopeInput {
 export function layOutIslands({ main, islands }: Parts, layOutPart: LayOut): ScopeLayout {
   const insides = islands.map(({ id, input }) => ({ id, layout: layOutPart(input) }));
   const standIns = insides.map(({ id, layout: { w, h } }): BoxInput => (
-    { id, w: w - SPACE.padding, h: h - SPACE.padding, inner: null }
+    { id, w: w - SPACE.padding, h: h - SPACE.padding, inner: null, lane: "aside" }
   ));
   const whole = layOutPart({ ...main, boxes: [...main.boxes, ...standIns] });
   const boxes = new Map(whole.boxes);
   const routes = new Map(whole.routes);
+  const order = new Map(whole.order);
   for (const { id, layout } of insides) {
     const at = boxes.get(id);
     if (!at) throw new Error(`layout: "${id}" has no place`);
@@ -94,9 +103,10 @@ export function layOutIslands({ main, islands }: Parts, layOutPart: LayOut): Sco
     // Half of the padding goes: there is no wall.
     const [dx, dy] = [at.x - SPACE.padding / 2, at.y - SPACE.padding / 2];
     for (const [box, rect] of layout.boxes) boxes.set(box, moved(rect, dx, dy));
+    for (const [box, place] of layout.order) order.set(box, place);
     for (const [link, route] of layout.routes) routes.set(link, route.map((v, k) => v + (k % 2 === 0 ? dx : dy)));
   }
-  return { ...whole, boxes, routes };
+  return { ...whole, boxes, routes, order };
 }
 
 function moved(rect: Rect, dx: number, dy: number): Rect {

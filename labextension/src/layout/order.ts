@@ -1,5 +1,6 @@
 /** The order within each rank: sweeps up and down, each vertex to the middle of its neighbours. */
 import { at, type Drawing, type Hop } from "./drawing.js";
+import { inRanks } from "./ranks.js";
 
 export interface Net {
   /** Vertices of each rank, from left to right. */
@@ -11,10 +12,7 @@ export interface Net {
 
 export function makeNet(drawing: Drawing, hops: readonly Hop[], ranks: number): Net {
   const layers: number[][] = Array.from({ length: ranks }, () => []);
-  const aside = new Set(drawing.aside);
-  drawing.vertices.forEach((vertex, i) => {
-    if (!aside.has(i)) at(layers, vertex.rank).push(i);
-  });
+  for (const i of inRanks(drawing)) at(layers, at(drawing.vertices, i).rank).push(i);
   const up: Hop[][] = drawing.vertices.map(() => []);
   const down: Hop[][] = drawing.vertices.map(() => []);
   for (const hop of hops) {
@@ -27,7 +25,7 @@ export function makeNet(drawing: Drawing, hops: readonly Hop[], ranks: number): 
 /** Orders all layers in place. */
 export function orderLayers(drawing: Drawing, net: Net): void {
   const seeded = drawing.vertices.filter((v) => Number.isFinite(v.seed)).length;
-  const real = drawing.vertices.filter((v) => v.kind !== "point").length - drawing.aside.length;
+  const real = net.layers.reduce((sum, layer) => sum + layer.filter((i) => at(drawing.vertices, i).kind !== "point").length, 0);
   if (seeded > 0.6 * real) keepOrder(drawing, net);
   else sweep(drawing, net);
 }

@@ -1,8 +1,8 @@
 /** Ranks: data runs downwards, and boxes stand near what they feed. Iterative throughout. */
 import { at, type Drawing, type Vertex, type Wire } from "./drawing.js";
 
-/** Rows wider than this are wrapped into several. */
-const WIDEST_ROW = 24;
+/** Lines that pass more ranks than this are stubs. */
+const MOST_SPAN = 6;
 
 export interface Neighbours {
   readonly into: readonly Wire[][];
@@ -13,7 +13,7 @@ export function neighbours(drawing: Drawing): Neighbours {
   const into: Wire[][] = drawing.vertices.map(() => []);
   const out: Wire[][] = drawing.vertices.map(() => []);
   for (const wire of drawing.wires) {
-    if (wire.isBack) continue;
+    if (wire.course !== "down" || !wire.isMain) continue;
     at(out, wire.from).push(wire);
     at(into, wire.to).push(wire);
   }
@@ -38,7 +38,7 @@ export function breakCycles(drawing: Drawing): void {
         state[here] = 2;
         way.pop();
       } else if (state[wire.to] === 1) {
-        wire.isBack = true;
+        wire.course = "back";
       } else if (!state[wire.to]) {
         state[wire.to] = 1;
         way.push(wire.to);
@@ -102,24 +102,48 @@ function placeOutPorts(vertices: readonly Vertex[]): number {
   return last + (outs.length > 0 ? 2 : 1);
 }
 
-/** Splits rows that are too wide; returns the number of ranks and which of them continue a row. */
-export function wrapRows(drawing: Drawing, ranks: number): { ranks: number; isRow: boolean[] } {
+/** Lines that pass many ranks are not drawn; to be asked before ranks are wrapped. */
+export function cutLongLines(drawing: Drawing): void {
+  const rank = (i: number): number => at(drawing.vertices, i).rank;
+  for (const wire of drawing.wires) {
+    if (wire.course === "down" && Math.abs(rank(wire.to) - rank(wire.from)) > MOST_SPAN) wire.course = "stub";
+  }
+}
+
+/** Says of each line how it runs, once the ranks are known: with the ranks, against them, or along one. */
+export function chooseCourses(drawing: Drawing): void {
+  const rank = (i: number): number => at(drawing.vertices, i).rank;
+  for (const wire of drawing.wires) {
+    if (wire.course !== "down") continue;
+    const span = rank(wire.to) - rank(wire.from);
+    wire.course = span > 0 ? "down" : span === 0 ? "level" : "up";
+  }
+}
+
+/** Splits ranks of more boxes than `widest` into rows; returns the number of ranks and which of them continue one. */
+export function wrapRows(drawing: Drawing, ranks: number, widest: number): { ranks: number; isRow: boolean[] } {
   const members: Vertex[][] = Array.from({ length: ranks }, () => []);
-  const aside = new Set(drawing.aside);
-  drawing.vertices.forEach((vertex, i) => {
-    if (!aside.has(i)) members[vertex.rank]?.push(vertex);
-  });
+  for (const i of inRanks(drawing)) {
+    const vertex = at(drawing.vertices, i);
+    vertex.level = vertex.rank;
+    members[vertex.rank]?.push(vertex);
+  }
   const isRow: boolean[] = [];
   for (const row of members) {
-    const boxes = row.filter((vertex) => vertex.kind === "box").length;
-    const isWide = boxes > WIDEST_ROW;
-    const perRow = isWide ? Math.min(WIDEST_ROW, Math.max(8, Math.ceil(Math.sqrt(boxes * 1.8)))) : Infinity;
+    const boxes = row.filter((vertex) => vertex.kind === "box");
+    const rows = Math.ceil(boxes.length / widest);
+    const perRow = Math.ceil(boxes.length / Math.max(1, rows));
     const base = isRow.length;
-    row.forEach((vertex, k) => {
-      vertex.rank = base + (vertex.kind === "box" && isWide ? Math.floor(k / perRow) : 0);
-    });
-    const rows = isWide ? Math.ceil(row.length / perRow) : 1;
-    for (let k = 0; k < rows; k++) isRow.push(k > 0);
+    for (const vertex of row) vertex.rank = base;
+    boxes.sort((a, b) => (Number.isFinite(a.seed) && Number.isFinite(b.seed) ? a.seed - b.seed : 0));
+    boxes.forEach((vertex, k) => (vertex.rank = base + Math.floor(k / perRow)));
+    for (let k = 0; k < Math.max(1, rows); k++) isRow.push(k > 0);
   }
   return { ranks: isRow.length, isRow };
+}
+
+/** The vertices that stand in ranks. */
+export function inRanks(drawing: Drawing): number[] {
+  const others = new Set([...drawing.aside, ...drawing.sides.flat()]);
+  return drawing.vertices.map((_, i) => i).filter((i) => !others.has(i));
 }

@@ -2,99 +2,147 @@
  * The routes of lines. A route is x, y, x, y ...; between points that share an x or a y the line is
  * straight, between others it swings with upright ends (`render/trace.ts` draws it so).
  */
-import { at, type Drawing, type Vertex, type Wire } from "./drawing.js";
+import { at, bottomOf, lowerOf, topOf, upperOf, type Drawing, type Part, type Vertex, type Wire } from "./drawing.js";
 import type { Band } from "./coordinates.js";
+import { detour, type Strip } from "./strips.js";
 
 /** Distance between the ends of lines on a box's upper edge, at most. */
 const END_GAP = 16;
 /** Distance between lines that run back. */
 const LANE_GAP = 8;
 
-/** Link id -> route, relative to the drawing. `right` is where lines that go back may run. */
-export function routeAll(drawing: Drawing, bands: readonly Band[], right: number): Map<string, number[]> {
+export interface Places {
+  readonly bands: readonly Band[];
+  readonly strips: readonly Strip[];
+}
+
+/** Link id -> route, relative to the drawing. What would run far around becomes a stub. */
+export function routeAll(drawing: Drawing, places: Places): Map<string, number[]> {
   const ends = spreadEnds(drawing);
   const routes = new Map<string, number[]>();
   const lanes = new Map<string, number>();
   for (const wire of drawing.wires) {
-    if (wire.isBack) routes.set(wire.link.id, backRoute(drawing, wire, right, laneOf(wire, lanes)));
-    else if (wire.path.length === 0) routes.set(wire.link.id, farRoute(drawing, wire));
-    else routes.set(wire.link.id, forwardRoute(drawing, wire, bands, ends));
+    const route = wire.course === "back" ? backRoute(drawing, wire, places, laneOf(wire, lanes))
+      : wire.course === "level" ? levelRoute(drawing, wire)
+      : wire.course === "down" || wire.course === "up" ? rankRoute(drawing, wire, places, ends) : null;
+    if (route) routes.set(wire.link.id, route);
+    else if (wire.course !== "side") wire.course = "stub";
   }
   return routes;
 }
 
-/** Lines that come into a box end side by side, in the order of where they come from. */
+/** Lines at a box's upper edge stand side by side, in the order of where they come from. */
 function spreadEnds(drawing: Drawing): Map<string, number> {
-  const into = new Map<number, Set<number>>();
+  const into = new Map<string, { part: Part; at: Map<string, number> }>();
   for (const wire of drawing.wires) {
     const before = wire.path[wire.path.length - 2];
-    if (before === undefined || wire.toDx !== 0) continue;
-    const known = into.get(wire.to);
-    if (known) known.add(before);
-    else into.set(wire.to, new Set([before]));
+    const { i, part, dx } = lowerOf(wire);
+    if (before === undefined || !part || dx !== part.dx) continue;
+    const key = `${i},${part.id}`;
+    const known = into.get(key) ?? { part, at: new Map<string, number>() };
+    const dxBefore = wire.path.length === 2 ? upperOf(wire).dx : 0;
+    known.at.set(endKey(wire), at(drawing.vertices, before).x + dxBefore);
+    into.set(key, known);
   }
   const ends = new Map<string, number>();
-  for (const [to, befores] of into) {
-    const { w, kind } = at(drawing.vertices, to);
-    if (befores.size < 2 || kind !== "box") continue;
-    const sorted = [...befores].sort((a, b) => at(drawing.vertices, a).x - at(drawing.vertices, b).x);
-    const gap = Math.min(END_GAP, (w * 0.6) / (sorted.length - 1));
-    sorted.forEach((before, k) => ends.set(`${before},${to}`, (k - (sorted.length - 1) / 2) * gap));
+  for (const { part, at: befores } of into.values()) {
+    if (befores.size < 2) continue;
+    const sorted = [...befores].sort((a, b) => a[1] - b[1]);
+    const gap = Math.min(END_GAP, (part.w * 0.6) / (sorted.length - 1));
+    sorted.forEach(([key], k) => ends.set(key, (k - (sorted.length - 1) / 2) * gap));
   }
   return ends;
 }
 
-function forwardRoute(
-  drawing: Drawing, wire: Wire, bands: readonly Band[], ends: ReadonlyMap<string, number>,
-): number[] {
+function endKey(wire: Wire): string {
+  const { i, part } = lowerOf(wire);
+  return `${wire.path[wire.path.length - 2]},${wire.path.length === 2 ? upperOf(wire).dx : 0},${i},${part?.id},${wire.course}`;
+}
+
+/** From rank to rank, over cuts by a detour; against the ranks the same way backwards. */
+function rankRoute(drawing: Drawing, wire: Wire, places: Places, ends: ReadonlyMap<string, number>): number[] {
+  const [upper, lower] = [upperOf(wire), lowerOf(wire)];
   const route: number[] = [];
   const last = wire.path.length - 1;
   wire.path.forEach((i, k) => {
     const vertex = at(drawing.vertices, i);
-    const band = at(bands, vertex.rank);
-    const endDx = wire.toDx || (ends.get(`${wire.path[k - 1]},${i}`) ?? 0);
-    const x = vertex.x + (k === 0 ? wire.fromDx : k === last ? endDx : 0);
-    const top = k === 0 ? bottomOf(vertex) : band.top;
-    const bottom = k === last ? vertex.y : band.bottom;
-    push(route, x, top);
-    push(route, x, bottom);
+    const band = at(places.bands, vertex.rank);
+    const x = vertex.x + (k === 0 ? upper.dx : k === last ? lower.dx + (ends.get(endKey(wire)) ?? 0) : 0);
+    const cut = k > 0 ? cutBetween(drawing, at(wire.path, k - 1), i, places) : null;
+    if (cut) route.push(...detour(cut[0], cut[1], [at(wire.path, k - 1), k === 1 ? upper.dx : 0], route[route.length - 2] ?? x, x));
+    push(route, x, k === 0 ? bottomOf(vertex, upper.part) : band.top);
+    push(route, x, k === last ? topOf(vertex, lower.part) : band.bottom);
   });
-  return route;
+  return wire.course === "up" ? reversed(route) : route;
 }
 
-/** A line without way points: it runs behind the boxes. */
-function farRoute(drawing: Drawing, wire: Wire): number[] {
-  const from = at(drawing.vertices, wire.from);
-  const to = at(drawing.vertices, wire.to);
-  return [from.x + wire.fromDx, bottomOf(from), to.x + wire.toDx, to.y];
+function stripAt({ strips }: Places, rank: number): number {
+  return strips.findIndex(({ first, end }) => rank >= first && rank < end);
 }
 
-/** Lines that go back from one source share a lane. */
-function laneOf({ link }: Wire, lanes: Map<string, number>): number {
-  const lane = lanes.get(link.source) ?? lanes.size;
-  lanes.set(link.source, lane);
+function cutBetween(drawing: Drawing, a: number, b: number, places: Places): readonly [Strip, Strip] | null {
+  const [k, l] = [a, b].map((i) => stripAt(places, at(drawing.vertices, i).rank));
+  const [before, strip] = [places.strips[k ?? 0], places.strips[l ?? 0]];
+  return k !== l && before && strip ? [before, strip] : null;
+}
+
+function reversed(route: readonly number[]): number[] {
+  const found: number[] = [];
+  for (let k = route.length - 2; k >= 0; k -= 2) found.push(route[k] ?? 0, route[k + 1] ?? 0);
+  return found;
+}
+
+/** Between parts of one vertex straight across; between vertices of a rank below them. */
+function levelRoute(drawing: Drawing, wire: Wire): number[] | null {
+  const { from, to, fromPart, toPart, fromDx, toDx } = wire;
+  const [a, b] = [at(drawing.vertices, from), at(drawing.vertices, to)];
+  if (!fromPart || !toPart) return null;
+  if (from === to) return withinVertex(a, fromPart, toPart);
+  const [x0, x1] = [a.x + fromDx, b.x + toDx];
+  const below = Math.max(a.y + a.h, b.y + b.h) + 11;
+  return [x0, bottomOf(a, fromPart), x0, below, x1, below, x1, bottomOf(b, toPart)];
+}
+
+function withinVertex(vertex: Vertex, from: Part, to: Part): number[] {
+  if (from.dx === to.dx) {
+    const [x, isDown] = [vertex.x + from.dx, from.dy < to.dy];
+    return isDown ? [x, bottomOf(vertex, from), x, topOf(vertex, to)] : [x, topOf(vertex, from), x, bottomOf(vertex, to)];
+  }
+  const isRight = from.dx < to.dx;
+  const [gradient, sign] = isRight ? [to, 1] : [from, -1];
+  const y = vertex.y + gradient.dy + gradient.h / 2;
+  return [vertex.x + from.dx + (sign * from.w) / 2, y, vertex.x + to.dx - (sign * to.w) / 2, y];
+}
+
+/** Lines that go back from one box to another run as one, whatever they carry. */
+function laneOf({ from, to }: Wire, lanes: Map<string, number>): number {
+  const pair = `${from},${to}`;
+  const lane = lanes.get(pair) ?? lanes.size;
+  lanes.set(pair, lane);
   return lane;
 }
 
-/** A line against the stream: out below, up outside on the right, in above. Lanes keep apart. */
-function backRoute(drawing: Drawing, wire: Wire, right: number, lane: number): number[] {
-  const from = at(drawing.vertices, wire.from);
-  const to = at(drawing.vertices, wire.to);
+/** A line against the stream: out below, up outside on the right, in above; of several strips around all of them. Lanes keep apart. */
+function backRoute(drawing: Drawing, wire: Wire, places: Places, lane: number): number[] {
+  const [from, to] = [at(drawing.vertices, wire.from), at(drawing.vertices, wire.to)];
   const apart = LANE_GAP * Math.min(lane, 3);
-  const below = bottomOf(from) + 12 + apart;
-  const above = to.y - 12 - apart;
-  const x = right + 14 + LANE_GAP * lane;
-  const [x0, x1] = [from.x + asideOf(wire, wire.fromDx, from), to.x + asideOf(wire, wire.toDx, to)];
-  return [x0, bottomOf(from), x0, below, x, below, x, above, x1, above, x1, to.y];
+  const below = bottomOf(from, wire.fromPart) + 12 + apart;
+  const above = topOf(to, wire.toPart) - 12 - apart;
+  const [x0, x1] = [from.x + asideOf(wire, wire.fromDx, wire.fromPart), to.x + asideOf(wire, wire.toDx, wire.toPart)];
+  const start = [x0, bottomOf(from, wire.fromPart), x0, below];
+  const end = [x1, above, x1, topOf(to, wire.toPart)];
+  const [k, l] = [from, to].map(({ rank }) => stripAt(places, rank));
+  const [mine, first] = [places.strips[k ?? 0], places.strips[0]];
+  const x = (mine?.right ?? 0) + 14 + LANE_GAP * lane;
+  if (k === l || !first) return [...start, x, below, x, above, ...end];
+  const under = Math.max(...places.strips.map(({ bottom }) => bottom)) + 40 + LANE_GAP * lane;
+  const left = first.left - 14 - LANE_GAP * lane;
+  return [...start, x, below, x, under, left, under, left, above, ...end];
 }
 
 /** A return stands beside the other lines of a closed body, which has no ports. */
-function asideOf({ link }: Wire, dx: number, { w }: Vertex): number {
-  return link.isReturn && dx === 0 ? Math.round(w * 0.3) : dx;
-}
-
-function bottomOf(vertex: Vertex): number {
-  return vertex.y + vertex.h;
+function asideOf({ link }: Wire, dx: number, part: Part | null): number {
+  return link.isReturn && part && dx === part.dx ? dx + Math.round(part.w * 0.3) : dx;
 }
 
 function push(route: number[], x: number, y: number): void {

@@ -52,14 +52,13 @@ function innermostFirst(root: ScopeInput): ScopeInput[] {
 
 /** Two scopes with the same content text have the same layout. */
 function contentOf(scope: ScopeInput, layouts: ReadonlyMap<string, ScopeLayout>): string {
-  const parts: (string | number)[] = [scope.path, scope.header];
+  const parts: (string | number)[] = [scope.path, scope.header, scope.room?.w ?? 0, scope.room?.h ?? 0];
   for (const box of scope.boxes) {
     const inner = layouts.get(box.id);
-    parts.push(box.id, inner?.w ?? box.w, inner?.h ?? box.h);
+    parts.push(box.id, box.lane ?? "", box.beside ?? "", inner?.w ?? box.w, inner?.h ?? box.h);
     if (inner) parts.push(...flat(inner.inPorts), "/", ...flat(inner.outPorts));
   }
   for (const link of scope.links) parts.push(link.id);
-  for (const [from, to] of scope.control) parts.push(from, to);
   return parts.join(" ");
 }
 

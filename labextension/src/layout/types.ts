@@ -1,4 +1,5 @@
 /** What goes into the layout and what comes out. All lengths are in pixels at zoom 1. */
+import type { Lane } from "../rules/types.js";
 
 export interface BoxInput {
   readonly id: string;
@@ -7,6 +8,10 @@ export interface BoxInput {
   readonly h: number;
   /** The inside of an open scope, or null. */
   readonly inner: ScopeInput | null;
+  /** Where on the stage it belongs; "model" where nothing is said. */
+  readonly lane?: Lane;
+  /** The box of the same scope that it stands beside, as a gradient beside what it is the gradient of. */
+  readonly beside?: string | null;
 }
 
 export interface LinkInput {
@@ -21,14 +26,20 @@ export interface LinkInput {
   readonly isReturn?: boolean;
 }
 
+/** The room that a drawing is to fill. */
+export interface Room {
+  readonly w: number;
+  readonly h: number;
+}
+
 export interface ScopeInput {
   readonly path: string;
   readonly boxes: readonly BoxInput[];
   readonly links: readonly LinkInput[];
-  /** Boxes joined by a control edge: they say where a box that stands aside belongs. */
-  readonly control: readonly (readonly [string, string])[];
   /** Width that the header needs; 0 for the root, which has none. */
   readonly header: number;
+  /** What the drawing is fitted to, or `ROOM`. */
+  readonly room?: Room;
 }
 
 export interface Rect {
@@ -42,36 +53,46 @@ export interface Rect {
 export interface ScopeLayout {
   readonly w: number;
   readonly h: number;
+  /** In reading order. */
   readonly boxes: ReadonlyMap<string, Rect>;
-  /** Link id -> x, y, x, y ... */
+  /** Link id -> x, y, x, y ...; a link without a route is a stub: it is named at both ends. */
   readonly routes: ReadonlyMap<string, readonly number[]>;
   /** Source -> x of its port in the upper and in the lower wall. */
   readonly inPorts: ReadonlyMap<string, number>;
   readonly outPorts: ReadonlyMap<string, number>;
+  /** Vertex -> its place among those of its rank: what a later layout of the scope keeps. */
+  readonly order: ReadonlyMap<string, number>;
 }
 
 /** The whole picture, in its own coordinates. */
 export interface Positions {
   readonly w: number;
   readonly h: number;
+  /** Those of one scope in reading order: strip by strip, rank by rank, from left to right; then what stands beside and aside. */
   readonly boxes: ReadonlyMap<string, Rect>;
+  /** Link id -> x, y, x, y ...; a link without a route is a stub. */
   readonly routes: ReadonlyMap<string, readonly number[]>;
 }
 
 export const EMPTY: Positions = { w: 0, h: 0, boxes: new Map(), routes: new Map() };
 
+/** A stage of a usual size. */
+export const ROOM: Room = { w: 1200, h: 520 };
+
 /** Distances of the drawing. */
 export const SPACE = {
   /** Between boxes of one rank. */
-  sibling: 26,
+  sibling: 22,
   /** Between lines that pass side by side. */
   line: 12,
   /** Between ranks, at least. */
-  rank: 44,
+  rank: 34,
   /** Between the rows of a rank that was wrapped. */
-  row: 26,
+  row: 24,
+  /** Between a box and what stands beside it. */
+  beside: 34,
   /** Inside a scope's wall. */
-  padding: 18,
+  padding: 16,
   /** Height of a scope's header. */
   header: 30,
 } as const;

@@ -10,8 +10,8 @@ export function walk(
 ): BoxId | null {
   const box = from === null ? undefined : graph.boxes.get(from);
   const rect = from === null ? undefined : positions.boxes.get(from);
-  if (!box || !rect) return highest(graph.boxes.get(ROOT)?.children ?? [], positions);
-  if (box.isOpen && direction === "down") return highest(box.children, positions);
+  if (!box || !rect) return firstOf(graph.boxes.get(ROOT)?.children ?? [], positions);
+  if (box.isOpen && direction === "down") return firstOf(box.children, positions);
   const isUpright = direction === "up" || direction === "down";
   const along = isUpright ? alongData(graph, box.id, direction) : [];
   const next = along.length > 0 ? along : beside(graph, positions, box.id, rect, direction);
@@ -57,12 +57,13 @@ function nearest(boxes: readonly BoxId[], positions: Positions, from: Rect): Box
   return best;
 }
 
-function highest(boxes: readonly BoxId[], positions: Positions): BoxId | null {
+/** The one nearest to the upper left corner. */
+function firstOf(boxes: readonly BoxId[], positions: Positions): BoxId | null {
   let best: BoxId | null = null;
   let least = Infinity;
   for (const id of boxes) {
-    const y = positions.boxes.get(id)?.y ?? Infinity;
-    if (y < least) [best, least] = [id, y];
+    const rect = positions.boxes.get(id);
+    if (rect && rect.x + rect.y < least) [best, least] = [id, rect.x + rect.y];
   }
   return best;
 }

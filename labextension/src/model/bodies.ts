@@ -94,3 +94,14 @@ export function relatedBoxes(
   const calls = model.bodies.get(pathOf(selection) ?? "")?.calls ?? [];
   return new Set([...below, ...calls.map(endOf)]);
 }
+
+/** Whether operations of a type make a variable. */
+export function isVariableType(type: string): boolean {
+  return /^(VarHandleOp|Variable(V2)?)$/.test(type);
+}
+
+/** Whether a scope holds one variable and what belongs to it: it has the variable's name, and is drawn as one. */
+export function isVariableScope(model: GraphModel, path: string): boolean {
+  const node = model.nodes.get(model.tree.idOf(path) ?? -1);
+  return node !== undefined && isVariableType(node.type);
+}

@@ -23,6 +23,8 @@ export interface Link {
   readonly targets: readonly BoxId[];
   readonly kind: LinkKind;
   readonly count: number;
+  /** Bytes of all that it carries, as far as shapes are known. */
+  readonly bytes: number;
   readonly label: string;
 }
 
@@ -34,7 +36,7 @@ export function linksOf(graph: VisibleGraph): Link[] {
   const links = new Map<string, Growing>();
   const chains = chainFinder(graph);
   for (const edge of graph.edges) {
-    if (edge.kind === "control") continue;
+    if (edge.kind === "control" || edge.isStub) continue;
     for (const { scope, from, to, kind } of cut(edge, edge.kind, chains(edge.from), chains(edge.to))) {
       extend(links, edge, kind, scope, from, to);
     }
@@ -82,12 +84,13 @@ function extend(
   const known = links.get(id);
   if (!known) {
     links.set(id, {
-      id, scope, source: edge.from, from, to, kind, targets: [edge.to], count: edge.count, label: edge.label,
+      id, scope, source: edge.from, from, to, kind, targets: [edge.to], count: edge.count, bytes: edge.bytes, label: edge.label,
     });
     return;
   }
   known.targets.push(edge.to);
   known.count += edge.count;
+  known.bytes += edge.bytes;
   if (known.label !== edge.label) known.label = "";
 }
 

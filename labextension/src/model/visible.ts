@@ -3,7 +3,7 @@
  * between them, bundled. Pure.
  */
 import type { Node } from "../wire/messages.js";
-import { kindOf, scopeTitle, type Body } from "./bodies.js";
+import { isVariableScope, isVariableType, kindOf, scopeTitle, type Body } from "./bodies.js";
 import type { Group, Lane } from "../rules/types.js";
 import { plural } from "./figures.js";
 import type { GraphModel } from "./graph.js";
@@ -36,6 +36,8 @@ export interface Box {
   readonly gradientOf: BoxId | null;
   /** The same number for boxes that are built alike, whatever else the graph holds: it picks a structure colour. */
   readonly likeness: number;
+  /** Whether it is a scope that holds one variable and what belongs to it. */
+  readonly isVariable: boolean;
   readonly children: readonly BoxId[];
 }
 
@@ -66,7 +68,10 @@ function visibleBoxes(model: GraphModel, isOpen: (path: string) => boolean): Map
     const children = open ? childrenOf(scope) : [];
     const name = scopeTitle(model, scope.path);
     const body = model.bodies.get(scope.path) ?? null;
-    boxes.set(id, { id, parent, name, kind: "", node: null, scope, isOpen: open, body, frame: model.frames.get(scope.path) ?? null, ...unfolded(scope), children });
+    boxes.set(id, {
+      id, parent, name, kind: "", node: null, scope, isOpen: open, body, frame: model.frames.get(scope.path) ?? null, ...unfolded(scope),
+      isVariable: scope.group === null && isVariableScope(model, scope.path), children,
+    });
     if (!open) continue;
     for (const inner of scope.scopes.values()) queue.push({ scope: inner, parent: id });
     for (const op of scope.ops) boxes.set(opBox(op), boxOfOp(model, op, id));
@@ -79,7 +84,7 @@ function boxOfOp(model: GraphModel, op: number, parent: BoxId): Box {
   if (!node) throw new Error(`visible: no operation with id ${op}`);
   return {
     id: opBox(op), parent, name: titleOf(node), kind: kindText(model, node), node, scope: null, isOpen: false, body: null, frame: null,
-    ...unfolded(null), children: [],
+    ...unfolded(null), isVariable: isVariableType(node.type), children: [],
   };
 }
 

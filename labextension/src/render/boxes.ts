@@ -1,9 +1,10 @@
 /** The marks of operations and scopes. Shapes tell kinds apart; colour never does so alone. */
-import { FONT_PX, shapeOf } from "../layout/measure.js";
+import { detailOf, FONT_PX, kindLine, shapeOf, timesOf, type OpShape } from "../layout/measure.js";
 import { SPACE, type Rect } from "../layout/types.js";
 import { runsBodies } from "../model/bodies.js";
 import type { Mark, ShapeMark, TextMark } from "./marks.js";
-import { sizeText, type Box } from "../model/visible.js";
+import type { Box } from "../model/visible.js";
+import { sheets } from "./sheets.js";
 import type { PlacedBox, Picture } from "./scene.js";
 import { deviceColor, tint, type Theme } from "./theme.js";
 
@@ -25,7 +26,7 @@ export function opMarks({ box, rect }: PlacedBox, picture: Picture, theme: Theme
   const shape = shapeOf(node);
   const outline: ShapeMark = {
     kind: "shape", id: box.id, shape, ...rect, r: shape === "pill" ? rect.h / 2 : 5,
-    fill: theme.paper, ...edgeOf(box, picture, theme),
+    ...shapeColors(shape, theme), ...edgeOf(box, picture, theme, shape),
   };
   const x = rect.x + rect.w / 2;
   const room = rect.w - (shape === "call" || shape === "choice" ? 22 : 16);
@@ -38,7 +39,7 @@ export function opMarks({ box, rect }: PlacedBox, picture: Picture, theme: Theme
   return [
     outline, ...strip(node.placed, rect, shape, picture), ...dots({ box, rect }, picture, theme),
     text(box.id, box.name, x, y - 7, room, theme, { weight: 600 }),
-    text(box.id, node.stale ? `stale: ${box.kind}` : box.kind, x, y + 8, room, theme, { size: FONT_PX.type, fill: theme.muted, from: DETAIL_FROM }),
+    text(box.id, kindLine(box), x, y + 8, room, theme, { size: FONT_PX.type, fill: theme.muted, from: DETAIL_FROM }),
   ];
 }
 
@@ -65,26 +66,36 @@ function strip(placed: string | null, rect: Rect, shape: string, picture: Pictur
   }];
 }
 
+/** What is fed is blue, what lives from step to step is sand-coloured: both have shapes of their own, too. */
+function shapeColors(shape: OpShape, theme: Theme): Pick<ShapeMark, "fill"> {
+  return { fill: shape === "slant" ? theme.feedFill : shape === "cylinder" ? theme.stateFill : theme.paper };
+}
+
 export function scopeMarks({ box, rect }: PlacedBox, picture: Picture, theme: Theme): Mark[] {
-  const x = rect.x + SPACE.padding - 4;
-  const room = rect.w - SPACE.padding - TOGGLE_PX - 14;
-  const y = rect.y + rect.h / 2;
-  // The second outline behind says that there is more inside.
-  const behind = { ...outline(box.id, { ...rect, x: rect.x + 3, y: rect.y + 3 }, theme.folder, theme.border, 0.75), id: "" };
+  const x = rect.x + SPACE.padding - 3;
+  const times = timesOf(box);
+  const right = rect.x + rect.w - TOGGLE_PX - 14;
+  const room = right - x;
+  const forTimes = times ? Math.min(room / 2, times.length * FONT_PX.name * 0.62 + 8) : 0;
+  const y = rect.y + rect.h / 2 + (box.isVariable ? 3 : 0);
+  const quiet = box.group?.kind === "aside" || box.group?.kind === "more";
   return [
-    ...(box.frame ? [] : [behind]), ...walls({ box, rect }, picture, theme, false),
-    text(box.id, box.name, x, y - 7, room, theme, { weight: 600, anchor: "start" }),
-    text(box.id, sizeText(box), x, y + 8, room, theme,
+    ...sheets({ box, rect }, theme), ...walls({ box, rect }, picture, theme, false),
+    text(box.id, box.name, x, y - 7, room - forTimes, theme, { weight: 600, anchor: "start", ...(quiet ? { fill: theme.muted } : {}) }),
+    ...(times ? [text(box.id, times, right, y - 7, forTimes, theme, { weight: 600, anchor: "end", fill: theme.accent })] : []),
+    text(box.id, detailOf(box), x, y + 8, room, theme,
       { size: FONT_PX.type, fill: theme.muted, anchor: "start", from: DETAIL_FROM }),
-    ...toggle(rect, rect.h / 2, "+", theme),
+    ...toggle(rect, y - rect.y, "+", theme),
     ...dots({ box, rect }, picture, theme),
   ];
 }
 
 /** The area of a scope and the line around it; the frames of loops and branches have two. */
 export function walls({ box, rect }: PlacedBox, picture: Picture, theme: Theme, isOpen: boolean): Mark[] {
-  const { stroke, width } = edgeOf(box, picture, theme);
-  const outer = outline(box.id, rect, fillOf({ box, rect }, picture, theme, isOpen), stroke, width);
+  const shape: OpShape = box.isVariable && !isOpen ? "cylinder" : "box";
+  const { stroke, width } = edgeOf(box, picture, theme, shape);
+  const isMade = box.group?.kind === "part" || box.group?.kind === "more" || box.group?.kind === "copy";
+  const outer = { ...outline(box.id, rect, fillOf({ box, rect }, picture, theme, isOpen), stroke, width), shape, ...(isMade ? { isDashed: true } : {}) };
   if (!box.frame) return [outer];
   const { x, y, w, h } = rect;
   const inner = { x: x + FRAME_PX, y: y + FRAME_PX, w: Math.max(0, w - 2 * FRAME_PX), h: Math.max(0, h - 2 * FRAME_PX) };
@@ -92,9 +103,11 @@ export function walls({ box, rect }: PlacedBox, picture: Picture, theme: Theme, 
 }
 
 /** The line around a box: the selection and what belongs to it stand out, and so do functions. */
-function edgeOf(box: Box, picture: Picture, theme: Theme): Pick<ShapeMark, "stroke" | "width"> {
+function edgeOf(box: Box, picture: Picture, theme: Theme, shape: OpShape): Pick<ShapeMark, "stroke" | "width"> {
   if (picture.selection === box.id) return { stroke: theme.accent, width: 2.5 };
   if (picture.related.has(box.id)) return { stroke: theme.accent, width: 2 };
+  if (shape === "slant" && box.node?.type !== "Parameter") return { stroke: theme.feed, width: 1.25 };
+  if (shape === "cylinder") return { stroke: theme.state, width: 1 };
   const isOfBody = box.body !== null || box.frame !== null || (box.node !== null && runsBodies(box.node));
   return { stroke: isOfBody ? theme.body : theme.border, width: box.body || box.frame ? 1.5 : 1 };
 }
@@ -104,7 +117,7 @@ export function openScopeHeader({ box, rect }: PlacedBox, picture: Picture, them
   const y = rect.y + SPACE.header / 2 + 1;
   const x = rect.x + SPACE.padding - 4;
   const halo = fillOf({ box, rect }, picture, theme, true);
-  const count = sizeText(box);
+  const count = [timesOf(box), detailOf(box)].filter(Boolean).join("  ");
   // The layout made the header wide enough for both; this only holds while a box grows.
   const room = Math.max(20, rect.w - SPACE.padding - TOGGLE_PX - 20);
   const forCount = Math.min(room / 2, count.length * FONT_PX.type * 0.7);
@@ -118,6 +131,8 @@ export function openScopeHeader({ box, rect }: PlacedBox, picture: Picture, them
 
 function fillOf({ box }: PlacedBox, picture: Picture, theme: Theme, isOpen: boolean): string {
   if (box.body) return theme.bodyFill;
+  if (box.isVariable && !isOpen) return theme.stateFill;
+  if (box.likeness > 0) return tint(box.likeness, theme);
   const family = picture.families.get(box.scope?.path ?? "");
   if (family !== undefined) return tint(family, theme);
   return isOpen ? theme.background : theme.folder;

@@ -1,19 +1,17 @@
 /** The marks of links and control edges. Data is solid, control dashed, as is what a decision leads to. */
 import { FONT_PX } from "../layout/measure.js";
 import type { Positions, Rect } from "../layout/types.js";
-import { plural } from "../model/figures.js";
-import { opOf, type BoxId } from "../model/ids.js";
+import type { BoxId } from "../model/ids.js";
 import type { Link } from "../model/links.js";
 import type { SessionState } from "../wire/messages.js";
 import type { Mark, PathMark, TextMark } from "./marks.js";
 import type { Picture } from "./scene.js";
+import { lineWidth } from "./sheets.js";
+import { BEYOND_PX, stubMarks, stubsOf, stubText, type Stubs } from "./stubs.js";
 import type { Theme } from "./theme.js";
 
-/** A box with more control edges than this shows their number, and the edges when it is selected. */
-const MOST_CONTROL = 6;
-
 /** Zoom from which labels are drawn. */
-const LABEL_FROM = 0.75;
+const LABEL_FROM = 9 / FONT_PX.type;
 
 export function linkMarks(
   picture: Picture, positions: Positions, run: SessionState | null, theme: Theme,
@@ -26,7 +24,11 @@ export function linkMarks(
     const isLit = touches(link, picture.selection);
     (isLit ? lit : plain).push(linkMark(picture, link, route, isLit, theme));
   }
-  return [...plain, ...lit, ...labels(picture, positions, theme, run)];
+  const stubs = stubsOf(picture.graph, positions);
+  return [
+    ...plain, ...lit, ...counts(picture, positions, theme), ...labels(picture, positions, theme, run, stubs),
+    ...stubMarks(stubs, positions, theme, LABEL_FROM),
+  ];
 }
 
 /** Whether a line starts or ends at the selection. */
@@ -44,85 +46,79 @@ function linkMark(
   return {
     kind: "path", id: link.id, route, isDashed: link.kind === "decides",
     stroke: isLit ? theme.accent : isReturn ? theme.body : theme.line,
-    width: (isLit ? 1 : 0) + Math.min(3, 1 + Math.log2(link.count) * 0.3),
+    width: (isLit ? 1 : 0) + lineWidth(link.bytes),
     // The arrow head stands where the data arrives, not at every wall on the way; a return shows where it turns in.
     hasArrow: isReturn || (link.to !== null && !goesIn), opacity: isLit ? 1 : 0.85,
   };
 }
 
-/** Under each operation, what comes out of it: once, for all the lines that start there. */
-function labels(
-  picture: Picture, positions: Positions, theme: Theme, run: SessionState | null,
-): Mark[] {
-  const bySource = new Map<string, { texts: Set<string>; link: Link }>();
-  for (const link of picture.links) {
-    if (link.from !== link.source || link.kind !== "data") continue;
-    const text = link.label && link.targets.includes(link.scope) ? `result ${link.label}` : link.label;
-    const known = bySource.get(link.from);
-    if (known) known.texts.add(text);
-    else bySource.set(link.from, { texts: new Set([text]), link });
+/** Where several lines leave a box, how many edges each stands for, where it arrives alone; of a single one its box's label tells. */
+function counts(picture: Picture, positions: Positions, theme: Theme): Mark[] {
+  const drawn = picture.links.filter(({ id, from, kind }) => from !== null && kind !== "return" && positions.routes.has(id));
+  const leaving = new Map<BoxId, number>();
+  const arriving = new Map<BoxId, number>();
+  for (const { from, to } of drawn) {
+    leaving.set(from ?? "", (leaving.get(from ?? "") ?? 0) + 1);
+    arriving.set(to ?? "", (arriving.get(to ?? "") ?? 0) + 1);
   }
-  const marks: Mark[] = [];
-  const isClosed = run?.state === "closed";
-  for (const [source, { texts, link }] of bySource) {
-    const rect = positions.boxes.get(source);
+  return drawn.flatMap((link) => {
     const route = positions.routes.get(link.id);
-    const text = [...texts].filter((label) => label !== "").join(" \u00b7 ");
-    if (!rect || !route || !text || texts.has("")) continue;
-    marks.push(label(text, route[0] ?? 0, rect.y + rect.h + 12, rect.w + 44, theme, isClosed));
+    if (!route || link.count < 2 || link.to === null) return [];
+    if (leaving.get(link.from ?? "") === 1 || arriving.get(link.to) !== 1) return [];
+    const [x, y] = [route[route.length - 2] ?? 0, route[route.length - 1] ?? 0];
+    return [{ ...label(`\u00d7${link.count}`, x + 6, y - 12, 40, theme, false), anchor: "start" as const }];
+  });
+}
+
+/** Under each box, what comes out of it, once for all the lines that start there; or where it goes without a line. */
+function labels(
+  picture: Picture, positions: Positions, theme: Theme, run: SessionState | null, stubs: ReadonlyMap<BoxId, Stubs>,
+): Mark[] {
+  const bySource = new Map<string, Link[]>();
+  for (const link of picture.links) {
+    if (link.from !== link.source || link.kind !== "data" || !positions.routes.has(link.id)) continue;
+    bySource.set(link.from, [...(bySource.get(link.from) ?? []), link]);
   }
-  return marks;
+  const isClosed = run?.state === "closed";
+  return [...new Set([...bySource.keys(), ...stubs.keys()])].flatMap((source) => {
+    const rect = positions.boxes.get(source);
+    if (!rect) return [];
+    const links = bySource.get(source) ?? [];
+    const room = rect.w + BEYOND_PX;
+    const text = stubText("to", stubs.get(source)?.to ?? [], room) || labelOf(links);
+    const x = (links[0] && positions.routes.get(links[0].id)?.[0]) ?? rect.x + rect.w / 2;
+    return text ? [label(text, Math.min(Math.max(x, rect.x), rect.x + rect.w), rect.y + rect.h + 10, room, theme, isClosed)] : [];
+  });
+}
+
+/** What the lines out of a box carry, where they say so; of a single bundle also how many edges it stands for. */
+function labelOf(links: readonly Link[]): string {
+  const texts = new Set(links.map((link) => (link.label && link.targets.includes(link.scope) ? `result ${link.label}` : link.label)));
+  const [only] = links;
+  const times = links.length === 1 && only && only.count > 1 ? `\u00d7${only.count}` : "";
+  return [texts.has("") ? "" : [...texts].join(" \u00b7 "), times].filter(Boolean).join(" ");
 }
 
 function label(
   text: string, x: number, y: number, room: number, theme: Theme, isFaint: boolean,
 ): TextMark {
   return {
-    kind: "text", id: "", text, x, y, size: FONT_PX.type - 1, weight: 400,
+    kind: "text", id: "", text, x, y, size: FONT_PX.type, weight: 400,
     fill: isFaint ? theme.border : theme.muted, anchor: "middle", room, halo: theme.background, from: LABEL_FROM,
   };
 }
 
+/** Control edges are drawn where they begin or end at the selection; else they are stubs. */
 export function controlMarks(picture: Picture, positions: Positions, theme: Theme): Mark[] {
-  const edges = picture.graph.edges.filter((edge) => edge.kind === "control");
-  const degree = new Map<BoxId, number>();
-  for (const { from, to } of edges) {
-    for (const end of [from, to]) degree.set(end, (degree.get(end) ?? 0) + 1);
-  }
-  const marks: Mark[] = [];
-  const hidden = new Map<BoxId, number>();
-  for (const { from, to } of edges) {
-    const isLit = from === picture.selection || to === picture.selection;
-    // Across walls they would run behind boxes that they have nothing to do with.
-    const isHidden = parentOf(picture, from) !== parentOf(picture, to) || (degree.get(from) ?? 0) > MOST_CONTROL || (degree.get(to) ?? 0) > MOST_CONTROL;
+  return picture.graph.edges.flatMap(({ from, to, kind }): Mark[] => {
+    const isLit = kind === "control" && (from === picture.selection || to === picture.selection);
     const [start, end] = [positions.boxes.get(from), positions.boxes.get(to)];
-    if (isHidden && !isLit) for (const box of [from, to]) hidden.set(box, (hidden.get(box) ?? 0) + 1);
-    if (!start || !end || (isHidden && !isLit)) continue;
-    marks.push({
+    if (!isLit || !start || !end) return [];
+    return [{
       kind: "path", id: `${from}>${to}`, route: controlRoute(start, end), isDashed: true, hasArrow: true,
-      stroke: isLit ? theme.accent : theme.line, width: isLit ? 1.5 : 1, opacity: isLit ? 1 : 0.6,
-    });
-  }
-  return [...marks, ...counts(hidden, picture, positions, theme)];
-}
-
-function parentOf(picture: Picture, box: BoxId): BoxId | null {
-  return picture.graph.boxes.get(box)?.parent ?? null;
-}
-
-/** "12 control edges" below a box whose control edges are not drawn. */
-function counts(
-  hidden: ReadonlyMap<BoxId, number>, picture: Picture, positions: Positions, theme: Theme,
-): Mark[] {
-  const giving = new Set(picture.links.map((link) => link.from));
-  const marks: Mark[] = [];
-  for (const [box, count] of hidden) {
-    const rect = positions.boxes.get(box);
-    // Where data leaves a box, its label stands there already.
-    if (!rect || opOf(box) === null || giving.has(box)) continue;
-    marks.push(label(plural(count, "control edge"), rect.x + rect.w / 2, rect.y + rect.h + 11, 160, theme, false));
-  }
-  return marks;
+      stroke: theme.accent, width: 1.5, opacity: 1,
+    }];
+  });
 }
 
 /** Downwards where that is near; else out at the side, along, and in just before the end. */

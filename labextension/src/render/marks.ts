@@ -16,6 +16,8 @@ export interface ShapeMark {
   readonly fill: string;
   readonly stroke: string;
   readonly width: number;
+  /** A dashed outline is of something that the rules made. */
+  readonly isDashed?: boolean;
 }
 
 export interface PathMark {

@@ -17,7 +17,7 @@ export interface Camera {
 /** Texts smaller than this are left out. */
 const LEAST_TEXT_PX = 5;
 /** Names are kept at this size where they have so much room. */
-const LEAST_NAME_PX = 7;
+const LEAST_NAME_PX = 9;
 const LEAST_NAME_ROOM_PX = 14;
 /** A name that has grown may come nearer to the walls of its box. */
 const GROWN_ROOM_PX = 10;
@@ -72,7 +72,10 @@ function paintShape({ ctx, zoom }: View, mark: ShapeMark): void {
   ctx.beginPath();
   traceOutline(ctx, mark);
   if (mark.fill) ctx.fill();
-  if (mark.stroke) ctx.stroke();
+  if (!mark.stroke) return;
+  if (mark.isDashed) ctx.setLineDash([5, 4]);
+  ctx.stroke();
+  if (mark.isDashed) ctx.setLineDash([]);
 }
 
 function paintPath({ ctx, zoom }: View, mark: PathMark): void {

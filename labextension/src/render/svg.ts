@@ -7,6 +7,7 @@ import { NO_SURROUND, surroundMarks, type Surround } from "./surround.js";
 import { arrowHead, trace, type Pen } from "./trace.js";
 
 const MARGIN_PX = 12;
+const DASH = ` stroke-dasharray="5 4"`;
 
 /** With a dark scene of the same marks, readers whose system is dark see that one. */
 export function toSvg(scene: Scene, around: Surround = NO_SURROUND, dark: Scene = scene): string {
@@ -69,13 +70,13 @@ function shapeSvg(mark: ShapeMark, dark: ShapeMark, colors: Colors): string {
   const outline = outlinePath(mark);
   const fill = ["fill", mark.fill, dark.fill] as const;
   if (!mark.stroke) return `<path d="${outline}" ${colors.both([fill])}/>`;
-  return `<path d="${outline}" ${colors.both([fill, ["stroke", mark.stroke, dark.stroke]])} stroke-width="${mark.width}"/>`;
+  return `<path d="${outline}" ${colors.both([fill, ["stroke", mark.stroke, dark.stroke]])} stroke-width="${mark.width}"${mark.isDashed ? DASH : ""}/>`;
 }
 
 function pathSvg(mark: PathMark, dark: PathMark, colors: Colors): string {
   const pen = new PathText();
   trace(pen, mark.route);
-  const dash = mark.isDashed ? ` stroke-dasharray="5 4"` : "";
+  const dash = mark.isDashed ? DASH : "";
   const line = `<path d="${pen.text}" fill="none" ${colors.of("stroke", mark.stroke, dark.stroke)} stroke-width="${short(mark.width)}"`
     + ` opacity="${mark.opacity}"${dash}/>`;
   if (!mark.hasArrow) return line;

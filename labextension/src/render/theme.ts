@@ -24,18 +24,23 @@ export interface Theme {
   readonly held: string;
   /** The operation at which a step failed. */
   readonly alert: string;
+  /** What is fed, and what lives from step to step: fill and outline. */
+  readonly feedFill: string;
+  readonly feed: string;
+  readonly stateFill: string;
+  readonly state: string;
 }
 
 export const LIGHT: Theme = {
   isDark: false, font: "system-ui, sans-serif", background: "#ffffff", paper: "#ffffff", folder: "#f1f3f5",
   text: "#212529", muted: "#5c636a", border: "#868e96", line: "#7b848c", accent: "#0b66c3", body: "#7a5bb5", bodyFill: "#f6f3fc", mark: "#d9480f",
-  token: "#0b66c3", held: "#b35900", alert: "#c92a2a",
+  token: "#0b66c3", held: "#b35900", alert: "#c92a2a", feedFill: "#e3f0fb", feed: "#2b7bb9", stateFill: "#fbf3e0", state: "#a67c1f",
 };
 
 export const DARK: Theme = {
   isDark: true, font: "system-ui, sans-serif", background: "#111111", paper: "#1d2024", folder: "#292d32",
   text: "#e9ecef", muted: "#a4adb5", border: "#6c757d", line: "#89939c", accent: "#5ab0ff", body: "#a78fd6", bodyFill: "#211d2b", mark: "#ff922b",
-  token: "#74c0fc", held: "#ffa94d", alert: "#ff6b6b",
+  token: "#74c0fc", held: "#ffa94d", alert: "#ff6b6b", feedFill: "#173349", feed: "#6fb0e0", stateFill: "#3a2f17", state: "#d8a84a",
 };
 
 /**
