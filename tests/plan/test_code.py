@@ -5,6 +5,7 @@ import linecache
 import traceback
 
 import pytest
+from random_programs import Program as RandomProgram
 
 import flowscope as fs
 
@@ -30,3 +31,16 @@ def test_a_traceback_shows_the_generated_line(graph):
     with fs.Session() as s, pytest.raises(fs.errors.InvalidArgumentError) as info:
         s.run(fs.exp(a) * b, {a: [1.0, 2.0], b: [1.0, 2.0, 3.0]})
     assert " * f1" in "".join(traceback.format_exception(info.value.__cause__))
+
+
+@pytest.mark.filterwarnings("ignore::flowscope.errors.ControlFlowWarning")
+def test_the_same_program_gives_the_same_text():
+    """Places are handed on in an order that does not depend on where objects lie in memory."""
+    texts, kept = set(), []
+    for i in range(12):
+        kept.append([object() for _ in range(i * 37)])
+        program = RandomProgram(18)
+        with fs.Session(graph=program.graph) as sess:
+            plan = sess.plan(program.fetches, [t for t, _ in program.feeds])
+        texts.add(plan.text("code"))
+    assert len(texts) == 1

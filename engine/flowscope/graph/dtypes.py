@@ -34,12 +34,13 @@ class DType:
             that stand for other numbers by a scale. "s" bytes, "r" resource, "v" variant.
     """
 
-    __slots__ = ("_dtype", "_np", "kind", "name")
+    __slots__ = ("_dtype", "_np", "_size", "kind", "name")
 
     def __init__(self, name: str, np_dtype: Any, kind: str) -> None:
         self.name = name
         self._np = np_dtype
         self._dtype: np.dtype[Any] | None = None
+        self._size = 0
         self.kind = kind
 
     @property
@@ -118,7 +119,10 @@ class DType:
     @property
     def size(self) -> int:
         """Bytes per element."""
-        return int(self.np_dtype.itemsize)
+        found = self._size
+        if not found:
+            found = self._size = int(self.np_dtype.itemsize)
+        return found
 
     @property
     def base_dtype(self) -> DType:

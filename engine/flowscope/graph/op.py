@@ -210,6 +210,8 @@ class Op(Immutable):
     kernel_inputs: ClassVar[int | None] = None
     devices: ClassVar[tuple[str, ...]] = ("CPU", "GPU")
     is_differentiable: ClassVar[bool] = True
+    #: The op type's name: that of the class, unless it says another.
+    type: ClassVar[str]
 
     def __init_subclass__(cls, abstract: bool = False, **facts: Any) -> None:
         super().__init_subclass__()
@@ -217,6 +219,8 @@ class Op(Immutable):
             if not hasattr(cls, name) and not _is_declared(cls, name):
                 raise TypeError(f"expected a fact that a base of {cls.__name__} knows, got {name}")
             setattr(cls, name, value)
+        if "type" not in cls.__dict__:
+            cls.type = cls.__name__
         if abstract:
             return
         if not cls.__doc__ or cls.__doc__.startswith(f"{cls.__name__}("):
@@ -246,11 +250,6 @@ class Op(Immutable):
     def __repr__(self) -> str:
         shown = [f.name for f in dataclasses.fields(self) if f.repr]
         return f"{self.type}({', '.join(f'{n}={getattr(self, n)!r}' for n in shown)})"
-
-    @property
-    def type(self) -> str:
-        """The op type's name."""
-        return type(self).__name__
 
     def attributes(self) -> dict[str, Any]:
         """The attributes by name."""
@@ -332,12 +331,15 @@ class Op(Immutable):
 
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
         """Returns what placement and safepoints estimate: by default one flop per element."""
-        sizes = [size_of(s.shape) for s in outputs]
-        moved = [s.nbytes for s in (*inputs, *outputs) if s.dtype.kind not in "rsv"]
-        return Cost(
-            None if None in sizes else float(sum(n for n in sizes if n is not None)),
-            None if None in moved else float(sum(n for n in moved if n is not None)),
-        )
+        flops: float | None = 0.0
+        nbytes: float | None = 0.0
+        for i, spec in enumerate((*outputs, *inputs)):
+            size = size_of(spec.shape)
+            if i < len(outputs) and flops is not None:
+                flops = None if size is None else flops + size
+            if nbytes is not None and spec.dtype.kind not in "rsv":
+                nbytes = None if size is None else nbytes + size * spec.dtype.size
+        return Cost(flops, nbytes)
 
 
 class UnsupportedGradientError(InvalidArgumentError, LookupError):

@@ -33,8 +33,10 @@ def inlined_template(node: Node) -> str | None:
     An element-wise template is NumPy's arithmetic, which takes `bytes` for text of its own kind.
     """
     op = node.op
-    if op.memory_order == "K" and any(v.spec.dtype.kind == "s" for v in node.inputs):
-        return None
+    if op.memory_order == "K":
+        for v in node.inputs:
+            if v.spec.dtype.kind == "s":
+                return None
     return scalar_template(node) or op.template
 
 

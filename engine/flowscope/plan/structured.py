@@ -30,11 +30,7 @@ class LoopOp(Op, abstract=True):
     has_count: bool
     parallel_iterations: int
     is_stateful: ClassVar[bool] = True
-
-    @property
-    def type(self) -> str:
-        """The op type's name: that of the operations."""
-        return Loop.__name__
+    type: ClassVar[str] = Loop.__name__
 
     @property
     def first(self) -> int:
@@ -52,11 +48,7 @@ class CondOp(Op, abstract=True):
     then: str
     orelse: str
     is_stateful: ClassVar[bool] = True
-
-    @property
-    def type(self) -> str:
-        """The op type's name: that of the operations."""
-        return Cond.__name__
+    type: ClassVar[str] = Cond.__name__
 
 
 class StructuredNode(Node):

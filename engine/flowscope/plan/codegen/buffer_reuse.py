@@ -141,24 +141,30 @@ class _Buffers:
         for i, node in enumerate(region.nodes):
             self._enter(i, node)
         for v in region.outputs:
-            self._use(v, len(region.nodes))
+            self.last[v] = len(region.nodes)
+            owner = self.owner.get(v)
+            if owner is not None:
+                self.last[owner] = len(region.nodes)
 
     def is_free(self, value: Value, at: int) -> bool:
         """Whether `value` has memory of its own that nothing reads after node `at`."""
         return self.owner.get(value) is value and self.last[value] == at
 
     def _enter(self, i: int, node: Node) -> None:
+        op, owners, last = node.op, self.owner, self.last
         for v in node.inputs:
-            self._use(v, i)
-        op = node.op
-        for v in node.inputs if node.blocks else ():
-            owner = self.owner.get(v)
+            last[v] = i
+            owner = owners.get(v)
             if owner is not None:
-                self.owner[owner] = None  # outputs may share it, and iterations read it again
-        is_new = op.is_pure and op.type not in ("Const", "Placeholder")
+                last[owner] = i
+        for v in node.inputs if node.blocks else ():
+            owner = owners.get(v)
+            if owner is not None:
+                owners[owner] = None  # outputs may share it, and iterations read it again
+        is_new = not op.views and op.is_pure and op.type not in ("Const", "Placeholder")
         for out in node.outputs:
-            self.owner[out] = out if is_new and not op.views else self._shared(node)
-            self.last[out] = i
+            owners[out] = out if is_new else self._shared(node)
+            last[out] = i
             if self._is_row_major(node, out):
                 self.row_major.add(out)
 
@@ -170,12 +176,6 @@ class _Buffers:
             assert owner is not None
             self.owner[owner] = None  # whose memory it is depends on values: nobody's
         return None
-
-    def _use(self, value: Value, at: int) -> None:
-        owner = self.owner.get(value)
-        self.last[value] = at
-        if owner is not None:
-            self.last[owner] = max(at, self.last.get(owner, at))
 
     def _is_row_major(self, node: Node, out: Value) -> bool:
         rank, order = out.spec.rank, node.op.memory_order

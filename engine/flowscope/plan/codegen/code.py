@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowscope.graph.lazy import frozen
 from flowscope.plan.invocation import Invocation, InvocationError
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from flowscope.plan.codegen.stamps import StampTable
 
 
-@frozen
-class Line:
+class Line(NamedTuple):
     """What one generated line does: which node, and the locals that hold its inputs.
 
     `loops` are the loops around, with the locals that count their iterations.

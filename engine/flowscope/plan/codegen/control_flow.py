@@ -314,7 +314,7 @@ class _LoopWriter:
                 writer.place.drop(v)
         own = body.feeds[: self.variables]
         inner = _frame(writer, self.frame, body, own, "body", self._names())
-        inner.own |= set(body.feeds)
+        inner.own.update(dict.fromkeys(body.feeds))
         if self.owned:
             inner.reuse = reuse_in_block(body, self.owned)
         n = self.variables

@@ -91,9 +91,12 @@ def seconds(node: Node) -> float:
     """Returns a first guess of the seconds that one invocation takes."""
     if node.blocks:
         return sum((seconds(n) for block in node.blocks for n in block.nodes), _PER_OP_S)
-    specs = tuple(v.spec for v in node.outputs)
-    inputs = tuple(v.spec for v in node.inputs)
-    if all(s.shape == () for s in (*inputs, *specs)):
+    specs = tuple([v.spec for v in node.outputs])
+    inputs = tuple([v.spec for v in node.inputs])
+    for spec in (*specs, *inputs):
+        if spec.shape != ():
+            break
+    else:
         return _PER_SCALAR_OP_S if node.op.template else _PER_OP_S
     cost = node.op.cost(inputs, specs)
     if cost.flops is None or cost.nbytes is None:
@@ -110,7 +113,7 @@ class Frame:
         loop: The loop whose test or body it is.
         nodes: The nodes.
         last_use: Index of the node that reads each value last; the number of nodes for results.
-        own: Values that are made here: their places are free after their last use.
+        own: Values that are made here, in order: their places are free after their last use.
         reuse: How nodes use dying buffers.
         unsafe: Positions before which no safepoint may stand.
         index: The node that is being written.
@@ -132,7 +135,7 @@ class Frame:
         self.loop = loop
         self.nodes = program.nodes
         self.last_use = _last_uses(program)
-        self.own = {v for n in program.nodes for v in n.outputs} | set(own)
+        self.own = dict.fromkeys([*own, *[v for n in program.nodes for v in n.outputs]])
         self.reuse: dict[Node, Reuse] = {}
         everywhere = frozenset(range(len(program.nodes) + 1))
         self.unsafe = unsafe_positions(program.nodes) if is_safe else everywhere
@@ -266,40 +269,51 @@ class Writer:
     def _node(self, frame: Frame, node: Node) -> None:
         number = self.globals
         self.globals += 1
-        kind = node.op.type
-        if kind in _SILENT or node.op.is_handle:
+        op = node.op
+        if op.type in _SILENT or op.is_handle:
             return
-        if node.blocks and is_apart(self, node):
-            write_apart(self, frame, node, f"n{number}")
-            return
-        if isinstance(node, CondNode):
-            write_cond(self, frame, node)
-            return
-        if isinstance(node, LoopNode):
-            write_loop(self, frame, node)
-            return
-        if node.op.is_blocking:
+        if node.blocks:
+            self._structured(frame, node, number)
+        elif op.is_blocking:
             self._try(frame, node, f"a{number}")
-            return
-        if kind == "Const":
+        elif op.type == "Const":
             name = f"c{number}"
             self.namespace[name] = node_kernel(node)(self.namespace["xp"])
             self.place[node.outputs[0]] = name
-            return
-        names = tuple([self.place[v] for v in node.inputs])
-        if node.outputs and node.outputs[0] in self.raw.values:
+        else:
+            self._line(frame, node, number)
+
+    def _structured(self, frame: Frame, node: Node, number: int) -> None:
+        if is_apart(self, node):
+            write_apart(self, frame, node, f"n{number}")
+        elif isinstance(node, CondNode):
+            write_cond(self, frame, node)
+        elif isinstance(node, LoopNode):
+            write_loop(self, frame, node)
+
+    def _line(self, frame: Frame, node: Node, number: int) -> None:
+        """Writes the line of a node that runs no blocks and never waits."""
+        place, raw, outputs = self.place, self.raw.values, node.outputs
+        names = tuple([place[v] for v in node.inputs])
+        is_raw = bool(raw and outputs) and outputs[0] in raw
+        if is_raw:
             expression = self.raw_expression(node)
         else:
-            expression = self._expression(number, node, frame, tuple(map(self.boxed, node.inputs)))
-        released = self.release(frame, node)
-        targets = [self.slot(frame.wishes.get(v)) for v in node.outputs]
-        self.place.assign(node.outputs, targets)
-        unused = [(v, self.place.take(v)) for v in node.outputs if v not in frame.last_use]
-        self.release_names(n for _, n in unused)
+            arguments = tuple(map(self.boxed, node.inputs)) if raw else names
+            expression = self._expression(number, node, frame, arguments)
+        gone = self.release(frame, node)
+        targets = [self.slot(frame.wishes.get(v)) for v in outputs]
+        place.assign(outputs, targets)
+        for v in outputs:
+            if v not in frame.last_use:
+                name = place.take(v)
+                gone.append((v, name))
+                self.free[name] = None
         left = f"{', '.join(targets)} = " if targets else ""
-        tail = self.clear(frame, [*released, *unused])
+        tail = self.clear(frame, gone) if gone else ""
         self.emit(f"{left}{expression}{tail}", node, names)
-        self._wrap(node)
+        if is_raw:
+            self._wrap(node)
 
     def _try(self, frame: Frame, node: Node, name: str) -> None:
         """Writes an op that blocks: the function is left if it would have to wait."""
@@ -317,8 +331,6 @@ class Writer:
             self.emit(f"{', '.join(targets)}, = tried", node)
 
     def _wrap(self, node: Node) -> None:
-        if not (node.outputs and node.outputs[0] in self.raw.values):
-            return
         name = self.place.get(node.outputs[0])
         check = overflow_check(node, name, self.raw) if name else None
         if check is not None:
@@ -326,10 +338,15 @@ class Writer:
 
     def release(self, frame: Frame, node: Node) -> list[tuple[Value, str]]:
         """Frees the places of what a node is the last one to read; returns them."""
-        dying = [v for v in dict.fromkeys(node.inputs)
-                 if frame.dies(v) and self.place.get(v, "-")[0] == "s"]  # fmt: skip
-        released = [(v, self.place.take(v)) for v in dying]
-        self.release_names(n for _, n in released)
+        place, own, last, index = self.place, frame.own, frame.last_use, frame.index
+        released = []
+        for v in node.inputs:
+            if last.get(v) == index and v in own:
+                name = place.get(v, "-")
+                if name[0] == "s":
+                    del place[v]
+                    released.append((v, name))
+                    self.free[name] = None
         return released
 
     def release_names(self, names: Iterable[str]) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from flowscope.graph.shapes import size_of
 from flowscope.plan.codegen.buffer_reuse import out_template
 from flowscope.plan.program import Node
 
@@ -36,9 +37,9 @@ def is_shareable(node: Node) -> bool:
     if op.memory_order != "K" or op.template is None or len(node.outputs) != 1:
         return False
     out = node.outputs[0].spec
-    if not out.shape or out.dtype.kind not in "fiucb" or out_template(op.template) is None:
+    if not out.shape or (None not in out.shape and (size_of(out.shape) or 0) < LARGE):
         return False
-    if None not in out.shape and (out.nbytes or 0) < LARGE * out.dtype.size:
+    if out.dtype.kind not in "fiucb" or out_template(op.template) is None:
         return False
     return bool(_full(node)) and all(v.spec.rank is not None for v in node.inputs)
 
