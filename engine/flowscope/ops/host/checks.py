@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +62,7 @@ __all__ = [
 
 
 @frozen
-class AssertTrue(Op):
+class AssertTrue(Op, is_stateful=True, is_differentiable=False):
     """Nothing; an error if the condition does not hold.
 
     Attributes: `parts` of the message, a None for each further input; `summarize` elements of each.
@@ -72,8 +72,6 @@ class AssertTrue(Op):
 
     parts: Parts
     summarize: int
-    is_stateful: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, condition: Spec, *data: Spec) -> Any:
         if condition.dtype is not dtypes.bool_:
@@ -87,14 +85,13 @@ class AssertTrue(Op):
 
 
 @frozen
-class CheckNumerics(Op):
+class CheckNumerics(Op, views=(0,)):
     """The input as it is; an error if an element is NaN or infinite.
 
     Raises: InvalidArgumentError.
     """
 
     message: str
-    views: ClassVar[Any] = (0,)
 
     def infer(self, x: Spec) -> Spec:
         if not x.dtype.is_floating:
@@ -113,14 +110,13 @@ class CheckNumerics(Op):
 
 
 @frozen
-class EnsureShape(Op):
+class EnsureShape(Op, views=(0,)):
     """The input as it is; an error if its shape is not the one expected.
 
     Raises: InvalidArgumentError.
     """
 
     shape: Dims
-    views: ClassVar[Any] = (0,)
 
     def infer(self, x: Spec) -> Spec:
         self._check(x.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -47,9 +47,7 @@ def bracketed(parts: Parts, values: Any, limit: int) -> list[str]:
     return [f"[{p}]" if p is not None else summary(next(rest), limit) for p in parts]
 
 
-class _Printing(Op, abstract=True):
-    is_stateful: ClassVar[bool] = True
-    views: ClassVar[Any] = (0,)
+class _Printing(Op, abstract=True, is_stateful=True, views=(0,)):
     parts: Parts
     message: str
     summarize: int
@@ -84,7 +82,7 @@ class PrintIdentity(_Printing):
 
 
 @frozen
-class PrintFirst(_Printing):
+class PrintFirst(_Printing, reads_state=True, writes_state=True, accepts_empty=True):
     """The input as it is; the first so many runs of a session print a line to standard error.
 
     The second input is the handle of a variable that counts.
@@ -94,9 +92,6 @@ class PrintFirst(_Printing):
     message: str
     summarize: int
     first_n: int
-    reads_state: ClassVar[bool] = True
-    writes_state: ClassVar[bool] = True
-    accepts_empty: ClassVar[bool] = True
 
     def infer(self, x: Spec, counter: Spec, *data: Spec) -> Spec:
         return x.like()
@@ -113,7 +108,7 @@ class PrintFirst(_Printing):
 
 
 @frozen
-class PrintLine(Op):
+class PrintLine(Op, is_stateful=True, is_differentiable=False):
     """Nothing; running it prints a line.
 
     Attributes: `parts` of the line, a None for each input; `stream` "stdout", "stderr", a level of
@@ -125,8 +120,6 @@ class PrintLine(Op):
     stream: str
     summarize: int
     end: str
-    is_stateful: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, *data: Spec) -> Any:
         return ()

@@ -71,11 +71,10 @@ def _eager_calls() -> tuple[Callable[..., Any], Callable[..., Any]]:
     return eager_calls[0]
 
 
-class _Calls(Op, abstract=True):
+class _Calls(Op, abstract=True, devices=("CPU",)):
     token: str
     dtypes: tuple[DType, ...]
     held: ClassVar[Held | None] = None
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(self, *inputs: Spec) -> Any:
         return tuple([Spec(d, None) for d in self.dtypes])
@@ -106,7 +105,7 @@ class _Calls(Op, abstract=True):
 
 
 @frozen
-class PyFunc(_Calls):
+class PyFunc(_Calls, is_stateful=True, is_differentiable=False):
     """What a Python function returns for the inputs; it may have effects, and runs each time.
 
     Attributes: `token` names the function, `dtypes` are those of its results.
@@ -114,21 +113,18 @@ class PyFunc(_Calls):
 
     token: str
     dtypes: tuple[DType, ...]
-    is_stateful: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
 
 
 @frozen
-class PyFuncStateless(_Calls):
+class PyFuncStateless(_Calls, is_differentiable=False):
     """What a Python function returns for the inputs, which its results follow from alone."""
 
     token: str
     dtypes: tuple[DType, ...]
-    is_differentiable: ClassVar[bool] = False
 
 
 @frozen
-class EagerPyFunc(_Calls):
+class EagerPyFunc(_Calls, is_stateful=True):
     """What a Python function of tensors with values returns; it runs each time.
 
     Attributes: `token` names the function, `dtypes` are those of its results, `inputs` those of its
@@ -138,7 +134,6 @@ class EagerPyFunc(_Calls):
     token: str
     dtypes: tuple[DType, ...]
     inputs: tuple[DType, ...] = ()
-    is_stateful: ClassVar[bool] = True
 
     def called(self, function: Callable[..., Any], inputs: list[Any]) -> Any:
         return _eager_calls()[0](function, inputs, self.inputs)
@@ -192,7 +187,7 @@ _PATIENCE_S = 0.01
 
 
 @frozen
-class HostFunc(Op):
+class HostFunc(Op, is_stateful=True, is_blocking=True, is_differentiable=False, devices=("CPU",)):
     """A Python function that overlaps with others of its step; a plan makes it of a `PyFunc`.
 
     Attributes:
@@ -200,10 +195,6 @@ class HostFunc(Op):
     """
 
     call: Op
-    is_stateful: ClassVar[bool] = True
-    is_blocking: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(self, *inputs: Spec) -> Any:
         return self.call.infer(*inputs)

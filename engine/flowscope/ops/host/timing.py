@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph import dtypes
 from flowscope.graph.op import Op, Spec
@@ -12,11 +12,8 @@ from flowscope.ops.core.build import apply
 __all__ = ["timestamp"]
 
 
-class Timestamp(Op):
+class Timestamp(Op, is_stateful=True, is_differentiable=False):
     """Seconds since 1970, as float64: another number in each run."""
-
-    is_stateful: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self) -> Any:
         return Spec(dtypes.float64, ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
@@ -178,11 +178,10 @@ selu_grad: BinaryFunction = binary_op(
 
 
 @frozen
-class LeakyRelu(Op):
+class LeakyRelu(Op, grad_reads=("x",)):
     """x where it is positive, else alpha * x."""
 
     alpha: float = 0.2
-    grad_reads: ClassVar[Any] = ("x",)
 
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "f")
@@ -204,11 +203,10 @@ class LeakyRelu(Op):
 
 
 @frozen
-class LeakyReluGrad(Op):
+class LeakyReluGrad(Op, grad_reads=("x",)):
     """g where x is positive, else alpha * g."""
 
     alpha: float
-    grad_reads: ClassVar[Any] = ("x",)
 
     def infer(self, dy: Spec, x: Spec) -> Spec:
         check_kind(x.dtype, "f")

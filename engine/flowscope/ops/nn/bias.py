@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.expected import expected
@@ -22,14 +22,13 @@ __all__ = ["bias_add", "relu_layer", "xw_plus_b"]
 
 
 @frozen
-class BiasAdd(Op):
+class BiasAdd(Op, memory_order="K"):
     """x plus a vector along its last axis (or, "NCHW", its second).
 
     Shapes: x [..., n], bias [n] -> [..., n]
     """
 
     data_format: str = "NHWC"
-    memory_order: ClassVar[str | None] = "K"
 
     def infer(self, x: Spec, bias: Spec) -> Spec:
         check_same(x, bias)
@@ -63,15 +62,13 @@ class BiasAdd(Op):
 
 
 @frozen
-class BiasAddGrad(Op):
+class BiasAddGrad(Op, memory_order="C", accumulates=True):
     """The sum over all axes but the one of the bias.
 
     Shapes: [..., n] -> [n]
     """
 
     data_format: str = "NHWC"
-    memory_order: ClassVar[str | None] = "C"
-    accumulates: ClassVar[bool] = True
 
     def infer(self, g: Spec) -> Spec:
         if g.shape is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,7 @@ _SPARE = 2
 
 
 @frozen
-class Sampler(Op, abstract=True):
+class Sampler(Op, abstract=True, is_random=True, is_differentiable=False, devices=("CPU",)):
     """What the samplers share.
 
     Attributes:
@@ -52,9 +52,6 @@ class Sampler(Op, abstract=True):
     num_sampled: int
     unique: bool
     seed: int
-    is_random: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(self, true_classes: Spec) -> Any:
         check_kind(true_classes.dtype, "i")
@@ -183,13 +180,11 @@ class FixedUnigramCandidateSampler(_Ranged):
         return np.where(known, weights[places] / weights.sum(), 0.0)
 
 
-class AllCandidateSampler(Sampler):
+class AllCandidateSampler(Sampler, is_random=False):
     """All classes below num_sampled, each expected once.
 
     Shapes: true classes [batch, num_true] -> [num_sampled], [batch, num_true], [num_sampled]
     """
-
-    is_random: ClassVar[bool] = False
 
     def kernel(self, xp: ArrayModule, true_classes: Array) -> Any:
         ones = np.ones(self.num_sampled, np.float32)
@@ -197,14 +192,13 @@ class AllCandidateSampler(Sampler):
 
 
 @frozen
-class ComputeAccidentalHits(Op):
+class ComputeAccidentalHits(Op, is_differentiable=False):
     """Where drawn classes are true ones: the examples, the places of the draws, and minus infinity.
 
     Shapes: true classes [batch, num_true], drawn [n] -> [hits], [hits], [hits]
     """
 
     num_true: int
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, true_classes: Spec, drawn: Spec) -> Any:
         if not compatible(true_classes.shape, (None, self.num_true)) or drawn.rank not in (None, 1):

@@ -21,12 +21,10 @@ from flowscope.ops.kernels.windows import Windowed
 
 
 @frozen
-class Convolving(Windowed, abstract=True):
+class Convolving(Windowed, abstract=True, memory_order="C", accumulates=True):
     """Base of the ops of convolutions, with dilations, one per axis of the image."""
 
     dilations: tuple[int, ...] = ()
-    memory_order: ClassVar[str | None] = "C"
-    accumulates: ClassVar[bool] = True
 
     def dilation(self) -> tuple[int, ...]:
         return self.spatial(self.dilations) if self.dilations else super().dilation()
@@ -103,10 +101,9 @@ def _in_groups(
     return xp.concatenate([function(*some) for some in zip(*split, strict=True)], -1)
 
 
-class Convolution(Convolving, abstract=True):
+class Convolution(Convolving, abstract=True, grad_reads=("x", "k")):
     """Base of the forward ops."""
 
-    grad_reads: ClassVar[Any] = ("x", "k")
     #: The ops of the gradients for the input and for the filter.
     backwards: ClassVar[tuple[type[Convolving], type[Convolving]]]
 
@@ -133,10 +130,9 @@ class Convolution(Convolving, abstract=True):
         return self.first(xp, y)
 
 
-class ConvolutionInput(Convolving, abstract=True):
+class ConvolutionInput(Convolving, abstract=True, grad_reads=("k", "dy")):
     """Base of the gradients for the input."""
 
-    grad_reads: ClassVar[Any] = ("k", "dy")
     forward: ClassVar[type[Convolution]]
 
     def infer(self, sizes: Spec, k: Spec, g: Spec) -> Spec:
@@ -168,10 +164,9 @@ class ConvolutionInput(Convolving, abstract=True):
         return self.first(xp, x)
 
 
-class ConvolutionFilter(Convolving, abstract=True):
+class ConvolutionFilter(Convolving, abstract=True, grad_reads=("x", "dy")):
     """Base of the gradients for the filter."""
 
-    grad_reads: ClassVar[Any] = ("x", "dy")
     forward: ClassVar[type[Convolution]]
 
     def infer(self, x: Spec, sizes: Spec, g: Spec) -> Spec:
@@ -213,22 +208,18 @@ class Conv2D(Convolution):
     """
 
 
-class Conv2DBackpropInput(ConvolutionInput):
+class Conv2DBackpropInput(ConvolutionInput, forward=Conv2D):
     """The gradient of Conv2D for its input, which is also the transposed convolution.
 
     Shapes: sizes [4], k [rows, columns, c / groups, o], g [n, height', width', o] -> sizes
     """
 
-    forward = Conv2D
 
-
-class Conv2DBackpropFilter(ConvolutionFilter):
+class Conv2DBackpropFilter(ConvolutionFilter, forward=Conv2D):
     """The gradient of Conv2D for its filter.
 
     Shapes: x [n, height, width, c], sizes [4], g [n, height', width', o] -> sizes
     """
-
-    forward = Conv2D
 
 
 class Conv3D(Convolution):
@@ -239,22 +230,18 @@ class Conv3D(Convolution):
     """
 
 
-class Conv3DBackpropInput(ConvolutionInput):
+class Conv3DBackpropInput(ConvolutionInput, forward=Conv3D):
     """The gradient of Conv3D for its input, which is also the transposed convolution.
 
     Shapes: sizes [5], k [planes, rows, columns, c / groups, o], g [n, ..., o] -> sizes
     """
 
-    forward = Conv3D
 
-
-class Conv3DBackpropFilter(ConvolutionFilter):
+class Conv3DBackpropFilter(ConvolutionFilter, forward=Conv3D):
     """The gradient of Conv3D for its filter.
 
     Shapes: x [n, ..., c], sizes [5], g [n, ..., o] -> sizes
     """
-
-    forward = Conv3D
 
 
 Conv2D.backwards = (Conv2DBackpropInput, Conv2DBackpropFilter)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
@@ -54,7 +54,7 @@ def _check_lengths(inputs: Array, lengths: Array) -> None:
 
 
 @frozen
-class CTCLoss(Op):
+class CTCLoss(Op, devices=("CPU",), grad_reads=("y",)):
     """Minus the log-probability of each example's labels, and its gradient for the logits.
 
     The blank is the last class.
@@ -72,8 +72,6 @@ class CTCLoss(Op):
     preprocess_collapse_repeated: bool = False
     ctc_merge_repeated: bool = True
     ignore_longer_outputs_than_inputs: bool = False
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
-    grad_reads: ClassVar[Any] = ("y",)
 
     def infer(self, inputs: Spec, indices: Spec, values: Spec, lengths: Spec) -> Any:
         dims = _checked(inputs, lengths)
@@ -112,7 +110,7 @@ class CTCLoss(Op):
 
 
 @frozen
-class CTCGreedyDecoder(Op):
+class CTCGreedyDecoder(Op, is_differentiable=False, devices=("CPU",)):
     """The labels of the likeliest path, as a sparse matrix, and minus the sum of its logits.
 
     Shapes: logits [time, batch, classes], lengths [batch] -> [n, 2], [n], [2], [batch, 1]
@@ -120,8 +118,6 @@ class CTCGreedyDecoder(Op):
 
     merge_repeated: bool = False
     blank_index: int = -1
-    is_differentiable: ClassVar[bool] = False
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(self, inputs: Spec, lengths: Spec) -> Any:
         dims = _checked(inputs, lengths)
@@ -143,7 +139,7 @@ def _sparse_specs() -> tuple[Spec, Spec, Spec]:
 
 
 @frozen
-class CTCBeamSearchDecoder(Op):
+class CTCBeamSearchDecoder(Op, is_differentiable=False, devices=("CPU",)):
     """The likeliest labellings, as sparse matrices, and their log-probabilities.
 
     Shapes: logits [time, batch, classes], lengths [batch]
@@ -154,8 +150,6 @@ class CTCBeamSearchDecoder(Op):
     beam_width: int
     top_paths: int
     merge_repeated: bool = True
-    is_differentiable: ClassVar[bool] = False
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(self, inputs: Spec, lengths: Spec) -> Any:
         dims = _checked(inputs, lengths)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -30,14 +30,11 @@ def _check_matrix(dims: Sequence[int | None]) -> None:
         raise expected("labels of rank 2, [batch, time]", tuple(dims))
 
 
-class UniqueLabels(Op):
+class UniqueLabels(Op, is_differentiable=False, devices=("CPU",)):
     """Each row's different labels, in order of appearance with zeros behind, and each one's number.
 
     Shapes: [batch, time] -> [batch, time], [batch, time]
     """
-
-    is_differentiable: ClassVar[bool] = False
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(self, labels: Spec) -> Any:
         _check_labels(labels)
@@ -56,14 +53,11 @@ class UniqueLabels(Op):
         return known, numbers
 
 
-class CollapsedRepeats(Op):
+class CollapsedRepeats(Op, is_differentiable=False, devices=("CPU",)):
     """Rows without labels that repeat the one before, zeros behind, and their lengths.
 
     Shapes: labels [batch, time], lengths [batch] -> [batch, longest], [batch]
     """
-
-    is_differentiable: ClassVar[bool] = False
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(self, labels: Spec, lengths: Spec) -> Any:
         _check_labels(labels)

@@ -86,13 +86,13 @@ class DepthwiseConv2dNative(_Depthwise, Convolution):
         return self.first(xp, y.reshape(*y.shape[:-2], c * m))
 
 
-class DepthwiseConv2dNativeBackpropInput(_Depthwise, ConvolutionInput):
+class DepthwiseConv2dNativeBackpropInput(
+    _Depthwise, ConvolutionInput, forward=DepthwiseConv2dNative
+):
     """The gradient of DepthwiseConv2dNative for its input.
 
     Shapes: sizes [4], k [rows, columns, c, m], g [n, height', width', c * m] -> sizes
     """
-
-    forward = DepthwiseConv2dNative
 
     def kernel(self, xp: ArrayModule, sizes: Array, k: Array, g: Array) -> Array:
         dims = as_sizes(sizes)
@@ -116,13 +116,13 @@ class DepthwiseConv2dNativeBackpropInput(_Depthwise, ConvolutionInput):
         return self.first(xp, x)
 
 
-class DepthwiseConv2dNativeBackpropFilter(_Depthwise, ConvolutionFilter):
+class DepthwiseConv2dNativeBackpropFilter(
+    _Depthwise, ConvolutionFilter, forward=DepthwiseConv2dNative
+):
     """The gradient of DepthwiseConv2dNative for its filter.
 
     Shapes: x [n, height, width, c], sizes [4], g [n, height', width', c * m] -> sizes
     """
-
-    forward = DepthwiseConv2dNative
 
     def kernel(self, xp: ArrayModule, x: Array, sizes: Array, g: Array) -> Array:
         dims = as_sizes(sizes)

@@ -6,7 +6,7 @@ Source: Graham 2014, "Fractional max-pooling".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class FractionalPooled(NamedTuple):
 
 
 @frozen
-class PoolingSequence(Op):
+class PoolingSequence(Op, is_random=True, is_differentiable=False, devices=("CPU",)):
     """Where the windows of a fractional pool begin, and where the last one ends.
 
     Attributes:
@@ -58,9 +58,6 @@ class PoolingSequence(Op):
     ratio: float
     pseudo_random: bool
     seed: int
-    is_random: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(self, length: Spec) -> Spec:
         if length.dtype is not dtypes.int32 or length.shape not in (None, ()):
@@ -92,14 +89,13 @@ class PoolingSequence(Op):
 
 
 @frozen
-class FractionalArgmax(Op):
+class FractionalArgmax(Op, is_differentiable=False):
     """The number, within all of x, of the first largest element in each window.
 
     Shapes: x [n, height, width, c], rows [h + 1], columns [w + 1] -> [n, h, w, c]
     """
 
     overlapping: bool
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec, rows: Spec, columns: Spec) -> Spec:
         check_kind(x.dtype, "fiu")

@@ -8,7 +8,7 @@ transposes, so there are gradients of any order.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import as_dtype
@@ -27,7 +27,7 @@ __all__ = ["dilation2d", "erosion2d"]
 
 
 @frozen
-class _Dilating(Windowed, abstract=True):
+class _Dilating(Windowed, abstract=True, grad_reads=("x", "window")):
     """Base of dilation and what belongs to it.
 
     Attributes:
@@ -35,7 +35,6 @@ class _Dilating(Windowed, abstract=True):
     """
 
     rates: tuple[int, ...] = (1, 1, 1, 1)
-    grad_reads: ClassVar[Any] = ("x", "window")
 
     def dilation(self) -> tuple[int, ...]:
         return self.rates[1:-1]
@@ -119,10 +118,8 @@ class Dilation2D(_Dilating):
         return self.first(xp, x, window)[0]
 
 
-class _Back(_Dilating, abstract=True):
+class _Back(_Dilating, abstract=True, accumulates=True):
     """Base of dilation's gradients: linear in g."""
-
-    accumulates: ClassVar[bool] = True
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, window: Tensor, dy: Tensor) -> Any:
         """Back goes what is picked from g; nothing on the other side, image's or window's."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
@@ -103,7 +103,7 @@ class _BatchNorm(Op, abstract=True):
         return reduce_sum(x, [i for i in range(len(self.data_format)) if i != self.axis])
 
 
-class FusedBatchNormV3(_BatchNorm):
+class FusedBatchNormV3(_BatchNorm, grad_reads=("x", "scale", "y")):
     """Images normalised per channel: (x - mean) / sqrt(variance + epsilon) * scale + offset.
 
     In training the moments are the batch's own, and moving averages of them come out; the variance
@@ -113,8 +113,6 @@ class FusedBatchNormV3(_BatchNorm):
         -> y [..., c], means [c], variances [c], and for the gradient the moments used [c], [c]
     Source: Ioffe & Szegedy 2015.
     """
-
-    grad_reads: ClassVar[Any] = ("x", "scale", "y")
 
     def infer(self, x: Spec, scale: Spec, offset: Spec, mean: Spec, variance: Spec) -> Any:
         channels = self.check(x, scale, offset, mean, variance)
@@ -178,13 +176,11 @@ class FusedBatchNormV3(_BatchNorm):
         return y, mean * keep + used * new, variance * keep + unbiased * new, used, spread
 
 
-class FusedBatchNormGradV3(_BatchNorm):
+class FusedBatchNormGradV3(_BatchNorm, grad_reads=("dy", "x", "scale", "mean", "variance")):
     """The gradient of FusedBatchNormV3 for x, scale and offset.
 
     Shapes: dy [..., c], x [..., c], scale [c], mean [c], variance [c] -> dx [..., c], [c], [c]
     """
-
-    grad_reads: ClassVar[Any] = ("dy", "x", "scale", "mean", "variance")
 
     def infer(self, dy: Spec, x: Spec, scale: Spec, mean: Spec, variance: Spec) -> Any:
         check_same(dy, x)
@@ -350,7 +346,7 @@ def _as(t: Tensor | None, like: Tensor) -> Tensor | None:
 
 
 @frozen
-class LRN(Op):
+class LRN(Op, grad_reads=("x",), accumulates=True):
     """Each element over (bias + alpha * the sum of squares of its neighbours) ** beta.
 
     The neighbours are the elements of the channels (the last axis) up to a radius away.
@@ -363,8 +359,6 @@ class LRN(Op):
     bias: float = 1.0
     alpha: float = 1.0
     beta: float = 0.5
-    grad_reads: ClassVar[Any] = ("x",)
-    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "f")
@@ -398,14 +392,13 @@ def windows_of(xp: ArrayModule, x: Array, radius: int) -> Array:
 
 
 @frozen
-class NeighbourSum(Op):
+class NeighbourSum(Op, accumulates=True):
     """The sum of each element and its neighbours along the last axis, up to a radius away.
 
     Shapes: x [..., c] -> [..., c]
     """
 
     radius: int
-    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "f")

@@ -33,7 +33,7 @@ from flowscope.ops.kernels.windows import (
 
 
 @frozen
-class Pooling(Windowed, abstract=True):
+class Pooling(Windowed, abstract=True, memory_order="K"):
     """Base of pools. Windows may span any axis, channels and batch included.
 
     Attributes:
@@ -42,7 +42,6 @@ class Pooling(Windowed, abstract=True):
 
     ksize: tuple[int, ...] = ()
     dilations: tuple[int, ...] = ()
-    memory_order: ClassVar[str | None] = "K"
 
     def rates(self) -> tuple[int, ...]:
         """Returns the dilation along each axis."""
@@ -81,10 +80,9 @@ class Pooling(Windowed, abstract=True):
 _NAMES = frozenset(["strides", "padding", "data_format", "explicit_paddings", "ksize", "dilations"])
 
 
-class MaxPooling(Pooling, abstract=True):
+class MaxPooling(Pooling, abstract=True, grad_reads=("x",)):
     """Base of the pools of maxima."""
 
-    grad_reads: ClassVar[Any] = ("x",)
     backward: ClassVar[type[Pooling]]
 
     def infer(self, x: Spec) -> Spec:
@@ -102,12 +100,10 @@ class MaxPooling(Pooling, abstract=True):
         return x.copy() if y is x else y
 
 
-class MaxPoolingGrad(Pooling, abstract=True):
+class MaxPoolingGrad(Pooling, abstract=True, grad_reads=("x",), accumulates=True):
     """Base of the gradients of pools of maxima."""
 
-    grad_reads: ClassVar[Any] = ("x",)
     backward: ClassVar[type[Pooling]]
-    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec, g: Spec) -> Spec:
         check_same(x, g)
@@ -124,10 +120,9 @@ class MaxPoolingGrad(Pooling, abstract=True):
         return spread_max(xp, x, g, axes) if out is None else out
 
 
-class MaxPoolingPick(Pooling, abstract=True):
+class MaxPoolingPick(Pooling, abstract=True, grad_reads=("x",)):
     """Base of the gradients of those gradients."""
 
-    grad_reads: ClassVar[Any] = ("x",)
     backward: ClassVar[type[Pooling]]
 
     def infer(self, x: Spec, values: Spec) -> Spec:
@@ -145,11 +140,10 @@ class MaxPoolingPick(Pooling, abstract=True):
         return values.copy() if out is values else out
 
 
-class MeanPooling(Pooling, abstract=True):
+class MeanPooling(Pooling, abstract=True, accumulates=True):
     """Base of the pools of means; margins do not count."""
 
     backward: ClassVar[type[Pooling]]
-    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "f")
@@ -170,11 +164,10 @@ class MeanPooling(Pooling, abstract=True):
         return y
 
 
-class MeanPoolingGrad(Pooling, abstract=True):
+class MeanPoolingGrad(Pooling, abstract=True, accumulates=True):
     """Base of the gradients of pools of means."""
 
     forward: ClassVar[type[Pooling]]
-    accumulates: ClassVar[bool] = True
 
     def infer(self, sizes: Spec, g: Spec) -> Spec:
         check_shape_vector(sizes)
@@ -246,13 +239,11 @@ class AvgPool(MeanPooling):
     """
 
 
-class AvgPoolGrad(MeanPoolingGrad):
+class AvgPoolGrad(MeanPoolingGrad, forward=AvgPool):
     """The gradient of AvgPool.
 
     Shapes: sizes [4], g [n, height', width', c] -> sizes
     """
-
-    forward = AvgPool
 
 
 class AvgPool3D(MeanPooling):
@@ -262,13 +253,11 @@ class AvgPool3D(MeanPooling):
     """
 
 
-class AvgPool3DGrad(MeanPoolingGrad):
+class AvgPool3DGrad(MeanPoolingGrad, forward=AvgPool3D):
     """The gradient of AvgPool3D.
 
     Shapes: sizes [5], g [n, depth', height', width', c] -> sizes
     """
-
-    forward = AvgPool3D
 
 
 MaxPool.backward, MaxPoolGrad.backward, MaxPoolGradGrad.backward = (
@@ -285,7 +274,7 @@ AvgPool.backward, AvgPool3D.backward = AvgPoolGrad, AvgPool3DGrad
 
 
 @frozen
-class MaxPoolWithArgmax(MaxPooling):
+class MaxPoolWithArgmax(MaxPooling, backward=MaxPoolGrad):
     """The largest element under a moving window, and its number in the image (or the batch).
 
     Shapes: [n, height, width, c] -> [n, height', width', c], [n, height', width', c]
@@ -293,7 +282,6 @@ class MaxPoolWithArgmax(MaxPooling):
 
     dtype: DType = dtypes.int64
     include_batch_in_index: bool = False
-    backward = MaxPoolGrad
 
     def infer(self, x: Spec) -> Any:
         y = super().infer(x)

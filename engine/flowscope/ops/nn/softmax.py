@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
@@ -35,13 +35,10 @@ def shifted_exponentials(xp: ArrayModule, x: Array, axis: int) -> tuple[Array, A
 
 
 @frozen
-class Softmax(Op):
+class Softmax(Op, grad_reads=("y",), memory_order="K", accumulates=True):
     """exp(x) divided by its sum along an axis."""
 
     axis: int = -1
-    grad_reads: ClassVar[Any] = ("y",)
-    memory_order: ClassVar[str | None] = "K"
-    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         return _with_axis(x, self.axis)
@@ -60,13 +57,10 @@ class Softmax(Op):
 
 
 @frozen
-class LogSoftmax(Op):
+class LogSoftmax(Op, grad_reads=("y",), memory_order="K", accumulates=True):
     """log(softmax(x)) along an axis, without overflow."""
 
     axis: int = -1
-    grad_reads: ClassVar[Any] = ("y",)
-    memory_order: ClassVar[str | None] = "K"
-    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         return _with_axis(x, self.axis)

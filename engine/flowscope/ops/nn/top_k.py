@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
@@ -29,7 +29,7 @@ _FEW = 8
 
 
 @frozen
-class InTopK(Op):
+class InTopK(Op, is_differentiable=False):
     """Whether each target is among its row's k largest predictions; those equal to the k-th count.
 
     No target is in a row that holds NaN or infinity.
@@ -38,7 +38,6 @@ class InTopK(Op):
     """
 
     k: int
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, predictions: Spec, targets: Spec) -> Spec:
         check_kind(predictions.dtype, "f")
@@ -75,7 +74,7 @@ def in_top_k(predictions: Any, targets: Any, k: int, name: str | None = None) ->
 
 
 @frozen
-class TopK(Op):
+class TopK(Op, grad_reads=("y",)):
     """The k largest of each row, in falling order, and their positions; the first one at ties.
 
     NaN counts as largest.
@@ -84,7 +83,6 @@ class TopK(Op):
     """
 
     k: int
-    grad_reads: ClassVar[Any] = ("y",)
 
     def infer(self, x: Spec) -> Any:
         check_kind(x.dtype, "fiu")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -44,15 +44,12 @@ __all__ = [
 
 
 @frozen
-class SoftmaxCrossEntropyWithLogits(Op):
+class SoftmaxCrossEntropyWithLogits(Op, grad_reads=("y", "logits", "labels"), accumulates=True):
     """Cross entropy between labels and softmax(logits), and its gradient for the logits.
 
     Shapes: logits [batch, classes], labels [batch, classes] -> loss [batch],
         backprop [batch, classes]
     """
-
-    grad_reads: ClassVar[Any] = ("y", "logits", "labels")
-    accumulates: ClassVar[bool] = True
 
     def infer(self, logits: Spec, labels: Spec) -> Any:
         check_same(logits, labels)
@@ -95,15 +92,12 @@ class SoftmaxCrossEntropyWithLogits(Op):
 
 
 @frozen
-class SparseSoftmaxCrossEntropyWithLogits(Op):
+class SparseSoftmaxCrossEntropyWithLogits(Op, grad_reads=("y", "logits"), accumulates=True):
     """Cross entropy between classes, given by number, and softmax(logits), and its gradient.
 
     Shapes: logits [batch, classes], labels [batch] -> loss [batch], backprop [batch, classes]
     Raises: InvalidArgumentError if a label is not in [0, classes).
     """
-
-    grad_reads: ClassVar[Any] = ("y", "logits")
-    accumulates: ClassVar[bool] = True
 
     def infer(self, logits: Spec, labels: Spec) -> Any:
         check_kind(logits.dtype, "f")

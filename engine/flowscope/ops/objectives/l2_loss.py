@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -27,14 +27,11 @@ def l2_loss(t: Any, name: str | None = None) -> Tensor:
 
 
 @frozen
-class L2Loss(Op):
+class L2Loss(Op, grad_reads=("x",), accumulates=True):
     """Half the sum of the squares of all elements.
 
     Shapes: any -> []
     """
-
-    grad_reads: ClassVar[Any] = ("x",)
-    accumulates: ClassVar[bool] = True
 
     def infer(self, x: Spec) -> Spec:
         check_kind(x.dtype, "f")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -51,14 +51,12 @@ def _zero(x: Array, low: float, high: float) -> float:
     return float(np.clip(round(info.min - low * 255 / (high - low)), info.min, info.max))
 
 
-class QuantizedConv2D(Conv2D):
+class QuantizedConv2D(Conv2D, is_differentiable=False):
     """The convolution of images and a filter of 8 bits, as qint32, and the range that it covers.
 
     Shapes: x [n, height, width, c], filter [h, w, c, k], four scalars -> [n, height', width', k],
         [], []
     """
-
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec, window: Spec, *ends: Spec) -> Any:
         _check(x, window, ends=ends)
@@ -76,13 +74,11 @@ class QuantizedConv2D(Conv2D):
         return found, *limits
 
 
-class QuantizedMaxPool(MaxPool):
+class QuantizedMaxPool(MaxPool, is_differentiable=False):
     """The pool of maxima of an image of 8 bits, and its range.
 
     Shapes: x [n, height, width, c], two scalars -> [n, height', width', c], [], []
     """
-
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec, *ends: Spec) -> Any:
         _check(x, ends=ends)
@@ -93,13 +89,11 @@ class QuantizedMaxPool(MaxPool):
         return y.astype(x.dtype), *(e.copy() for e in ends)
 
 
-class QuantizedAvgPool(AvgPool):
+class QuantizedAvgPool(AvgPool, is_differentiable=False):
     """The pool of means of an image of 8 bits, rounded, and its range.
 
     Shapes: x [n, height, width, c], two scalars -> [n, height', width', c], [], []
     """
-
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec, *ends: Spec) -> Any:
         _check(x, ends=ends)
@@ -111,14 +105,13 @@ class QuantizedAvgPool(AvgPool):
 
 
 @frozen
-class QuantizedReluX(Op):
+class QuantizedReluX(Op, is_differentiable=False):
     """min(max(x, 0), limit) of numbers of 8 bits, and their range.
 
     Shapes: x s, limit [], two scalars -> s, [], []
     """
 
     dtype: DType
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec, limit: Spec, *ends: Spec) -> Any:
         _check(x, ends=(limit, *ends))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def _rounded(xp: ArrayModule, x: Array, away: bool = True) -> Array:
 
 
 @frozen
-class QuantizeV2(Op):
+class QuantizeV2(Op, is_differentiable=False):
     """Integers that stand for numbers in a range, and the range that they really cover.
 
     Attributes: `axis` None stands for one range, others for one for each of its slices.
@@ -62,7 +62,6 @@ class QuantizeV2(Op):
     narrow_range: bool = False
     ensure_minimum_range: float = 0.01
     axis: int | None = None
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec, low: Spec, high: Spec) -> Any:
         for s in (x, low, high):
@@ -131,7 +130,7 @@ def _common_scale(first: float, last: float, least: int, most: int) -> float:
 
 
 @frozen
-class Dequantize(Op):
+class Dequantize(Op, is_differentiable=False):
     """The numbers that integers stand for, in a range.
 
     Attributes: `axis` None stands for one range, others for one for each of its slices.
@@ -141,7 +140,6 @@ class Dequantize(Op):
     mode: str = "MIN_COMBINED"
     narrow_range: bool = False
     axis: int | None = None
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec, low: Spec, high: Spec) -> Spec:
         if not x.dtype.is_quantized:
@@ -289,13 +287,11 @@ class _FakeQuantized(Op, abstract=True):
                 raise expected(f"one end per index of the last axis of {text(x.shape)}", s.shape)
 
 
-class FakeQuantWithMinMaxVars(_FakeQuantized):
+class FakeQuantWithMinMaxVars(_FakeQuantized, grad_reads=("x", "low", "high")):
     """x cut to a range, and rounded to the numbers that integers of some bits can stand for.
 
     Shapes: x [..., n], min and max [] or [n] -> [..., n]
     """
-
-    grad_reads: ClassVar[Any] = ("x", "low", "high")
 
     def infer(self, x: Spec, low: Spec, high: Spec) -> Spec:
         self._check(x, low, high)
@@ -311,10 +307,8 @@ class FakeQuantWithMinMaxVars(_FakeQuantized):
         return xp.where(is_empty, xp.float32(0), found)[()]
 
 
-class FakeQuantOutside(_FakeQuantized):
+class FakeQuantOutside(_FakeQuantized, is_differentiable=False):
     """Where x lies below the range of FakeQuantWithMinMaxVars, and where above."""
-
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec, low: Spec, high: Spec) -> Any:
         self._check(x, low, high)
@@ -430,13 +424,11 @@ fake_quant_with_min_max_vars_per_channel_gradient = fake_quant_with_min_max_vars
 # -- products -------------------------------------------------------------------------------------
 
 
-class QuantizedMatMul(Op):
+class QuantizedMatMul(Op, is_differentiable=False):
     """The product of matrices of quint8, as qint32, and the range that it covers.
 
     Shapes: a [m, k], b [k, n], four scalars: the ends of their ranges -> [m, n], [], []
     """
-
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, a: Spec, b: Spec, *ends: Spec) -> Any:
         for s in (a, b):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ __all__ = ["quantize_and_dequantize", "quantize_and_dequantize_v2"]
 
 
 @frozen
-class _Rounding(Op, abstract=True):
+class _Rounding(Op, abstract=True, grad_reads=("x", "low", "high")):
     """What rounding and its gradient share.
 
     Attributes:
@@ -42,7 +42,6 @@ class _Rounding(Op, abstract=True):
     narrow: bool = False
     axis: int | None = None
     passes: bool = False
-    grad_reads: ClassVar[Any] = ("x", "low", "high")
 
     def infer(self, x: Spec, low: Spec, high: Spec) -> Spec:
         check_kind(x.dtype, "f")
@@ -116,13 +115,11 @@ class QuantizeAndDequantize(_Rounding):
         return (whole * inverse).astype(x.dtype)
 
 
-class QuantizeInside(_Rounding):
+class QuantizeInside(_Rounding, is_differentiable=False):
     """Whether numbers lie in the range that the integers cover.
 
     Shapes: x s, low [] or [size of the axis], high the same -> s
     """
-
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, x: Spec, low: Spec, high: Spec) -> Spec:
         return super().infer(x, low, high).like(bool_)

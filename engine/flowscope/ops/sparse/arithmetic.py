@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +66,7 @@ _MANY = 4096
 
 
 @frozen
-class SparseTensorDenseMatMul(Op):
+class SparseTensorDenseMatMul(Op, grad_reads=("indices", "values", "b", "shape"), accumulates=True):
     """The product of a sparse and a dense matrix, of their adjoints if asked for.
 
     Shapes: indices [n, 2], values [n], shape [2] (the sparse matrix [m, k]), b [k, p] -> [m, p]
@@ -75,8 +75,6 @@ class SparseTensorDenseMatMul(Op):
 
     adjoint_a: bool = False
     adjoint_b: bool = False
-    grad_reads: ClassVar[Any] = ("indices", "values", "b", "shape")
-    accumulates: ClassVar[bool] = True
 
     def infer(self, indices: Spec, values: Spec, shape: Spec, b: Spec) -> Spec:
         check_same(values, b)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ __all__ = ["edit_distance"]
 
 
 @frozen
-class EditDistance(Op):
+class EditDistance(Op, is_differentiable=False, devices=("CPU",)):
     """How many elements must be put in, taken out or changed to make one sequence the other.
 
     The sequences lie along the last axis of sparse tensors.
@@ -34,8 +34,6 @@ class EditDistance(Op):
     """
 
     normalize: bool = True
-    is_differentiable: ClassVar[bool] = False
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(
         self, indices: Spec, values: Spec, shape: Spec, indices2: Spec, values2: Spec, shape2: Spec

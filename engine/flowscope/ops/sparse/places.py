@@ -7,7 +7,7 @@ functions of sparse tensors have gradients of any order without one of their own
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -94,10 +94,8 @@ def _steps(sizes: tuple[int, ...]) -> list[int]:
     return steps
 
 
-class _Places(Op, abstract=True):
+class _Places(Op, abstract=True, is_differentiable=False):
     """Base of ops that compute integers."""
-
-    is_differentiable: ClassVar[bool] = False
 
 
 class SparseOrder(_Places):
@@ -265,7 +263,7 @@ class SparseResetShape(_Places):
 
 
 @frozen
-class SparseToDense(Op):
+class SparseToDense(Op, grad_reads=("indices",)):
     """A dense tensor with the values at the indices, and a default value elsewhere.
 
     Shapes: indices [], [n] or [n, r], shape [r], values [] or [n], default [] -> shape
@@ -273,7 +271,6 @@ class SparseToDense(Op):
     """
 
     validate_indices: bool = True
-    grad_reads: ClassVar[Any] = ("indices",)
 
     def infer(self, indices: Spec, shape: Spec, values: Spec, default: Spec) -> Spec:
         for s in (indices, shape):

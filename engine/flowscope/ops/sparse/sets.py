@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -44,15 +44,13 @@ def _groups(indices: Array, shape: Array) -> tuple[tuple[int, ...], Array]:
 
 
 @frozen
-class SetSize(Op):
+class SetSize(Op, is_differentiable=False, devices=("CPU",)):
     """How many different elements each set has.
 
     Shapes: indices [n, rank], values [n], shape [rank] -> shape without its last number
     """
 
     validate_indices: bool = True
-    is_differentiable: ClassVar[bool] = False
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(self, indices: Spec, values: Spec, shape: Spec) -> Spec:
         _check(indices, values, shape)
@@ -68,7 +66,7 @@ class SetSize(Op):
 
 
 @frozen
-class SetOperation(Op):
+class SetOperation(Op, is_differentiable=False, devices=("CPU",)):
     """A sparse tensor of sets: what two sets have together, in common, or one alone, in order.
 
     Attributes: `kind` is "union", "intersection", "a-b" or "b-a".
@@ -77,8 +75,6 @@ class SetOperation(Op):
 
     kind: str
     validate_indices: bool = True
-    is_differentiable: ClassVar[bool] = False
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(
         self, indices: Spec, values: Spec, shape: Spec, indices2: Spec, values2: Spec, shape2: Spec

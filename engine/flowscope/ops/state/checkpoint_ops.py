@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -26,16 +26,13 @@ def _check_prefix(prefix: Spec) -> None:
 
 
 @frozen
-class SaveV2(Op):
+class SaveV2(Op, is_stateful=True, is_differentiable=False, devices=("CPU",)):
     """Writes tensors under names to a checkpoint, all or nothing; the output is its prefix.
 
     Shapes: prefix a string scalar, then one tensor per name -> a string scalar
     """
 
     names: tuple[str, ...]
-    is_stateful: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(self, prefix: Spec, *tensors: Spec) -> Spec:
         _check_prefix(prefix)
@@ -52,7 +49,7 @@ class SaveV2(Op):
 
 
 @frozen
-class RestoreV2(Op):
+class RestoreV2(Op, is_stateful=True, is_differentiable=False, devices=("CPU",)):
     """Reads tensors, or parts of tensors, by name from a checkpoint.
 
     Shapes: prefix a string scalar -> one tensor per name
@@ -64,9 +61,6 @@ class RestoreV2(Op):
     dtypes: tuple[DType, ...]
     shapes: tuple[Dims, ...]
     parts: tuple[Part, ...]
-    is_stateful: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
     def infer(self, prefix: Spec) -> Any:
         _check_prefix(prefix)

@@ -21,35 +21,27 @@ __all__ = ["CriticalSection"]
 
 
 @frozen
-class MutexHandle(Op):
+class MutexHandle(Op, is_stateful=True, is_handle=True):
     """The handle of a lock, which lives in a container."""
 
     container: str
     shared_name: str
-    is_stateful: ClassVar[bool] = True
-    is_handle: ClassVar[bool] = True
 
     def infer(self) -> Spec:
         return Spec(dtypes.resource, ())
 
 
-class _LockOp(Op, abstract=True):
+class _LockOp(Op, abstract=True, writes_state=True, is_differentiable=False, devices=("CPU",)):
     # Locks of one name are taken and given back in program order within a step: otherwise one part
     # could hold the lock while it waits for another part of the step, which waits for the lock.
     is_stateful: ClassVar[bool] = True
-    writes_state: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
 
 
-class MutexAcquire(_LockOp):
+class MutexAcquire(_LockOp, is_blocking=True, ends_with_step=True):
     """Takes a lock, waiting until it is free; what it returns stands for holding it.
 
     A step that ends gives back all locks that it holds.
     """
-
-    is_blocking: ClassVar[bool] = True
-    ends_with_step: ClassVar[bool] = True
 
     def infer(self, handle: Spec) -> Spec:
         _check_handle(handle)

@@ -26,7 +26,7 @@ Shapes = tuple[Dims, ...] | None
 
 
 @frozen
-class FIFOQueueHandle(Op):
+class FIFOQueueHandle(Op, is_stateful=True, is_handle=True):
     """The handle of a first-in, first-out queue, which lives in a container."""
 
     capacity: int
@@ -34,21 +34,16 @@ class FIFOQueueHandle(Op):
     shapes: Shapes
     container: str
     shared_name: str
-    is_stateful: ClassVar[bool] = True
-    is_handle: ClassVar[bool] = True
 
     def infer(self) -> Spec:
         return Spec(dtypes.resource, ())
 
 
-class _QueueOp(Op, abstract=True):
-    is_stateful: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
+class _QueueOp(Op, abstract=True, is_stateful=True, is_differentiable=False, devices=("CPU",)):
+    """Base of all ops of queues."""
 
 
-class _Blocking(_QueueOp, abstract=True):
-    is_blocking: ClassVar[bool] = True
+class _Blocking(_QueueOp, abstract=True, is_blocking=True):
     #: Those of the queue.
     dtypes: tuple[DType, ...]
     shapes: Shapes
@@ -116,7 +111,7 @@ class Enqueue(_Enqueues):
 
 
 @frozen
-class EnqueueMany(_Enqueues):
+class EnqueueMany(_Enqueues, what="element, the part behind the first axis,"):
     """Puts the slices of values along their first axis into a queue, waiting for space.
 
     Shapes: handle [], one value [n, ...] per component
@@ -125,7 +120,6 @@ class EnqueueMany(_Enqueues):
 
     dtypes: tuple[DType, ...]
     shapes: Shapes
-    what: ClassVar[str] = "element, the part behind the first axis,"
 
     def _check_shape(self, index: int, shape: Dims) -> None:
         if shape == ():
@@ -246,7 +240,7 @@ class DequeueMany(_DequeuesMany):
 
 
 @frozen
-class DequeueUpTo(_DequeuesMany):
+class DequeueUpTo(_DequeuesMany, up_to=True):
     """Takes the n oldest elements out of a queue, stacked; of a closed one as many as it has.
 
     Shapes: handle [], n [] -> one value [at most n, ...] per component
@@ -255,7 +249,6 @@ class DequeueUpTo(_DequeuesMany):
 
     dtypes: tuple[DType, ...]
     shapes: Shapes
-    up_to: ClassVar[bool] = True
 
 
 @frozen
@@ -276,9 +269,8 @@ class QueueClose(_QueueOp):
         state.close(self.cancel_pending_enqueues)
 
 
-class _Asks(_QueueOp, abstract=True):
-    reads_state: ClassVar[bool] = True
-    accepts_empty: ClassVar[bool] = True
+class _Asks(_QueueOp, abstract=True, reads_state=True, accepts_empty=True):
+    """Base of ops that ask a queue about itself."""
 
 
 class QueueSize(_Asks):

@@ -19,7 +19,7 @@ from flowscope.ops.kernels.blocking import scratch, stretches
 from flowscope.ops.state.variable_ops import Write, has_shape, like_variable, variable_spec
 
 
-class Apply(Write, abstract=True):
+class Apply(Write, abstract=True, reads_state=True, is_checkable=True):
     """Base of the ops that apply a gradient; the output is the variable's new value.
 
     Inputs: the variable, its slots, numbers, the gradient, and where the gradient is sparse the
@@ -35,8 +35,6 @@ class Apply(Write, abstract=True):
     Raises: InvalidArgumentError if a row is out of range.
     """
 
-    reads_state: ClassVar[bool] = True
-    is_checkable: ClassVar[bool] = True
     slots: ClassVar[tuple[str, ...]] = ()
     numbers: ClassVar[tuple[str, ...]] = ()
     temporaries: ClassVar[int] = 1
@@ -183,11 +181,10 @@ def summed(xp: ArrayModule, rows: Array, grad: Array) -> tuple[Array, Array]:
 
 
 @frozen
-class ApplyGradientDescent(Apply):
+class ApplyGradientDescent(Apply, numbers=("alpha",)):
     """var -= alpha * delta."""
 
     group: str = ""
-    numbers: ClassVar[tuple[str, ...]] = ("alpha",)
 
     def kernel(self, xp: ArrayModule, var: Any, *rest: Array) -> Array:
         if len(rest) > 2:
@@ -215,7 +212,7 @@ class ApplyGradientDescent(Apply):
 
 
 @frozen
-class ApplyMomentum(Apply):
+class ApplyMomentum(Apply, slots=("accum",), numbers=("lr", "momentum")):
     """accum = momentum * accum + grad; var -= lr * accum.
 
     Attributes:
@@ -227,8 +224,6 @@ class ApplyMomentum(Apply):
 
     use_nesterov: bool = False
     group: str = ""
-    slots: ClassVar[tuple[str, ...]] = ("accum",)
-    numbers: ClassVar[tuple[str, ...]] = ("lr", "momentum")
 
     def rule(self, xp: ArrayModule, *parts: Array) -> None:
         var, accum, grad, t, lr, momentum = parts
@@ -244,15 +239,13 @@ class ApplyMomentum(Apply):
 
 
 @frozen
-class ApplyAdagrad(Apply):
+class ApplyAdagrad(Apply, slots=("accum",), numbers=("lr",)):
     """accum += grad^2; var -= lr * grad / sqrt(accum).
 
     Source: Duchi, Hazan & Singer 2011, "Adaptive subgradient methods".
     """
 
     group: str = ""
-    slots: ClassVar[tuple[str, ...]] = ("accum",)
-    numbers: ClassVar[tuple[str, ...]] = ("lr",)
 
     def rule(self, xp: ArrayModule, *parts: Array) -> None:
         var, accum, grad, t, lr = parts
@@ -265,7 +258,7 @@ class ApplyAdagrad(Apply):
 
 
 @frozen
-class ApplyAdagradDA(Apply):
+class ApplyAdagradDA(Apply, slots=("total", "squares"), numbers=("lr", "l1", "l2", "global_step")):
     """Adagrad with dual averaging: var follows from the sums of gradients alone.
 
     total += grad; squares += grad^2; var = -lr * shrunk / (l2 * step * lr + sqrt(squares)), where
@@ -275,8 +268,6 @@ class ApplyAdagradDA(Apply):
     """
 
     group: str = ""
-    slots: ClassVar[tuple[str, ...]] = ("total", "squares")
-    numbers: ClassVar[tuple[str, ...]] = ("lr", "l1", "l2", "global_step")
 
     def rule(self, xp: ArrayModule, *parts: Array) -> None:
         var, total, squares, grad, t, lr, l1, l2, step = parts
@@ -291,7 +282,9 @@ class ApplyAdagradDA(Apply):
 
 
 @frozen
-class ApplyAdadelta(Apply):
+class ApplyAdadelta(
+    Apply, slots=("accum", "accum_update"), numbers=("lr", "rho", "epsilon"), temporaries=2
+):
     """Steps scaled by the running size of steps over that of gradients.
 
     accum = rho * accum + (1 - rho) * grad^2; step = sqrt(steps + eps) / sqrt(accum + eps) * grad;
@@ -301,9 +294,6 @@ class ApplyAdadelta(Apply):
     """
 
     group: str = ""
-    slots: ClassVar[tuple[str, ...]] = ("accum", "accum_update")
-    numbers: ClassVar[tuple[str, ...]] = ("lr", "rho", "epsilon")
-    temporaries: ClassVar[int] = 2
 
     def rule(self, xp: ArrayModule, *parts: Array) -> None:
         var, accum, steps, grad, t, step, lr, rho, epsilon = parts
@@ -322,7 +312,7 @@ class ApplyAdadelta(Apply):
 
 
 @frozen
-class ApplyRMSProp(Apply):
+class ApplyRMSProp(Apply, slots=("ms", "mom"), numbers=("lr", "rho", "momentum", "epsilon")):
     """Gradients scaled by their running size, with momentum.
 
     ms = rho * ms + (1 - rho) * grad^2; mom = momentum * mom + lr * grad / sqrt(ms + epsilon);
@@ -332,8 +322,6 @@ class ApplyRMSProp(Apply):
     """
 
     group: str = ""
-    slots: ClassVar[tuple[str, ...]] = ("ms", "mom")
-    numbers: ClassVar[tuple[str, ...]] = ("lr", "rho", "momentum", "epsilon")
 
     def rule(self, xp: ArrayModule, *parts: Array) -> None:
         var, ms, mom, grad, t, lr, rho, momentum, epsilon = parts
@@ -344,15 +332,15 @@ class ApplyRMSProp(Apply):
 
 
 @frozen
-class ApplyCenteredRMSProp(Apply):
+class ApplyCenteredRMSProp(
+    Apply, slots=("mg", "ms", "mom"), numbers=("lr", "rho", "momentum", "epsilon")
+):
     """RMSProp that scales by the running variance: ms - mg^2, mg the running mean of gradients.
 
     Source: Graves 2013, "Generating sequences with recurrent neural networks", section 3.2.
     """
 
     group: str = ""
-    slots: ClassVar[tuple[str, ...]] = ("mg", "ms", "mom")
-    numbers: ClassVar[tuple[str, ...]] = ("lr", "rho", "momentum", "epsilon")
 
     def rule(self, xp: ArrayModule, *parts: Array) -> None:
         var, mg, ms, mom, grad, t, lr, rho, momentum, epsilon = parts
@@ -367,7 +355,7 @@ class ApplyCenteredRMSProp(Apply):
 
 
 @frozen
-class ApplyAdam(Apply):
+class ApplyAdam(Apply, slots=("m", "v")):
     """One Adam update: steps by the running mean of gradients over the root of that of squares.
 
     A sparse gradient counts as zeros in the other rows: these decay and move too.
@@ -376,7 +364,6 @@ class ApplyAdam(Apply):
     """
 
     group: str = ""
-    slots: ClassVar[tuple[str, ...]] = ("m", "v")
     numbers: ClassVar[tuple[str, ...]] = ("beta1_power", "beta2_power", "lr", "beta1", "beta2",
                                           "epsilon")  # fmt: skip
 
@@ -411,7 +398,12 @@ class ApplyAdam(Apply):
 
 
 @frozen
-class ApplyFtrl(Apply):
+class ApplyFtrl(
+    Apply,
+    slots=("accum", "linear"),
+    numbers=("lr", "l1", "l2", "l2_shrinkage", "lr_power"),
+    temporaries=2,
+):
     """Follow the regularized leader: var is the minimum of all linearized losses so far, plus l1
     and l2 norms.
 
@@ -423,9 +415,6 @@ class ApplyFtrl(Apply):
     """
 
     group: str = ""
-    slots: ClassVar[tuple[str, ...]] = ("accum", "linear")
-    numbers: ClassVar[tuple[str, ...]] = ("lr", "l1", "l2", "l2_shrinkage", "lr_power")
-    temporaries: ClassVar[int] = 2
 
     def rule(self, xp: ArrayModule, *parts: Array) -> None:
         var, accum, linear, grad, t, u, lr, l1, l2, l2_shrinkage, lr_power = parts
@@ -446,7 +435,7 @@ class ApplyFtrl(Apply):
 
 
 @frozen
-class ApplyProximalGradientDescent(Apply):
+class ApplyProximalGradientDescent(Apply, numbers=("alpha", "l1", "l2")):
     """Gradient descent, then a step towards 0: var = shrunk / (1 + l2 * alpha), where shrunk is
     var - alpha * delta moved towards 0 by l1 * alpha.
 
@@ -455,7 +444,6 @@ class ApplyProximalGradientDescent(Apply):
     """
 
     group: str = ""
-    numbers: ClassVar[tuple[str, ...]] = ("alpha", "l1", "l2")
 
     def rule(self, xp: ArrayModule, *parts: Array) -> None:
         var, delta, t, alpha, l1, l2 = parts
@@ -466,16 +454,13 @@ class ApplyProximalGradientDescent(Apply):
 
 
 @frozen
-class ApplyProximalAdagrad(Apply):
+class ApplyProximalAdagrad(Apply, slots=("accum",), numbers=("lr", "l1", "l2"), temporaries=2):
     """Adagrad, then a step towards 0, as in proximal gradient descent with each element's own rate.
 
     Source: Duchi & Singer 2009, with the rates of Duchi, Hazan & Singer 2011.
     """
 
     group: str = ""
-    slots: ClassVar[tuple[str, ...]] = ("accum",)
-    numbers: ClassVar[tuple[str, ...]] = ("lr", "l1", "l2")
-    temporaries: ClassVar[int] = 2
 
     def rule(self, xp: ArrayModule, *parts: Array) -> None:
         var, accum, grad, rate, t, lr, l1, l2 = parts

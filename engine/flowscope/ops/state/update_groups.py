@@ -11,12 +11,9 @@ from flowscope.graph.dtypes import variant
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 
 
-class _Around(Op, abstract=True):
+class _Around(Op, abstract=True, reads_state=True, accepts_empty=True, is_differentiable=False):
     # It orders like a read of the variables, and reads none: they need not have a value.
     is_stateful: ClassVar[bool] = True
-    reads_state: ClassVar[bool] = True
-    accepts_empty: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
 
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
         return Cost(0.0, 0.0)

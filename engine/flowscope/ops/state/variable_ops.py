@@ -37,32 +37,25 @@ def like_variable(handle: Spec, value: Spec, what: str) -> Spec:
 
 
 @frozen
-class VarHandleOp(Op):
+class VarHandleOp(Op, is_stateful=True, is_handle=True):
     """The handle of a variable, whose value lives in a container under `shared_name`."""
 
     dtype: DType
     shape: Dims
     container: str
     shared_name: str
-    is_stateful: ClassVar[bool] = True
-    is_handle: ClassVar[bool] = True
 
     def infer(self) -> Spec:
         return Spec(dtypes.resource, (), variable=Spec(self.dtype, self.shape))
 
 
-class _Read(Op, abstract=True):
-    is_stateful: ClassVar[bool] = True
-    reads_state: ClassVar[bool] = True
+class _Read(Op, abstract=True, is_stateful=True, reads_state=True):
+    """Base of ops that read a variable."""
 
 
 @frozen
-class ReadVariableOp(_Read):
+class ReadVariableOp(_Read, template="{0}.read()", memory_order="C", passes_slices=True):
     """A variable's value as it is at this place in program order."""
-
-    template: ClassVar[str | None] = "{0}.read()"
-    memory_order: ClassVar[str | None] = "C"
-    passes_slices: ClassVar[bool] = True
 
     def infer(self, handle: Spec) -> Spec:
         return variable_spec(handle).like()
@@ -75,11 +68,8 @@ class ReadVariableOp(_Read):
 
 
 @frozen
-class VarIsInitializedOp(_Read):
+class VarIsInitializedOp(_Read, accepts_empty=True, is_differentiable=False):
     """Whether a variable has a value."""
-
-    accepts_empty: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
 
     def infer(self, handle: Spec) -> Spec:
         variable_spec(handle)
@@ -90,11 +80,8 @@ class VarIsInitializedOp(_Read):
 
 
 @frozen
-class InitializedValue(_Read):
+class InitializedValue(_Read, accepts_empty=True, passes_slices=True):
     """A variable's value if it has one, else the value given."""
-
-    accepts_empty: ClassVar[bool] = True
-    passes_slices: ClassVar[bool] = True
 
     def infer(self, handle: Spec, otherwise: Spec) -> Spec:
         return like_variable(handle, otherwise, "a value")
@@ -108,16 +95,13 @@ class InitializedValue(_Read):
         return state.read() if state.is_initialized else otherwise
 
 
-class Write(Op, abstract=True):
+class Write(Op, abstract=True, is_stateful=True, writes_state=True, is_differentiable=False):
     """Base of ops that write a variable; the output is the new value.
 
     Writes of one non-empty `group` (an optimizer's update) become visible together: a step that is
     stopped, or that fails in one of them, has done all of them or none.
     """
 
-    is_stateful: ClassVar[bool] = True
-    writes_state: ClassVar[bool] = True
-    is_differentiable: ClassVar[bool] = False
     #: Whether `check` finds all that can make the kernel fail.
     is_checkable: ClassVar[bool] = False
 
@@ -130,12 +114,10 @@ class Write(Op, abstract=True):
 
 
 @frozen
-class AssignVariableOp(Write):
+class AssignVariableOp(Write, template="{0}.assign({1})", is_checkable=True):
     """Sets a variable's value."""
 
     group: str = ""
-    template: ClassVar[str | None] = "{0}.assign({1})"
-    is_checkable: ClassVar[bool] = True
 
     def infer(self, handle: Spec, value: Spec) -> Spec:
         return like_variable(handle, value, "a value")
@@ -156,14 +138,13 @@ def has_shape(handle: Spec, value: Spec) -> bool:
 
 
 @frozen
-class DestroyResourceOp(Write):
+class DestroyResourceOp(Write, accepts_empty=True):
     """Drops a variable's value.
 
     Raises: NotFoundError if there is none, unless that is to be ignored.
     """
 
     ignore_lookup_error: bool = True
-    accepts_empty: ClassVar[bool] = True
 
     def infer(self, handle: Spec) -> tuple[Spec, ...]:
         variable_spec(handle)
@@ -174,11 +155,8 @@ class DestroyResourceOp(Write):
             raise NotFoundError(f'"{state.name}" has no value to destroy')
 
 
-class _Update(Write, abstract=True):
+class _Update(Write, abstract=True, reads_state=True, is_checkable=True):
     """A variable's value changed by a value of its shape."""
-
-    reads_state: ClassVar[bool] = True
-    is_checkable: ClassVar[bool] = True
 
     def infer(self, handle: Spec, value: Spec) -> Spec:
         return like_variable(handle, value, "a value")
@@ -226,15 +204,13 @@ class AssignSubVariableOp(_Update):
 
 
 @frozen
-class CountUpTo(Write):
+class CountUpTo(Write, reads_state=True, is_checkable=True):
     """Adds one to an integer scalar below a limit; the output is the value before.
 
     Raises: OutOfRangeError if the value has reached the limit.
     """
 
     limit: int
-    reads_state: ClassVar[bool] = True
-    is_checkable: ClassVar[bool] = True
 
     def infer(self, handle: Spec) -> Spec:
         variable = variable_spec(handle)
@@ -289,7 +265,7 @@ def _fold_one_by_one(function: Any, old: Array, where: Any, updates: Array) -> N
 
 
 @frozen
-class ScatterVariable(Write):
+class ScatterVariable(Write, reads_state=True, is_checkable=True):
     """Changes slices of a variable, atomically: those that indices into its first axis name.
 
     Attributes:
@@ -305,8 +281,6 @@ class ScatterVariable(Write):
     how: str
     nd: bool = False
     group: str = ""
-    reads_state: ClassVar[bool] = True
-    is_checkable: ClassVar[bool] = True
 
     def infer(self, handle: Spec, indices: Spec, updates: Spec) -> Spec:
         variable = variable_spec(handle)
@@ -360,7 +334,7 @@ class ScatterVariable(Write):
 
 
 @frozen
-class AssignStridedSlice(Write):
+class AssignStridedSlice(Write, reads_state=True, is_checkable=True):
     """Sets a part of a variable, by integers, slices and an ellipsis as in `StridedSlice`.
 
     Shapes: variable s, value: what broadcasts to the shape of variable[key]
@@ -369,8 +343,6 @@ class AssignStridedSlice(Write):
 
     key: tuple[Part, ...]
     group: str = ""
-    reads_state: ClassVar[bool] = True
-    is_checkable: ClassVar[bool] = True
 
     def infer(self, handle: Spec, value: Spec, *given: Spec) -> Spec:
         variable = variable_spec(handle)

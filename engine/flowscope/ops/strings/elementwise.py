@@ -58,11 +58,9 @@ def mapped(xp: ArrayModule, f: Callable[..., Any], dtype: Any, *xs: Array) -> Ar
     return out.reshape(arrays[0].shape)[()]
 
 
-class StringOp(Op, abstract=True):
+class StringOp(Op, abstract=True, devices=("CPU",), is_differentiable=False):
     """Base of ops on strings."""
 
-    devices: ClassVar[tuple[str, ...]] = ("CPU",)
-    is_differentiable: ClassVar[bool] = False
     out: ClassVar[DType] = dtypes.string
 
     def infer(self, *xs: Any) -> Any:
@@ -84,11 +82,10 @@ class StringOp(Op, abstract=True):
 
 
 @frozen
-class StringLength(StringOp):
+class StringLength(StringOp, out=dtypes.int32):
     """The number of bytes, or of characters in UTF-8."""
 
     unit: str = "BYTE"
-    out: ClassVar[DType] = dtypes.int32
 
     def one(self, s: bytes) -> int:
         if self.unit == "BYTE":
@@ -148,7 +145,7 @@ class DecodeBase64(StringOp):
 
 
 @frozen
-class HashBucket(StringOp):
+class HashBucket(StringOp, out=dtypes.int64):
     """A bucket for each string, by a hash of it.
 
     Attributes: `method` "murmur", "farm" or "sip", whose `key` is two words.
@@ -157,7 +154,6 @@ class HashBucket(StringOp):
     method: str
     buckets: int
     key: tuple[int, ...] = ()
-    out: ClassVar[DType] = dtypes.int64
 
     def one(self, s: bytes) -> int:
         if self.method == "sip":
@@ -180,11 +176,10 @@ class RegexReplace(StringOp):
 
 
 @frozen
-class RegexFullMatch(StringOp):
+class RegexFullMatch(StringOp, out=dtypes.bool_):
     """Whether the whole string matches a pattern."""
 
     pattern: str
-    out: ClassVar[DType] = dtypes.bool_
 
     def one(self, s: bytes) -> bool:
         return re.fullmatch(self.pattern.encode("latin-1"), s) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
@@ -88,7 +88,7 @@ class DecodeRaw(StringOp):
 
 
 @frozen
-class DecodeCSV(StringOp):
+class DecodeCSV(StringOp, out=STRING):
     """The fields of records, a tensor for each column.
 
     Attributes: `dtypes` of the columns; `required` says of each whether it may be empty; the
@@ -105,7 +105,6 @@ class DecodeCSV(StringOp):
     quotes: bool
     empty: str
     columns: tuple[int, ...] = ()
-    out: ClassVar[DType] = STRING
 
     def infer(self, records: Spec, *defaults: Spec) -> Any:
         check_string(records)

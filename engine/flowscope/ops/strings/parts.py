@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
@@ -91,7 +91,7 @@ class UnsortedSegmentJoin(StringOp):
 
 
 @frozen
-class StringSplit(StringOp):
+class StringSplit(StringOp, out=dtypes.string):
     """The parts of strings between delimiters, as indices, values and shape of a sparse tensor.
 
     Attributes: `separator`, "" for white space (or, with `letters`, for the places between bytes);
@@ -113,8 +113,6 @@ class StringSplit(StringOp):
             raise expected("a vector of strings", x.shape)
         int64: DType = dtypes.int64
         return Spec(int64, (None, 2)), Spec(dtypes.string, (None,)), Spec(int64, (2,))
-
-    out: ClassVar[DType] = dtypes.string
 
     def kernel(self, xp: ArrayModule, x: Array) -> Any:
         rows = [self._parts(s) for s in x.tolist()]
