@@ -14,6 +14,7 @@ from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.core.build import apply, apply_none
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.state.variable_ops import VarHandleOp
 from flowscope.ops.strings.formatting import layout, summary
 
@@ -145,6 +146,7 @@ def _write(text: str, stream: str) -> None:
         target.flush()
 
 
+@op_function("input_")
 def Print(
     input_: Any,
     data: Any,
@@ -161,17 +163,15 @@ def Print(
         message: Text in front.
         first_n: Print only the first so many times in a session; always if negative or None.
         summarize: How many elements of each tensor, 3 by default; all if negative.
-        name: Name of the operation.
     """
-    x = convert_to_tensor(input_)
     parts, tensors = parts_of(data)
     shared = (parts, message or "", 3 if summarize is None else summarize)
     if first_n is None or first_n < 0:
-        return apply(PrintIdentity(*shared), x, *tensors, name=name or "Print")
-    full = x.graph.unique_name(f"{name or 'Print'}/count", mark_as_used=False)
-    handle = VarHandleOp(dtypes.int64, (), x.graph.extras.get("container", ""), full)
+        return apply(PrintIdentity(*shared), input_, *tensors, name=name or "Print")
+    full = input_.graph.unique_name(f"{name or 'Print'}/count", mark_as_used=False)
+    handle = VarHandleOp(dtypes.int64, (), input_.graph.extras.get("container", ""), full)
     counter = apply(handle, name=f"{name or 'Print'}/count")
-    return apply(PrintFirst(*shared, first_n), x, counter, *tensors, name=name or "Print")
+    return apply(PrintFirst(*shared, first_n), input_, counter, *tensors, name=name or "Print")
 
 
 def print(*inputs: Any, **kwargs: Any) -> Operation:

@@ -14,6 +14,7 @@ from flowscope.graph.shapes import compatible, text
 from flowscope.ops.array.joining import concat
 from flowscope.ops.core.build import apply, unary
 from flowscope.ops.core.casting import cast
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import (
     BinaryFunction,
     UnaryFunction,
@@ -279,11 +280,10 @@ def swish(features: Any, beta: Any = 1.0, name: str | None = None) -> Tensor:
 silu = swish
 
 
+@op_function("value", scope="zero_fraction")
 def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     """Returns which part of the elements is 0, as float32."""
-    x = convert_to_tensor(value)
-    with x.graph.name_scope(name or "zero_fraction"):
-        return reduce_mean(cast(equal(x, 0), dtypes.float32))
+    return reduce_mean(cast(equal(value, 0), dtypes.float32))
 
 
 #: What layers take as `activation` by name, too.

@@ -11,6 +11,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.core.build import apply
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import check_kind, check_same
 from flowscope.ops.kernels.sums import sum_along
 from flowscope.ops.linalg.products import matmul
@@ -84,6 +85,7 @@ class BiasAddGrad(Op, memory_order="C", accumulates=True):
         return sum_along(xp, g, others, False, g.dtype)
 
 
+@op_function("value")
 def bias_add(
     value: Any, bias: Any, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
@@ -93,12 +95,10 @@ def bias_add(
         value: A tensor of rank 2 at least.
         bias: A vector.
         data_format: "NHWC", or "NCHW" for a bias along the second axis.
-        name: Name of the operation.
     """
-    x = convert_to_tensor(value)
     if data_format not in (None, "NHWC", "NCHW"):
         raise expected("data_format NHWC or NCHW", repr(data_format))
-    return apply(BiasAdd(data_format or "NHWC"), x, convert_to_tensor(bias), name=name)
+    return apply(BiasAdd(data_format or "NHWC"), value, convert_to_tensor(bias), name=name)
 
 
 def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:

@@ -22,6 +22,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible
 from flowscope.ops.core.build import apply_many
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import check_kind
 from flowscope.ops.random.seeds import seed_of as op_seed
 
@@ -353,6 +354,7 @@ def all_candidate_sampler(
     )  # fmt: skip
 
 
+@op_function("sampled_candidates:int64 true_classes~sampled_candidates")
 def compute_accidental_hits(
     true_classes: Any,
     sampled_candidates: Any,
@@ -367,16 +369,11 @@ def compute_accidental_hits(
         sampled_candidates: The drawn classes.
         num_true: How many true classes each example has.
         seed: Any: nothing is drawn here.
-        name: Name of the operation.
 
     Returns:
         The examples, the drawn classes' places, and for each hit the lowest number: to be added to
         logits.
     """
     del seed
-    drawn = convert_to_tensor(sampled_candidates, None, None, dtypes.int64)
-    classes = convert_to_tensor(
-        true_classes, None if isinstance(true_classes, Tensor) else drawn.dtype
-    )
     op = ComputeAccidentalHits(int(num_true))
-    return AccidentalHits(*apply_many(op, classes, drawn, name=name))
+    return AccidentalHits(*apply_many(op, true_classes, sampled_candidates, name=name))

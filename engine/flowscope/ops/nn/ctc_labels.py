@@ -14,6 +14,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.core.build import apply_many
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import check_kind
 
 __all__ = ["collapse_repeated", "ctc_unique_labels"]
@@ -90,6 +91,7 @@ def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Ten
     return first, numbers
 
 
+@op_function("labels seq_length")
 def collapse_repeated(
     labels: Any, seq_length: Any, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -98,8 +100,6 @@ def collapse_repeated(
     Args:
         labels: Integers, [batch, time].
         seq_length: How many labels of each row count, [batch].
-        name: Name of the operation.
     """
-    x, lengths = convert_to_tensor(labels), convert_to_tensor(seq_length)
-    out, counts = apply_many(CollapsedRepeats(), x, lengths, name=name)
+    out, counts = apply_many(CollapsedRepeats(), labels, seq_length, name=name)
     return out, counts

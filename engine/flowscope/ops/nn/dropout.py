@@ -9,6 +9,7 @@ from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_shape
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import check_kind
 from flowscope.ops.math.elementwise import (
     add,
@@ -21,6 +22,7 @@ from flowscope.ops.random.normal_and_uniform import random_uniform
 __all__ = ["dropout"]
 
 
+@op_function("x", scope="dropout")
 def dropout(
     x: Any,
     keep_prob: Any = None,
@@ -37,13 +39,11 @@ def dropout(
         noise_shape: Shape of the random choices, broadcast to x's; x's own by default, and where it
             says None.
         seed: Seed of the op.
-        name: Name scope of the operations.
         rate: 1 - keep_prob, in its place.
 
     Raises:
         InvalidArgumentError: unless one of keep_prob and rate is given, and is a probability.
     """
-    x = convert_to_tensor(x)
     if (keep_prob is None) == (rate is None):
         raise expected("one of keep_prob and rate", "both or none")
     check_kind(x.dtype, "f")
@@ -54,10 +54,9 @@ def dropout(
             raise expected("a keep_prob in (0, 1]", known)
         if known == 1:
             return x  # type: ignore[no-any-return]
-    with x.graph.name_scope(name or "dropout"):
-        keep = convert_to_tensor(keep, None if isinstance(keep, Tensor) else x.dtype)
-        chance = random_uniform(_noise_shape(x, noise_shape), dtype=x.dtype, seed=seed)
-        return multiply(realdiv(x, keep), floor(add(chance, keep)))
+    keep = convert_to_tensor(keep, None if isinstance(keep, Tensor) else x.dtype)
+    chance = random_uniform(_noise_shape(x, noise_shape), dtype=x.dtype, seed=seed)
+    return multiply(realdiv(x, keep), floor(add(chance, keep)))
 
 
 def _noise_shape(x: Tensor, noise_shape: Any) -> Tensor:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flowscope.graph import dtypes
-from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
@@ -20,6 +19,7 @@ from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.shaping import expand_dims, reshape, shape_of
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import check_kind
 from flowscope.ops.linalg.einsum import einsum
 from flowscope.ops.math.elementwise import (
@@ -161,6 +161,7 @@ def _sequences(
     return found
 
 
+@op_function("value", scope="FractionalMaxPool")
 def fractional_max_pool(
     value: Any,
     pooling_ratio: Any,
@@ -181,20 +182,18 @@ def fractional_max_pool(
         deterministic: Whether the windows are the same in all sessions, also without a seed.
         seed: Seed of the op.
         seed2: A second one.
-        name: Name scope of the operations.
 
     Returns:
         The pool, and where the windows begin along rows and columns, with the ends behind.
 
     Source: Graham 2014, "Fractional max-pooling"; gradient: to the first of the largest elements.
     """
-    x = convert_to_tensor(value)
-    with x.graph.name_scope(name or "FractionalMaxPool"):
-        rows, columns = _sequences(x, pooling_ratio, pseudo_random, deterministic, (seed, seed2))
-        places = apply(FractionalArgmax(bool(overlapping)), x, rows, columns)
-        return FractionalPooled(gather(reshape(x, [-1]), places), rows, columns)
+    rows, columns = _sequences(value, pooling_ratio, pseudo_random, deterministic, (seed, seed2))
+    places = apply(FractionalArgmax(bool(overlapping)), value, rows, columns)
+    return FractionalPooled(gather(reshape(value, [-1]), places), rows, columns)
 
 
+@op_function("value", scope="FractionalAvgPool")
 def fractional_avg_pool(
     value: Any,
     pooling_ratio: Any,
@@ -206,13 +205,11 @@ def fractional_avg_pool(
     name: str | None = None,
 ) -> FractionalPooled:
     """Returns the means of windows whose sizes differ by one; as `fractional_max_pool`."""
-    x = convert_to_tensor(value)
-    with x.graph.name_scope(name or "FractionalAvgPool"):
-        rows, columns = _sequences(x, pooling_ratio, pseudo_random, deterministic, (seed, seed2))
-        sizes = shape_of(x)
-        down, across = (_shares(s, sizes[i], overlapping, x) for i, s in ((1, rows), (2, columns)))
-        y = einsum("ir,nrsc,js->nijc", down, x, across)
-        return FractionalPooled(y, rows, columns)
+    rows, columns = _sequences(value, pooling_ratio, pseudo_random, deterministic, (seed, seed2))
+    sizes = shape_of(value)
+    down, across = (_shares(s, sizes[i], overlapping, value) for i, s in ((1, rows), (2, columns)))
+    y = einsum("ir,nrsc,js->nijc", down, value, across)
+    return FractionalPooled(y, rows, columns)
 
 
 def _shares(sequence: Tensor, size: Tensor, overlapping: bool, x: Tensor) -> Tensor:

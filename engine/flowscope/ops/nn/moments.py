@@ -11,6 +11,7 @@ from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.shaping import shape_of, squeeze_axes
 from flowscope.ops.core.axes import as_axes, positive_axes
 from flowscope.ops.core.casting import cast, widened
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.math.elementwise import (
     add,
     div_no_nan,
@@ -30,6 +31,7 @@ def _kept(keepdims: bool | None, keep_dims: bool | None) -> bool:
     return bool(keep_dims if keepdims is None else keepdims)
 
 
+@op_function("x", scope="moments")
 def moments(
     x: Any,
     axes: Any,
@@ -44,23 +46,20 @@ def moments(
         x: A tensor; short floating-point numbers are summed in float32.
         axes: The axes.
         shift: A hint for precision: the mean is always taken off first.
-        name: Name scope of the operations.
         keep_dims: Old name of `keepdims`.
         keepdims: Whether the reduced axes stay, of length 1.
     """
-    x = convert_to_tensor(x)
     places = as_axes(axes)
-    with x.graph.name_scope(name or "moments"):
-        wide = widened(x)
-        mean = reduce_mean(wide, places, keepdims=True, name="mean")
-        # The mean is the best centre, so the variance does not depend on it to first order.
-        squares = squared_difference(wide, mean)
-        variance = reduce_mean(squares, places, keepdims=True, name="variance")
-        if not _kept(keepdims, keep_dims):
-            mean, variance = squeeze_axes(mean, places), squeeze_axes(variance, places)
-        if wide is x:
-            return mean, variance
-        return cast(mean, x.dtype), cast(variance, x.dtype)
+    wide = widened(x)
+    mean = reduce_mean(wide, places, keepdims=True, name="mean")
+    # The mean is the best centre, so the variance does not depend on it to first order.
+    squares = squared_difference(wide, mean)
+    variance = reduce_mean(squares, places, keepdims=True, name="variance")
+    if not _kept(keepdims, keep_dims):
+        mean, variance = squeeze_axes(mean, places), squeeze_axes(variance, places)
+    if wide is x:
+        return mean, variance
+    return cast(mean, x.dtype), cast(variance, x.dtype)
 
 
 def weighted_moments(
@@ -102,6 +101,7 @@ def weighted_moments(
         return cast(mean, x.dtype), cast(variance, x.dtype)
 
 
+@op_function("x", scope="sufficient_statistics")
 def sufficient_statistics(
     x: Any,
     axes: Any,
@@ -117,30 +117,25 @@ def sufficient_statistics(
         axes: The axes.
         shift: A number near the mean, which makes the sums more exact.
         keep_dims: Old name of `keepdims`.
-        name: Name scope of the operations.
         keepdims: Whether the reduced axes stay, of length 1.
 
     Returns:
         How many elements, the sum of their distances to the shift, the sum of the squares of those,
         and the shift (or None).
     """
-    x = convert_to_tensor(x)
     places = as_axes(axes)
     keep = _kept(keepdims, keep_dims)
-    with x.graph.name_scope(name or "sufficient_statistics"):
-        counts = _count(x, places)
-        distances, squares = x, square(x)
-        if shift is not None:
-            shift = convert_to_tensor(
-                shift, None if isinstance(shift, Tensor) else x.dtype, "shift"
-            )
-            distances, squares = subtract(x, shift), squared_difference(x, shift)
-        return (
-            counts,
-            reduce_sum(distances, places, keepdims=keep, name="mean_ss"),
-            reduce_sum(squares, places, keepdims=keep, name="var_ss"),
-            shift,
-        )
+    counts = _count(x, places)
+    distances, squares = x, square(x)
+    if shift is not None:
+        shift = convert_to_tensor(shift, None if isinstance(shift, Tensor) else x.dtype, "shift")
+        distances, squares = subtract(x, shift), squared_difference(x, shift)
+    return (
+        counts,
+        reduce_sum(distances, places, keepdims=keep, name="mean_ss"),
+        reduce_sum(squares, places, keepdims=keep, name="var_ss"),
+        shift,
+    )
 
 
 def _count(x: Tensor, places: tuple[int, ...] | None) -> Tensor:
@@ -157,16 +152,15 @@ def _count(x: Tensor, places: tuple[int, ...] | None) -> Tensor:
     return cast(reduce_prod(sizes), x.dtype)
 
 
+@op_function("mean_ss variance_ss", scope="normalize")
 def normalize_moments(
     counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """Returns mean and variance from `sufficient_statistics`."""
-    sums, squares = convert_to_tensor(mean_ss), convert_to_tensor(variance_ss)
-    with sums.graph.name_scope(name or "normalize"):
-        divisor = reciprocal(convert_to_tensor(counts, sums.dtype), name="divisor")
-        if shift is None:
-            mean = offset = multiply(sums, divisor, name="mean")
-        else:
-            offset = multiply(sums, divisor, name="shifted_mean")
-            mean = add(offset, convert_to_tensor(shift, sums.dtype), name="mean")
-        return mean, subtract(multiply(squares, divisor), square(offset), name="variance")
+    divisor = reciprocal(convert_to_tensor(counts, mean_ss.dtype), name="divisor")
+    if shift is None:
+        mean = offset = multiply(mean_ss, divisor, name="mean")
+    else:
+        offset = multiply(mean_ss, divisor, name="shifted_mean")
+        mean = add(offset, convert_to_tensor(shift, mean_ss.dtype), name="mean")
+    return mean, subtract(multiply(variance_ss, divisor), square(offset), name="variance")

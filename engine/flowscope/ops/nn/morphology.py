@@ -19,6 +19,7 @@ from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.moving import reverse
 from flowscope.ops.core.build import apply
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.table import check_kind, check_same
 from flowscope.ops.kernels.windows import Axis, Windowed, as_padding, as_steps, check_untouched
 from flowscope.ops.math.elementwise import negative
@@ -222,6 +223,7 @@ def _either(new: Any, old: Any, what: str) -> Any:
     return old if new is None else new
 
 
+@op_function("input")
 def dilation2d(
     input: Any,
     filter: Any = None,
@@ -242,18 +244,17 @@ def dilation2d(
         strides: Its steps: one number per axis, 1 for batch and channels.
         rates: The distance of the elements under it, in the same way.
         padding: "SAME" or "VALID"; what lies in a margin does not count.
-        name: Name of the operation.
         filters: New name of `filter`.
         dilations: New name of `rates`.
 
     Source: gradient: to the first of the largest sums, in the window's row-major order.
     """
-    x = convert_to_tensor(input)
-    window = convert_to_tensor(_either(filters, filter, "filter and filters"), x.dtype)
+    window = convert_to_tensor(_either(filters, filter, "filter and filters"), input.dtype)
     spread = _either(dilations, rates, "rates and dilations")
-    return apply(_op(strides, spread, padding), x, window, name=name)
+    return apply(_op(strides, spread, padding), input, window, name=name)
 
 
+@op_function("value", scope="erosion2d")
 def erosion2d(
     value: Any,
     kernel: Any = None,
@@ -268,9 +269,7 @@ def erosion2d(
 
     The arguments are those of `dilation2d`; the window is called `kernel` or `filters`.
     """
-    x = convert_to_tensor(value)
-    window = convert_to_tensor(_either(filters, kernel, "kernel and filters"), x.dtype)
-    with x.graph.name_scope(name or "erosion2d"):
-        turned = reverse(window, [0, 1])
-        spread = _either(dilations, rates, "rates and dilations")
-        return negative(apply(_op(strides, spread, padding), negative(x), turned))
+    window = convert_to_tensor(_either(filters, kernel, "kernel and filters"), value.dtype)
+    turned = reverse(window, [0, 1])
+    spread = _either(dilations, rates, "rates and dilations")
+    return negative(apply(_op(strides, spread, padding), negative(value), turned))

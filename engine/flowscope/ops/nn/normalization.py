@@ -11,6 +11,7 @@ from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.ops.core.build import apply_many, unary
 from flowscope.ops.core.casting import cast, conj, real, widened
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.math.elementwise import (
     add,
     maximum,
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 
+@op_function("x", scope="batchnorm")
 def batch_normalization(
     x: Any,
     mean: Any,
@@ -45,15 +47,13 @@ def batch_normalization(
 
     Source: Ioffe & Szegedy 2015.
     """
-    x = convert_to_tensor(x)
-    with x.graph.name_scope(name or "batchnorm"):
-        factor = rsqrt(add(variance, variance_epsilon))
-        if scale is not None:
-            factor = multiply(factor, scale)
-        shift = negative(multiply(mean, factor))
-        if offset is not None:
-            shift = add(offset, shift)
-        return add(multiply(x, cast(factor, x.dtype)), cast(shift, x.dtype))
+    factor = rsqrt(add(variance, variance_epsilon))
+    if scale is not None:
+        factor = multiply(factor, scale)
+    shift = negative(multiply(mean, factor))
+    if offset is not None:
+        shift = add(offset, shift)
+    return add(multiply(x, cast(factor, x.dtype)), cast(shift, x.dtype))
 
 
 def batch_norm_with_global_normalization(
@@ -92,6 +92,7 @@ def batch_norm_with_global_normalization(
     return batch_normalization(x, mean, variance, beta, scale, variance_epsilon, name)
 
 
+@op_function("x")
 def fused_batch_norm(
     x: Any,
     scale: Any,
@@ -115,7 +116,6 @@ def fused_batch_norm(
         epsilon: A small number that is added to variances.
         data_format: "NHWC", "NCHW", "NDHWC" or "NCDHW".
         is_training: Whether the batch's own moments are used, and averaged.
-        name: Name of the operation.
         exponential_avg_factor: How much a batch counts in the averages.
 
     Returns:
@@ -124,7 +124,6 @@ def fused_batch_norm(
     Raises:
         InvalidArgumentError: if mean or variance are missing where they are needed.
     """
-    x = convert_to_tensor(x)
     short = dtypes.float32 if x.dtype.size <= 2 else x.dtype
     factor = float(exponential_avg_factor)
     needed = not is_training or factor != 1.0
@@ -172,14 +171,13 @@ def local_response_normalization(
 lrn = local_response_normalization
 
 
+@op_function("x", scope="l2_normalize")
 def l2_normalize(
     x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None
 ) -> Tensor:
     """Returns x / sqrt(max(sum(|x|^2), epsilon)) along an axis (or several)."""
-    x = convert_to_tensor(x)
-    with x.graph.name_scope(name or "l2_normalize"):
-        wide = widened(x)
-        squares = real(multiply(wide, conj(wide))) if x.dtype.is_complex else square(wide)
-        total = reduce_sum(squares, dim if axis is None else axis, keepdims=True)
-        scale = rsqrt(maximum(total, epsilon))
-        return cast(multiply(wide, cast(scale, wide.dtype)), x.dtype)
+    wide = widened(x)
+    squares = real(multiply(wide, conj(wide))) if x.dtype.is_complex else square(wide)
+    total = reduce_sum(squares, dim if axis is None else axis, keepdims=True)
+    scale = rsqrt(maximum(total, epsilon))
+    return cast(multiply(wide, cast(scale, wide.dtype)), x.dtype)

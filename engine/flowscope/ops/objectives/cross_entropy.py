@@ -18,6 +18,7 @@ from flowscope.ops.array.selection import where
 from flowscope.ops.array.shaping import expand_axes, reshape, shape_of, transpose
 from flowscope.ops.core.axes import positive_axis
 from flowscope.ops.core.build import apply_many
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.flow import stop_gradient
 from flowscope.ops.core.table import check_kind, check_same
 from flowscope.ops.math.elementwise import (
@@ -140,6 +141,7 @@ class SparseSoftmaxCrossEntropyWithLogits(Op, grad_reads=("y", "logits"), accumu
 _SOFTMAX_LOSS, _SPARSE_LOSS = SoftmaxCrossEntropyWithLogits(), SparseSoftmaxCrossEntropyWithLogits()
 
 
+@op_function("logits labels~logits")
 def softmax_cross_entropy_with_logits_v2(
     labels: Any, logits: Any, axis: Any = None, name: str | None = None, dim: Any = None
 ) -> Tensor:
@@ -149,14 +151,11 @@ def softmax_cross_entropy_with_logits_v2(
         labels: Probabilities of the classes, of the logits' shape.
         logits: Unnormalised log-probabilities.
         axis: The axis of the classes, the last by default.
-        name: Name of the operation.
         dim: Old name of `axis`.
 
     Returns:
         The losses, of the logits' shape without that axis.
     """
-    logits = convert_to_tensor(logits)
-    labels = convert_to_tensor(labels, None if isinstance(labels, Tensor) else logits.dtype)
     name = name or "softmax_cross_entropy_with_logits"
     place = one_axis(axis, dim)
     rank = logits.spec.rank
@@ -276,19 +275,17 @@ def weighted_cross_entropy_with_logits(
         return add(multiply(subtract(1.0, z), x), multiply(weight, softplus(negative(x))))
 
 
+@op_function("log_input targets~log_input", scope="log_poisson_loss")
 def log_poisson_loss(
     targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
 ) -> Tensor:
     """Returns exp(log_input) - targets * log_input, plus Stirling's approximation if asked for."""
-    c = convert_to_tensor(log_input)
-    z = convert_to_tensor(targets, None if isinstance(targets, Tensor) else c.dtype)
-    with c.graph.name_scope(name or "log_poisson_loss"):
-        loss = subtract(exp(c), multiply(z, c))
-        if not compute_full_loss:
-            return loss
-        large = greater_equal(z, 1.0)
-        safe = where(large, z, add(zeros_like(z), 1.0))
-        stirling = add(
-            subtract(multiply(safe, log(safe)), safe), multiply(0.5, log(multiply(2 * np.pi, safe)))
-        )
-        return add(loss, where(large, stirling, zeros_like(z)))
+    loss = subtract(exp(log_input), multiply(targets, log_input))
+    if not compute_full_loss:
+        return loss
+    large = greater_equal(targets, 1.0)
+    safe = where(large, targets, add(zeros_like(targets), 1.0))
+    stirling = add(
+        subtract(multiply(safe, log(safe)), safe), multiply(0.5, log(multiply(2 * np.pi, safe)))
+    )
+    return add(loss, where(large, stirling, zeros_like(targets)))

@@ -21,6 +21,7 @@ from flowscope.ops.array.uniques import setdiff1d
 from flowscope.ops.core.axes import positive_axis
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.casting import cast
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.math.elementwise import (
     add,
     greater_equal,
@@ -76,6 +77,7 @@ def shaped(x: SparseTensor, shape: Any) -> SparseTensor:
 # -- dense and back -------------------------------------------------------------------------------
 
 
+@op_function("sparse_values")
 def sparse_to_dense(
     sparse_indices: Any,
     output_shape: Any,
@@ -92,17 +94,15 @@ def sparse_to_dense(
         sparse_values: One value for all, or a vector of values.
         default_value: The value elsewhere.
         validate_indices: Whether positions out of order or repeated are an error.
-        name: Name of the operation.
     """
-    values = convert_to_tensor(sparse_values)
-    if values.dtype.kind in "sb" and isinstance(default_value, int) and not default_value:
-        default_value = "" if values.dtype.kind == "s" else False
+    if sparse_values.dtype.kind in "sb" and isinstance(default_value, int) and not default_value:
+        default_value = "" if sparse_values.dtype.kind == "s" else False
     return apply(
         SparseToDense(bool(validate_indices)),
         convert_to_tensor(sparse_indices, preferred_dtype=dtypes.int32),
         convert_to_tensor(output_shape, preferred_dtype=dtypes.int32),
-        values,
-        convert_to_tensor(default_value, values.dtype),
+        sparse_values,
+        convert_to_tensor(default_value, sparse_values.dtype),
         name=name,
     )
 
@@ -126,14 +126,13 @@ def sparse_tensor_to_dense(
     return out
 
 
+@op_function("tensor", scope="dense_to_sparse")
 def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     """Returns the elements of a dense tensor that are not zero as a sparse tensor."""
-    x = convert_to_tensor(tensor)
-    with x.graph.name_scope(name or "dense_to_sparse"):
-        zero = constant("", dtypes.string) if x.dtype.kind == "s" else zeros([], x.dtype)
-        places = where(not_equal(x, zero))
-        made = SparseTensor(places, gather_nd(x, places), cast(shape_of(x), dtypes.int64))
-        return shaped(made, x.shape)
+    zero = constant("", dtypes.string) if tensor.dtype.kind == "s" else zeros([], tensor.dtype)
+    places = where(not_equal(tensor, zero))
+    made = SparseTensor(places, gather_nd(tensor, places), cast(shape_of(tensor), dtypes.int64))
+    return shaped(made, tensor.shape)
 
 
 def eye(

@@ -18,6 +18,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast
 from flowscope.graph.string_values import boxed
 from flowscope.ops.core.build import apply
+from flowscope.ops.core.declare import op_function
 from flowscope.ops.strings.formatting import layout
 from flowscope.ops.strings.hashes import farm, murmur, sip
 
@@ -426,6 +427,7 @@ def _regex(pattern: Any) -> str:
     return found
 
 
+@op_function("input")
 def as_string(
     input: Any,
     precision: int = -1,
@@ -444,20 +446,18 @@ def as_string(
         shortest: Whether to write the shorter of both forms.
         width: Least width of the text.
         fill: How to fill up to it: "" or " " in front, "0" with zeros, "-" behind, "+" with a sign.
-        name: Name of the operation.
     """
     if scientific and shortest:
         raise expected("scientific or shortest", "both")
     if fill not in ("", " ", "+", "-", "0", "#"):
         raise expected('a fill of " ", "+", "-", "0" or "#"', repr(fill))
-    x = convert_to_tensor(input)
     form = f"%{fill}{width if width > -1 else ''}"
-    if x.dtype.kind in "fc":
+    if input.dtype.kind in "fc":
         digits = f".{precision}" if precision > -1 else ""
         form += digits + ("e" if scientific else "g" if shortest else "f")
     else:
-        form += "s" if x.dtype.kind == "s" else "d"
-    return apply(AsString(form), x, name=name)
+        form += "s" if input.dtype.kind == "s" else "d"
+    return apply(AsString(form), input, name=name)
 
 
 def string_format(
