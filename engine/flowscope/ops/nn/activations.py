@@ -15,14 +15,8 @@ from flowscope.ops.array.joining import concat
 from flowscope.ops.core.build import apply, unary
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import (
-    BinaryFunction,
-    UnaryFunction,
-    binary_op,
-    check_kind,
-    check_same,
-    unary_op,
-)
+from flowscope.ops.core.shape_rules import check_kind, check_same
+from flowscope.ops.core.table import BinaryFunction, UnaryFunction, binary_op, unary_op
 from flowscope.ops.kernels.blocking import stretches
 from flowscope.ops.kernels.select import choose
 from flowscope.ops.math.elementwise import (

@@ -12,7 +12,7 @@ from flowscope.graph.shapes import compatible, text
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import check_kind, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_rank, check_same
 from flowscope.ops.kernels.sums import sum_along
 from flowscope.ops.linalg.products import matmul
 from flowscope.ops.nn.activations import (
@@ -34,8 +34,7 @@ class BiasAdd(Op, memory_order="K"):
     def infer(self, x: Spec, bias: Spec) -> Spec:
         check_same(x, bias)
         check_kind(x.dtype, "fiuc")
-        if bias.rank not in (None, 1):
-            raise expected("a bias of rank 1", bias.shape)
+        check_rank(bias, 1, "a bias of rank 1")
         if x.shape is None:
             return x.like()
         if len(x.shape) < 2:

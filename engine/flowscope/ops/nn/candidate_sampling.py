@@ -23,7 +23,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import check_kind
+from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.random.seeds import seed_of as op_seed
 
 __all__ = [

@@ -15,7 +15,7 @@ from flowscope.graph.shapes import Dims, compatible, size_of, text
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_sizes, check_shape_vector
 from flowscope.ops.core.build import apply
-from flowscope.ops.core.table import check_kind, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_same
 from flowscope.ops.kernels.convolution import correlate, correlate_filter, correlate_input
 from flowscope.ops.kernels.windows import Windowed
 

@@ -18,7 +18,7 @@ from flowscope.ops.array.shaping import expand_axes, shape_of, transpose
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.flow import prevent_gradient
-from flowscope.ops.core.table import check_kind
+from flowscope.ops.core.shape_rules import check_kind, check_rank
 from flowscope.ops.kernels import ctc as ctc_kernels
 from flowscope.ops.math.elementwise import greater, multiply
 from flowscope.ops.sparse.sparse_tensor import SparseTensor
@@ -36,8 +36,7 @@ def _checked(inputs: Spec, lengths: Spec) -> tuple[int | None, ...]:
     """Checks logits [time, batch, classes] and lengths [batch]; returns the logits' sizes."""
     check_kind(inputs.dtype, "f")
     check_kind(lengths.dtype, "i")
-    if inputs.rank not in (None, 3):
-        raise expected("logits of rank 3, [time, batch, classes]", inputs.shape)
+    check_rank(inputs, 3, "logits of rank 3, [time, batch, classes]")
     dims = inputs.shape or (None, None, None)
     if not compatible(lengths.shape, dims[1:2]):
         raise expected(f"one length per example: {text(dims[1:2])}", lengths.shape)

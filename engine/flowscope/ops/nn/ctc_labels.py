@@ -15,7 +15,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import check_kind
+from flowscope.ops.core.shape_rules import check_kind
 
 __all__ = ["collapse_repeated", "ctc_unique_labels"]
 

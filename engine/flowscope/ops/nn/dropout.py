@@ -10,7 +10,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_shape
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import check_kind
+from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.math.elementwise import (
     add,
     floor,

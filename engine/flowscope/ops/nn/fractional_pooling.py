@@ -20,7 +20,7 @@ from flowscope.ops.array.shaping import expand_dims, reshape, shape_of
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import check_kind
+from flowscope.ops.core.shape_rules import check_kind, check_rank
 from flowscope.ops.linalg.einsum import einsum
 from flowscope.ops.math.elementwise import (
     greater_equal,
@@ -121,8 +121,7 @@ class FractionalArgmax(Op, is_differentiable=False):
 
 
 def _check_image(x: Spec) -> None:
-    if x.rank not in (None, 4):
-        raise expected("images of rank 4", x.shape)
+    check_rank(x, 4, "images of rank 4")
 
 
 def _windows(sequence: Spec) -> int | None:

@@ -20,7 +20,7 @@ from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.moving import reverse
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function
-from flowscope.ops.core.table import check_kind, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_same
 from flowscope.ops.kernels.windows import Axis, Windowed, as_padding, as_steps, check_untouched
 from flowscope.ops.math.elementwise import negative
 

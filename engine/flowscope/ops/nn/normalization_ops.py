@@ -14,7 +14,7 @@ from flowscope.ops.array.arrays import size
 from flowscope.ops.array.shaping import reshape
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.casting import cast
-from flowscope.ops.core.table import check_kind, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_same
 from flowscope.ops.kernels.onednn_norms import normalized, normalized_gradient
 from flowscope.ops.kernels.sums import column_sums, laid_out, row_blocks
 from flowscope.ops.math.elementwise import (

@@ -14,7 +14,7 @@ from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_sizes, check_shape_vector
 from flowscope.ops.core.build import apply
-from flowscope.ops.core.table import check_kind, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_same
 from flowscope.ops.kernels.onednn_pools import pooled, spread
 from flowscope.ops.kernels.pooling import (
     counts,

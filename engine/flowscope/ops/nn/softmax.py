@@ -8,7 +8,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.ops.core.axes import as_axes, positive_axis
 from flowscope.ops.core.build import unary
-from flowscope.ops.core.table import check_kind
+from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.kernels.softmax import (
     exponentials,
     is_large,

@@ -15,7 +15,8 @@ from flowscope.ops.array.gathering import scatter_nd
 from flowscope.ops.array.shaping import reshape, shape_of
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.casting import cast
-from flowscope.ops.core.table import check_kind, orderable
+from flowscope.ops.core.shape_rules import check_kind
+from flowscope.ops.core.table import orderable
 from flowscope.ops.math.elementwise import (
     add,
     maximum,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected, expected_dtype
+from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, merge_dims, text
@@ -20,7 +20,7 @@ from flowscope.ops.core.axes import positive_axis
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.flow import stop_gradient
-from flowscope.ops.core.table import check_kind, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_rank, check_same
 from flowscope.ops.math.elementwise import (
     add,
     exp,
@@ -56,8 +56,7 @@ class SoftmaxCrossEntropyWithLogits(Op, grad_reads=("y", "logits", "labels"), ac
         check_same(logits, labels)
         check_kind(logits.dtype, "f")
         for s in (logits, labels):
-            if s.rank not in (None, 2):
-                raise expected("logits and labels of rank 2", s.shape)
+            check_rank(s, 2, "logits and labels of rank 2")
         if not compatible(logits.shape, labels.shape):
             raise expected(f"labels of the logits' shape {text(logits.shape)}", labels.shape)
         dims = merge_dims(merge_dims(logits.shape, labels.shape), (None, None))
@@ -102,8 +101,7 @@ class SparseSoftmaxCrossEntropyWithLogits(Op, grad_reads=("y", "logits"), accumu
 
     def infer(self, logits: Spec, labels: Spec) -> Any:
         check_kind(logits.dtype, "f")
-        if labels.dtype.kind not in "iu":
-            raise expected_dtype("integer labels", labels.dtype)
+        check_kind(labels.dtype, "iu", "integer labels")
         if logits.rank not in (None, 2) or labels.rank not in (None, 1):
             raise expected("logits of rank 2 and labels of rank 1", logits, labels)
         rows = None if logits.shape is None else logits.shape[:1]

@@ -21,6 +21,7 @@ from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.axes import as_axes, positive_axis
 from flowscope.ops.core.broadcasting import sum_to
 from flowscope.ops.core.build import apply, apply_many
+from flowscope.ops.core.shape_rules import check_rank
 
 __all__ = [
     "dequantize",
@@ -434,8 +435,7 @@ class QuantizedMatMul(Op, is_differentiable=False):
         for s in (a, b):
             if s.dtype is not dtypes.quint8:
                 raise expected_dtype("quint8", s.dtype)
-            if s.rank not in (None, 2):
-                raise expected("matrices", s.shape)
+            check_rank(s, 2, "matrices")
         _check_ends(None, None, *[end.shape for end in ends])
         m, k = a.shape or (None, None)
         j, n = b.shape or (None, None)

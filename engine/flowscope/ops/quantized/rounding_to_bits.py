@@ -16,7 +16,7 @@ from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.selection import where
 from flowscope.ops.core.axes import positive_axis
 from flowscope.ops.core.build import apply
-from flowscope.ops.core.table import check_kind, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_same
 
 __all__ = ["quantize_and_dequantize", "quantize_and_dequantize_v2"]
 

@@ -24,7 +24,7 @@ from flowscope.ops.core.axes import as_axes, positive_axis
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.casting import cast, conj
 from flowscope.ops.core.flow import stop_gradient
-from flowscope.ops.core.table import check_kind, check_same
+from flowscope.ops.core.shape_rules import check_kind, check_same
 from flowscope.ops.kernels.scatter_rows import add_rows
 from flowscope.ops.kernels.scipy_modules import scipy_of
 from flowscope.ops.linalg.matrix_tools import adjoint_of

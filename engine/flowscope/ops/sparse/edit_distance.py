@@ -15,7 +15,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.ops.core.broadcasting import as_sizes
 from flowscope.ops.core.build import apply
-from flowscope.ops.core.table import check_same
+from flowscope.ops.core.shape_rules import check_same
 from flowscope.ops.sparse.places import check_places
 from flowscope.ops.sparse.sparse_tensor import as_sparse
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor
-from flowscope.graph.expected import expected, expected_dtype
+from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.arrays import ones, zeros_like
 from flowscope.ops.array.joining import concat, stack
@@ -15,6 +15,7 @@ from flowscope.ops.array.selection import where
 from flowscope.ops.array.shaping import expand_axes, reshape, shape_of
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.core.casting import cast
+from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.math.elementwise import (
     add,
     div_no_nan,
@@ -67,8 +68,7 @@ def embedding_lookup_sparse(
     if how not in _COMBINERS:
         raise expected(f"a combiner of {_COMBINERS}", repr(combiner))
     ids = as_sparse(sp_ids)
-    if ids.dtype.kind not in "iu":
-        raise expected_dtype("integer ids", ids.dtype)
+    check_kind(ids.dtype, "iu", "integer ids")
     with ids.graph.name_scope(name or "embedding_lookup_sparse"):
         different, which = _unique(cast(ids.values, dtypes.int64))
         rows = embedding_lookup(params, different, partition_strategy, max_norm=max_norm)

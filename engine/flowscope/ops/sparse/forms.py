@@ -22,6 +22,7 @@ from flowscope.ops.core.axes import positive_axis
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.declare import op_function
+from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.math.elementwise import (
     add,
     greater_equal,
@@ -152,8 +153,7 @@ def eye(
 def sparse_to_indicator(sp_input: Any, vocab_size: int, name: str | None = None) -> Tensor:
     """Returns bools [..., vocab_size]: which integers each row of a sparse tensor holds."""
     x = as_sparse(sp_input)
-    if x.dtype.kind not in "iu":
-        raise expected_dtype("integers", x.dtype)
+    check_kind(x.dtype, "iu", "integers")
     with x.graph.name_scope(name or "SparseToIndicator"):
         truth = x.with_values(ones_like(x.values, dtypes.bool_))
         merged = sparse_merge(x, truth, vocab_size, already_sorted=True)

@@ -22,6 +22,7 @@ from flowscope.ops.array.gathering import gather_nd
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import reshape, shape_of
 from flowscope.ops.core.broadcasting import as_sizes, sum_to
+from flowscope.ops.core.shape_rules import check_rank
 from flowscope.ops.math.elementwise import subtract
 from flowscope.ops.math.reductions import reduce_sum
 
@@ -280,8 +281,7 @@ class SparseToDense(Op, grad_reads=("indices",)):
             raise expected_dtype(f"a default of {values.dtype}", default.dtype)
         if values.rank not in (None, 0, 1) or default.shape not in (None, ()):
             raise expected("values of rank 0 or 1 and a scalar default", values, default)
-        if shape.rank not in (None, 1):
-            raise expected("a vector for a shape", shape.shape)
+        check_rank(shape, 1, "a vector for a shape")
         return Spec(values.dtype, shape.shape_value())
 
     def grad(self, g: Tensor, y: Tensor, indices: Tensor, shape: Tensor, values: Tensor,

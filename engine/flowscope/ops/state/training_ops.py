@@ -15,6 +15,7 @@ from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Cost, Spec, frozen
 from flowscope.graph.shapes import compatible, size_of, text
 from flowscope.ops.array.gathering import check_range
+from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.kernels.blocking import scratch, stretches
 from flowscope.ops.state.variable_ops import Write, has_shape, like_variable, variable_spec
 
@@ -118,8 +119,7 @@ def _check_number(name: str, s: Spec, variable: Spec) -> None:
 def _check_rows(variable: Spec, grad: Spec, rows: Spec) -> None:
     if grad.dtype is not variable.dtype:
         raise expected_dtype(f"a gradient of dtype {variable.dtype}, the variable's", grad.dtype)
-    if rows.dtype.kind not in "iu":
-        raise expected_dtype("integers that name rows", rows.dtype)
+    check_kind(rows.dtype, "iu", "integers that name rows")
     if variable.shape is None:
         return
     count = (None,) if rows.shape is None else rows.shape

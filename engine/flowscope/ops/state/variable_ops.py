@@ -17,6 +17,7 @@ from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.graph.string_values import boxed
 from flowscope.ops.array.gathering import check_range, positions
 from flowscope.ops.array.slicing import Part, StridedSlice, part_of
+from flowscope.ops.core.shape_rules import check_kind
 
 
 def variable_spec(handle: Spec) -> Spec:
@@ -284,8 +285,7 @@ class ScatterVariable(Write, reads_state=True, is_checkable=True):
 
     def infer(self, handle: Spec, indices: Spec, updates: Spec) -> Spec:
         variable = variable_spec(handle)
-        if indices.dtype.kind not in "iu":
-            raise expected_dtype("integer indices", indices.dtype)
+        check_kind(indices.dtype, "iu", "integer indices")
         if updates.dtype is not variable.dtype:
             raise expected_dtype(
                 f"updates of dtype {variable.dtype}, the variable's", updates.dtype

@@ -19,6 +19,7 @@ from flowscope.graph.shapes import broadcast
 from flowscope.graph.string_values import boxed
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function
+from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.strings.formatting import layout
 from flowscope.ops.strings.hashes import farm, murmur, sip
 
@@ -256,8 +257,7 @@ class AsString(StringOp):
     form: str
 
     def infer(self, x: Spec) -> Spec:
-        if x.dtype.kind not in "fiucbs":
-            raise expected_dtype("numbers, bools or strings", x.dtype)
+        check_kind(x.dtype, "fiucbs", "numbers, bools or strings")
         return x.like(dtypes.string)
 
     def one(self, value: Any) -> bytes:

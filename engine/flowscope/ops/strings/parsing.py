@@ -13,6 +13,7 @@ from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.ops.core.build import apply, apply_many
+from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.strings.elementwise import StringOp, _strings, _text, check_string, mapped
 
 __all__ = ["decode_csv", "decode_raw", "string_to_number"]
@@ -264,8 +265,7 @@ def decode_csv(
     if columns and (list(columns) != sorted(set(columns)) or len(columns) != len(defaults)):
         raise expected(f"{len(defaults)} rising column numbers", list(columns))
     for d in defaults:
-        if d.dtype.kind not in "fis":
-            raise expected_dtype("float, integer or string columns", d.dtype)
+        check_kind(d.dtype, "fis", "float, integer or string columns")
     op = DecodeCSV(
         tuple([d.dtype for d in defaults]),
         tuple([d.spec.shape == (0,) for d in defaults]),

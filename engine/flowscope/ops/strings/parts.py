@@ -13,6 +13,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
 from flowscope.ops.core.axes import Axes, as_axes, positive_axes, reduced
 from flowscope.ops.core.build import apply, apply_many
+from flowscope.ops.core.shape_rules import check_rank
 from flowscope.ops.sparse.sparse_tensor import SparseTensor
 from flowscope.ops.strings.elementwise import StringOp, _strings, _text, check_string
 
@@ -109,8 +110,7 @@ class StringSplit(StringOp, out=dtypes.string):
 
     def infer(self, x: Spec) -> Any:
         check_string(x)
-        if x.rank not in (None, 1):
-            raise expected("a vector of strings", x.shape)
+        check_rank(x, 1, "a vector of strings")
         int64: DType = dtypes.int64
         return Spec(int64, (None, 2)), Spec(dtypes.string, (None,)), Spec(int64, (2,))
 
