@@ -1,8 +1,9 @@
 """Ops under the names of TensorFlow's `raw_ops`, with keyword arguments only.
 
 They build the same operations as the functions that programs mostly use. Plain functions, such as
-`MatMul`, stand in the table of `raw_functions`; the rest are primitives of control flow and stacks,
-variables and optimizers' updates, tensor arrays, queues, blocks of recurrent networks.
+`MatMul`, stand in the table of `raw_functions`, optimizers' updates in that of `raw_training`; the
+rest are primitives of control flow and stacks, variables, tensor arrays, queues, blocks of
+recurrent networks.
 """
 
 import typing as _typing
@@ -73,52 +74,7 @@ from flowscope.ops.state.raw_queues import (
     QueueSize as QueueSize,
     QueueSizeV2 as QueueSizeV2,
 )
-from flowscope.ops.state.raw_training import (
-    ApplyAdadelta as ApplyAdadelta,
-    ApplyAdagrad as ApplyAdagrad,
-    ApplyAdagradDA as ApplyAdagradDA,
-    ApplyAdam as ApplyAdam,
-    ApplyCenteredRMSProp as ApplyCenteredRMSProp,
-    ApplyFtrl as ApplyFtrl,
-    ApplyFtrlV2 as ApplyFtrlV2,
-    ApplyGradientDescent as ApplyGradientDescent,
-    ApplyMomentum as ApplyMomentum,
-    ApplyProximalAdagrad as ApplyProximalAdagrad,
-    ApplyProximalGradientDescent as ApplyProximalGradientDescent,
-    ApplyRMSProp as ApplyRMSProp,
-    ResourceApplyAdadelta as ResourceApplyAdadelta,
-    ResourceApplyAdagrad as ResourceApplyAdagrad,
-    ResourceApplyAdagradDA as ResourceApplyAdagradDA,
-    ResourceApplyAdam as ResourceApplyAdam,
-    ResourceApplyCenteredRMSProp as ResourceApplyCenteredRMSProp,
-    ResourceApplyFtrl as ResourceApplyFtrl,
-    ResourceApplyFtrlV2 as ResourceApplyFtrlV2,
-    ResourceApplyGradientDescent as ResourceApplyGradientDescent,
-    ResourceApplyMomentum as ResourceApplyMomentum,
-    ResourceApplyProximalAdagrad as ResourceApplyProximalAdagrad,
-    ResourceApplyProximalGradientDescent as ResourceApplyProximalGradientDescent,
-    ResourceApplyRMSProp as ResourceApplyRMSProp,
-    ResourceSparseApplyAdadelta as ResourceSparseApplyAdadelta,
-    ResourceSparseApplyAdagrad as ResourceSparseApplyAdagrad,
-    ResourceSparseApplyAdagradDA as ResourceSparseApplyAdagradDA,
-    ResourceSparseApplyCenteredRMSProp as ResourceSparseApplyCenteredRMSProp,
-    ResourceSparseApplyFtrl as ResourceSparseApplyFtrl,
-    ResourceSparseApplyFtrlV2 as ResourceSparseApplyFtrlV2,
-    ResourceSparseApplyMomentum as ResourceSparseApplyMomentum,
-    ResourceSparseApplyProximalAdagrad as ResourceSparseApplyProximalAdagrad,
-    ResourceSparseApplyProximalGradientDescent as ResourceSparseApplyProximalGradientDescent,
-    ResourceSparseApplyRMSProp as ResourceSparseApplyRMSProp,
-    SparseApplyAdadelta as SparseApplyAdadelta,
-    SparseApplyAdagrad as SparseApplyAdagrad,
-    SparseApplyAdagradDA as SparseApplyAdagradDA,
-    SparseApplyCenteredRMSProp as SparseApplyCenteredRMSProp,
-    SparseApplyFtrl as SparseApplyFtrl,
-    SparseApplyFtrlV2 as SparseApplyFtrlV2,
-    SparseApplyMomentum as SparseApplyMomentum,
-    SparseApplyProximalAdagrad as SparseApplyProximalAdagrad,
-    SparseApplyProximalGradientDescent as SparseApplyProximalGradientDescent,
-    SparseApplyRMSProp as SparseApplyRMSProp,
-)
+from flowscope.ops.state.raw_training import RULES as _RULES
 from flowscope.ops.state.raw_variables import (
     Assign as Assign,
     AssignAdd as AssignAdd,
@@ -177,12 +133,12 @@ __all__ = [n for n in globals() if not n.startswith("_")] + list(_TABLE)
 
 
 def __getattr__(name: str) -> _typing.Any:
-    """Returns a function of the table; raises AttributeError for another name."""
+    """Returns a function of a table; raises AttributeError for another name."""
     if name in _TABLE:
         return _raw_function(name)
-    return _refusal(__name__, {**globals(), **_TABLE})(name)
+    return _RULES.get(name) or _refusal(__name__, {**globals(), **_RULES, **_TABLE})(name)
 
 
 def __dir__() -> list[str]:
-    """Returns all names, those of the table too."""
-    return sorted({*globals(), *_TABLE})
+    """Returns all names, those of the tables too."""
+    return sorted({*globals(), *_RULES, *_TABLE})

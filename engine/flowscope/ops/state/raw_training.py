@@ -1,4 +1,4 @@
-"""Updates of optimizers as TensorFlow's `raw_ops` name them: one line a rule, two forms of each.
+"""Updates of optimizers as TensorFlow's `raw_ops` name them: one line a rule, up to four forms.
 
 `ApplyX` and `SparseApplyX` return the variable's new value, `ResourceApplyX` and
 `ResourceSparseApplyX` the operation. The sparse forms take `indices`, the rows that the gradient
@@ -10,6 +10,7 @@ Source: names, arguments and meaning are TensorFlow's.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from typing import Any
 
 from flowscope.graph.constant import constant, convert_to_tensor
@@ -86,110 +87,37 @@ class _Rule:
         return f"<function {self.__name__}>"
 
 
-def _forms(name: str, op: type[training_ops.Apply], arguments: str) -> tuple[_Rule, _Rule]:
-    """Returns the forms of a rule that take variables and that take handles.
+#: Each rule's arguments in TensorFlow's order, "?" in front of flags.
+_ARGUMENTS = {
+    "GradientDescent": "var alpha delta",
+    "Momentum": "var accum lr grad momentum ?use_nesterov",
+    "Adagrad": "var accum lr grad ?update_slots",
+    "AdagradDA": (
+        "var gradient_accumulator gradient_squared_accumulator grad lr l1 l2 global_step"
+    ),
+    "Adadelta": "var accum accum_update lr rho epsilon grad",
+    "Adam": "var m v beta1_power beta2_power lr beta1 beta2 epsilon grad ?use_nesterov",
+    "RMSProp": "var ms mom lr rho momentum epsilon grad",
+    "CenteredRMSProp": "var mg ms mom lr rho momentum epsilon grad",
+    "Ftrl": "var accum linear grad lr l1 l2 lr_power ?multiply_linear_by_lr",
+    "FtrlV2": "var accum linear grad lr l1 l2 l2_shrinkage lr_power ?multiply_linear_by_lr",
+    "ProximalGradientDescent": "var alpha l1 l2 delta",
+    "ProximalAdagrad": "var accum lr l1 l2 grad",
+}
+#: Rules whose gradient has all rows.
+_DENSE_ONLY = ("GradientDescent", "Adam")
 
-    Args:
-        name: TensorFlow's name of the first form.
-        op: The op.
-        arguments: TensorFlow's arguments, "?" in front of flags.
-    """
-    return _Rule(name, op, arguments), _Rule(f"Resource{name}", op, arguments)
+
+def _rules() -> Iterator[_Rule]:
+    """Yields the forms of each rule: by variables and by handles, for all rows and for some."""
+    for name, dense in _ARGUMENTS.items():
+        op = getattr(training_ops, f"Apply{name.removesuffix('V2')}")
+        words = [{"grad": "grad indices", "delta": "grad indices"}.get(w, w) for w in dense.split()]
+        forms = {f"Apply{name}": dense, f"SparseApply{name}": " ".join(words)}
+        for form, arguments in list(forms.items())[: 1 if name in _DENSE_ONLY else 2]:
+            yield _Rule(form, op, arguments)
+            yield _Rule(f"Resource{form}", op, arguments)
 
 
-ApplyGradientDescent, ResourceApplyGradientDescent = _forms(
-    "ApplyGradientDescent", training_ops.ApplyGradientDescent, "var alpha delta"
-)
-ApplyMomentum, ResourceApplyMomentum = _forms(
-    "ApplyMomentum", training_ops.ApplyMomentum, "var accum lr grad momentum ?use_nesterov"
-)
-SparseApplyMomentum, ResourceSparseApplyMomentum = _forms(
-    "SparseApplyMomentum",
-    training_ops.ApplyMomentum,
-    "var accum lr grad indices momentum ?use_nesterov",
-)
-ApplyAdagrad, ResourceApplyAdagrad = _forms(
-    "ApplyAdagrad", training_ops.ApplyAdagrad, "var accum lr grad ?update_slots"
-)
-SparseApplyAdagrad, ResourceSparseApplyAdagrad = _forms(
-    "SparseApplyAdagrad", training_ops.ApplyAdagrad, "var accum lr grad indices ?update_slots"
-)
-ApplyAdagradDA, ResourceApplyAdagradDA = _forms(
-    "ApplyAdagradDA",
-    training_ops.ApplyAdagradDA,
-    "var gradient_accumulator gradient_squared_accumulator grad lr l1 l2 global_step",
-)
-SparseApplyAdagradDA, ResourceSparseApplyAdagradDA = _forms(
-    "SparseApplyAdagradDA",
-    training_ops.ApplyAdagradDA,
-    "var gradient_accumulator gradient_squared_accumulator grad indices lr l1 l2 global_step",
-)
-ApplyAdadelta, ResourceApplyAdadelta = _forms(
-    "ApplyAdadelta", training_ops.ApplyAdadelta, "var accum accum_update lr rho epsilon grad"
-)
-SparseApplyAdadelta, ResourceSparseApplyAdadelta = _forms(
-    "SparseApplyAdadelta",
-    training_ops.ApplyAdadelta,
-    "var accum accum_update lr rho epsilon grad indices",
-)
-ApplyAdam, ResourceApplyAdam = _forms(
-    "ApplyAdam",
-    training_ops.ApplyAdam,
-    "var m v beta1_power beta2_power lr beta1 beta2 epsilon grad ?use_nesterov",
-)
-ApplyRMSProp, ResourceApplyRMSProp = _forms(
-    "ApplyRMSProp", training_ops.ApplyRMSProp, "var ms mom lr rho momentum epsilon grad"
-)
-SparseApplyRMSProp, ResourceSparseApplyRMSProp = _forms(
-    "SparseApplyRMSProp",
-    training_ops.ApplyRMSProp,
-    "var ms mom lr rho momentum epsilon grad indices",
-)
-ApplyCenteredRMSProp, ResourceApplyCenteredRMSProp = _forms(
-    "ApplyCenteredRMSProp",
-    training_ops.ApplyCenteredRMSProp,
-    "var mg ms mom lr rho momentum epsilon grad",
-)
-SparseApplyCenteredRMSProp, ResourceSparseApplyCenteredRMSProp = _forms(
-    "SparseApplyCenteredRMSProp",
-    training_ops.ApplyCenteredRMSProp,
-    "var mg ms mom lr rho momentum epsilon grad indices",
-)
-ApplyFtrl, ResourceApplyFtrl = _forms(
-    "ApplyFtrl",
-    training_ops.ApplyFtrl,
-    "var accum linear grad lr l1 l2 lr_power ?multiply_linear_by_lr",
-)
-SparseApplyFtrl, ResourceSparseApplyFtrl = _forms(
-    "SparseApplyFtrl",
-    training_ops.ApplyFtrl,
-    "var accum linear grad indices lr l1 l2 lr_power ?multiply_linear_by_lr",
-)
-ApplyFtrlV2, ResourceApplyFtrlV2 = _forms(
-    "ApplyFtrlV2",
-    training_ops.ApplyFtrl,
-    "var accum linear grad lr l1 l2 l2_shrinkage lr_power ?multiply_linear_by_lr",
-)
-SparseApplyFtrlV2, ResourceSparseApplyFtrlV2 = _forms(
-    "SparseApplyFtrlV2",
-    training_ops.ApplyFtrl,
-    "var accum linear grad indices lr l1 l2 l2_shrinkage lr_power ?multiply_linear_by_lr",
-)
-ApplyProximalGradientDescent, ResourceApplyProximalGradientDescent = _forms(
-    "ApplyProximalGradientDescent",
-    training_ops.ApplyProximalGradientDescent,
-    "var alpha l1 l2 delta",
-)
-SparseApplyProximalGradientDescent, ResourceSparseApplyProximalGradientDescent = _forms(
-    "SparseApplyProximalGradientDescent",
-    training_ops.ApplyProximalGradientDescent,
-    "var alpha l1 l2 grad indices",
-)
-ApplyProximalAdagrad, ResourceApplyProximalAdagrad = _forms(
-    "ApplyProximalAdagrad", training_ops.ApplyProximalAdagrad, "var accum lr l1 l2 grad"
-)
-SparseApplyProximalAdagrad, ResourceSparseApplyProximalAdagrad = _forms(
-    "SparseApplyProximalAdagrad",
-    training_ops.ApplyProximalAdagrad,
-    "var accum lr l1 l2 grad indices",
-)
+#: All of them by name.
+RULES = {rule.__name__: rule for rule in _rules()}
