@@ -129,7 +129,7 @@ from flowscope.rnn.raw_blocks import (
     LSTMBlockCell as LSTMBlockCell,
 )
 
-__all__ = [n for n in globals() if not n.startswith("_")] + list(_TABLE)
+__all__ = [n for n in globals() if not n.startswith("_")] + [*_RULES, *_TABLE]
 
 
 def __getattr__(name: str) -> _typing.Any:

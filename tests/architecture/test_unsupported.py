@@ -18,6 +18,13 @@ from flowscope.graph.unsupported import KEPT, REFUSED, as_markdown, kept
 #: Methods that subclasses replace: their arguments are theirs to use.
 HOOKS = {"Op.attempt", "Op.forwards", "Op.failed", "layers.Layer.call"}
 
+#: Parameters that a decorator reads in place of the function's body.
+READ_BY = {
+    "op_function": "name",
+    "metric": "metrics_collections updates_collections name",
+    "weighted_loss": "weights scope loss_collection reduction",
+}
+
 
 def public() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yields the public functions and methods by the names that users call them by."""
@@ -66,6 +73,10 @@ def passed_over(function: Callable[..., Any]) -> list[str]:
         for node in ast.walk(statement)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     }
+    for call in tree.decorator_list:
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            is_used = call.func.id != "op_function" or any(k.arg == "scope" for k in call.keywords)
+            read |= set(READ_BY.get(call.func.id, "").split()) if is_used else set()
     args = tree.args
     named = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
     return [a.arg for a in named if a and a.arg not in {*read, "self", "cls", "_"}]

@@ -5,7 +5,10 @@ They are computed in float32 (float64 for float64) and returned in the dtype of 
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from flowscope.graph.constant import constant, convert_to_tensor
 from flowscope.graph.default import get_default_graph
@@ -93,6 +96,7 @@ class Reduction:
             raise expected(f"a reduction of {cls.all()}", repr(key))
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 _DEFAULT = Reduction.SUM_BY_NONZERO_WEIGHTS
 
 
@@ -200,6 +204,43 @@ def _reduced(loss: Tensor, losses: Tensor, weights: Tensor, reduction: str) -> T
     return div_no_nan(total, _number_present(losses, weights), "value")
 
 
+def weighted_loss(scope: str, *pair: str) -> Callable[[F], F]:
+    """Declares a loss: its body returns a loss per element, which `compute_weighted_loss` reduces.
+
+    A body may return (losses, weights) where weights need another shape.
+
+    Args:
+        scope: Default name of the scope in which the body adds its operations.
+        pair: Names of two arguments, labels and predictions, which the body gets as floating-point
+            tensors of one dtype and shape.
+    """
+
+    def declare(function: F) -> F:
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Tensor:
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            known = given.arguments
+            if pair:
+                y, p = pair
+                known[y], known[p] = _pair(known[y], known[p], p)
+            else:
+                known["logits"] = convert_to_tensor(known["logits"])
+            graph = known[pair[1] if pair else "logits"].graph
+            with graph.name_scope(known["scope"] or scope) as inner:
+                found = function(*given.args, **given.kwargs)
+                losses, weights = found if isinstance(found, tuple) else (found, known["weights"])
+                return compute_weighted_loss(
+                    losses, weights, inner, known["loss_collection"], known["reduction"]
+                )
+
+        return call  # type: ignore[return-value]
+
+    return declare
+
+
 def _pair(labels: Any, predictions: Any, what: str = "predictions") -> tuple[Tensor, Tensor]:
     """Returns both as floating-point tensors of one dtype; raises unless they are of one shape."""
     if labels is None or predictions is None:
@@ -214,6 +255,7 @@ def _pair(labels: Any, predictions: Any, what: str = "predictions") -> tuple[Ten
 # -- the losses -----------------------------------------------------------------------------------
 
 
+@weighted_loss("absolute_difference", "labels", "predictions")
 def absolute_difference(
     labels: Any,
     predictions: Any,
@@ -223,12 +265,10 @@ def absolute_difference(
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """Returns the weighted loss |predictions - labels|; see `compute_weighted_loss`."""
-    y, p = _pair(labels, predictions)
-    with p.graph.name_scope(scope or "absolute_difference") as inner:
-        losses = abs(subtract(p, y))
-        return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
+    return abs(subtract(predictions, labels))
 
 
+@weighted_loss("cosine_distance_loss", "labels", "predictions")
 def cosine_distance(
     labels: Any,
     predictions: Any,
@@ -254,12 +294,10 @@ def cosine_distance(
     place = dim if axis is None else axis
     if place is None:
         raise expected("an axis", "None")
-    y, p = _pair(labels, predictions)
-    with p.graph.name_scope(scope or "cosine_distance_loss") as inner:
-        losses = subtract(1.0, reduce_sum(multiply(p, y), [int(place)], keepdims=True))
-        return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
+    return subtract(1.0, reduce_sum(multiply(predictions, labels), [int(place)], keepdims=True))
 
 
+@weighted_loss("hinge_loss", "labels", "logits")
 def hinge_loss(
     labels: Any,
     logits: Any,
@@ -269,13 +307,11 @@ def hinge_loss(
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """Returns the weighted loss max(0, 1 - (2 labels - 1) logits), for labels of 0 and 1."""
-    y, p = _pair(labels, logits, "logits")
-    with p.graph.name_scope(scope or "hinge_loss") as inner:
-        signs = subtract(multiply(2.0, y), 1.0)
-        losses = relu(subtract(1.0, multiply(signs, p)))
-        return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
+    signs = subtract(multiply(2.0, labels), 1.0)
+    return relu(subtract(1.0, multiply(signs, logits)))
 
 
+@weighted_loss("huber_loss", "labels", "predictions")
 def huber_loss(
     labels: Any,
     predictions: Any,
@@ -286,14 +322,12 @@ def huber_loss(
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """Returns the weighted loss that is half the square of errors up to `delta`, then linear."""
-    y, p = _pair(labels, predictions)
-    with p.graph.name_scope(scope or "huber_loss") as inner:
-        error = abs(subtract(p, y))
-        near = minimum(error, delta)
-        losses = add(multiply(0.5, multiply(near, near)), multiply(delta, subtract(error, near)))
-        return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
+    error = abs(subtract(predictions, labels))
+    near = minimum(error, delta)
+    return add(multiply(0.5, multiply(near, near)), multiply(delta, subtract(error, near)))
 
 
+@weighted_loss("log_loss", "labels", "predictions")
 def log_loss(
     labels: Any,
     predictions: Any,
@@ -304,12 +338,9 @@ def log_loss(
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """Returns the weighted loss -labels log(p) - (1 - labels) log(1 - p), `epsilon` inside logs."""
-    y, p = _pair(labels, predictions)
-    with p.graph.name_scope(scope or "log_loss") as inner:
-        hit = multiply(y, log(add(p, epsilon)))
-        miss = multiply(subtract(1.0, y), log(add(subtract(1.0, p), epsilon)))
-        losses = subtract(-hit, miss)
-        return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
+    hit = multiply(labels, log(add(predictions, epsilon)))
+    miss = multiply(subtract(1.0, labels), log(add(subtract(1.0, predictions), epsilon)))
+    return subtract(-hit, miss)
 
 
 def mean_pairwise_squared_error(
@@ -345,6 +376,7 @@ def mean_pairwise_squared_error(
         return mean
 
 
+@weighted_loss("mean_squared_error", "labels", "predictions")
 def mean_squared_error(
     labels: Any,
     predictions: Any,
@@ -354,12 +386,10 @@ def mean_squared_error(
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """Returns the weighted loss (predictions - labels)^2; see `compute_weighted_loss`."""
-    y, p = _pair(labels, predictions)
-    with p.graph.name_scope(scope or "mean_squared_error") as inner:
-        losses = squared_difference(p, y)
-        return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
+    return squared_difference(predictions, labels)
 
 
+@weighted_loss("sigmoid_cross_entropy_loss")
 def sigmoid_cross_entropy(
     multi_class_labels: Any,
     logits: Any,
@@ -380,15 +410,13 @@ def sigmoid_cross_entropy(
         loss_collection: Where the result is put.
         reduction: How elements become one.
     """
-    z = convert_to_tensor(logits)
-    y = cast(convert_to_tensor(multi_class_labels), z.dtype)
-    with z.graph.name_scope(scope or "sigmoid_cross_entropy_loss") as inner:
-        if label_smoothing > 0:
-            y = add(multiply(y, 1 - label_smoothing), 0.5 * label_smoothing)
-        losses = sigmoid_cross_entropy_with_logits(labels=y, logits=z, name="xentropy")
-        return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
+    y = cast(convert_to_tensor(multi_class_labels), logits.dtype)
+    if label_smoothing > 0:
+        y = add(multiply(y, 1 - label_smoothing), 0.5 * label_smoothing)
+    return sigmoid_cross_entropy_with_logits(labels=y, logits=logits, name="xentropy")
 
 
+@weighted_loss("softmax_cross_entropy_loss")
 def softmax_cross_entropy(
     onehot_labels: Any,
     logits: Any,
@@ -409,16 +437,13 @@ def softmax_cross_entropy(
         loss_collection: Where the result is put.
         reduction: How elements become one.
     """
-    z = convert_to_tensor(logits)
-    y = cast(convert_to_tensor(onehot_labels), z.dtype)
-    with z.graph.name_scope(scope or "softmax_cross_entropy_loss") as inner:
-        if label_smoothing > 0:
-            share = _share(label_smoothing, y)
-            y = add(multiply(y, 1 - label_smoothing), share)
-        losses = softmax_cross_entropy_with_logits_v2(
-            labels=stop_gradient(y), logits=z, name="xentropy"
-        )
-        return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
+    y = cast(convert_to_tensor(onehot_labels), logits.dtype)
+    if label_smoothing > 0:
+        share = _share(label_smoothing, y)
+        y = add(multiply(y, 1 - label_smoothing), share)
+    return softmax_cross_entropy_with_logits_v2(
+        labels=stop_gradient(y), logits=logits, name="xentropy"
+    )
 
 
 def _share(number: float, y: Tensor) -> Any:
@@ -428,6 +453,7 @@ def _share(number: float, y: Tensor) -> Any:
     return realdiv(convert_to_tensor(number, y.dtype), cast(shape_of(y)[-1], y.dtype))
 
 
+@weighted_loss("sparse_softmax_cross_entropy_loss")
 def sparse_softmax_cross_entropy(
     labels: Any,
     logits: Any,
@@ -446,8 +472,6 @@ def sparse_softmax_cross_entropy(
         loss_collection: Where the result is put.
         reduction: How elements become one.
     """
-    z = convert_to_tensor(logits)
-    with z.graph.name_scope(scope or "sparse_softmax_cross_entropy_loss") as inner:
-        y, z, w = same_ranks(labels, z, weights, expected_rank_diff=1)
-        losses = sparse_softmax_cross_entropy_with_logits(labels=y, logits=z, name="xentropy")
-        return compute_weighted_loss(losses, w, inner, loss_collection, reduction)
+    y, logits, w = same_ranks(labels, logits, weights, expected_rank_diff=1)
+    losses = sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits, name="xentropy")
+    return losses, w  # type: ignore[return-value]

@@ -6,9 +6,10 @@ tensor only reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
@@ -57,6 +58,7 @@ __all__ = [
     "root_mean_squared_error",
 ]
 
+F = TypeVar("F", bound=Callable[..., Any])
 #: What a metric returns.
 Pair = tuple[Tensor, Any]
 Collections = str | list[str] | tuple[str, ...] | None
@@ -71,23 +73,35 @@ def metric_variable(shape: Any, dtype: Any, name: str) -> Variable:
     return Variable(zeros(shape, dtype), trainable=False, collections=keys, name=name)
 
 
-@contextmanager
-def metric_scope(
-    name: str | None, default: str, metrics_collections: Any, updates_collections: Any
-) -> Iterator[Any]:
-    """Opens the scope of a metric; yields a function that finishes it: (value, update) -> both."""
-    found: list[Any] = []
+def metric(scope: str | Callable[..., str]) -> Callable[[F], F]:
+    """Declares a metric: its body returns (value, update), and they are put into collections.
 
-    def finish(value: Tensor, update: Any) -> Pair:
-        found.extend([value, update])
-        return value, update
+    Args:
+        scope: Default name of the variable scope, or a function of the arguments that returns it.
+    """
 
-    with variable_scope(name, default):
-        yield finish
-    graph = get_default_graph()
-    for key, what in zip((metrics_collections, updates_collections), found):
-        if key:
-            graph.add_to_collections([key] if isinstance(key, str) else list(key), what)
+    def declare(function: F) -> F:
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            known = given.arguments
+            default = scope if isinstance(scope, str) else scope(**known)
+            with variable_scope(known["name"], default):
+                found = function(*args, **kwargs)
+            graph = get_default_graph()
+            for keys, what in zip(
+                (known["metrics_collections"], known["updates_collections"]), found
+            ):
+                if keys:
+                    graph.add_to_collections([keys] if isinstance(keys, str) else list(keys), what)
+            return found
+
+        return call  # type: ignore[return-value]
+
+    return declare
 
 
 def as_float(x: Any) -> Tensor:
@@ -132,6 +146,7 @@ def _averaged(values: Any, weights: Any) -> tuple[Tensor, Any]:
     return value, ratio(new_total, new_count, "update_op")
 
 
+@metric("mean")
 def mean(
     values: Any,
     weights: Any = None,
@@ -148,10 +163,10 @@ def mean(
         updates_collections: Collections for the update op.
         name: Name scope of variables and operations.
     """
-    with metric_scope(name, "mean", metrics_collections, updates_collections) as finish:
-        return finish(*_averaged(values, weights))  # type: ignore[no-any-return]
+    return _averaged(values, weights)
 
 
+@metric("accuracy")
 def accuracy(
     labels: Any,
     predictions: Any,
@@ -161,12 +176,12 @@ def accuracy(
     name: str | None = None,
 ) -> Pair:
     """Returns how often predictions are equal to labels; see `mean` for the rest."""
-    with metric_scope(name, "accuracy", metrics_collections, updates_collections) as finish:
-        y, p, w = matched(labels, predictions, weights)
-        hits = equal(cast(p, y.dtype), y)
-        return finish(*_averaged(hits, w))  # type: ignore[no-any-return]
+    y, p, w = matched(labels, predictions, weights)
+    hits = equal(cast(p, y.dtype), y)
+    return _averaged(hits, w)
 
 
+@metric("mean_absolute_error")
 def mean_absolute_error(
     labels: Any,
     predictions: Any,
@@ -176,12 +191,11 @@ def mean_absolute_error(
     name: str | None = None,
 ) -> Pair:
     """Returns the mean of |predictions - labels|; see `mean` for the rest."""
-    scope = metric_scope(name, "mean_absolute_error", metrics_collections, updates_collections)
-    with scope as finish:
-        y, p, w = matched(as_float(labels), as_float(predictions), weights)
-        return finish(*_averaged(abs(subtract(p, y)), w))  # type: ignore[no-any-return]
+    y, p, w = matched(as_float(labels), as_float(predictions), weights)
+    return _averaged(abs(subtract(p, y)), w)
 
 
+@metric("mean_squared_error")
 def mean_squared_error(
     labels: Any,
     predictions: Any,
@@ -191,12 +205,11 @@ def mean_squared_error(
     name: str | None = None,
 ) -> Pair:
     """Returns the mean of (predictions - labels)^2; see `mean` for the rest."""
-    scope = metric_scope(name, "mean_squared_error", metrics_collections, updates_collections)
-    with scope as finish:
-        y, p, w = matched(as_float(labels), as_float(predictions), weights)
-        return finish(*_averaged(square(subtract(y, p)), w))  # type: ignore[no-any-return]
+    y, p, w = matched(as_float(labels), as_float(predictions), weights)
+    return _averaged(square(subtract(y, p)), w)
 
 
+@metric("root_mean_squared_error")
 def root_mean_squared_error(
     labels: Any,
     predictions: Any,
@@ -206,13 +219,12 @@ def root_mean_squared_error(
     name: str | None = None,
 ) -> Pair:
     """Returns the root of the mean of (predictions - labels)^2; see `mean` for the rest."""
-    scope = metric_scope(name, "root_mean_squared_error", metrics_collections, updates_collections)
-    with scope as finish:
-        y, p, w = matched(as_float(labels), as_float(predictions), weights)
-        value, update = _averaged(square(subtract(y, p)), w)
-        return finish(sqrt(value), sqrt(update))  # type: ignore[no-any-return]
+    y, p, w = matched(as_float(labels), as_float(predictions), weights)
+    value, update = _averaged(square(subtract(y, p)), w)
+    return sqrt(value), sqrt(update)
 
 
+@metric("mean_relative_error")
 def mean_relative_error(
     labels: Any,
     predictions: Any,
@@ -223,15 +235,14 @@ def mean_relative_error(
     name: str | None = None,
 ) -> Pair:
     """Returns the mean of |predictions - labels| / normalizer, where that is not 0; see `mean`."""
-    scope = metric_scope(name, "mean_relative_error", metrics_collections, updates_collections)
-    with scope as finish:
-        y, p, w = matched(as_float(labels), as_float(predictions), weights)
-        p, norm, _ = matched(p, as_float(normalizer), None)
-        is_zero = equal(norm, zeros_like(norm))
-        errors = where(is_zero, zeros_like(y), realdiv(abs(subtract(y, p)), norm))
-        return finish(*_averaged(errors, w))  # type: ignore[no-any-return]
+    y, p, w = matched(as_float(labels), as_float(predictions), weights)
+    p, norm, _ = matched(p, as_float(normalizer), None)
+    is_zero = equal(norm, zeros_like(norm))
+    errors = where(is_zero, zeros_like(y), realdiv(abs(subtract(y, p)), norm))
+    return _averaged(errors, w)
 
 
+@metric("mean_cosine_distance")
 def mean_cosine_distance(
     labels: Any,
     predictions: Any,
@@ -245,14 +256,13 @@ def mean_cosine_distance(
 
     The rest as for `mean`.
     """
-    scope = metric_scope(name, "mean_cosine_distance", metrics_collections, updates_collections)
-    with scope as finish:
-        y, p, w = matched(as_float(labels), as_float(predictions), weights)
-        products = reduce_sum(multiply(p, y), [dim], keepdims=True)
-        value, update = _averaged(products, w)
-        return finish(subtract(1.0, value), subtract(1.0, update))  # type: ignore[no-any-return]
+    y, p, w = matched(as_float(labels), as_float(predictions), weights)
+    products = reduce_sum(multiply(p, y), [dim], keepdims=True)
+    value, update = _averaged(products, w)
+    return subtract(1.0, value), subtract(1.0, update)
 
 
+@metric("percentage_below_threshold")
 def percentage_below(
     values: Any,
     threshold: Any,
@@ -262,13 +272,11 @@ def percentage_below(
     name: str | None = None,
 ) -> Pair:
     """Returns which part of the values is below a threshold; see `mean` for the rest."""
-    scope = metric_scope(name, "percentage_below_threshold", metrics_collections,
-                         updates_collections)  # fmt: skip
-    with scope as finish:
-        x = convert_to_tensor(values)
-        return finish(*_averaged(less(x, threshold), weights))  # type: ignore[no-any-return]
+    x = convert_to_tensor(values)
+    return _averaged(less(x, threshold), weights)
 
 
+@metric("mean")
 def mean_tensor(
     values: Any,
     weights: Any = None,
@@ -277,26 +285,25 @@ def mean_tensor(
     name: str | None = None,
 ) -> Pair:
     """Returns the mean over all updates element by element; see `mean` for the rest."""
-    scope = metric_scope(name, "mean", metrics_collections, updates_collections)
-    with scope as finish:
-        x = as_float(values)
-        if not x.spec.is_static:
-            raise expected("values of known shape", x.spec)
-        total = metric_variable(x.spec.shape, dtypes.float32, "total_tensor")
-        count = metric_variable(x.spec.shape, dtypes.float32, "count_tensor")
-        number = ones_like(x)
-        if weights is not None:
-            x, _, w = same_ranks(x, x, weights)
-            shares = broadcast_weights(as_float(w), x)
-            x, number = multiply(x, shares), multiply(number, shares)
-        value = ratio(total.value(), count.value(), "value")
-        new_total, new_count = total.assign_add(x), count.assign_add(number)
-        return finish(value, ratio(new_total, new_count, "update_op"))  # type: ignore[no-any-return]
+    x = as_float(values)
+    if not x.spec.is_static:
+        raise expected("values of known shape", x.spec)
+    total = metric_variable(x.spec.shape, dtypes.float32, "total_tensor")
+    count = metric_variable(x.spec.shape, dtypes.float32, "count_tensor")
+    number = ones_like(x)
+    if weights is not None:
+        x, _, w = same_ranks(x, x, weights)
+        shares = broadcast_weights(as_float(w), x)
+        x, number = multiply(x, shares), multiply(number, shares)
+    value = ratio(total.value(), count.value(), "value")
+    new_total, new_count = total.assign_add(x), count.assign_add(number)
+    return value, ratio(new_total, new_count, "update_op")
 
 
 # -- classes --------------------------------------------------------------------------------------
 
 
+@metric("mean_iou")
 def mean_iou(
     labels: Any,
     predictions: Any,
@@ -317,13 +324,12 @@ def mean_iou(
         updates_collections: Collections for the update op.
         name: Name scope of variables and operations.
     """
-    with metric_scope(name, "mean_iou", metrics_collections, updates_collections) as finish:
-        total = metric_variable([num_classes] * 2, dtypes.float64, "total_confusion_matrix")
-        value = _mean_iou(total.value())
-        y, p, w = matched(labels, predictions, weights)
-        shares = None if w is None else broadcast_weights(cast(w, dtypes.float64), p)
-        batch = confusion_matrix(y, p, num_classes, dtypes.float64, weights=shares)
-        return finish(value, total.assign_add(batch, name="update_op"))  # type: ignore[no-any-return]
+    total = metric_variable([num_classes] * 2, dtypes.float64, "total_confusion_matrix")
+    value = _mean_iou(total.value())
+    y, p, w = matched(labels, predictions, weights)
+    shares = None if w is None else broadcast_weights(cast(w, dtypes.float64), p)
+    batch = confusion_matrix(y, p, num_classes, dtypes.float64, weights=shares)
+    return value, total.assign_add(batch, name="update_op")
 
 
 def _mean_iou(matrix: Tensor) -> Tensor:
@@ -335,6 +341,7 @@ def _mean_iou(matrix: Tensor) -> Tensor:
     return div_no_nan(reduce_sum(shares), reduce_sum(present), "mean_iou")
 
 
+@metric("mean_accuracy")
 def mean_per_class_accuracy(
     labels: Any,
     predictions: Any,
@@ -345,17 +352,16 @@ def mean_per_class_accuracy(
     name: str | None = None,
 ) -> Pair:
     """Returns the mean over classes of how often each was found; see `mean_iou` for the rest."""
-    with metric_scope(name, "mean_accuracy", metrics_collections, updates_collections) as finish:
-        y, p, w = matched(labels, predictions, weights)
-        places = flat(cast(y, dtypes.int64))
-        total = metric_variable([num_classes], dtypes.float32, "total")
-        count = metric_variable([num_classes], dtypes.float32, "count")
-        hits = cast(equal(flat(cast(p, dtypes.int64)), places), dtypes.float32)
-        number = ones_like(hits)
-        if w is not None:
-            shares = flat(broadcast_weights(as_float(w), p))
-            hits, number = multiply(hits, shares), multiply(number, shares)
-        value = reduce_mean(ratio(count.value(), total.value()), name="mean_accuracy")
-        new_total = scatter_add(total, places, number)
-        new_count = scatter_add(count, places, hits)
-        return finish(value, ratio(new_count, new_total, "update_op"))  # type: ignore[no-any-return]
+    y, p, w = matched(labels, predictions, weights)
+    places = flat(cast(y, dtypes.int64))
+    total = metric_variable([num_classes], dtypes.float32, "total")
+    count = metric_variable([num_classes], dtypes.float32, "count")
+    hits = cast(equal(flat(cast(p, dtypes.int64)), places), dtypes.float32)
+    number = ones_like(hits)
+    if w is not None:
+        shares = flat(broadcast_weights(as_float(w), p))
+        hits, number = multiply(hits, shares), multiply(number, shares)
+    value = reduce_mean(ratio(count.value(), total.value()), name="mean_accuracy")
+    new_total = scatter_add(total, places, number)
+    new_count = scatter_add(count, places, hits)
+    return value, ratio(new_count, new_total, "update_op")

@@ -44,7 +44,7 @@ from flowscope.ops.objectives.metrics import (
     Pair,
     as_float,
     matched,
-    metric_scope,
+    metric,
     metric_variable,
 )
 from flowscope.ops.objectives.weights import broadcast_weights, flat
@@ -111,7 +111,10 @@ def _answers(y: Tensor, p: Tensor, w: Any, kind: tuple[bool, bool], scope: str =
     return _counted(logical_and(_yes(y, truth), _yes(p, answer)), w, scope)
 
 
-def _count(function: str, kind: tuple[bool, bool], doc: str) -> Callable[..., Pair]:
+def _of_answers(
+    function: str, doc: str, compute: Callable[[Tensor, Tensor, Any], Pair]
+) -> Callable[..., Pair]:
+    @metric(function)
     def call(
         labels: Any,
         predictions: Any,
@@ -120,11 +123,13 @@ def _count(function: str, kind: tuple[bool, bool], doc: str) -> Callable[..., Pa
         updates_collections: Collections = None,
         name: str | None = None,
     ) -> Pair:
-        with metric_scope(name, function, metrics_collections, updates_collections) as finish:
-            y, p, w = matched(labels, predictions, weights)
-            return finish(*_answers(y, p, w, kind))  # type: ignore[no-any-return]
+        return compute(*matched(labels, predictions, weights))
 
     return _documented(call, function, doc, "Answers: numbers or bools.")  # type: ignore[no-any-return]
+
+
+def _count(function: str, kind: tuple[bool, bool], doc: str) -> Callable[..., Pair]:
+    return _of_answers(function, doc, lambda y, p, w: _answers(y, p, w, kind))
 
 
 _TP, _FP, _FN, _TN = (True, True), (False, True), (True, False), (False, False)
@@ -136,22 +141,12 @@ false_negatives = _count("false_negatives", _FN, "Counts answers of no that are 
 
 
 def _share(function: str, other: tuple[bool, bool], names: str, doc: str) -> Callable[..., Pair]:
-    def call(
-        labels: Any,
-        predictions: Any,
-        weights: Any = None,
-        metrics_collections: Collections = None,
-        updates_collections: Collections = None,
-        name: str | None = None,
-    ) -> Pair:
-        with metric_scope(name, function, metrics_collections, updates_collections) as finish:
-            y, p, w = matched(labels, predictions, weights)
-            hits = _answers(y, p, w, _TP, "true_positives/")
-            others = _answers(y, p, w, other, f"{names}/")
-            both = [div_no_nan(h, add(h, o), n) for h, o, n in zip(hits, others, _NAMES)]
-            return finish(*both)  # type: ignore[no-any-return]
+    def compute(y: Tensor, p: Tensor, w: Any) -> Any:
+        hits = _answers(y, p, w, _TP, "true_positives/")
+        others = _answers(y, p, w, other, f"{names}/")
+        return [div_no_nan(h, add(h, o), n) for h, o, n in zip(hits, others, _NAMES)]
 
-    return _documented(call, function, doc, "Answers: numbers or bools.")  # type: ignore[no-any-return]
+    return _of_answers(function, doc, compute)
 
 
 _NAMES = ("value", "update_op")
@@ -200,6 +195,7 @@ def _at_list(
     doc: str,
     scope: str | None = None,
 ) -> Callable[..., Pair]:
+    @metric(scope or function)
     def call(
         labels: Any,
         predictions: Any,
@@ -209,11 +205,9 @@ def _at_list(
         updates_collections: Collections = None,
         name: str | None = None,
     ) -> Pair:
-        default = scope or function
-        with metric_scope(name, default, metrics_collections, updates_collections) as finish:
-            limits = [float(t) for t in thresholds]
-            both = _at_thresholds(labels, predictions, limits, weights, kinds)
-            return finish(*[compute(counts) for counts in both])  # type: ignore[no-any-return]
+        limits = [float(t) for t in thresholds]
+        both = _at_thresholds(labels, predictions, limits, weights, kinds)
+        return compute(both[0]), compute(both[1])
 
     more = "thresholds: A list of numbers.\n        "
     return _documented(call, function, doc, "Numbers.", more)  # type: ignore[no-any-return]
@@ -259,6 +253,7 @@ def _probabilities(predictions: Any) -> Tensor:
     return with_dependencies(checks, p)  # type: ignore[no-any-return]
 
 
+@metric("auc")
 def auc(
     labels: Any,
     predictions: Any,
@@ -293,12 +288,11 @@ def auc(
             repr(curve),
             repr(summation_method),
         )
-    with metric_scope(name, "auc", metrics_collections, updates_collections) as finish:
-        given = None if thresholds is None else sorted(float(t) for t in thresholds)
-        limits = _spread(num_thresholds) if given is None else [0 - _TINY, *given, 1 + _TINY]
-        p = _probabilities(predictions)
-        both = _at_thresholds(labels, p, limits, weights, "tp fn tn fp")
-        return finish(*[_area(n, curve, summation_method) for n in both])  # type: ignore[no-any-return]
+    given = None if thresholds is None else sorted(float(t) for t in thresholds)
+    limits = _spread(num_thresholds) if given is None else [0 - _TINY, *given, 1 + _TINY]
+    p = _probabilities(predictions)
+    both = _at_thresholds(labels, p, limits, weights, "tp fn tn fp")
+    return _area(both[0], curve, summation_method), _area(both[1], curve, summation_method)
 
 
 def _area(n: dict[str, Tensor], curve: str, method: str) -> Tensor:
@@ -346,15 +340,18 @@ def _picked(n: dict[str, Tensor], where_: str, target: float) -> Tensor:
     return gather(specific, argmax(cumsum(nearest), 0))  # the last of those
 
 
-def _rate(where_: str, target: float, labels: Any, predictions: Any, weights: Any, num: int) -> Any:
+def _rate(
+    where_: str, target: float, labels: Any, predictions: Any, weights: Any, num: int
+) -> Pair:
     """Returns (value, update) of one rate where the other one is at its target."""
     if not 0 <= target <= 1:
         raise expected(f"a {where_} in [0, 1]", target)
     p = _probabilities(predictions)
     both = _at_thresholds(labels, p, _spread(num), weights, "tp fn tn fp")
-    return [_picked(n, where_, target) for n in both]
+    return _picked(both[0], where_, target), _picked(both[1], where_, target)
 
 
+@metric("sensitivity_at_specificity")
 def sensitivity_at_specificity(
     labels: Any,
     predictions: Any,
@@ -377,14 +374,10 @@ def sensitivity_at_specificity(
         updates_collections: Collections for the update op.
         name: Name scope of variables and operations.
     """
-    scope = metric_scope(
-        name, "sensitivity_at_specificity", metrics_collections, updates_collections
-    )
-    with scope as finish:
-        both = _rate("specificity", specificity, labels, predictions, weights, num_thresholds)
-        return finish(*both)  # type: ignore[no-any-return]
+    return _rate("specificity", specificity, labels, predictions, weights, num_thresholds)
 
 
+@metric("specificity_at_sensitivity")
 def specificity_at_sensitivity(
     labels: Any,
     predictions: Any,
@@ -399,9 +392,4 @@ def specificity_at_sensitivity(
 
     The arguments are those of `sensitivity_at_specificity`.
     """
-    scope = metric_scope(
-        name, "specificity_at_sensitivity", metrics_collections, updates_collections
-    )
-    with scope as finish:
-        both = _rate("sensitivity", sensitivity, labels, predictions, weights, num_thresholds)
-        return finish(*both)  # type: ignore[no-any-return]
+    return _rate("sensitivity", sensitivity, labels, predictions, weights, num_thresholds)

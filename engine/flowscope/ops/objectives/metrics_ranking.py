@@ -6,6 +6,7 @@ number varies. They are sets: a class that is named twice counts once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from flowscope.graph import dtypes
@@ -32,7 +33,7 @@ from flowscope.ops.objectives.metrics import (
     Collections,
     Pair,
     as_float,
-    metric_scope,
+    metric,
     metric_variable,
     ratio,
 )
@@ -139,6 +140,11 @@ def _named(what: str, k: int | None, class_id: int | None) -> str:
     return f"{what}_at_{'k' if k is None else k}{of_class}"
 
 
+def _scope(what: str) -> Callable[..., str]:
+    """Returns the default name of a metric's scope, by its arguments."""
+    return lambda k, class_id, **_: _named(what, k, class_id)
+
+
 def _shares(sets: _Sets, other: str, k: int | None, weights: Any) -> tuple[Tensor, Tensor]:
     """Returns (value, update) of the share of true positives; NaN as long as there is nothing."""
     names = [_named(n, k, sets.class_id) for n in ("true_positive", other.removesuffix("s"))]
@@ -149,6 +155,7 @@ def _shares(sets: _Sets, other: str, k: int | None, weights: Any) -> tuple[Tenso
     return value, realdiv(new_hits, add(new_hits, new_others), "update_op")
 
 
+@metric(_scope("recall"))
 def recall_at_k(
     labels: Any,
     predictions: Any,
@@ -171,13 +178,11 @@ def recall_at_k(
         updates_collections: Collections for the update op.
         name: Name scope of variables and operations.
     """
-    default = _named("recall", k, class_id)
-    scope = metric_scope(name, default, metrics_collections, updates_collections)
-    with scope as finish:
-        sets = _Sets(labels, _best(predictions, k), class_id)
-        return finish(*_shares(sets, "false_negatives", k, weights))  # type: ignore[no-any-return]
+    sets = _Sets(labels, _best(predictions, k), class_id)
+    return _shares(sets, "false_negatives", k, weights)
 
 
+@metric(_scope("recall"))
 def recall_at_top_k(
     labels: Any,
     predictions_idx: Any,
@@ -189,13 +194,12 @@ def recall_at_top_k(
     name: str | None = None,
 ) -> Pair:
     """Returns the same as `recall_at_k` for predictions that are given as classes [..., k]."""
-    default = _named("recall", k, class_id)
-    with metric_scope(name, default, metrics_collections, updates_collections) as finish:
-        best = cast(convert_to_tensor(predictions_idx), dtypes.int64)
-        sets = _Sets(labels, best, class_id)
-        return finish(*_shares(sets, "false_negatives", k, weights))  # type: ignore[no-any-return]
+    best = cast(convert_to_tensor(predictions_idx), dtypes.int64)
+    sets = _Sets(labels, best, class_id)
+    return _shares(sets, "false_negatives", k, weights)
 
 
+@metric(_scope("precision"))
 def precision_at_k(
     labels: Any,
     predictions: Any,
@@ -207,16 +211,14 @@ def precision_at_k(
     name: str | None = None,
 ) -> Pair:
     """Returns which part of the k best is right; the arguments are those of `recall_at_k`."""
-    default = _named("precision", k, class_id)
-    scope = metric_scope(name, default, metrics_collections, updates_collections)
-    with scope as finish:
-        sets = _Sets(labels, _best(predictions, k), class_id)
-        return finish(*_shares(sets, "false_positives", k, weights))  # type: ignore[no-any-return]
+    sets = _Sets(labels, _best(predictions, k), class_id)
+    return _shares(sets, "false_positives", k, weights)
 
 
 sparse_precision_at_k = precision_at_k
 
 
+@metric(_scope("precision"))
 def precision_at_top_k(
     labels: Any,
     predictions_idx: Any,
@@ -228,13 +230,12 @@ def precision_at_top_k(
     name: str | None = None,
 ) -> Pair:
     """Returns the same as `precision_at_k` for predictions that are given as classes [..., k]."""
-    default = _named("precision", k, class_id)
-    with metric_scope(name, default, metrics_collections, updates_collections) as finish:
-        best = cast(convert_to_tensor(predictions_idx), dtypes.int64)
-        sets = _Sets(labels, best, class_id)
-        return finish(*_shares(sets, "false_positives", k, weights))  # type: ignore[no-any-return]
+    best = cast(convert_to_tensor(predictions_idx), dtypes.int64)
+    sets = _Sets(labels, best, class_id)
+    return _shares(sets, "false_positives", k, weights)
 
 
+@metric(lambda k, **_: f"average_precision_at_{k}")
 def average_precision_at_k(
     labels: Any,
     predictions: Any,
@@ -250,17 +251,15 @@ def average_precision_at_k(
     """
     if k < 1:
         raise expected("k of 1 at least", k)
-    default = f"average_precision_at_{k}"
-    with metric_scope(name, default, metrics_collections, updates_collections) as finish:
-        scores = _average_precision(_Sets(labels, _best(predictions, k), None), k)
-        number = ones_like(scores)
-        most = metric_variable([], dtypes.float64, "max")
-        total = metric_variable([], dtypes.float64, "total")
-        value = ratio(total.value(), most.value(), "mean")
-        new_total = total.assign_add(_summed(scores, weights))
-        new_most = most.assign_add(_summed(number, weights))
-        update = ratio(new_total, new_most, "update")
-        return finish(value, update)  # type: ignore[no-any-return]
+    scores = _average_precision(_Sets(labels, _best(predictions, k), None), k)
+    number = ones_like(scores)
+    most = metric_variable([], dtypes.float64, "max")
+    total = metric_variable([], dtypes.float64, "total")
+    value = ratio(total.value(), most.value(), "mean")
+    new_total = total.assign_add(_summed(scores, weights))
+    new_most = most.assign_add(_summed(number, weights))
+    update = ratio(new_total, new_most, "update")
+    return value, update
 
 
 sparse_average_precision_at_k = average_precision_at_k
