@@ -18,6 +18,7 @@ from flowscope.live.state import Meter
 from flowscope.live.typescript import typescript
 from flowscope.live.wire import message_from, to_json
 from flowscope.plan.locations import LoopAt, Where
+from flowscope.runtime import engine
 from flowscope.runtime.gate import Gate
 
 pytestmark = pytest.mark.usefixtures("graph")
@@ -219,7 +220,7 @@ def test_progress_tells_done_total_and_the_time_left(feed):
     session = fs.Session()
     for i in fs.progress(range(4), "training"):
         if i == 2:
-            state = progress.current(progress._running[0].start_s + 1.0, session)
+            state = progress.current(session.engine.loops[0].start_s + 1.0, session)
             assert (state.description, state.done, state.total) == ("training", 2, 4)
             assert state.eta_s == pytest.approx(1.0)
     assert progress.current(0.0, session).done == 4
@@ -251,7 +252,7 @@ def test_progress_is_withdrawn_when_the_loop_ends_early():
     import gc
 
     gc.collect()
-    assert progress._running == []
+    assert engine.current().loops == []
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from flowscope.live.schema import (
     Snapshot,
 )
 from flowscope.live.wire import message_from, to_json, to_wire
+from flowscope.runtime import engine
 
 
 @pytest.fixture
@@ -197,15 +198,15 @@ def test_what_views_held_is_let_go(graph, monkeypatch):
     monkeypatch.setattr(bus, "PERIOD_S", 1e6)
     with graph.cell("a"):
         fs.constant(1.0, name="x")
-    feed = bus.feeds.feed(graph)
-    assert bus.feeds.feed(graph) is feed
+    feed = bus.shared_feed(graph)
+    assert bus.shared_feed(graph) is feed
     view = View(feed, 1)
     view.say(Disconnect(1))
     for thread in [t for t in threading.enumerate() if t.name == "flowscope live"]:
         thread.join(30)
     del feed, view, thread
     gc.collect()
-    assert all(one.graph is not graph for one in bus.feeds._known.values())
+    assert all(one.graph is not graph for one in engine.current().feeds.values())
 
 
 @pytest.mark.slow

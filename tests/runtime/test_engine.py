@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import Feed, shared_feed
 from flowscope.runtime import engine
 from flowscope.runtime.engine import Engine
 
@@ -153,3 +153,27 @@ def test_progress_is_seen_in_its_engine_alone(engines, graph):
             assert progress.current(0.0, mine) is not None
             assert progress.current(0.0, other) is None
     other.close()
+
+
+def test_views_of_one_engine_share_a_feed_and_those_of_two_do_not(engines, graph):
+    feeds = []
+    for one in engines:
+        with one.as_default():
+            feeds += [shared_feed(graph), shared_feed(graph)]
+    assert feeds[0] is feeds[1] and feeds[2] is feeds[3]
+    assert feeds[0] is not feeds[2]
+    session = session_of(engines[1], graph)
+    assert shared_feed(graph, session) is shared_feed(graph, session)
+    assert shared_feed(graph, session)._engine is engines[1]
+
+
+def test_loops_and_growth_are_noted_by_the_engine(engines, graph):
+    with engines[0].as_default():
+        loop = fs.progress(range(2), "a")
+        next(loop)
+    assert len(engines[0].loops) == 1 and not engines[1].loops
+    assert not engine.current().loops
+    loop.close()
+    assert not engines[0].loops and engines[0].ended_loop is not None
+    a, b = (one.growth_of(graph) for one in engines)
+    assert a is not b and a is engines[0].growth_of(graph)

@@ -17,7 +17,7 @@ import traitlets
 
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
-from flowscope.live.bus import Feed, feeds
+from flowscope.live.bus import Feed, shared_feed
 from flowscope.runtime.session import Session
 from flowscope_widgets import panel
 from flowscope_widgets.displays import Displays
@@ -54,7 +54,7 @@ class GraphView(ViewState, anywidget.AnyWidget):
         feed: Feed | None = None,
     ) -> None:
         shown = get_default_graph() if graph is None else graph
-        self._feed = feed or feeds.feed(shown, session)
+        self._feed = feed or shared_feed(shown, session)
         self._displays = Displays(self)
         super().__init__(_esm=_SCRIPT.read_text("utf-8"), _css=_STYLE.read_text("utf-8"))
         listen_while_busy(self.comm)

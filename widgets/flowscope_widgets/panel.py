@@ -13,7 +13,7 @@ import comm as comms
 
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
-from flowscope.live.bus import feeds
+from flowscope.live.bus import shared_feed
 from flowscope.runtime import engine
 from flowscope_widgets.chosen import graph_key
 from flowscope_widgets.subshell import listen_while_busy
@@ -39,7 +39,7 @@ class PanelView(ViewState):
         super().__init__()
         self._comm = comm
         self._wanted = wanted
-        self._feed = feeds.feed(self._graph_to_show())
+        self._feed = shared_feed(self._graph_to_show())
         self.observe(self._on_state, list(SHARED))
         self._tell_state()
 
@@ -60,7 +60,7 @@ class PanelView(ViewState):
         if graph is not self.graph:
             self._feed.leave(self._tell)
             with self.hold_trait_notifications():
-                self._feed = feeds.feed(graph)
+                self._feed = shared_feed(graph)
                 self.selection, self.iteration, self.open_scopes = None, None, {}
                 self.find = self.isolated = ""
                 self.set_trait("graph_key", graph_key(graph))

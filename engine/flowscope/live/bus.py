@@ -393,20 +393,17 @@ _EMPTY = GraphChange(version=0, added=(), placed=())
 _OTHER_VERSION = Snapshot(0, PROTOCOL, "graph", _EMPTY, None, "live")
 
 
-class Feeds:
-    """The feeds that views share: one for each graph and chosen session."""
+def shared_feed(graph: Graph, session: Session | None = None) -> Feed:
+    """Returns the feed that the views of an engine share: of a graph, and of a chosen session.
 
-    def __init__(self) -> None:
-        self._known: weakref.WeakValueDictionary[tuple[int, int], Feed]
-        self._known = weakref.WeakValueDictionary()
-
-    def feed(self, graph: Graph, session: Session | None = None) -> Feed:
-        """Returns the feed of a graph, and of a session on it where one is chosen."""
-        key = id(graph), id(session)
-        found = self._known.get(key)
-        if found is None or found.graph is not graph:
-            found = self._known[key] = Feed(graph, session)
-        return found
-
-
-feeds = Feeds()
+    Args:
+        graph: The graph.
+        session: The session; None for whichever runs.
+    """
+    owner = engine.current() if session is None else session.engine
+    key = id(graph), id(session)
+    found: Feed | None = owner.feeds.get(key)
+    if found is None or found.graph is not graph:
+        with owner.as_default():
+            found = owner.feeds[key] = Feed(graph, session)
+    return found

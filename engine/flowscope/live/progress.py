@@ -13,24 +13,22 @@ from flowscope.runtime.session import Session
 
 if TYPE_CHECKING:
     from flowscope.live.schema import Progress
+    from flowscope.runtime.engine import Engine
 
 T = TypeVar("T")
-
-#: Trackers of the loops that run now, innermost last; views show the outermost.
-_running: list[_Tracker] = []
 
 
 class _Tracker:
     """How far one loop has come."""
 
-    def __init__(self, description: str, total: int | None) -> None:
+    def __init__(self, description: str, total: int | None, owner: Engine) -> None:
         self.description = description
         self.total = total
         self.done = 0
         self.start_s = time.monotonic()
         self.end_s: float | None = None
         self._graph = get_default_graph()
-        self._engine = engine()
+        self._engine = owner
         #: How many steps each open session had tried when the loop began and when it ended.
         self._before = self._attempts()
         self._after: weakref.WeakKeyDictionary[Session, int] = weakref.WeakKeyDictionary()
@@ -44,8 +42,6 @@ class _Tracker:
 
         Before there is a step, it is the loop of the default graph.
         """
-        if session.engine is not self._engine:
-            return False
         now = self._attempts() if self.end_s is None else self._after
         ran = {s.graph for s, n in now.items() if n > self._before.get(s, 0) or s.running}
         return session.graph in (ran or {self._graph})
@@ -81,21 +77,17 @@ def progress(iterable: Iterable[T], description: str = "", total: int | None = N
     """
     if total is None and isinstance(iterable, Sized):
         total = len(iterable)
-    tracker = _Tracker(description, total)
-    _running.append(tracker)
+    owner = engine()
+    tracker = _Tracker(description, total, owner)
+    owner.loops.append(tracker)
     try:
         for item in iterable:
             yield item
             tracker.done += 1
     finally:
         tracker.end()
-        _finished.append(tracker)
-        del _finished[:-1]
-        _running.remove(tracker)
-
-
-#: The loop that ended last, so that a view shows its end and not its last sample.
-_finished: list[_Tracker] = []
+        owner.ended_loop = tracker
+        owner.loops.remove(tracker)
 
 
 def current(now_s: float, session: Session) -> Progress | None:
@@ -103,10 +95,11 @@ def current(now_s: float, session: Session) -> Progress | None:
 
     A loop that has ended is shown until the session that is looked at goes on to something else.
     """
-    for tracker in _running:
+    running: list[_Tracker] = session.engine.loops
+    for tracker in list(running):
         if tracker.concerns(session):
             return tracker.state(now_s)
-    for tracker in _finished:
-        if tracker.concerns(session) and not tracker.is_over_for(session):
-            return tracker.state(now_s)
+    ended: _Tracker | None = session.engine.ended_loop
+    if ended is not None and ended.concerns(session) and not ended.is_over_for(session):
+        return ended.state(now_s)
     return None

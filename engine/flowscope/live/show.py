@@ -31,7 +31,7 @@ def show(graph: Graph | Session | None = None, session: Session | None = None) -
     Returns:
         The view, in which can be read and set what is chosen; None where there is none.
     """
-    from flowscope.live.bus import feeds  # at need: most programs are never looked at
+    from flowscope.live.bus import shared_feed  # at need: most programs are never looked at
     from flowscope.live.nodes import node_of
     from flowscope.live.text import text
 
@@ -42,7 +42,7 @@ def show(graph: Graph | Session | None = None, session: Session | None = None) -
         graph = session.graph if session is not None else get_default_graph()
     if not isinstance(graph, Graph):
         raise DTypeError(f"expected a graph or a session to show, got {graph!r}")
-    feed = feeds.feed(graph, session)
+    feed = shared_feed(graph, session)
     for display in _displays():
         is_shown, view = display(feed)
         if is_shown:

@@ -14,11 +14,12 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flowscope.cells.notebook import steps_of
 from flowscope.graph.graph import Graph
 from flowscope.runtime.containers import Containers
+from flowscope.runtime.graph_growth import Growth
 from flowscope.runtime.host_calls import HostThreads
 from flowscope.runtime.thread_pool import ThreadPool
 
@@ -34,6 +35,9 @@ class Engine:
         containers: Its named containers.
         pool: The threads that share large kernels.
         host_threads: The threads on which functions of the user's run.
+        loops: The loops of `fs.progress` that run now, the outermost first.
+        feeds: What tells views of its sessions, by the ids of graph and chosen session.
+        ended_loop: The one that has ended last; views show its end, and not its last sample.
     """
 
     def __init__(self) -> None:
@@ -41,7 +45,14 @@ class Engine:
         self.containers = Containers()
         self.pool = ThreadPool()
         self.host_threads = HostThreads()
+        self.loops: list[Any] = []
+        self.ended_loop: Any = None
+        self.feeds: weakref.WeakValueDictionary[tuple[int, int], Any] = (
+            weakref.WeakValueDictionary()
+        )
         self._numbers = itertools.count()
+        #: Of each graph for all its sessions: they may be made in the loop, too.
+        self._growths: weakref.WeakKeyDictionary[Graph, Growth] = weakref.WeakKeyDictionary()
         #: Steps of sessions that were closed.
         self._closed: weakref.WeakKeyDictionary[Graph, int] = weakref.WeakKeyDictionary()
 
@@ -65,6 +76,10 @@ class Engine:
             graph = session.graph
             self._closed[graph] = self._closed.get(graph, 0) + session.attempts
             self.sessions.discard(session)
+
+    def growth_of(self, graph: Graph) -> Growth:
+        """Returns what counts the growth of a graph between runs."""
+        return self._growths.setdefault(graph, Growth())
 
     def steps_on(self, graph: Graph) -> int:
         """Returns how many steps have run on a graph, in sessions that were closed too."""

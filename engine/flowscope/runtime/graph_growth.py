@@ -7,7 +7,6 @@ look only when they have to plan, at what was added since one of the graph's las
 from __future__ import annotations
 
 import warnings
-import weakref
 from collections.abc import Sequence
 
 from flowscope.errors import GraphGrowthWarning
@@ -44,15 +43,6 @@ class Growth:
                 _warn(ops, count, size)
 
 
-#: Sessions may be made in the loop, too.
-_growths: weakref.WeakKeyDictionary[Graph, Growth] = weakref.WeakKeyDictionary()
-
-
-def growth_of(graph: Graph) -> Growth:
-    """Returns what counts the growth of a graph, for all its sessions."""
-    return _growths.setdefault(graph, Growth())
-
-
 def _warn(ops: Sequence[Operation], count: int, size: int) -> None:
     place = ops[0].origin.place
     if place is None:
@@ -77,4 +67,4 @@ def _warn(ops: Sequence[Operation], count: int, size: int) -> None:
     )
 
 
-__all__ = ["Growth", "growth_of"]
+__all__ = ["Growth"]

@@ -25,7 +25,7 @@ from flowscope.runtime.device_variable import PlacedVariable, on_device, within
 from flowscope.runtime.devices import Device
 from flowscope.runtime.feeds import Converter, converter
 from flowscope.runtime.fetches import Flattened, Rebuild, decoded, is_bare_handle
-from flowscope.runtime.graph_growth import growth_of
+from flowscope.runtime.graph_growth import Growth
 from flowscope.runtime.plan_cache import Recent
 from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.queue_transactions import QueueUse
@@ -52,6 +52,7 @@ class Planner:
         config: ConfigProto,
         devices: Sequence[Device],
         state: Callable[[Any], Any],
+        growth: Growth,
     ) -> None:
         self.calls = Recent(config.plan_cache_size, Call.count_nodes)
         self.placements: dict[int, str] = {}
@@ -65,7 +66,7 @@ class Planner:
         #: GPUs first: what has a kernel for them runs there.
         self._specs = [d.spec for d in sorted(devices, key=lambda d: d.device_type != "GPU")]
         self._has_kinds = any(d.device_type != "CPU" for d in devices)
-        self._growth = growth_of(graph)
+        self._growth = growth
         self._lock = threading.RLock()
 
     def call(self, key: Hashable, fetches: Any, feeds: Any, mode: Mode) -> Call:

@@ -78,7 +78,8 @@ class Session(Controls):
             blas.limit_threads(self.config.intra_op_parallelism_threads)
             self.engine.pool.limit(self.config.intra_op_parallelism_threads)
         self._container = Container()
-        self._planner = Planner(self.graph, self.config, self.devices, self._state)
+        growth = self.engine.growth_of(self.graph)
+        self._planner = Planner(self.graph, self.config, self.devices, self._state, growth)
         self._calls = self._planner.calls
         self._patterns = Recent(self.config.plan_cache_size, Pattern.count_nodes)
         self._contexts: list[AbstractContextManager[Any]] = []

@@ -1,0 +1,196 @@
+"""Modules hold no state that a second engine in the process would share.
+
+What a module holds and somebody changes is listed here, each with the reason why that is right:
+registries that fill while modules load, caches of pure functions, what belongs to the process, the
+interpreter or a thread and not to an engine. A table that nobody changes is no state.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import flowscope
+
+ROOT = Path(flowscope.__file__).parent
+
+#: What makes something that changes, wherever it is used.
+STATEFUL = {
+    "Condition", "ContextVar", "Counter", "Event", "Lock", "RLock", "WeakKeyDictionary", "WeakSet",
+    "WeakValueDictionary", "count", "defaultdict", "deque", "local",
+}  # fmt: skip
+#: What makes a container: state where somebody changes it.
+CONTAINERS = {"OrderedDict", "bytearray", "dict", "list", "set"}
+#: What changes a container.
+CHANGES = {
+    "add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "insert",
+    "pop", "popitem", "popleft", "remove", "setdefault", "sort", "update",
+}  # fmt: skip
+
+#: Registries that a higher floor fills while it loads, with code and nothing else.
+REGISTRY = "filled with functions and classes while modules load"
+#: What was worked out once and would be worked out to the same again.
+CACHE = "remembers what a pure function has returned"
+#: Definitions by name are Python's own: of a class or function there is one in a process.
+DEFINITIONS = "definitions by name belong to the process, as classes and functions do"
+#: A signal comes to the main thread of the process.
+SIGNALS = "signals belong to the process"
+
+ALLOWED = {
+    "._found": REGISTRY,
+    "autodiff.registry._registered": DEFINITIONS,
+    "autodiff.registry._by_cells": DEFINITIONS,
+    "cells.interrupts.deferrers": REGISTRY,
+    "cells.notebook.notebook": "a process is the ipykernel of one notebook, and graphs have cells",
+    "cells.notebook.steps_of": REGISTRY,
+    "control.blocks.differentiable": REGISTRY,
+    "control.blocks.differentiator": REGISTRY,
+    "graph.current_step.steps_of_threads": "a thread works for one step, of whichever engine",
+    "graph.default._Base.graph": "the default graph below all threads' stacks, as in TensorFlow",
+    "graph.default._Base.session": "the interactive session, which is the process's default one",
+    "graph.default._graph": "a stack of the thread's own",
+    "graph.default._session": "a stack of the thread's own",
+    "graph.graph.default_setters": REGISTRY,
+    "graph.indexed_slices.densifier": REGISTRY,
+    "graph.observer.observers": REGISTRY,
+    "graph.op._kernels": REGISTRY,
+    "graph.op._registry": REGISTRY,
+    "graph.operation.input_replacer": REGISTRY,
+    "graph.operation.runner": REGISTRY,
+    "graph.origin._kind_of_file": CACHE,
+    "graph.origin._lines": CACHE,
+    "graph.overloads.operators": REGISTRY,
+    "graph.serialization.build.function_makers": REGISTRY,
+    "graph.serialization.meta.kinds": REGISTRY,
+    "graph.serialization.values.stand_ins": REGISTRY,
+    "live.bus.notebook": "a process is the ipykernel of one notebook",
+    "ops.core.casting._numpy_types": CACHE,
+    "ops.host.py_functions._functions": DEFINITIONS,
+    "ops.host.py_functions._numbers": DEFINITIONS,
+    "ops.host.py_functions.eager_calls": REGISTRY,
+    "ops.kernels.scipy_modules._loaded": CACHE,
+    "ops.kernels.scipy_modules.finders": REGISTRY,
+    "plan.codegen.function._numbers": "generated files are numbered: `linecache` has one list",
+    "runtime.engine._default": "which engine is the default one, by thread and task",
+    "runtime.engine._process": "the engine of the process, for programs that name none",
+    "runtime.interrupt._around": SIGNALS,
+    "runtime.interrupt._known": SIGNALS,
+    "runtime.interrupt._raised": SIGNALS,
+    "runtime.interrupt._waiting": SIGNALS,
+}
+#: Kinds whose objects only remember what they have worked out of themselves.
+CONSTANT = {"DType"}
+
+
+def name_of(module: Path) -> str:
+    parts = module.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def called(node: ast.expr) -> str:
+    """Returns the name of what a call calls."""
+    function = node.func if isinstance(node, ast.Call) else None
+    while isinstance(function, ast.Subscript):
+        function = function.value
+    return getattr(function, "attr", getattr(function, "id", ""))
+
+
+def is_container(value: ast.expr | None) -> bool:
+    kinds = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
+    return isinstance(value, kinds) or (value is not None and called(value) in CONTAINERS)
+
+
+def assigned(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
+    """Yields the names that a statement binds, with the values."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    if isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    for target in targets:
+        if isinstance(target, ast.Name):
+            yield target.id, node.value  # type: ignore[attr-defined]
+
+
+def changed(tree: ast.AST) -> Iterator[str]:
+    """Yields the dotted names of what the code of a module changes in place or binds anew."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in CHANGES:
+                yield ast.unparse(node.func.value)
+        elif isinstance(node, ast.Global):
+            yield from node.names
+        elif isinstance(node, ast.Assign | ast.AugAssign | ast.Delete):
+            targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
+            for target in targets:
+                for part in ast.walk(target):
+                    if isinstance(part, ast.Subscript | ast.Attribute):
+                        yield ast.unparse(part.value)
+                    if isinstance(part, ast.Attribute):
+                        yield ast.unparse(part)
+
+
+def changing_classes(trees: dict[str, ast.Module]) -> set[str]:
+    """Returns the names of classes whose objects change after they were made."""
+    return {
+        kind.name
+        for tree in trees.values()
+        for kind in tree.body
+        if isinstance(kind, ast.ClassDef)
+        for method in kind.body
+        if isinstance(method, ast.FunctionDef) and not method.name.startswith("__")
+        and any(name.startswith("self.") or name == "self" for name in changed(method))
+    }  # fmt: skip
+
+
+def found() -> dict[str, str]:
+    """Returns the state of modules: what holds it, by its dotted name."""
+    trees = {name_of(p): ast.parse(p.read_text()) for p in sorted(ROOT.rglob("*.py"))}
+    changes = {module: set(changed(tree)) for module, tree in trees.items()}
+    elsewhere = {
+        (f"{(node.module or '').removeprefix('flowscope').lstrip('.')}", alias.name)
+        for module, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if (alias.asname or alias.name) in changes[module]
+    }
+    changing = changing_classes(trees)
+    state = {}
+    for module, tree in trees.items():
+        classes = {n.name: n for n in tree.body if isinstance(n, ast.ClassDef)}
+        for node in tree.body:
+            for name, value in assigned(node):
+                is_changed = name in changes[module] or (module, name) in elsewhere
+                if value is not None and called(value) in STATEFUL:
+                    state[f"{module}.{name}"] = called(value)
+                elif value is not None and called(value) in changing - CONSTANT:
+                    state[f"{module}.{name}"] = f"a {called(value)}"
+                elif is_container(value) and is_changed:
+                    state[f"{module}.{name}"] = "container"
+        names = {n for g in ast.walk(tree) if isinstance(g, ast.Global) for n in g.names}
+        state.update({f"{module}.{name}": "global" for name in names})
+        for kind, body in classes.items():
+            for node in body.body:
+                for name, value in assigned(node):
+                    if f"{kind}.{name}" in changes[module]:
+                        state[f"{module}.{kind}.{name}"] = "class"
+                    elif value is not None and called(value) in STATEFUL:
+                        state[f"{module}.{kind}.{name}"] = called(value)
+    return state
+
+
+def test_modules_hold_no_state_but_what_is_listed() -> None:
+    state = found()
+    assert not state.keys() - ALLOWED.keys(), "state of a module: let an engine or a graph own it"
+    assert not ALLOWED.keys() - state.keys(), "listed, and no state any more"
+
+
+def test_what_holds_state_is_found(tmp_path, monkeypatch) -> None:
+    (tmp_path / "one.py").write_text(
+        "import weakref\nknown = weakref.WeakSet()\ntable = {}\nconstant = {1: 2}\n"
+        "class Box:\n    def put(self, x):\n        self.x = x\nbox = Box()\n"
+        "def f(x):\n    global last\n    last = x\n"
+    )
+    (tmp_path / "two.py").write_text("from flowscope.one import table\ntable['a'] = 1\n")
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    assert found().keys() == {"one.known", "one.table", "one.box", "one.last"}
