@@ -233,11 +233,6 @@ class MatrixTriangularSolve(Op, grad_reads=("y", "matrix")):
         return check_finite(xp, out, _SINGULAR)
 
 
-def _operands(matrix: Any, rhs: Any) -> tuple[Tensor, Tensor]:
-    a = convert_to_tensor(matrix)
-    return a, convert_to_tensor(rhs, None if isinstance(rhs, Tensor) else a.dtype)
-
-
 def matrix_inverse(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     """Returns the inverse of square matrices, or that of their adjoints.
 
@@ -254,11 +249,10 @@ def matrix_determinant(input: Any, name: str | None = None) -> Tensor:
     return unary(MatrixDeterminant(), input, name)
 
 
+@op_function("input")
 def slogdet(input: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Returns the signs of determinants, and the logarithms of their absolute values."""
-    sign, size = apply_many(
-        _LOG_DETERMINANT, convert_to_tensor(input), name=name or "LogMatrixDeterminant"
-    )
+    sign, size = apply_many(_LOG_DETERMINANT, input, name=name or "LogMatrixDeterminant")
     return sign, size
 
 
@@ -269,6 +263,7 @@ def logdet(matrix: Any, name: str | None = None) -> Tensor:
     return cast(multiply(2.0, reduce_sum(logs, [-1])), matrix.dtype.real_dtype)
 
 
+@op_function("matrix rhs~matrix")
 def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     """Returns the solutions x of matrix @ x = rhs.
 
@@ -276,11 +271,11 @@ def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None 
         matrix: Square matrices [..., n, n].
         rhs: Right-hand sides [..., n, k] of the same dtype.
         adjoint: Whether the adjoint takes the matrix' place.
-        name: Name of the operation.
     """
-    return apply(MatrixSolve(bool(adjoint)), *_operands(matrix, rhs), name=name)
+    return apply(MatrixSolve(bool(adjoint)), matrix, rhs, name=name)
 
 
+@op_function("matrix rhs~matrix")
 def matrix_triangular_solve(
     matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
@@ -291,19 +286,18 @@ def matrix_triangular_solve(
         rhs: Right-hand sides [..., n, k] of the same dtype.
         lower: Whether it is the lower triangle.
         adjoint: Whether the adjoint takes the matrix' place.
-        name: Name of the operation.
     """
     op = MatrixTriangularSolve(bool(lower), bool(adjoint))
-    return apply(op, *_operands(matrix, rhs), name=name)
+    return apply(op, matrix, rhs, name=name)
 
 
+@op_function("chol rhs~chol", scope="cholesky_solve")
 def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
     """Returns the solutions x of A @ x = rhs, where chol @ adjoint(chol) = A."""
-    a, b = _operands(chol, rhs)
-    with a.graph.name_scope(name or "cholesky_solve"):
-        return matrix_triangular_solve(a, matrix_triangular_solve(a, b), adjoint=True)
+    return matrix_triangular_solve(chol, matrix_triangular_solve(chol, rhs), adjoint=True)
 
 
+@op_function("matrix rhs~matrix", scope="matrix_solve_ls")
 def matrix_solve_ls(
     matrix: Any,
     rhs: Any,
@@ -321,20 +315,17 @@ def matrix_solve_ls(
         l2_regularizer: A number, 0 or higher.
         fast: Whether the normal equations are solved, which squares the condition number; else, and
             where the shapes are unknown, the pseudo-inverse is used, which needs no full rank.
-        name: Name scope of the operations.
     """
-    a, b = _operands(matrix, rhs)
-    dims = matrix_dims(a.spec)
+    dims = matrix_dims(matrix.spec)
     is_known = dims is not None and None not in dims[-2:]
-    with a.graph.name_scope(name or "matrix_solve_ls"):
-        if not l2_regularizer and (not fast or not is_known):
-            return product(builder.pinv(a), b)
-        is_wide = is_known and dims[-2] < dims[-1]  # type: ignore[index, operator]
-        if is_wide:
-            gram = _regular(product(a, a, adjoint_b=True), l2_regularizer)
-            return product(a, _symmetric_solve(gram, b), adjoint_a=True)
-        gram = _regular(product(a, a, adjoint_a=True), l2_regularizer)
-        return _symmetric_solve(gram, product(a, b, adjoint_a=True))
+    if not l2_regularizer and (not fast or not is_known):
+        return product(builder.pinv(matrix), rhs)
+    is_wide = is_known and dims[-2] < dims[-1]  # type: ignore[index, operator]
+    if is_wide:
+        gram = _regular(product(matrix, matrix, adjoint_b=True), l2_regularizer)
+        return product(matrix, _symmetric_solve(gram, rhs), adjoint_a=True)
+    gram = _regular(product(matrix, matrix, adjoint_a=True), l2_regularizer)
+    return _symmetric_solve(gram, product(matrix, rhs, adjoint_a=True))
 
 
 def _regular(gram: Tensor, weight: float) -> Tensor:
