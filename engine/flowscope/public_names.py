@@ -366,6 +366,7 @@ OP_TYPES = {
     "flowscope.ops.math.counting": (
         "Bincount HistogramFixedWidth HistogramFixedWidthBins UnravelIndex"
     ),
+    "flowscope.ops.math.dynamic_axes": "PositiveAxes ReverseBy TransposeBy",
     "flowscope.ops.math.elementwise": (
         "Abs Acos Acosh Add Asin Asinh Atan Atan2 Atanh Ceil Cos Cosh DivNoNan Equal Exp Expm1 "
         "Floor FloorDiv FloorMod Greater GreaterEqual IsFinite IsInf IsNan Less LessEqual Log "
@@ -375,7 +376,6 @@ OP_TYPES = {
     ),
     "flowscope.ops.math.logical": "All Any",
     "flowscope.ops.math.reductions": "Max Mean Min Prod Sum",
-    "flowscope.ops.math.run_time_axes": "PositiveAxes ReverseBy TransposeBy",
     "flowscope.ops.math.scans": (
         "ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp"
     ),

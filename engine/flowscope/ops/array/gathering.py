@@ -25,8 +25,8 @@ from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.kernels.scatter_rows import add_rows
+from flowscope.ops.math.dynamic_axes import Lines, dynamic_axes
 from flowscope.ops.math.elementwise import add
-from flowscope.ops.math.run_time_axes import Lines, late_axes
 
 __all__ = [
     "gather",
@@ -246,9 +246,9 @@ def gather(
     """
     x = convert_to_tensor(params)
     places = convert_to_tensor(indices, None, None, dtypes.int32)
-    late = late_axes(axis)
-    if late is not None:
-        return _gather_late(x, places, late, batch_dims, name or "GatherV2")
+    dynamic = dynamic_axes(axis)
+    if dynamic is not None:
+        return _gather_dynamic(x, places, dynamic, batch_dims, name or "GatherV2")
     first = (as_axes(axis) or (batch_dims,))[0]
     if not batch_dims:
         return apply(Gather(first), x, places, name=name or "GatherV2")
@@ -257,7 +257,7 @@ def gather(
     return apply(builder.BatchGather(first, int(batch_dims)), x, places, name=name or "GatherV2")
 
 
-def _gather_late(x: Tensor, places: Tensor, axis: Tensor, batch_dims: int, name: str) -> Tensor:
+def _gather_dynamic(x: Tensor, places: Tensor, axis: Tensor, batch_dims: int, name: str) -> Tensor:
     if batch_dims:
         raise InvalidArgumentError("expected an axis known while the graph is built with a batch")
     with x.graph.name_scope(name):

@@ -35,7 +35,7 @@ from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.shape_rules import check_index_dtype, check_one_dtype, check_shape
-from flowscope.ops.math.run_time_axes import Lines, late_axes
+from flowscope.ops.math.dynamic_axes import Lines, dynamic_axes
 
 __all__ = [
     "concat",
@@ -328,15 +328,15 @@ def concat(values: Any, axis: Any, name: str | None = "concat") -> Tensor:
         raise expected_dtype(
             "a list of tensors", f"{values}: the axis comes second, concat(values, axis)"
         )
-    tensors, late = _same_dtype(values), late_axes(axis)
+    tensors, dynamic = _same_dtype(values), dynamic_axes(axis)
     if not tensors:
         raise expected("one tensor at least", "none")
-    if late is not None:
-        return _concat_late(tensors, late, name or "concat")
+    if dynamic is not None:
+        return _concat_dynamic(tensors, dynamic, name or "concat")
     return apply(Concat(one_axis(axis)), *tensors, name=name or "concat")
 
 
-def _concat_late(tensors: list[Tensor], axis: Tensor, name: str) -> Tensor:
+def _concat_dynamic(tensors: list[Tensor], axis: Tensor, name: str) -> Tensor:
     with axis.graph.name_scope(name):
         lines = [Lines(t, axis) for t in tensors]
         return lines[0].back(apply(Concat(1), *[line.tensor for line in lines]))
@@ -402,12 +402,12 @@ def split(
         num: How many parts, where the lengths are a tensor of unknown length.
         name: Name of the operation.
     """
-    x, late = convert_to_tensor(value), late_axes(axis)
-    if late is not None:
+    x, dynamic = convert_to_tensor(value), dynamic_axes(axis)
+    if dynamic is not None:
         with x.graph.name_scope(name or "split"):
-            lines = Lines(x, late)
+            lines = Lines(x, dynamic)
             return [lines.back(p) for p in split(lines.tensor, num_or_size_splits, 1, num)]
-    at, lengths = one_axis(axis), late_axes(num_or_size_splits)
+    at, lengths = one_axis(axis), dynamic_axes(num_or_size_splits)
     if lengths is not None:
         return _split_by(x, lengths, at, num, name or "split")
     sizes = get_static_value(num_or_size_splits)

@@ -15,7 +15,7 @@ from flowscope.graph.shapes import compatible, text
 from flowscope.ops.core.axes import as_axes, positive_axes, positive_axis
 from flowscope.ops.core.build import apply, unary
 from flowscope.ops.core.shape_rules import check_integers
-from flowscope.ops.math.run_time_axes import ReverseBy, late_axes
+from flowscope.ops.math.dynamic_axes import ReverseBy, dynamic_axes
 
 __all__ = ["reverse", "reverse_sequence", "reverse_v2", "roll"]
 
@@ -157,10 +157,10 @@ class Reverse(Op, views=(0,)):
 
 
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
-    """Returns a tensor backwards along axes."""
-    late = late_axes(axis)
-    if late is not None:
-        return apply(ReverseBy(), convert_to_tensor(tensor), late, name=name or "ReverseV2")
+    """Returns a tensor with its elements in reverse order along axes."""
+    dynamic = dynamic_axes(axis)
+    if dynamic is not None:
+        return apply(ReverseBy(), convert_to_tensor(tensor), dynamic, name=name or "ReverseV2")
     return unary(Reverse(as_axes(axis) or ()), tensor, name or "ReverseV2")
 
 

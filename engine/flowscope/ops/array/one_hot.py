@@ -124,9 +124,9 @@ def eye(
     if rows is None or columns is None:
         width = num_rows if num_columns is None else num_columns
         if batch_shape is None:
-            return _eye_later(num_rows, width, dtype, name)
+            return _dynamic_eye(num_rows, width, dtype, name)
         with get_default_graph().name_scope(name):
-            square = _eye_later(num_rows, width, dtype, "eye")
+            square = _dynamic_eye(num_rows, width, dtype, "eye")
             return broadcast_to(square, concat([batch_shape, shape_of(square)], 0))
     matrix = np.eye(int(rows), int(columns), dtype=dtype.np_dtype)
     if batch_shape is None:
@@ -137,6 +137,6 @@ def eye(
         return broadcast_to(constant(matrix, dtype, name="matrix"), whole)
 
 
-def _eye_later(rows: Any, columns: Any, dtype: Any, name: str) -> Tensor:
+def _dynamic_eye(rows: Any, columns: Any, dtype: Any, name: str) -> Tensor:
     """Returns an identity matrix whose size is known only when the step runs."""
     return one_hot(builder.range(convert_to_tensor(rows)), columns, dtype=dtype, name=name)

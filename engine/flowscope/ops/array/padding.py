@@ -259,7 +259,7 @@ def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
 
 @op_function("input repeats:int32")
 def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None = None) -> Tensor:
-    """Returns the slices along an axis, each so often, one copy behind the other.
+    """Returns each slice along an axis repeated, its copies one behind the other.
 
     Args:
         input: A tensor.

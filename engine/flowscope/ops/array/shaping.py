@@ -20,7 +20,7 @@ from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vect
 from flowscope.ops.core.build import apply, unary
 from flowscope.ops.core.casting import cast, conj
 from flowscope.ops.core.table import folded
-from flowscope.ops.math.run_time_axes import PositiveAxes, late_axes, transpose_by
+from flowscope.ops.math.dynamic_axes import PositiveAxes, dynamic_axes, transpose_by
 
 __all__ = [
     "expand_dims",
@@ -246,7 +246,7 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
 def transpose(
     a: Any, perm: Any = None, name: str | None = "transpose", conjugate: bool = False
 ) -> Tensor:
-    """Returns the axes of `a` in another order.
+    """Returns `a` with its axes in another order.
 
     Args:
         a: A tensor.
@@ -254,9 +254,9 @@ def transpose(
         name: Name of the operation.
         conjugate: Whether complex elements are conjugated.
     """
-    late = late_axes(perm)
-    if late is not None:
-        x = transpose_by(convert_to_tensor(a), late, name or "transpose")
+    dynamic = dynamic_axes(perm)
+    if dynamic is not None:
+        x = transpose_by(convert_to_tensor(a), dynamic, name or "transpose")
     else:
         x = unary(Transpose(as_axes(perm)), a, name or "transpose")
     return conj(x) if conjugate else x
@@ -281,13 +281,13 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
         name: Name of the operation.
         dim: Old name of `axis`.
     """
-    late = late_axes(dim if axis is None else axis)
-    if late is not None:
-        return _expand_late(convert_to_tensor(input), late, name or "ExpandDims")
+    dynamic = dynamic_axes(dim if axis is None else axis)
+    if dynamic is not None:
+        return _expand_dynamic(convert_to_tensor(input), dynamic, name or "ExpandDims")
     return unary(ExpandDims((one_axis(dim if axis is None else axis),)), input, name)
 
 
-def _expand_late(x: Tensor, axis: Tensor, name: str) -> Tensor:
+def _expand_dynamic(x: Tensor, axis: Tensor, name: str) -> Tensor:
     """Returns x with a new axis whose place is known when the step runs."""
     with x.graph.name_scope(name):
         sizes = shape_of(x)

@@ -16,7 +16,7 @@ from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.shape_rules import check_kind, check_same
 from flowscope.ops.core.table import orderable
-from flowscope.ops.math.run_time_axes import along, late_axes
+from flowscope.ops.math.dynamic_axes import along, dynamic_axes
 
 __all__ = ["argsort", "searchsorted", "sort"]
 
@@ -140,16 +140,16 @@ def _is_descending(direction: str) -> bool:
 
 def _sorted(op: Any, values: Any, axis: Any, direction: str, name: str) -> Tensor:
     x, down = convert_to_tensor(values), _is_descending(direction)
-    late = late_axes(axis)
-    if late is not None:
-        return along(x, late, lambda lines: apply(op(1, down), lines), name)
+    dynamic = dynamic_axes(axis)
+    if dynamic is not None:
+        return along(x, dynamic, lambda lines: apply(op(1, down), lines), name)
     return apply(op(one_axis(axis), down), x, name=name)
 
 
 def sort(
     values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None
 ) -> Tensor:
-    """Returns the elements in order along an axis; NaN counts as largest.
+    """Returns the elements sorted along an axis; NaN counts as largest.
 
     Args:
         values: A tensor of real numbers.
@@ -167,7 +167,7 @@ def argsort(
     stable: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Returns the places of the elements in order along an axis, as int32; see `sort`.
+    """Returns the indices that sort the elements along an axis, as int32; see `sort`.
 
     Args:
         values: A tensor of real numbers.
@@ -187,7 +187,7 @@ def searchsorted(
     out_type: Any = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """Returns where values would stand in sorted rows, in which NaN stands behind all others.
+    """Returns the indices at which sorted rows would take values in; NaN counts as largest.
 
     Args:
         sorted_sequence: Rows in rising order, along the last axis.

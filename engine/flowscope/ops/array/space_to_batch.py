@@ -252,7 +252,7 @@ def space_to_batch_nd(
 
 
 def batch_to_space_nd(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
-    """Returns parts of the batch as blocks of the axes behind: undoes `space_to_batch_nd`.
+    """Returns elements of the batch as blocks of the axes behind it: undoes `space_to_batch_nd`.
 
     Args:
         input: A tensor; its first axis is the batch.
@@ -295,7 +295,7 @@ def batch_to_space(
     name: str | None = None,
     block_shape: Any = None,
 ) -> Tensor:
-    """Returns parts of the batch as blocks of the two axes behind: undoes `space_to_batch`."""
+    """Returns elements of the batch as blocks of the two axes behind: undoes `space_to_batch`."""
     shape = [block_size, block_size] if block_shape is None else block_shape
     return batch_to_space_nd(input, shape, crops, name)
 
@@ -303,7 +303,7 @@ def batch_to_space(
 def required_space_to_batch_paddings(
     input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Returns (paddings, crops) that make lengths multiples of the blocks, and undo that.
+    """Returns (paddings, crops): paddings make lengths multiples of blocks, crops undo them.
 
     Args:
         input_shape: Lengths, a vector [m].

@@ -125,7 +125,7 @@ def _length(indices: Any) -> int:
 def dynamic_partition(
     data: Any, partitions: Any, num_partitions: int, name: str | None = None
 ) -> list[Tensor]:
-    """Returns `num_partitions` tensors to which the slices of `data` are dealt out, in order.
+    """Returns `num_partitions` tensors; `partitions` says to which one each slice of `data` goes.
 
     Args:
         data: A tensor.

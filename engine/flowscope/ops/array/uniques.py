@@ -175,7 +175,7 @@ class ListDiffResult(NamedTuple):
 
 
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> UniqueResult:
-    """Returns (y, idx): the distinct elements, and for each element its place among them.
+    """Returns (y, idx): the distinct elements, and for each element its index among them.
 
     NaN is not equal to NaN: each one is an element of its own.
 
@@ -190,7 +190,7 @@ def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Uniq
 def unique_with_counts(
     x: Any, out_idx: Any = dtypes.int32, name: str | None = None
 ) -> UniqueWithCountsResult:
-    """Returns (y, idx, count): as `unique`, and how often each distinct element comes."""
+    """Returns (y, idx, count): as `unique`, and how often each distinct element occurs."""
     op = UniqueWithCounts(_index_type(out_idx))
     return UniqueWithCountsResult(*apply_many(op, convert_to_tensor(x), name=name))
 
@@ -199,7 +199,7 @@ def unique_with_counts(
 def setdiff1d(
     x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None
 ) -> ListDiffResult:
-    """Returns (out, idx): the elements of x that y does not have, in order, and their places.
+    """Returns (out, idx): the elements of x that y does not have, in order, and their indices in x.
 
     NaN is not equal to NaN: those of x stay.
 

@@ -305,13 +305,13 @@ def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
 
 
 def conj(x: Any, name: str | None = None) -> Tensor:
-    """Returns the complex conjugate; a real tensor is its own."""
+    """Returns the complex conjugate; a real tensor is returned as it is."""
     x = convert_to_tensor(x)
     return apply(_CONJ, x, name=name) if x.spec.dtype.kind == "c" else x
 
 
 def real(input: Any, name: str | None = None) -> Tensor:
-    """Returns the real part; a real tensor is its own."""
+    """Returns the real part; a real tensor is returned as it is."""
     x = convert_to_tensor(input)
     return apply(_REAL, x, name=name) if x.spec.dtype.kind == "c" else x
 

@@ -161,7 +161,7 @@ def bincount(
     dtype: Any = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """Returns how often each integer from 0 on comes in `arr`.
+    """Returns how often each of the integers 0, 1, 2, ... occurs in `arr`.
 
     Args:
         arr: Integers from 0 on.
@@ -205,12 +205,12 @@ def histogram_fixed_width(
     dtype: Any = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """Returns how many values lie in each of equal parts of a range.
+    """Returns how many values lie in each bin; the bins are equal parts of a range.
 
     Args:
         values: Real numbers; those outside the range count at its ends, NaN at the lower one.
         value_range: [lowest, highest], of the values' dtype.
-        nbins: Number of parts.
+        nbins: Number of bins.
         dtype: Dtype of the result.
         name: Name of the operation.
     """
@@ -225,17 +225,17 @@ def histogram_fixed_width_bins(
     dtype: Any = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """Returns in which of equal parts of a range each value lies; see `histogram_fixed_width`."""
+    """Returns the index of the bin in which each value lies; see `histogram_fixed_width`."""
     found = name or "histogram_fixed_width_bins"
     return _histogram(HistogramFixedWidthBins, values, value_range, nbins, dtype, found)
 
 
 @op_function("indices:int32 dims~indices")
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
-    """Returns positions, a row per axis, from places in the elements of an array row by row.
+    """Returns coordinates, a row per axis, of flat (row-major) indices into an array.
 
     Args:
-        indices: Places: an integer or a vector of them.
+        indices: Flat indices: an integer or a vector of them.
         dims: Shape of the array, of the same dtype.
     """
     return apply(UnravelIndex(), indices, dims, name=name)

@@ -10,7 +10,7 @@ __all__: list[str] = []
 
 @frozen
 class All(Reduction, kinds="b", is_differentiable=False):
-    """Whether all along axes are true; true of nothing."""
+    """Whether all along axes are true; true where there are none."""
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         return x.all(axis=self._axes(x), keepdims=self.keepdims)[()]
@@ -18,7 +18,7 @@ class All(Reduction, kinds="b", is_differentiable=False):
 
 @frozen
 class Any(Reduction, kinds="b", is_differentiable=False):
-    """Whether one along axes is true; false of nothing."""
+    """Whether one along axes is true; false where there are none."""
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         return x.any(axis=self._axes(x), keepdims=self.keepdims)[()]

@@ -21,6 +21,7 @@ from flowscope.ops.core.declare import named, op_function
 from flowscope.ops.core.flow import stop_gradient
 from flowscope.ops.kernels.sums import max_along, sum_along
 from flowscope.ops.math import logical
+from flowscope.ops.math.dynamic_axes import axes_last, dynamic_axes, reduce_axes
 from flowscope.ops.math.elementwise import (
     _floordiv,
     add,
@@ -36,7 +37,6 @@ from flowscope.ops.math.elementwise import (
     square,
     subtract,
 )
-from flowscope.ops.math.run_time_axes import axes_last, late_axes, reduce_axes
 from flowscope.ops.math.scans import (
     cumprod,
 )
@@ -66,7 +66,7 @@ def _spread(t: Tensor, x: Tensor) -> Tensor:
 
 @frozen
 class Sum(Reduction, memory_order="K", accumulates=True):
-    """The sum along axes; 0 of nothing. Integers keep their dtype and wrap around."""
+    """The sum along axes; 0 for no elements. Integers keep their dtype and wrap around."""
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         return (_spread(self._kept(g), x),)
@@ -77,7 +77,7 @@ class Sum(Reduction, memory_order="K", accumulates=True):
 
 @frozen
 class Mean(Reduction, accumulates=True):
-    """The mean along axes; NaN of nothing. That of integers is cut off towards 0; 0 of nothing."""
+    """The mean along axes: of integers cut off towards 0; of no elements NaN, or 0 for integers."""
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         wide = widened(self._kept(g))
@@ -117,7 +117,7 @@ def _count(x: Tensor, y: Tensor, dtype: Any) -> Tensor:
 
 @frozen
 class Prod(Reduction, grad_reads=("x",), accumulates=True):
-    """The product along axes; 1 of nothing. Integers keep their dtype and wrap around."""
+    """The product along axes; 1 for no elements. Integers keep their dtype and wrap around."""
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         return (_prod_grad(self, g, x),)
@@ -175,7 +175,7 @@ class _Extremum(Reduction, abstract=True, kinds="fiu", grad_reads=("y", "x")):
 
 @frozen
 class Max(_Extremum):
-    """The largest along axes, NaN if one is; of nothing the lowest number of the dtype."""
+    """The largest along axes, NaN if one is; of no elements the lowest number of the dtype."""
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         if x.size:
@@ -185,7 +185,7 @@ class Max(_Extremum):
 
 @frozen
 class Min(_Extremum):
-    """The smallest along axes, NaN if one is; of nothing the highest number of the dtype."""
+    """The smallest along axes, NaN if one is; of no elements the highest number of the dtype."""
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         if x.size:
@@ -244,11 +244,11 @@ def _reduction(op: type[Reduction], function: str, what: str) -> ReductionFuncti
             keepdims = keep_dims
         elif keep_dims is not None:
             raise expected("keepdims or its old name keep_dims", "both")
-        late = late_axes(axis)
-        if late is None:
+        dynamic = dynamic_axes(axis)
+        if dynamic is None:
             return unary(op(as_axes(axis), bool(keepdims)), input_tensor, name)
         one = lambda m, a: unary(op((a,)), m)  # noqa: E731
-        return reduce_axes(input_tensor, late, one, bool(keepdims), name or op.__name__)
+        return reduce_axes(input_tensor, dynamic, one, bool(keepdims), name or op.__name__)
 
     return named(call, function, f"Returns {what}.{_ARGUMENTS}")
 
@@ -257,12 +257,14 @@ reduce_sum = _reduction(Sum, "reduce_sum", "the sum along axes")
 reduce_mean = _reduction(Mean, "reduce_mean", "the mean along axes")
 reduce_prod = _reduction(Prod, "reduce_prod", "the product along axes")
 reduce_max = _reduction(
-    Max, "reduce_max", "the largest along axes, NaN if one is; of nothing the dtype's lowest number"
+    Max,
+    "reduce_max",
+    "the largest along axes, NaN if one is; of no elements the dtype's lowest number",
 )
 reduce_min = _reduction(
     Min,
     "reduce_min",
-    "the smallest along axes, NaN if one is; of nothing the dtype's highest number",
+    "the smallest along axes, NaN if one is; of no elements the dtype's highest number",
 )
 reduce_all = _reduction(logical.All, "reduce_all", "whether all along axes are true")
 reduce_any = _reduction(logical.Any, "reduce_any", "whether one along axes is true")
@@ -279,10 +281,12 @@ def reduce_logsumexp(
     """Returns log(sum(exp(x))) along axes, without overflow."""
     x = convert_to_tensor(input_tensor)
     axis = reduction_indices if axis is None else axis
-    late = late_axes(axis)
-    if late is not None:
+    dynamic = dynamic_axes(axis)
+    if dynamic is not None:
         keep = bool(keepdims or keep_dims)
-        return reduce_axes(x, late, lambda m, a: reduce_logsumexp(m, a), keep, name or "logsumexp")
+        return reduce_axes(
+            x, dynamic, lambda m, a: reduce_logsumexp(m, a), keep, name or "logsumexp"
+        )
     axes = as_axes(axis)
     with x.graph.name_scope(name or "ReduceLogSumExp"):
         dtype, x = x.dtype, widened(x)

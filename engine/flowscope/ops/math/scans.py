@@ -14,6 +14,7 @@ from flowscope.ops.core.axes import one_axis, positive_axis, reduced
 from flowscope.ops.core.build import apply, unary
 from flowscope.ops.core.casting import conj
 from flowscope.ops.core.shape_rules import check_kind
+from flowscope.ops.math.dynamic_axes import along, dynamic_axes, reduced_along
 from flowscope.ops.math.elementwise import (
     add,
     equal,
@@ -25,7 +26,6 @@ from flowscope.ops.math.elementwise import (
     realdiv,
     subtract,
 )
-from flowscope.ops.math.run_time_axes import along, late_axes, reduced_along
 
 __all__ = [
     "arg_max",
@@ -212,9 +212,9 @@ def argmin(
 
 
 def _place(op: Any, x: Any, axis: Any, output_type: Any, name: str | None) -> Tensor:
-    dtype, late = as_dtype(output_type), late_axes(axis)
-    if late is not None:
-        return reduced_along(x, late, lambda lines: apply(op(1, dtype), lines), op.__name__)
+    dtype, dynamic = as_dtype(output_type), dynamic_axes(axis)
+    if dynamic is not None:
+        return reduced_along(x, dynamic, lambda lines: apply(op(1, dtype), lines), op.__name__)
     return unary(op(0 if axis is None else one_axis(axis), dtype), x, name)
 
 
@@ -262,7 +262,7 @@ def cumulative_logsumexp(
 
 
 def _scan(op: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, name: str | None) -> Tensor:
-    late = late_axes(axis)
-    if late is not None:
-        return along(x, late, lambda t: apply(op(1, exclusive, reverse), t), name or op.__name__)
+    dynamic = dynamic_axes(axis)
+    if dynamic is not None:
+        return along(x, dynamic, lambda t: apply(op(1, exclusive, reverse), t), name or op.__name__)
     return unary(op(0 if axis is None else one_axis(axis), bool(exclusive), bool(reverse)), x, name)

@@ -12,6 +12,7 @@ from flowscope.ops.array.shaping import shape_of, squeeze_axes
 from flowscope.ops.core.axes import as_axes, positive_axes
 from flowscope.ops.core.casting import cast, widened
 from flowscope.ops.core.declare import op_function
+from flowscope.ops.math.dynamic_axes import from_the_front
 from flowscope.ops.math.elementwise import (
     add,
     div_no_nan,
@@ -22,7 +23,6 @@ from flowscope.ops.math.elementwise import (
     subtract,
 )
 from flowscope.ops.math.reductions import reduce_mean, reduce_prod, reduce_sum
-from flowscope.ops.math.run_time_axes import from_the_front
 
 __all__ = ["moments", "normalize_moments", "sufficient_statistics", "weighted_moments"]
 

@@ -96,7 +96,7 @@ def frame(
 
 
 def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
-    """Returns the signal that frames [..., frames, length] add up to, each a step behind the last.
+    """Returns the signal that overlapping frames [..., frames, length] add up to, a step apart.
 
     Args:
         signal: Frames, of known rank 2 at least.

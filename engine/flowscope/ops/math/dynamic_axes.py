@@ -27,7 +27,7 @@ from flowscope.ops.math.elementwise import equal
 __all__: list[str] = []
 
 
-def late_axes(axis: Any) -> Tensor | None:
+def dynamic_axes(axis: Any) -> Tensor | None:
     """Returns an axis argument as a tensor if its value is not known yet; else None."""
     if isinstance(axis, list | tuple) and holds_tensor(axis):
         axis = convert_to_tensor(axis)
