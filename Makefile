@@ -77,6 +77,10 @@ fuzz: $(STAMPS)/dev ## random programs in all modes for some minutes (MINUTES=5 
 bench: $(STAMPS)/dev ## flowscope beside TensorFlow, in ratios (BENCH_ARGS="--json out.json")
 	$(PY) tests/benchmarks/bench.py --peer-venv $(VENV)-tf $(BENCH_ARGS)
 
+.PHONY: bench-views
+bench-views: $(STAMPS)/dev $(STAMPS)/front-end ## figures of the pictures of twelve models, before and after
+	$(PY) tests/benchmarks/views/bench_views.py --keep
+
 .PHONY: snap
 snap: $(STAMPS)/dev $(STAMPS)/front-end ## accept what the snapshot tests draw now
 	$(PY) hatch_build.py --npm run snap

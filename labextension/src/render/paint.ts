@@ -120,7 +120,7 @@ function paintText({ ctx, zoom, font }: View, mark: TextMark): void {
 }
 
 /** From afar names grow against the picture, up to twice their size: what a box is can still be read. */
-function sizeAt(zoom: number, mark: TextMark): number {
+export function sizeAt(zoom: number, mark: TextMark): number {
   if (mark.weight !== 600 || mark.room * zoom < LEAST_NAME_ROOM_PX) return mark.size;
   const wished = Math.round((4 * LEAST_NAME_PX) / zoom) / 4;
   return Math.min(Math.max(mark.size, wished), 2 * mark.size);

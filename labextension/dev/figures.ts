@@ -1,0 +1,131 @@
+/** Figures of a picture: what can be counted of how well it is read. Pure. */
+import type { Positions, Rect } from "../src/layout/types.js";
+import type { Link } from "../src/model/links.js";
+import type { VisibleGraph } from "../src/model/visible.js";
+import { fitText } from "../src/render/fit.js";
+import type { Scene, TextMark } from "../src/render/marks.js";
+
+/** The stage's size, and what its buttons and its line of text take of it. */
+export interface StageSize { readonly width: number; readonly height: number }
+const TOOLS_PX = 36;
+const TEXT_PX = 30;
+const MARGIN_PX = 16;
+
+export function zoomOf({ w, h }: Positions, { width, height }: StageSize): number {
+  return Math.min(1, (width - TOOLS_PX - 2 * MARGIN_PX) / (w || 1), (height - TEXT_PX - 2 * MARGIN_PX) / (h || 1));
+}
+
+type Point = readonly [number, number];
+type Segment = readonly [Point, Point];
+
+function segments(route: readonly number[]): Segment[] {
+  const found: Segment[] = [];
+  for (let k = 0; k + 3 < route.length; k += 2) {
+    found.push([[route[k] ?? 0, route[k + 1] ?? 0], [route[k + 2] ?? 0, route[k + 3] ?? 0]]);
+  }
+  return found;
+}
+
+const side = ([ax, ay]: Point, [bx, by]: Point, [cx, cy]: Point): number => Math.sign((bx - ax) * (cy - ay) - (by - ay) * (cx - ax));
+
+function doCross([a, b]: Segment, [c, d]: Segment): boolean {
+  return side(a, b, c) * side(a, b, d) < 0 && side(c, d, a) * side(c, d, b) < 0;
+}
+
+/** Lines beyond which crossings are not counted: there are then more than anyone can follow. */
+const MOST_COUNTED = 1500;
+
+/** Pairs of lines that cross and have different sources; -1 where there are too many lines. */
+export function crossings(links: readonly Link[], { routes }: Positions): number {
+  const lines = links.flatMap((link) => {
+    const route = routes.get(link.id);
+    return route && route.length >= 4 ? [{ link, parts: segments(route), ...extent(route) }] : [];
+  });
+  if (lines.length > MOST_COUNTED) return -1;
+  lines.sort((a, b) => a.left - b.left);
+  let count = 0;
+  lines.forEach((one, i) => {
+    for (let k = i + 1; k < lines.length; k++) {
+      const other = lines[k];
+      if (!other || other.left > one.right) break;
+      if (other.top > one.bottom || other.bottom < one.top || one.link.source === other.link.source) continue;
+      if (one.parts.some((part) => other.parts.some((its) => doCross(part, its)))) count += 1;
+    }
+  });
+  return count;
+}
+
+function extent(route: readonly number[]): { left: number; right: number; top: number; bottom: number } {
+  const xs = route.filter((_, k) => k % 2 === 0);
+  const ys = route.filter((_, k) => k % 2 === 1);
+  return { left: Math.min(...xs), right: Math.max(...xs), top: Math.min(...ys), bottom: Math.max(...ys) };
+}
+
+/** Length in pixels at zoom 1 of the longest line. */
+export function longestLine({ routes }: Positions): number {
+  let longest = 0;
+  for (const route of routes.values()) {
+    longest = Math.max(longest, segments(route).reduce((sum, [a, b]) => sum + Math.hypot(b[0] - a[0], b[1] - a[1]), 0));
+  }
+  return Math.round(longest);
+}
+
+/** The smallest name of a box in CSS pixels, 0 where one is not drawn; and how many names are cut to a letter or nothing. */
+export function labels(scene: Scene, zoom: number, sizeAt: (zoom: number, mark: TextMark) => number): { smallest: number; cut: number } {
+  let smallest = Infinity;
+  let cut = 0;
+  for (const mark of scene.marks) {
+    if (mark.kind !== "text" || mark.id === "" || mark.weight !== 600) continue;
+    const size = sizeAt(zoom, mark);
+    smallest = Math.min(smallest, zoom < mark.from ? 0 : size * zoom);
+    const shown = fitText(mark.text, mark.room, (part) => part.length * size * 0.56);
+    if (shown.replace("\u2026", "").length < 2) cut += 1;
+  }
+  return { smallest: smallest === Infinity ? 0 : Math.round(smallest * 10) / 10, cut };
+}
+
+/** Shares of the stage's width and height that a fitted picture fills, and of its area that leaf and closed boxes do. */
+export function cover(graph: VisibleGraph, positions: Positions, stage: StageSize): { width: number; height: number; boxes: number } {
+  const zoom = zoomOf(positions, stage);
+  const [width, height] = [stage.width - TOOLS_PX - 2 * MARGIN_PX, stage.height - TEXT_PX - 2 * MARGIN_PX];
+  let area = 0;
+  for (const { id, isOpen } of graph.boxes.values()) {
+    const rect = isOpen ? undefined : positions.boxes.get(id);
+    if (rect) area += rect.w * rect.h;
+  }
+  const percent = (share: number): number => Math.round(100 * share);
+  return {
+    width: percent((positions.w * zoom) / width), height: percent((positions.h * zoom) / height),
+    boxes: percent((area * zoom * zoom) / (width * height)),
+  };
+}
+
+const isBefore = (a: number, aSize: number, b: number): boolean => a + aSize <= b;
+
+/** "left", "above", or the reverse of these; "" where two boxes overlap in both directions. */
+function relation(a: Rect, b: Rect): "left" | "right" | "above" | "below" | "" {
+  if (isBefore(a.y, a.h, b.y)) return "above";
+  if (isBefore(b.y, b.h, a.y)) return "below";
+  if (isBefore(a.x, a.w, b.x)) return "left";
+  return isBefore(b.x, b.w, a.x) ? "right" : "";
+}
+
+const REVERSE = { left: "right", right: "left", above: "below", below: "above", "": "none" } as const;
+
+/** Percent of pairs of siblings that stand the other way round: in a row left for right, else above for below. */
+export function flips(graph: VisibleGraph, before: Positions, after: Positions): number {
+  let pairs = 0;
+  let flipped = 0;
+  for (const { children } of graph.boxes.values()) {
+    const known = children.filter((id) => before.boxes.has(id) && after.boxes.has(id));
+    known.forEach((a, i) => {
+      for (const b of known.slice(i + 1)) {
+        const [a0, b0, a1, b1] = [before.boxes.get(a), before.boxes.get(b), after.boxes.get(a), after.boxes.get(b)];
+        if (!a0 || !b0 || !a1 || !b1) continue;
+        pairs += 1;
+        if (REVERSE[relation(a0, b0)] === relation(a1, b1)) flipped += 1;
+      }
+    });
+  }
+  return pairs === 0 ? 0 : Math.round((1000 * flipped) / pairs) / 10;
+}
