@@ -55,7 +55,7 @@ def table(before: Figures, after: Figures) -> str:
     lines = [
         "# Figures of the pictures of twelve models",
         "",
-        "The first picture of each, fitted to a stage of 1280 x 800 and of 600 x 600 pixels; before",
+        "The first picture of each, fitted to a stage of 1280 x 800 and 600 x 600 pixels; before",
         "-> after the rules of the picture. `make bench-views` computes them anew.",
     ]
     keys = list(next(iter(after.values())))
