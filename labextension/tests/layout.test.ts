@@ -20,7 +20,7 @@ interface Laid {
 }
 
 function lay(nodes: readonly Node[], open: readonly string[] | "all", memory = new LayoutMemory()): Laid {
-  const model = new GraphModel();
+  const model = new GraphModel(false);
   model.applySnapshot(snapshotOf(nodes));
   const graph = visibleGraph(model, (path) => path === "" || open === "all" || open.includes(path));
   return { graph, positions: layoutTree(layoutJob(graph, roughMeasure).root, memory) };

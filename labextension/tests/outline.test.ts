@@ -10,7 +10,7 @@ test("rows stand as the tree is read, with level and place, and none is left out
   const made = new GraphBuilder();
   for (let i = 0; i < 2000; i++) made.op("Add", `flat/add${i}`);
   made.op("Mul", "last");
-  const model = new GraphModel();
+  const model = new GraphModel(false);
   model.applySnapshot(snapshotOf(made.nodes));
   const graph = visibleGraph(model, () => true);
   const rows = rowsOf(graph);

@@ -55,6 +55,8 @@ class Place:
     cell: int | None
     #: From 1.
     line: int
+    #: The function that the line stands in; "" at the top of a file or a cell, or where unknown.
+    function: str = ""
 
     @property
     def text(self) -> str:
@@ -102,7 +104,8 @@ class Origin:
 
 
 def _place(code: CodeType, instruction: int) -> Place:
-    return Place(code.co_filename, cell_of(code.co_filename), line_of(code, instruction))
+    function = "" if code.co_name == "<module>" else code.co_name
+    return Place(code.co_filename, cell_of(code.co_filename), line_of(code, instruction), function)
 
 
 def line_of(code: CodeType, instruction: int) -> int:

@@ -74,7 +74,9 @@ def made_at(op: Made) -> Origin | None:
     if place is None:
         return None
     file = None if place.cell is not None else place.filename
-    return Origin(file=file, cell=place.cell, line=place.line, text=place.text)
+    return Origin(
+        file=file, cell=place.cell, line=place.line, text=place.text, function=place.function
+    )
 
 
 class Described(Sequence[Node]):

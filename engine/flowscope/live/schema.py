@@ -40,6 +40,8 @@ class Origin:
     line: int
     #: The line's text, stripped; "" where it cannot be read.
     text: str
+    #: The function that the line stands in; "" at the top of a file or a cell.
+    function: str = ""
 
 
 @dataclass(frozen=True)

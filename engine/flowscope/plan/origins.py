@@ -22,6 +22,7 @@ class RecordedPlace(NamedTuple):
     text: str
     #: How errors name it.
     label: str
+    function: str = ""
 
     def __str__(self) -> str:
         return self.label
@@ -123,9 +124,10 @@ def named(name: str, refs: Iterable[OperationRef]) -> Operation | str:
 def _recorded(origin: Any) -> RecordedOrigin:
     if isinstance(origin, RecordedOrigin):
         return origin
-    return RecordedOrigin(
-        tuple(RecordedPlace(p.filename, p.cell, p.line, p.text, str(p)) for p in origin.places)
-    )
+    places = [
+        RecordedPlace(p.filename, p.cell, p.line, p.text, str(p), p.function) for p in origin.places
+    ]
+    return RecordedOrigin(tuple(places))
 
 
 __all__ = ["OperationRef", "Operations", "named"]

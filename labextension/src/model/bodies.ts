@@ -70,7 +70,7 @@ export function kindOf(node: Node): string {
 /** A scope's short name; a function's with a sign before it; what the body of a loop or branch is. */
 export function scopeTitle(model: GraphModel, path: string): string {
   const body = model.bodies.get(path);
-  return body?.role || (body?.isFunction ? SIGN : "") + shortName(path);
+  return body?.role || (body?.isFunction ? SIGN : "") + (model.tree.get(path)?.name ?? shortName(path));
 }
 
 /** The bodies that an operation calls or runs. */

@@ -1,9 +1,11 @@
 /** The graph as the kernel told it: applies snapshots and deltas and says what changed. */
 import type { Delta, GraphChange, Node, RunState, SessionState, Snapshot } from "../wire/messages.js";
 import { bodiesOf, type Body } from "./bodies.js";
+import type { Lane } from "../rules/types.js";
 import { entriesOf, shownBy, type Entry } from "./frames.js";
 import { Identities } from "./identities.js";
-import { ScopeTree } from "./scopes.js";
+import { FoldedTree } from "./folded.js";
+import { ScopeTree, type Tree } from "./scopes.js";
 import { Signal } from "./signal.js";
 
 export interface Change {
@@ -28,7 +30,9 @@ export class GraphModel {
   /** Of the program as lowered: what the step fetches that it is of. */
   fetches: readonly string[] = [];
   #nodes = new Map<number, Node>();
+  readonly #folds: boolean;
   #tree = new ScopeTree();
+  #folded: FoldedTree | null = null;
   #identities = new Identities();
   #marked: ReadonlySet<number> = new Set();
   #consumers: Map<number, number[]> | null = null;
@@ -43,8 +47,24 @@ export class GraphModel {
     return this.#nodes;
   }
 
-  get tree(): ScopeTree {
-    return this.#tree;
+  /** `folds`: whether the rules fold what repeats, belongs together, or is too much; else scopes are those of names. */
+  constructor(folds = true) {
+    this.#folds = folds;
+  }
+
+  /** Scopes and groups, as the rules have folded them. */
+  get tree(): Tree {
+    return this.#folds ? this.#fold() : this.#tree;
+  }
+
+  /** Where operations belong that are not the model's own, by id. */
+  get lanes(): ReadonlyMap<number, Lane> {
+    return this.#fold().lanes;
+  }
+
+  #fold(): FoldedTree {
+    this.#folded ??= new FoldedTree(this.#nodes, this.#tree, (path) => this.frames.has(path));
+    return this.#folded;
   }
 
   /** Operations that the latest re-run of a cell has changed or added. */
@@ -139,6 +159,7 @@ export class GraphModel {
     }
     this.#marked = new Set(change.marked);
     if (change.fetches.length > 0) this.fetches = change.fetches;
+    this.#folded = null;
     this.#consumers = null;
     this.#bodies = null;
     this.#frames = null;

@@ -3,7 +3,7 @@
  * makes once, for the first graph that it shows.
  */
 import type { Body } from "./bodies.js";
-import type { Scope, ScopeTree } from "./scopes.js";
+import type { Scope, Tree } from "./scopes.js";
 import type { Store } from "./store.js";
 
 /** Boxes that the first picture may have before scopes are left closed. */
@@ -42,7 +42,7 @@ export class OpenScopes {
   }
 
   /** Decides which scopes are open at first; later calls change nothing. */
-  begin(tree: ScopeTree, bodies: ReadonlyMap<string, Body>): void {
+  begin(tree: Tree, bodies: ReadonlyMap<string, Body>): void {
     if (this.#automatic || tree.root.size === 0) return;
     this.#automatic = new Set(firstOpen(tree.root, FIRST_PICTURE, (path) => bodies.get(path)?.isOfGradient ?? false));
   }

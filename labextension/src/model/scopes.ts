@@ -23,7 +23,18 @@ export interface Scope {
   group: Group | null;
 }
 
-export class ScopeTree {
+/** Scopes and what lies in them, as views show them. */
+export interface Tree {
+  readonly root: Scope;
+  get(path: string): Scope | undefined;
+  /** The scope in which an op lies. Throws for an unknown id. */
+  homeOf(id: number): Scope;
+  idOf(name: string): number | undefined;
+  /** The paths of the scopes around a scope, outermost first, and its own; [] for the root. */
+  ancestry(path: string): string[];
+}
+
+export class ScopeTree implements Tree {
   readonly root: Scope = makeScope("", null);
   readonly #byPath = new Map<string, Scope>([["", this.root]]);
   readonly #home = new Map<number, Scope>();
@@ -121,8 +132,8 @@ export class ScopeTree {
   }
 }
 
-function makeScope(path: string, parent: Scope | null): Scope {
-  return { path, name: shortName(path), parent, scopes: new Map(), ops: new Set(), size: 0, group: null };
+export function makeScope(path: string, parent: Scope | null, name = shortName(path)): Scope {
+  return { path, name, parent, scopes: new Map(), ops: new Set(), size: 0, group: null };
 }
 
 /**

@@ -44,8 +44,15 @@ export interface Box {
 /** "4 ops", of a function "4 ops, 2 calls", of a frame "loop, 4 ops". */
 export function sizeText({ scope, body, frame }: Box): string {
   const size = plural(scope?.size ?? 0, "op");
+  if (scope?.group) return groupText(scope.group, size);
   if (frame && (frame.roles.length > 0 || frame.frame)) return `${isLoop(frame) ? "loop" : "branch"}, ${size}`;
   return body?.isFunction ? `${size}, ${plural(body.calls.length, "call")}` : size;
+}
+
+/** "x20, 340 ops", "784 -> 256". */
+function groupText({ kind, detail, count }: Group, size: string): string {
+  const copies = kind === "stack" || kind === "fan" ? `\u00d7${count}` : "";
+  return [copies, detail, kind === "layer" ? "" : size].filter(Boolean).join(", ");
 }
 
 export interface VisibleGraph {

@@ -31,6 +31,7 @@ export interface Origin {
   readonly cell: number | null;
   readonly line: number;
   readonly text: string;
+  readonly function: string;
 }
 
 /** One variable of a loop: the frame's back edge leads from its result to its parameters. */

@@ -1,0 +1,47 @@
+/** All rules on one level, in their order. Pure. */
+import { foldAside } from "./aside.js";
+import type { Texts } from "./labels.js";
+import { foldLayers, foldLosses } from "./layers.js";
+import type { Level, Unit } from "./level.js";
+import { foldParts } from "./parts.js";
+import { foldRepeats, foldTwins } from "./repeats.js";
+import { MOST_BOXES } from "./types.js";
+
+/** Boxes that a level has at least before repeats are sought. */
+const FEW = 5;
+/** Repeats within repeats are folded so often at most. */
+const ROUNDS = 6;
+const LEAST_TWINS = 4;
+
+export interface Around {
+  readonly texts: Texts;
+  /** The optimizer's name, "" where there is none. */
+  readonly optimizer: string;
+  /** Whether something derives from a unit, or computes how good the model is. */
+  readonly isDerived: (unit: Unit) => boolean;
+}
+
+/** Folds a level so that it has no more boxes than its budget, where it can be done. */
+export function foldLevel(level: Level, { texts, optimizer, isDerived }: Around): void {
+  foldLayers(level, texts);
+  foldLosses(level, texts, isDerived);
+  foldEach(level, texts);
+  foldAside(level, texts, optimizer);
+  foldMore(level, texts);
+}
+
+function foldEach(level: Level, texts: Texts): void {
+  for (let round = 0; round < ROUNDS && level.units.length > FEW; round++) if (!foldRepeats(level, texts)) break;
+}
+
+/** Folds repeats, and what is still more than the budget. */
+export function foldMore(level: Level, texts: Texts): void {
+  foldEach(level, texts);
+  if (level.units.length > MOST_BOXES && foldTwins(level, texts, LEAST_TWINS)) foldRepeats(level, texts);
+  cutToParts(level, texts);
+}
+
+/** Makes parts, and parts of parts, until the level keeps its budget. */
+export function cutToParts(level: Level, texts: Texts): void {
+  for (let round = 0; round < ROUNDS && level.units.length > MOST_BOXES; round++) if (!foldParts(level, texts, MOST_BOXES)) break;
+}

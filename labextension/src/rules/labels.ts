@@ -1,0 +1,102 @@
+/** What groups are called: by the user's names, functions and lines where there are any, else by what they do. Pure. */
+import { itemsOf, type Unit } from "./level.js";
+
+/** What is known of a box of a level that a label can be made of. */
+export interface Facts {
+  /** Its own name, without the scopes around it. */
+  readonly name: string;
+  /** Op type; "" of a scope. */
+  readonly type: string;
+  /** Types of the operations inside, each once. */
+  readonly types: readonly string[];
+  /** Shape of the first output, of a variable's scope that of the variable. */
+  readonly shape: readonly (number | null)[] | null;
+  /** The Python variable that the user's line assigns, or "". */
+  readonly variable: string;
+  /** The Python function that the line stands in, or "". */
+  readonly made_in: string;
+}
+
+export type Texts = (item: number) => Facts;
+
+/** Types that say what a group of operations is for, the telling ones first. */
+const TELLING: readonly RegExp[] = [
+  /^(Conv|DepthwiseConv)/, /MatMul|Einsum/, /^(Gather|Embedding)/, /Softmax|CrossEntropy/, /Pool/, /^(Apply|Sparse)/, /^(Relu|Tanh|Sigmoid|Elu|Gelu)/,
+  /^(Slice|StridedSlice|Split|Concat)/, /^(Mean|Sum|Max|Min|Prod)$/, /^(Add|Sub|Mul|RealDiv)/,
+];
+/** Types that only hold or hand on values. */
+const DULL = /^(Const|Identity|ReadVariableOp|VarHandleOp|NoOp|Shape|Fill|Parameter|AssignVariableOp|Cast)$/;
+
+function rankOf(type: string): number {
+  const rank = TELLING.findIndex((pattern) => pattern.test(type));
+  return rank >= 0 ? rank : DULL.test(type) ? TELLING.length + 1 : TELLING.length;
+}
+
+/** The most telling types, at most so many: "Conv2D + Relu". */
+export function typesText(types: Iterable<string>, most: number): string {
+  const distinct = [...new Set(types)].sort((a, b) => rankOf(a) - rankOf(b));
+  const telling = distinct.filter((type) => !DULL.test(type));
+  return (telling.length > 0 ? telling : distinct).slice(0, most).join(" + ");
+}
+
+/** "cell_12" -> "cell"; a name of digits alone stays. */
+export function stemOf(name: string): string {
+  return name.replace(/(?:[_\-.]?\d+)+$/, "") || name;
+}
+
+/** What a copy of a repeat is called. */
+export function repeatTitle(copy: readonly Unit[], texts: Texts): string {
+  const [only] = copy;
+  if (copy.length === 1 && only?.group) return only.group.title + (only.group.detail ? ` ${only.group.detail}` : "");
+  const facts = copy.flatMap(itemsOf).map(texts);
+  const [first] = facts;
+  if (copy.length === 1 && first) return readable(first.type === "" ? stemOf(first.name) : first.type);
+  return cellTitle(facts) || commonFunction(facts) || typesText(facts.flatMap(({ types }) => types), 2) || "repeat";
+}
+
+/** The name of a cell of a recurrent network, by what it computes, or "". */
+export function cellTitle(facts: readonly Facts[]): string {
+  const count = (type: string): number => facts.filter((one) => one.type === type).length;
+  if (facts.length > 60 || count("MatMul") === 0) return "";
+  if (count("Sigmoid") === 3 && count("Tanh") === 2) return "LSTM cell";
+  return count("Sigmoid") <= 2 && count("Sigmoid") > 0 && count("Tanh") === 1 && count("MatMul") <= 3 && count("Sub") > 0 ? "GRU cell" : "";
+}
+
+/** The function of the user's that made most of what a group computes, or "". */
+function commonFunction(facts: readonly Facts[]): string {
+  const counts = new Map<string, number>();
+  let all = 0;
+  for (const { made_in: name, types } of facts) {
+    if (types.every((type) => DULL.test(type))) continue;
+    all += 1;
+    if (name) counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  const [best] = [...counts].sort((a, b) => b[1] - a[1]);
+  return best && best[1] > 0.6 * all && !best[0].startsWith("<") ? readable(best[0].replace(/^_+/, "")) : "";
+}
+
+/** What a stretch of a level that is too large is called, and what is in it. */
+export function partTitle(members: readonly Unit[], texts: Texts): { title: string; detail: string } {
+  const facts = members.flatMap(itemsOf).map(texts);
+  const types = typesText(facts.flatMap((one) => one.types), 3);
+  const variables = [...new Set(facts.map(({ variable }) => variable).filter((name) => name.length > 1))];
+  const [first, last] = [endTitle(members[0], texts), endTitle(members[members.length - 1], texts)];
+  const title = variables.length === 1 && variables[0] ? variables[0] : first === last ? first : `${first} \u2026 ${last}`;
+  return { title: readable(title), detail: types === title ? "" : types };
+}
+
+function endTitle(unit: Unit | undefined, texts: Texts): string {
+  if (!unit) return "";
+  if (unit.group) return unit.group.kind === "part" ? (unit.group.title.split(" \u2026 ")[0] ?? "") : unit.group.title;
+  return texts(unit.item).name;
+}
+
+/** A title is never empty, nor one letter. */
+export function readable(title: string): string {
+  return title.length > 1 ? title : title ? `\u201c${title}\u201d` : "group";
+}
+
+/** The variable that a line assigns: "h" of "h = fs.matmul(x, w)"; "" where it assigns none, or several. */
+export function assigned(line: string): string {
+  return /^(?:self\.)?([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)/.exec(line)?.[1] ?? "";
+}

@@ -1,0 +1,124 @@
+/** Layers: a product or a convolution with its weight, its bias and its activation becomes one box. Pure. */
+import type { Facts, Texts } from "./labels.js";
+import type { Level, Merge, Unit } from "./level.js";
+
+const PRODUCT = /^(MatMul|BatchMatMul|BatchMatMulV2|Conv[123]D|DepthwiseConv2dNative|Conv2DBackpropInput|Conv2DTranspose)$/;
+const BIAS = /^(Add|AddV2|BiasAdd)$/;
+const ACTIVATION = /^(Relu|Relu6|Elu|Selu|LeakyRelu|Tanh|Sigmoid|Softplus|Softsign|Softmax|Silu|Swish)$/;
+/** What a loss is made of, from the end of it on. */
+const REDUCTION = /^(Mean|Sum)$/;
+const LOSS = /CrossEntropy|^(SquaredDifference|Square|Sub|Neg|Log|Mul|Add|RealDiv|Mean|Sum|Abs|L2Loss|Cast|Reshape|Identity)/;
+
+/** Merges the layers of a level; returns how many. */
+export function foldLayers(level: Level, texts: Texts): number {
+  const taken = new Set<Unit>();
+  const wanted: Merge[] = [];
+  for (const unit of level.units) {
+    const merge = unit.item >= 0 && PRODUCT.test(texts(unit.item).type) ? layerOf(level, unit, texts, taken) : null;
+    if (!merge) continue;
+    for (const member of merge.members) taken.add(member);
+    wanted.push(merge);
+  }
+  return level.merge(wanted).length;
+}
+
+function layerOf(level: Level, product: Unit, texts: Texts, taken: ReadonlySet<Unit>): Merge | null {
+  const weight = [...level.into(product)].find((unit) => isOwn(level, unit) && !taken.has(unit));
+  if (!weight || product.lane !== "model") return null;
+  const members = [weight, product];
+  let end = product;
+  const sum = follower(level, end, texts, BIAS);
+  const bias = sum && [...level.into(sum)].find((unit) => unit !== end && isOwn(level, unit) && !taken.has(unit));
+  if (sum && bias) {
+    members.push(bias, sum);
+    end = sum;
+  }
+  const activation = follower(level, end, texts, ACTIVATION);
+  if (activation) members.push(activation);
+  members.push(...fillersOf(level, members).filter((unit) => !taken.has(unit)));
+  if (members.length < 3) return null;
+  const title = `${titleOf(texts(product.item))} ${detailOf(texts(product.item), shapeOf(weight, texts))}`.trim();
+  return { members, group: { kind: "layer", title, detail: activation ? texts(activation.item).type.toLowerCase() : "", count: 1, carries: null } };
+}
+
+/** Whether a unit is a variable that the model's own way takes once. */
+function isOwn(level: Level, unit: Unit): boolean {
+  return unit.isParameter && [...level.out(unit)].filter(({ lane }) => lane === "model").length === 1;
+}
+
+/** The only unit of the model that takes what a unit gives, if its type fits. */
+function follower(level: Level, unit: Unit, texts: Texts, pattern: RegExp): Unit | null {
+  const next = [...level.out(unit)].filter(({ lane }) => lane === "model");
+  const [only] = next;
+  return next.length === 1 && only && only.item >= 0 && pattern.test(texts(only.item).type) ? only : null;
+}
+
+/** What only fills the variables among the members. */
+function fillersOf(level: Level, members: readonly Unit[]): Unit[] {
+  const inside = new Set(members);
+  const found: Unit[] = [];
+  for (const member of members) {
+    if (!member.isParameter) continue;
+    for (const unit of level.into(member)) {
+      if (inside.has(unit) || [...level.out(unit)].some((to) => !inside.has(to))) continue;
+      if (unit.lane === "aside") found.push(unit);
+    }
+  }
+  return [...new Set(found)];
+}
+
+function titleOf({ type }: Facts): string {
+  if (type.startsWith("Conv2DBackprop") || type === "Conv2DTranspose") return "Conv transposed";
+  return type.startsWith("Conv") ? "Conv" : type.startsWith("Depthwise") ? "Conv depthwise" : "Dense";
+}
+
+function shapeOf(weight: Unit, texts: Texts): readonly (number | null)[] {
+  return texts(weight.item).shape ?? [];
+}
+
+/** "784 -> 256" of a dense layer, "3x3, 64" of a convolution. */
+function detailOf({ type }: Facts, shape: readonly (number | null)[]): string {
+  const n = shape.map((size) => String(size ?? "?"));
+  if (/^(MatMul|BatchMatMul)/.test(type)) return n.length === 2 ? `${n[0]} \u2192 ${n[1]}` : "";
+  const filters = /Backprop|Transpose/.test(type) ? n[n.length - 2] : n[n.length - 1];
+  return n.length >= 3 ? `${n.slice(0, -2).join("\u00d7")}, ${filters}` : "";
+}
+
+/** Merges what ends in a number without a taker in the model, back to where its parts come together: the losses. */
+export function foldLosses(level: Level, texts: Texts, isDerived: (unit: Unit) => boolean): number {
+  const wanted: Merge[] = [];
+  const taken = new Set<Unit>();
+  for (const unit of level.units) {
+    const facts = unit.item >= 0 ? texts(unit.item) : null;
+    if (!facts || unit.lane !== "model" || !REDUCTION.test(facts.type) || facts.shape?.length !== 0) continue;
+    if ([...level.out(unit)].some(({ lane }) => lane === "model")) continue;
+    const members = backwards(level, unit, texts, taken);
+    for (const member of members) taken.add(member);
+    if (members.length < 2) continue;
+    const detail = members.map((one) => texts(one.item)).find(({ type }) => /CrossEntropy|Square/.test(type))?.type ?? "";
+    wanted.push({ members, group: { kind: "layer", title: facts.variable.length > 1 ? facts.variable : isDerived(unit) ? "loss" : "metric", detail: worded(detail), count: 1, carries: null } });
+  }
+  return level.merge(wanted).length;
+}
+
+function backwards(level: Level, end: Unit, texts: Texts, taken: ReadonlySet<Unit>): Unit[] {
+  const found = [end];
+  const inside = new Set(found);
+  for (const at of found) {
+    for (const from of level.into(at)) {
+      if (inside.has(from) || taken.has(from) || from.item < 0) continue;
+      const { type } = texts(from.item);
+      const isOwnConst = type === "Const" && [...level.out(from)].every((to) => inside.has(to) || to.lane !== "model");
+      const isPart = LOSS.test(type) && [...level.out(from)].every((to) => inside.has(to) || to.lane !== "model");
+      if (!isOwnConst && !isPart) continue;
+      inside.add(from);
+      found.push(from);
+    }
+  }
+  return found;
+}
+
+/** "SparseSoftmaxCrossEntropyWithLogits" -> "sparse softmax cross entropy". */
+function worded(type: string): string {
+  return type.replace(/WithLogits$/, "").replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
+}

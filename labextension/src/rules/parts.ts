@@ -1,0 +1,67 @@
+/** Parts: where a level has more boxes than its budget, stretches of its sequence become parts of their own. Pure. */
+import { partTitle, type Texts } from "./labels.js";
+import { sequenceOf, type Level, type Merge, type Unit } from "./level.js";
+import type { Lane } from "./types.js";
+
+/** Parts that a level of too many is cut to, about. */
+const WISHED = 20;
+
+/** Cuts each lane's units into stretches with few edges between them; whether anything was merged. */
+export function foldParts(level: Level, texts: Texts, most: number): boolean {
+  if (level.units.length <= most) return false;
+  const sequence = sequenceOf(level);
+  const lanes = new Map<Lane, Unit[]>();
+  for (const unit of sequence) lanes.set(unit.lane, [...(lanes.get(unit.lane) ?? []), unit]);
+  const cuts = cutsOf(level, sequence);
+  const wanted: Merge[] = [];
+  for (const units of lanes.values()) {
+    const share = Math.max(2, Math.round((WISHED * units.length) / sequence.length));
+    if (units.length > share + 2) wanted.push(...partsOf(units, sizeFor(units.length / share), cuts, texts));
+  }
+  return level.merge(wanted).length > 0;
+}
+
+/** A power of two: what is added later moves no cut that stood. */
+function sizeFor(wished: number): number {
+  return 2 ** Math.max(1, Math.ceil(Math.log2(wished)));
+}
+
+/** How many units' values cross the gap behind each unit. */
+function cutsOf(level: Level, sequence: readonly Unit[]): Map<Unit, number> {
+  const place = new Map(sequence.map((unit, i) => [unit, i]));
+  const change = new Int32Array(sequence.length + 1);
+  sequence.forEach((unit, i) => {
+    let last = i;
+    for (const to of level.out(unit)) last = Math.max(last, place.get(to) ?? i);
+    change[i]! += 1;
+    change[last]! -= 1;
+  });
+  let open = 0;
+  return new Map(sequence.map((unit, i) => [unit, (open += change[i] ?? 0)]));
+}
+
+function partsOf(units: readonly Unit[], size: number, cuts: ReadonlyMap<Unit, number>, texts: Texts): Merge[] {
+  const found: Merge[] = [];
+  let start = 0;
+  while (start < units.length) {
+    const end = units.length - start <= 1.4 * size ? units.length : bestEnd(units, start, size, cuts);
+    const members = units.slice(start, end);
+    start = end;
+    if (members.length < 2) continue;
+    const { title, detail } = partTitle(members, texts);
+    found.push({ members, group: { kind: "part", title, detail, count: 1, carries: null } });
+  }
+  return found;
+}
+
+/** Where fewest values cross, within a third of the size around it; the nearest to the size of equals. */
+function bestEnd(units: readonly Unit[], start: number, size: number, cuts: ReadonlyMap<Unit, number>): number {
+  let best = start + size;
+  let least = Infinity;
+  for (let end = start + Math.ceil(0.67 * size); end <= Math.min(units.length, start + Math.floor(1.33 * size)); end++) {
+    const last = units[end - 1];
+    const cost = (last ? (cuts.get(last) ?? 0) : 0) + Math.abs(end - start - size) / (2 * size);
+    if (cost < least) [best, least] = [end, cost];
+  }
+  return Math.min(best, units.length);
+}
