@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from direct_runs import in_step
 
 import flowscope as fs
 
@@ -41,7 +42,9 @@ def told(mode, fetches, feeds, before=None):
         call = sess._planner.call(object(), fetches, tuple(feeds), mode)
         arrays = tuple([c(v) for c, v in zip(call.converters, feeds.values(), strict=True)])
         function = call.plan.executable.probed(probe)
-        return seen, [np.asarray(v) for v in function(sess.gate, RUN, arrays, call.resources)]
+        with in_step(sess, call.plan):
+            values = function(sess.gate, RUN, arrays, call.resources)
+    return seen, [np.asarray(v) for v in values]
 
 
 @pytest.mark.parametrize("wait", [False, True])

@@ -43,5 +43,7 @@ def test_a_failed_invocation_tells_its_node_inputs_and_loops():
     add = Invoker(node_of(fs.placeholder_with_default([1.0], [None]) + 1.0, "Add"))
     cause = ValueError("no")
     error = add.failed([1, 2], cause, (("loop", 3),))
-    assert (error.node, error.inputs, error.kernel_error) == (add.node, (1, 2), cause)
-    assert error.iterations == (("loop", 3),)
+    failed = error.invocation
+    assert (failed.node, failed.inputs, error.kernel_error) == (add.node, (1, 2), cause)
+    assert failed.iterations == (("loop", 3),)
+    assert failed.inside((("outer", 1),)).iterations == (("outer", 1), ("loop", 3))

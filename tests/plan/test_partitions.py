@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from cut_programs import DEVICES, cut
+from direct_runs import in_step
 from random_programs import Program as RandomProgram
 
 import flowscope as fs
@@ -34,7 +35,8 @@ def run(sess, plan, feeds, by_op=False):
     states = tuple(sess._planner.state(h.op) for h in plan.handles)
     arrays = tuple([c(v) for c, v in zip(map(sess._planner.converter, feeds), feeds.values())])
     function = plan.executable.by_op if by_op else plan.executable.function
-    return function(sess.gate, RUN, arrays, states)
+    with in_step(sess, plan):
+        return function(sess.gate, RUN, arrays, states)
 
 
 def straight():
