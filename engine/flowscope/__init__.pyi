@@ -602,17 +602,19 @@ from flowscope.ops.math.special import (
 from flowscope.ops.objectives.confusion import (
     confusion_matrix as confusion_matrix,
 )
-from flowscope.ops.quantized.images import (
-    quantized_concat as quantized_concat,
-)
-from flowscope.ops.quantized.quantization import (
-    dequantize as dequantize,
+from flowscope.ops.quantized.fake_quant import (
     fake_quant_with_min_max_args as fake_quant_with_min_max_args,
     fake_quant_with_min_max_args_gradient as fake_quant_with_min_max_args_gradient,
     fake_quant_with_min_max_vars as fake_quant_with_min_max_vars,
     fake_quant_with_min_max_vars_gradient as fake_quant_with_min_max_vars_gradient,
     fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel,
     fake_quant_with_min_max_vars_per_channel_gradient as fake_quant_with_min_max_vars_per_channel_gradient,
+)
+from flowscope.ops.quantized.images import (
+    quantized_concat as quantized_concat,
+)
+from flowscope.ops.quantized.quantization import (
+    dequantize as dequantize,
     quantize as quantize,
     quantize_v2 as quantize_v2,
 )
@@ -654,24 +656,26 @@ from flowscope.ops.sparse.arithmetic import (
     sparse_softmax as sparse_softmax,
     sparse_tensor_dense_matmul as sparse_tensor_dense_matmul,
 )
-from flowscope.ops.sparse.edit_distance import (
-    edit_distance as edit_distance,
-)
-from flowscope.ops.sparse.forms import (
+from flowscope.ops.sparse.array_ops import (
     sparse_concat as sparse_concat,
     sparse_fill_empty_rows as sparse_fill_empty_rows,
-    sparse_mask as sparse_mask,
-    sparse_merge as sparse_merge,
     sparse_reorder as sparse_reorder,
     sparse_reset_shape as sparse_reset_shape,
     sparse_reshape as sparse_reshape,
     sparse_retain as sparse_retain,
     sparse_slice as sparse_slice,
     sparse_split as sparse_split,
+    sparse_transpose as sparse_transpose,
+)
+from flowscope.ops.sparse.conversion import (
+    sparse_mask as sparse_mask,
+    sparse_merge as sparse_merge,
     sparse_tensor_to_dense as sparse_tensor_to_dense,
     sparse_to_dense as sparse_to_dense,
     sparse_to_indicator as sparse_to_indicator,
-    sparse_transpose as sparse_transpose,
+)
+from flowscope.ops.sparse.edit_distance import (
+    edit_distance as edit_distance,
 )
 from flowscope.ops.sparse.sparse_tensor import (
     SparseTensor as SparseTensor,
@@ -777,23 +781,25 @@ from flowscope.ops.strings.elementwise import (
     as_string as as_string,
     decode_base64 as decode_base64,
     encode_base64 as encode_base64,
-    fingerprint as fingerprint,
     regex_replace as regex_replace,
     string_join as string_join,
     string_strip as string_strip,
+    substr as substr,
+)
+from flowscope.ops.strings.hash_buckets import (
+    fingerprint as fingerprint,
     string_to_hash_bucket as string_to_hash_bucket,
     string_to_hash_bucket_fast as string_to_hash_bucket_fast,
     string_to_hash_bucket_strong as string_to_hash_bucket_strong,
-    substr as substr,
+)
+from flowscope.ops.strings.join_split import (
+    reduce_join as reduce_join,
+    string_split as string_split,
 )
 from flowscope.ops.strings.parsing import (
     decode_csv as decode_csv,
     decode_raw as decode_raw,
     string_to_number as string_to_number,
-)
-from flowscope.ops.strings.parts import (
-    reduce_join as reduce_join,
-    string_split as string_split,
 )
 from flowscope.runtime.config import (
     ConfigProto as ConfigProto,

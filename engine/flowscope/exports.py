@@ -84,6 +84,7 @@ WHOLE = (
     "flowscope.ops.math.scans",
     "flowscope.ops.math.special",
     "flowscope.ops.objectives.confusion",
+    "flowscope.ops.quantized.fake_quant",
     "flowscope.ops.quantized.quantization",
     "flowscope.ops.random.distributions",
     "flowscope.ops.random.normal_and_uniform",
@@ -92,7 +93,8 @@ WHOLE = (
     "flowscope.ops.signal.fourier",
     "flowscope.ops.sparse.arithmetic",
     "flowscope.ops.sparse.edit_distance",
-    "flowscope.ops.sparse.forms",
+    "flowscope.ops.sparse.array_ops",
+    "flowscope.ops.sparse.conversion",
     "flowscope.ops.sparse.sparse_tensor",
     "flowscope.ops.state.initializers",
     "flowscope.ops.state.locks",
@@ -104,8 +106,9 @@ WHOLE = (
     "flowscope.ops.state.variable_scope",
     "flowscope.ops.state.variables",
     "flowscope.ops.strings.elementwise",
+    "flowscope.ops.strings.hash_buckets",
     "flowscope.ops.strings.parsing",
-    "flowscope.ops.strings.parts",
+    "flowscope.ops.strings.join_split",
     "flowscope.runtime.config",
 )
 

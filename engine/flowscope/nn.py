@@ -36,7 +36,6 @@ from flowscope.ops.objectives.l2_loss import *
 from flowscope.ops.objectives.sampled_losses import *
 from flowscope.ops.quantized.images import *
 from flowscope.ops.sparse.embedding import *
-from flowscope.ops.sparse.lookup import *
 from flowscope.rnn import rnn_cell as rnn_cell
 from flowscope.rnn.dynamic import *
 from flowscope.rnn.raw import *

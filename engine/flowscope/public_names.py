@@ -191,13 +191,14 @@ NAMES = {
         "igammac lbeta lgamma ndtri polygamma xlog1py zeta"
     ),
     "flowscope.ops.objectives.confusion": "confusion_matrix",
-    "flowscope.ops.quantized.images": "quantized_concat",
-    "flowscope.ops.quantized.quantization": (
-        "dequantize fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient "
+    "flowscope.ops.quantized.fake_quant": (
+        "fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient "
         "fake_quant_with_min_max_vars fake_quant_with_min_max_vars_gradient "
         "fake_quant_with_min_max_vars_per_channel "
-        "fake_quant_with_min_max_vars_per_channel_gradient quantize quantize_v2"
+        "fake_quant_with_min_max_vars_per_channel_gradient"
     ),
+    "flowscope.ops.quantized.images": "quantized_concat",
+    "flowscope.ops.quantized.quantization": "dequantize quantize quantize_v2",
     "flowscope.ops.random.distributions": (
         "multinomial random_gamma random_poisson random_poisson_v2"
     ),
@@ -211,12 +212,14 @@ NAMES = {
         "sparse_add sparse_maximum sparse_minimum sparse_reduce_max sparse_reduce_max_sparse "
         "sparse_reduce_sum sparse_reduce_sum_sparse sparse_softmax sparse_tensor_dense_matmul"
     ),
-    "flowscope.ops.sparse.edit_distance": "edit_distance",
-    "flowscope.ops.sparse.forms": (
-        "sparse_concat sparse_fill_empty_rows sparse_mask sparse_merge sparse_reorder "
-        "sparse_reset_shape sparse_reshape sparse_retain sparse_slice sparse_split "
-        "sparse_tensor_to_dense sparse_to_dense sparse_to_indicator sparse_transpose"
+    "flowscope.ops.sparse.array_ops": (
+        "sparse_concat sparse_fill_empty_rows sparse_reorder sparse_reset_shape sparse_reshape "
+        "sparse_retain sparse_slice sparse_split sparse_transpose"
     ),
+    "flowscope.ops.sparse.conversion": (
+        "sparse_mask sparse_merge sparse_tensor_to_dense sparse_to_dense sparse_to_indicator"
+    ),
+    "flowscope.ops.sparse.edit_distance": "edit_distance",
     "flowscope.ops.sparse.sparse_tensor": (
         "SparseTensor SparseTensorSpec SparseTensorValue convert_to_tensor_or_sparse_tensor "
         "sparse_placeholder"
@@ -255,11 +258,14 @@ NAMES = {
         "assign_sub count_up_to variable_creator_scope"
     ),
     "flowscope.ops.strings.elementwise": (
-        "as_string decode_base64 encode_base64 fingerprint regex_replace string_join string_strip "
-        "string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong substr"
+        "as_string decode_base64 encode_base64 regex_replace string_join string_strip substr"
     ),
+    "flowscope.ops.strings.hash_buckets": (
+        "fingerprint string_to_hash_bucket string_to_hash_bucket_fast "
+        "string_to_hash_bucket_strong"
+    ),
+    "flowscope.ops.strings.join_split": "reduce_join string_split",
     "flowscope.ops.strings.parsing": "decode_csv decode_raw string_to_number",
-    "flowscope.ops.strings.parts": "reduce_join string_split",
     "flowscope.runtime.config": (
         "ConfigProto DeviceStepStats FeedStats GPUOptions GraphOptions NodeExecStats "
         "OptimizerOptions RewriterConfig RunMetadata RunOptions StepStats"
@@ -423,13 +429,14 @@ OP_TYPES = {
     ),
     "flowscope.ops.objectives.l2_loss": "L2Loss",
     "flowscope.ops.objectives.weights": "BroadcastWeights",
+    "flowscope.ops.quantized.fake_quant": (
+        "FakeQuantOutside FakeQuantWithMinMaxVars"
+    ),
     "flowscope.ops.quantized.images": (
         "QuantizedAvgPool QuantizedConv2D QuantizedMaxPool QuantizedReluX"
     ),
-    "flowscope.ops.quantized.quantization": (
-        "Dequantize FakeQuantOutside FakeQuantWithMinMaxVars QuantizeV2 QuantizedMatMul"
-    ),
-    "flowscope.ops.quantized.rounding_to_bits": "QuantizeAndDequantize QuantizeInside",
+    "flowscope.ops.quantized.quantization": "Dequantize QuantizeV2 QuantizedMatMul",
+    "flowscope.ops.quantized.quantize_and_dequantize": "QuantizeAndDequantize QuantizeInside",
     "flowscope.ops.random.distributions": (
         "Multinomial RandomGamma RandomGammaGrad RandomPoisson"
     ),
@@ -444,7 +451,7 @@ OP_TYPES = {
     "flowscope.ops.signal.fourier": "FFT IRFFT RFFT Resized",
     "flowscope.ops.sparse.arithmetic": "SparseTensorDenseMatMul",
     "flowscope.ops.sparse.edit_distance": "EditDistance",
-    "flowscope.ops.sparse.places": (
+    "flowscope.ops.sparse.index_ops": (
         "SparseConcatShape SparseFillEmptyRows SparseOrder SparseResetShape SparseReshape "
         "SparseToDense SparseUnique"
     ),
@@ -467,14 +474,14 @@ OP_TYPES = {
         "VarIsInitializedOp"
     ),
     "flowscope.ops.strings.elementwise": (
-        "AsString DecodeBase64 EncodeBase64 EncodeBase64Unpadded Fingerprint HashBucket "
-        "RegexFullMatch RegexReplace StringCase StringFormat StringJoin StringLength StringStrip "
-        "Substr UnicodeTranscode"
+        "AsString DecodeBase64 EncodeBase64 EncodeBase64Unpadded RegexFullMatch RegexReplace "
+        "StringCase StringFormat StringJoin StringLength StringStrip Substr UnicodeTranscode"
     ),
-    "flowscope.ops.strings.parsing": "DecodeCSV DecodeRaw StringToNumber",
-    "flowscope.ops.strings.parts": (
+    "flowscope.ops.strings.hash_buckets": "Fingerprint HashBucket",
+    "flowscope.ops.strings.join_split": (
         "ReduceJoin StringSplit UnsortedSegmentJoin"
     ),
+    "flowscope.ops.strings.parsing": "DecodeCSV DecodeRaw StringToNumber",
 }
 #: Modules that fill registries.
 REGISTRIES = {

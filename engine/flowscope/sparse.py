@@ -20,23 +20,25 @@ from flowscope.ops.sparse.arithmetic import (
     sparse_tensor_dense_matmul as matmul,
     sparse_tensor_dense_matmul as sparse_dense_matmul,
 )
-from flowscope.ops.sparse.forms import (
+from flowscope.ops.sparse.array_ops import (
     expand_dims as expand_dims,
-    eye as eye,
-    from_dense as from_dense,
     sparse_concat as concat,
     sparse_fill_empty_rows as fill_empty_rows,
-    sparse_mask as mask,
-    sparse_merge as merge,
     sparse_reorder as reorder,
     sparse_reset_shape as reset_shape,
     sparse_reshape as reshape,
     sparse_retain as retain,
     sparse_slice as slice,
     sparse_split as split,
+    sparse_transpose as transpose,
+)
+from flowscope.ops.sparse.conversion import (
+    eye as eye,
+    from_dense as from_dense,
+    sparse_mask as mask,
+    sparse_merge as merge,
     sparse_tensor_to_dense as to_dense,
     sparse_to_indicator as to_indicator,
-    sparse_transpose as transpose,
 )
 from flowscope.ops.sparse.sparse_tensor import (
     SparseTensor as SparseTensor,

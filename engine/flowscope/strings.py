@@ -12,20 +12,22 @@ from flowscope.ops.strings.elementwise import (
     string_length as length,
     string_lower as lower,
     string_strip as strip,
-    string_to_hash_bucket as to_hash_bucket,
-    string_to_hash_bucket_fast as to_hash_bucket_fast,
-    string_to_hash_bucket_strong as to_hash_bucket_strong,
     string_upper as upper,
     substr,
     unicode_transcode,
 )
-from flowscope.ops.strings.parsing import string_to_number as to_number
-from flowscope.ops.strings.parts import (
+from flowscope.ops.strings.hash_buckets import (
+    string_to_hash_bucket as to_hash_bucket,
+    string_to_hash_bucket_fast as to_hash_bucket_fast,
+    string_to_hash_bucket_strong as to_hash_bucket_strong,
+)
+from flowscope.ops.strings.join_split import (
     bytes_split,
     reduce_join,
     split,
     unsorted_segment_join,
 )
+from flowscope.ops.strings.parsing import string_to_number as to_number
 
 __all__ = [
     "as_string",

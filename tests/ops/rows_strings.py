@@ -11,7 +11,7 @@ from row_tools import In, Table, vec
 
 import flowscope as fs
 from flowscope.ops.core.build import apply_many
-from flowscope.ops.strings.parts import StringSplit
+from flowscope.ops.strings.join_split import StringSplit
 
 ROWS = Table()
 

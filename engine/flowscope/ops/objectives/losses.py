@@ -44,7 +44,7 @@ from flowscope.ops.objectives.cross_entropy import (
     sparse_softmax_cross_entropy_with_logits,
 )
 from flowscope.ops.objectives.weights import as_real, broadcast_weights, same_ranks
-from flowscope.ops.state.variable_facts import GraphKeys
+from flowscope.ops.state.graph_keys import GraphKeys
 
 __all__ = [
     "Reduction",

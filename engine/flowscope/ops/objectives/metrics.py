@@ -39,8 +39,8 @@ from flowscope.ops.math.elementwise import (
 from flowscope.ops.math.reductions import reduce_mean, reduce_sum
 from flowscope.ops.objectives.confusion import confusion_matrix
 from flowscope.ops.objectives.weights import broadcast_weights, flat, same_ranks
+from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.ops.state.scatters import scatter_add
-from flowscope.ops.state.variable_facts import GraphKeys
 from flowscope.ops.state.variable_scope import variable_scope
 from flowscope.ops.state.variables import Variable
 

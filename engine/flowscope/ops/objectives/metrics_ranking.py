@@ -38,7 +38,7 @@ from flowscope.ops.objectives.metrics import (
     ratio,
 )
 from flowscope.ops.objectives.weights import broadcast_weights
-from flowscope.ops.sparse.forms import sparse_tensor_to_dense
+from flowscope.ops.sparse.conversion import sparse_tensor_to_dense
 from flowscope.ops.sparse.sparse_tensor import SparseTensor, SparseTensorValue, as_sparse
 
 __all__ = [

@@ -25,7 +25,7 @@ from flowscope.ops.objectives.cross_entropy import (
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits_v2,
 )
-from flowscope.ops.sparse.lookup import embedding_lookup
+from flowscope.ops.sparse.embedding import embedding_lookup
 
 __all__ = ["nce_loss", "sampled_softmax_loss"]
 

@@ -45,8 +45,8 @@ from flowscope.ops.math.elementwise import (
 )
 from flowscope.ops.math.reductions import reduce_prod, reduce_sum
 from flowscope.ops.math.scans import cumprod
-from flowscope.ops.sparse.forms import shaped, sparse_retain
-from flowscope.ops.sparse.places import SparseUnique, check_places
+from flowscope.ops.sparse.array_ops import shaped, sparse_retain
+from flowscope.ops.sparse.index_ops import SparseUnique, check_places
 from flowscope.ops.sparse.sparse_tensor import SparseTensor, SparseTensorValue, as_sparse
 
 __all__ = [

@@ -16,7 +16,7 @@ from flowscope.graph.shapes import text
 from flowscope.ops.core.broadcasting import as_sizes
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.shape_rules import check_same
-from flowscope.ops.sparse.places import check_places
+from flowscope.ops.sparse.index_ops import check_places
 from flowscope.ops.sparse.sparse_tensor import as_sparse
 
 __all__ = ["edit_distance"]

@@ -18,8 +18,8 @@ from flowscope.ops.array.shaping import reshape, shape_of
 from flowscope.ops.core.broadcasting import as_sizes
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.shape_rules import check_kind, check_same
-from flowscope.ops.sparse.forms import from_dense
-from flowscope.ops.sparse.places import check_places
+from flowscope.ops.sparse.conversion import from_dense
+from flowscope.ops.sparse.index_ops import check_places
 from flowscope.ops.sparse.sparse_tensor import SparseTensor, convert_to_tensor_or_sparse_tensor
 
 __all__ = ["set_difference", "set_intersection", "set_size", "set_union"]

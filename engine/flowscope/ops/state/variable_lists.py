@@ -12,7 +12,7 @@ from flowscope.ops.array.joining import stack
 from flowscope.ops.array.selection import boolean_mask
 from flowscope.ops.core.flow import group, identity
 from flowscope.ops.math.elementwise import logical_not
-from flowscope.ops.state.variable_facts import GraphKeys
+from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.ops.state.variables import Variable
 
 __all__ = [

@@ -10,7 +10,7 @@ from flowscope.graph.default import get_default_graph
 from flowscope.graph.expected import expected_dtype
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.serialization.meta import Kind
-from flowscope.ops.state.variable_messages import VariableDef
+from flowscope.ops.state.variable_def import VariableDef
 from flowscope.ops.state.variables import (
     SaveSliceInfo,
     Variable,

@@ -24,13 +24,13 @@ from flowscope.ops.array.gathering import gather, gather_nd
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.flow import identity
 from flowscope.ops.state import scatters, variable_ops as state
-from flowscope.ops.state.variable_facts import (
-    GraphKeys,
+from flowscope.ops.state.graph_keys import GraphKeys
+from flowscope.ops.state.variable_attributes import (
     SaveSliceInfo as SaveSliceInfo,
     VariableAggregation,
     VariableSynchronization,
 )
-from flowscope.ops.state.variable_messages import VariableDef as VariableDef, WithMessages
+from flowscope.ops.state.variable_def import VariableDef as VariableDef, WithMessages
 
 __all__ = [
     "GraphKeys",

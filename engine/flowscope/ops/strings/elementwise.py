@@ -5,79 +5,30 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
-from flowscope.graph.constant import convert_to_tensor, get_static_value
-from flowscope.graph.dtypes import DType
+from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.expected import expected, expected_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
+from flowscope.graph.op import Array, ArrayModule, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast
-from flowscope.graph.string_values import boxed
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.strings.formatting import layout
-from flowscope.ops.strings.hashes import farm, murmur, sip
+from flowscope.ops.strings.string_op import StringOp, as_strings, as_text, check_string
 
 __all__ = [
     "as_string",
     "decode_base64",
     "encode_base64",
-    "fingerprint",
     "regex_replace",
     "string_join",
     "string_strip",
-    "string_to_hash_bucket",
-    "string_to_hash_bucket_fast",
-    "string_to_hash_bucket_strong",
     "substr",
 ]
-
-
-def check_string(s: Spec) -> None:
-    """Raises DTypeError unless these are strings."""
-    if s.dtype is not dtypes.string:
-        raise expected_dtype("strings", s.dtype)
-
-
-def mapped(xp: ArrayModule, f: Callable[..., Any], dtype: Any, *xs: Array) -> Array:
-    """Returns f of the elements of arrays, which are broadcast together.
-
-    Args:
-        xp: NumPy.
-        f: Function of elements (bytes, or Python numbers).
-        dtype: NumPy's dtype of the result, object for strings.
-        xs: Arrays, or bytes objects and NumPy scalars.
-    """
-    arrays = xp.broadcast_arrays(*[xp.asarray(boxed(x)) for x in xs])
-    values = [f(*v) for v in zip(*[a.reshape(-1).tolist() for a in arrays])]
-    out = xp.empty(len(values), dtype)
-    out[:] = values
-    return out.reshape(arrays[0].shape)[()]
-
-
-class StringOp(Op, abstract=True, devices=("CPU",), is_differentiable=False):
-    """Base of ops on strings."""
-
-    out: ClassVar[DType] = dtypes.string
-
-    def infer(self, *xs: Any) -> Any:
-        dims = xs[0].shape
-        for x in xs:
-            check_string(x)
-            dims = broadcast(dims, x.shape)
-        return Spec(self.out, dims)
-
-    def one(self, *values: Any) -> Any:
-        """Returns what the op does to one element."""
-        raise NotImplementedError
-
-    def kernel(self, xp: ArrayModule, *xs: Array) -> Array:
-        return mapped(xp, self.one, self.out.np_dtype, *xs)
 
 
 # -- one string -----------------------------------------------------------------------------------
@@ -144,23 +95,6 @@ class DecodeBase64(StringOp):
             return base64.urlsafe_b64decode(bare + b"=" * (-len(bare) % 4))
         except (ValueError, binascii.Error):
             raise expected("web-safe base64", repr(s)) from None
-
-
-@frozen
-class HashBucket(StringOp, out=dtypes.int64):
-    """A bucket for each string, by a hash of it.
-
-    Attributes: `method` "murmur", "farm" or "sip", whose `key` is two words.
-    """
-
-    method: str
-    buckets: int
-    key: tuple[int, ...] = ()
-
-    def one(self, s: bytes) -> int:
-        if self.method == "sip":
-            return sip(s, (self.key[0], self.key[1])) % self.buckets
-        return (farm(s) if self.method == "farm" else murmur(s)) % self.buckets
 
 
 @frozen
@@ -290,46 +224,13 @@ class StringFormat(StringOp):
         return "".join(texts).encode()
 
 
-class Fingerprint(StringOp):
-    """FarmHash's 64 bits of each string, or of the bytes of each row of numbers, as bytes.
-
-    Shapes: strings [n], or numbers [n, ...] -> [n, 8]
-    """
-
-    def infer(self, x: Spec) -> Spec:
-        is_text = x.dtype.kind == "s"
-        if x.rank == 0 or (is_text and x.rank not in (None, 1)):
-            wanted = "rank 1 for strings" if is_text else "rank 1 at least"
-            raise expected(f"{wanted}", x.shape)
-        return Spec(dtypes.uint8, (x.shape[0] if x.shape else None, 8))
-
-    def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        rows = list(x) if x.dtype.kind == "O" else [row.tobytes() for row in x]
-        words = xp.array([farm(row) for row in rows], xp.uint64)
-        return words.astype("<u8").view(xp.uint8).reshape(len(rows), 8)
-
-
 # -- functions ------------------------------------------------------------------------------------
-
-
-def _text(value: Any, what: str) -> str:
-    """Returns a text known while the graph is built; one character per byte."""
-    known = value.encode() if isinstance(value, str) else value
-    if not isinstance(known, bytes):
-        known = get_static_value(known)
-    if not isinstance(known, bytes):
-        raise expected_dtype(f"a text known while the graph is built as {what}", repr(value))
-    return known.decode("latin-1")
 
 
 def _unit(unit: str) -> str:
     if unit not in ("BYTE", "UTF8_CHAR"):
         raise expected('unit "BYTE" or "UTF8_CHAR"', repr(unit))
     return unit
-
-
-def _strings(value: Any) -> Tensor:
-    return convert_to_tensor(value, None if isinstance(value, Tensor) else dtypes.string)
 
 
 def string_join(inputs: Any, separator: str = "", name: str | None = None) -> Tensor:
@@ -340,15 +241,15 @@ def string_join(inputs: Any, separator: str = "", name: str | None = None) -> Te
         separator: What stands between them.
         name: Name of the operation.
     """
-    tensors = [_strings(x) for x in inputs]
+    tensors = [as_strings(x) for x in inputs]
     if not tensors:
         raise expected("one tensor at least", "none")
-    return apply(StringJoin(_text(separator, "separator")), *tensors, name=name)
+    return apply(StringJoin(as_text(separator, "separator")), *tensors, name=name)
 
 
 def string_length(input: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
     """Returns the lengths of strings, in bytes or (unit "UTF8_CHAR") in characters."""
-    return apply(StringLength(_unit(unit)), _strings(input), name=name)
+    return apply(StringLength(_unit(unit)), as_strings(input), name=name)
 
 
 def string_lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
@@ -364,23 +265,23 @@ def string_upper(input: Any, encoding: str = "", name: str | None = None) -> Ten
 def _case(value: Any, upper: bool, encoding: str, name: str) -> Tensor:
     if encoding.lower() not in ("", "utf-8"):
         raise expected('encoding "" or "utf-8"', repr(encoding))
-    return apply(StringCase(upper, encoding.lower()), _strings(value), name=name)
+    return apply(StringCase(upper, encoding.lower()), as_strings(value), name=name)
 
 
 def string_strip(input: Any, name: str | None = None) -> Tensor:
     """Returns strings without white space at their ends."""
-    return apply(StringStrip(), _strings(input), name=name)
+    return apply(StringStrip(), as_strings(input), name=name)
 
 
 def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Tensor:
     """Returns strings in web-safe base64; `pad` fills them up with =."""
     op = EncodeBase64() if pad else EncodeBase64Unpadded()
-    return apply(op, _strings(input), name=name or "EncodeBase64")
+    return apply(op, as_strings(input), name=name or "EncodeBase64")
 
 
 def decode_base64(input: Any, name: str | None = None) -> Tensor:
     """Returns what strings in web-safe base64 stand for."""
-    return apply(DecodeBase64(), _strings(input), name=name)
+    return apply(DecodeBase64(), as_strings(input), name=name)
 
 
 def substr(input: Any, pos: Any, len: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
@@ -394,7 +295,7 @@ def substr(input: Any, pos: Any, len: Any, name: str | None = None, unit: str = 
         unit: "BYTE" or "UTF8_CHAR".
     """
     place, length = [convert_to_tensor(v, None, None, dtypes.int32) for v in (pos, len)]
-    return apply(Substr(_unit(unit)), _strings(input), place, length, name=name)
+    return apply(Substr(_unit(unit)), as_strings(input), place, length, name=name)
 
 
 def regex_replace(
@@ -409,17 +310,17 @@ def regex_replace(
         replace_global: Whether all matches are rewritten, or the first alone.
         name: Name of the operation.
     """
-    op = RegexReplace(_regex(pattern), _text(rewrite, "rewrite"), bool(replace_global))
-    return apply(op, _strings(input), name=name)
+    op = RegexReplace(_regex(pattern), as_text(rewrite, "rewrite"), bool(replace_global))
+    return apply(op, as_strings(input), name=name)
 
 
 def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
     """Returns whether whole strings match a pattern, a regular expression in Python's syntax."""
-    return apply(RegexFullMatch(_regex(pattern)), _strings(input), name=name)
+    return apply(RegexFullMatch(_regex(pattern)), as_strings(input), name=name)
 
 
 def _regex(pattern: Any) -> str:
-    found = _text(pattern, "pattern")
+    found = as_text(pattern, "pattern")
     try:
         re.compile(found.encode("latin-1"))
     except re.error as e:
@@ -484,58 +385,6 @@ def string_format(
     return apply(op, *tensors, name=name or "StringFormat")
 
 
-def _buckets(count: Any) -> int:
-    if not isinstance(count, int) or count < 1:
-        raise expected("one bucket at least", repr(count))
-    return count
-
-
-def string_to_hash_bucket(
-    string_tensor: Any = None, num_buckets: Any = None, name: str | None = None, input: Any = None
-) -> Tensor:
-    """Returns a bucket in [0, num_buckets) for each string, by a hash of it.
-
-    Args:
-        string_tensor: Strings.
-        num_buckets: Number of buckets.
-        name: Name of the operation.
-        input: New name of `string_tensor`.
-    """
-    value = input if string_tensor is None else string_tensor
-    op = HashBucket("murmur", _buckets(num_buckets))
-    return apply(op, _strings(value), name=name or "StringToHashBucket")
-
-
-def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
-    """Returns a bucket for each string, by a hash that never changes (FarmHash)."""
-    op = HashBucket("farm", _buckets(num_buckets))
-    return apply(op, _strings(input), name=name or "StringToHashBucketFast")
-
-
-def string_to_hash_bucket_strong(
-    input: Any, num_buckets: int, key: Any, name: str | None = None
-) -> Tensor:
-    """Returns a bucket for each string, by a hash with a key of two integers (SipHash)."""
-    words = tuple([int(k) for k in key])
-    if len(words) != 2:
-        raise expected("a key of two integers", list(words))
-    op = HashBucket("sip", _buckets(num_buckets), words)
-    return apply(op, _strings(input), name=name or "StringToHashBucketStrong")
-
-
-def fingerprint(data: Any, method: Any = "farmhash64", name: str | None = None) -> Tensor:
-    """Returns 8 bytes for each string, or row of numbers, that tell it from others.
-
-    Args:
-        data: Strings or numbers, of rank 1 at least.
-        method: "farmhash64".
-        name: Name of the operation.
-    """
-    if _text(method, "method") != "farmhash64":
-        raise expected('method "farmhash64"', repr(method))
-    return apply(Fingerprint(), convert_to_tensor(data), name=name)
-
-
 def unicode_transcode(
     input: Any,
     input_encoding: str,
@@ -565,4 +414,4 @@ def unicode_transcode(
             replace_control_characters,
         )
     op = UnicodeTranscode(input_encoding, output_encoding, errors, replacement_char)
-    return apply(op, _strings(input), name=name)
+    return apply(op, as_strings(input), name=name)

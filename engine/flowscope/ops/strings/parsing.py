@@ -14,7 +14,7 @@ from flowscope.graph.op import Array, ArrayModule, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.shape_rules import check_kind
-from flowscope.ops.strings.elementwise import StringOp, _strings, _text, check_string, mapped
+from flowscope.ops.strings.string_op import StringOp, as_strings, as_text, check_string, mapped
 
 __all__ = ["decode_csv", "decode_raw", "string_to_number"]
 
@@ -211,7 +211,7 @@ def string_to_number(
     if dtype.name not in ("float32", "float64", "int32", "int64", "uint32", "uint64"):
         raise expected_dtype("float32, float64, int32 or int64", dtype)
     value = input if string_tensor is None else string_tensor
-    return apply(StringToNumber(dtype), _strings(value), name=name)
+    return apply(StringToNumber(dtype), as_strings(value), name=name)
 
 
 def decode_raw(
@@ -234,7 +234,7 @@ def decode_raw(
     if dtype.kind not in "fiucb":
         raise expected_dtype("a dtype of numbers or bools", dtype)
     value = bytes if input_bytes is None else input_bytes
-    return apply(DecodeRaw(dtype, bool(little_endian)), _strings(value), name=name)
+    return apply(DecodeRaw(dtype, bool(little_endian)), as_strings(value), name=name)
 
 
 def decode_csv(
@@ -271,7 +271,7 @@ def decode_csv(
         tuple([d.spec.shape == (0,) for d in defaults]),
         field_delim,
         bool(use_quote_delim),
-        _text(na_value, "na_value"),
+        as_text(na_value, "na_value"),
         columns,
     )
-    return list(apply_many(op, _strings(records), *defaults, name=name))
+    return list(apply_many(op, as_strings(records), *defaults, name=name))

@@ -15,7 +15,7 @@ from flowscope.ops.core.axes import Axes, as_axes, positive_axes, reduced
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.shape_rules import check_rank
 from flowscope.ops.sparse.sparse_tensor import SparseTensor
-from flowscope.ops.strings.elementwise import StringOp, _strings, _text, check_string
+from flowscope.ops.strings.string_op import StringOp, as_strings, as_text, check_string
 
 __all__ = ["reduce_join", "string_split"]
 
@@ -167,8 +167,8 @@ def reduce_join(
         keepdims: Whether the axes stay, of length 1.
     """
     axes = as_axes(reduction_indices if axis is None else axis)
-    op = ReduceJoin(axes, bool(keepdims or keep_dims), _text(separator, "separator"))
-    return apply(op, _strings(inputs), name=name)
+    op = ReduceJoin(axes, bool(keepdims or keep_dims), as_text(separator, "separator"))
+    return apply(op, as_strings(inputs), name=name)
 
 
 def unsorted_segment_join(
@@ -178,12 +178,12 @@ def unsorted_segment_join(
     ids, number = [
         convert_to_tensor(v, None, None, dtypes.int32) for v in (segment_ids, num_segments)
     ]
-    op = UnsortedSegmentJoin(_text(separator, "separator"))
-    return apply(op, _strings(inputs), ids, number, name=name)
+    op = UnsortedSegmentJoin(as_text(separator, "separator"))
+    return apply(op, as_strings(inputs), ids, number, name=name)
 
 
 def _sparse(op: StringSplit, source: Any, name: str) -> Any:
-    return SparseTensor(*apply_many(op, _strings(source), name=name))
+    return SparseTensor(*apply_many(op, as_strings(source), name=name))
 
 
 def string_split(
@@ -206,7 +206,7 @@ def string_split(
     """
     _check_result(result_type)
     given = delimiter if sep is None else sep
-    known = _text(" " if given is None else given, "sep")
+    known = as_text(" " if given is None else given, "sep")
     op = StringSplit(known, any_of=True, skip_empty=bool(skip_empty), letters=not known)
     return _sparse(op, source, name or "StringSplit")
 
@@ -230,7 +230,7 @@ def split(
         name: Name of the operation.
     """
     _check_result(result_type)
-    op = StringSplit(_text("" if sep is None else sep, "sep"), limit=maxsplit)
+    op = StringSplit(as_text("" if sep is None else sep, "sep"), limit=maxsplit)
     return _sparse(op, source if input is None else input, name or "StringSplit")
 
 

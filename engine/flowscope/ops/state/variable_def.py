@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flowscope.graph.expected import expected
 from flowscope.graph.lazy import mutable
 from flowscope.ops.core import builder
-
-if TYPE_CHECKING:
-    pass
 
 
 @mutable

@@ -1,4 +1,4 @@
-"""What is known of variables besides their operations: collections, replicas, parts."""
+"""What is known of variables besides their operations: replicas, parts of larger tensors."""
 
 from __future__ import annotations
 
@@ -7,46 +7,6 @@ from collections.abc import Sequence
 
 from flowscope.graph.expected import expected
 from flowscope.graph.lazy import frozen
-
-
-class GraphKeys:
-    """Names of collections."""
-
-    GLOBAL_VARIABLES = "variables"
-    LOCAL_VARIABLES = "local_variables"
-    MODEL_VARIABLES = "model_variables"
-    TRAINABLE_VARIABLES = "trainable_variables"
-    MOVING_AVERAGE_VARIABLES = "moving_average_variables"
-    REGULARIZATION_LOSSES = "regularization_losses"
-    LOSSES = "losses"
-    UPDATE_OPS = "update_ops"
-    TRAIN_OP = "train_op"
-    GLOBAL_STEP = "global_step"
-    EVAL_STEP = "eval_step"
-    WEIGHTS = "weights"
-    BIASES = "biases"
-    ACTIVATIONS = "activations"
-    METRIC_VARIABLES = "metric_variables"
-    INIT_OP = "init_op"
-    LOCAL_INIT_OP = "local_init_op"
-    READY_OP = "ready_op"
-    READY_FOR_LOCAL_INIT_OP = "ready_for_local_init_op"
-    SUMMARIES = "summaries"
-    SUMMARY_OP = "summary_op"
-    ASSET_FILEPATHS = "asset_filepaths"
-    SAVERS = "savers"
-    QUEUE_RUNNERS = "queue_runners"
-    TABLE_INITIALIZERS = "table_initializer"
-    RESOURCES = "resources"
-    LOCAL_RESOURCES = "local_resources"
-    TRAINABLE_RESOURCE_VARIABLES = "trainable_resource_variables"
-    CONCATENATED_VARIABLES = "concatenated_variables"
-    SAVEABLE_OBJECTS = "saveable_objects"
-    STREAMING_MODEL_PORTS = "streaming_model_ports"
-    COND_CONTEXT = "cond_context"
-    WHILE_CONTEXT = "while_context"
-    #: An older name of GLOBAL_VARIABLES.
-    VARIABLES = "variables"
 
 
 class VariableSynchronization(enum.Enum):
