@@ -68,4 +68,5 @@ def as_text(value: Any, what: str) -> str:
 
 
 def as_strings(value: Any) -> Tensor:
+    """Returns an argument as a tensor of strings."""
     return convert_to_tensor(value, None if isinstance(value, Tensor) else dtypes.string)
