@@ -26,12 +26,15 @@ test("a stage grows as high as a picture needs at its width", () => {
 });
 
 test("a picture that is fitted stands in the middle, and below the text at the top", () => {
-  assert.deepEqual(fitBelow(200, 100, WIDTH, HEIGHT, 30), { zoom: 1, x: 300, y: 150 });
-  assert.deepEqual(fitBelow(200, 330, WIDTH, HEIGHT, 30), { zoom: 1, x: 300, y: 46 });
-  assert.equal(fitBelow(200, growthOf(200, 500, WIDTH, 30) - 62, WIDTH, growthOf(200, 500, WIDTH, 30), 30).zoom, 1);
+  assert.deepEqual(fitBelow(200, 100, WIDTH, HEIGHT, 30), { zoom: 1.5, x: 250, y: 125 });
+  assert.deepEqual(fitBelow(200, 338, WIDTH, HEIGHT, 30), { zoom: 1, x: 300, y: 46 });
   const small = fitBelow(200, 1000, WIDTH, HEIGHT, 30);
   assert.ok(isInside(small, { x: 0, y: 0, w: 200, h: 1000 }, 16));
   assert.equal(small.y, 46);
+});
+
+test("a picture that would be too small to be read is fitted from its upper left corner", () => {
+  assert.deepEqual(fitBelow(5000, 1000, WIDTH, HEIGHT, 30, LEGIBLE), { zoom: LEGIBLE, x: 16, y: 46 });
 });
 
 test("a box that was opened stays where it was, if it fits there", () => {

@@ -10,7 +10,7 @@ import { assignRanks, breakCycles, chooseCourses, cutLongLines, wrapRows } from 
 import { routeAll } from "./routes.js";
 import { placeSides, routeSides, sidesHeight, sidesWidth } from "./sides.js";
 import { crossingsOf, cutFarLines, cutRanks, placeStrips, stripsOf, stripsSize, withoutCuts, type Strip } from "./strips.js";
-import { ROOM, SPACE, type Rect, type Room, type ScopeInput, type ScopeLayout } from "./types.js";
+import { FITTED_ZOOM, ROOM, SPACE, type Rect, type Room, type ScopeInput, type ScopeLayout } from "./types.js";
 
 /** Boxes beyond which a scope becomes a grid: ranks of that many tell nothing any more. */
 export const TOO_MANY = 2500;
@@ -23,8 +23,6 @@ const MOST_TRIED = 120;
 /** Boxes of a rank before it is wrapped into rows: the choices. */
 const WIDEST: readonly number[] = [24, 10, 6, 4];
 const MOST_STRIPS = 5;
-/** A drawing is shown no larger than this: more room is worth nothing. */
-const MOST_ZOOM = 1.5;
 /** What a strip more, and a narrower wrapping, must gain to be worth it. */
 const STRIP_COST = 0.94;
 const WRAP_COST = 0.95;
@@ -131,7 +129,7 @@ function planOf(ranked: Ranked, starts: readonly number[], room: Room): Plan {
   const main = { w: size.w + sidesWidth(drawing), h: Math.max(size.h, sidesHeight(drawing)) };
   const block = blockOf(drawing.aside.map((i) => at(drawing.vertices, i)), main, room);
   const { w, h } = block ?? main;
-  const zoom = Math.min(MOST_ZOOM, fitZoom({ w: w + 2 * SPACE.padding, h: h + 2 * SPACE.padding }, room));
+  const zoom = Math.min(FITTED_ZOOM, fitZoom({ w: w + 2 * SPACE.padding, h: h + 2 * SPACE.padding }, room));
   const hasReturns = starts.length > 1 && drawing.wires.some(({ course }) => course === "back");
   const cost = WRAP_COST ** WIDEST.indexOf(cuts.widest) * STRIP_COST ** (starts.length - 1) * (hasReturns ? RETURN_COST : 1);
   return { ...ranked, cuts: { ...cuts, starts }, strips, block, worth: zoom * cost };

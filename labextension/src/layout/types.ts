@@ -79,6 +79,9 @@ export const EMPTY: Positions = { w: 0, h: 0, boxes: new Map(), routes: new Map(
 /** A stage of a usual size. */
 export const ROOM: Room = { w: 1200, h: 520 };
 
+/** A picture that is fitted is shown no larger than this. */
+export const FITTED_ZOOM = 1.5;
+
 /** Distances of the drawing. */
 export const SPACE = {
   /** Between boxes of one rank. */

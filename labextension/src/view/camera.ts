@@ -1,15 +1,27 @@
 /** How the picture lies on the stage. Pure. */
-import type { Rect } from "../layout/types.js";
+import { FITTED_ZOOM, type Rect, type Room } from "../layout/types.js";
 import type { Camera } from "../render/paint.js";
 
 const LEAST_ZOOM = 0.004;
 const MOST_ZOOM = 4;
 
-/** Shows the whole picture, never larger than life: in the middle, and not under what stands at the top. */
-export function fitBelow(w: number, h: number, width: number, height: number, top: number, margin = 16): Camera {
-  const room = height - top - 2 * margin;
-  const zoom = Math.max(LEAST_ZOOM, Math.min(1, (width - 2 * margin) / (w || 1), room / (h || 1)));
-  return { zoom, x: (width - w * zoom) / 2, y: Math.max((height - h * zoom) / 2, top + margin) };
+/** The part of a stage that a fitted picture may fill. */
+export function roomIn(width: number, height: number, top: number, margin = 16): Room {
+  return { w: Math.max(1, width - 2 * margin), h: Math.max(1, height - top - 2 * margin) };
+}
+
+/** Zoom at which a whole picture can be seen; a small one is shown somewhat larger than life. */
+export function zoomToFit(w: number, h: number, room: Room): number {
+  return Math.max(LEAST_ZOOM, Math.min(FITTED_ZOOM, room.w / (w || 1), room.h / (h || 1)));
+}
+
+/**
+ * Shows the whole picture in the middle, and not under what stands at the top. Where it would be smaller than `least`,
+ * it shows what of it has room, from its upper left corner.
+ */
+export function fitBelow(w: number, h: number, width: number, height: number, top: number, least = 0, margin = 16): Camera {
+  const zoom = Math.max(least, zoomToFit(w, h, roomIn(width, height, top, margin)));
+  return { zoom, x: Math.max((width - w * zoom) / 2, margin), y: Math.max((height - h * zoom) / 2, top + margin) };
 }
 
 /** Zooms so that the point (x, y) of the stage stays where it is. */
@@ -26,7 +38,7 @@ export function holdStill(camera: Camera, before: Rect, after: Rect): Camera {
   return { zoom: camera.zoom, x: camera.x + dx * camera.zoom, y: camera.y + dy * camera.zoom };
 }
 
-/** Height that a stage of a width needs for a picture, which is never shown larger than life. */
+/** Height that a stage of a width needs for a picture; it does not grow to show one larger than life. */
 export function growthOf(w: number, h: number, width: number, top: number, margin = 16): number {
   return h * Math.min(1, (width - 2 * margin) / (w || 1)) + top + 2 * margin;
 }

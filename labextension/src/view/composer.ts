@@ -1,7 +1,7 @@
 /** Keeps the picture up to date: visible graph, layout, and what the stage needs to draw them. */
 import { layoutJob, roughMeasure, type Measure } from "../layout/measure.js";
 import { LayoutThread } from "../layout/thread.js";
-import type { Positions } from "../layout/types.js";
+import { ROOM, type Positions, type Room } from "../layout/types.js";
 import { relatedBoxes } from "../model/bodies.js";
 import { devicesOf } from "../model/devices.js";
 import type { GraphModel } from "../model/graph.js";
@@ -25,6 +25,8 @@ export class Composer {
   readonly #store: Store;
   /** Sizes of texts; set when the fonts are known. */
   measure: Measure = roughMeasure;
+  /** What a drawing is to fill. */
+  room: Room = ROOM;
   readonly #thread: LayoutThread;
   readonly #show: ShowPicture;
   #edgePaths: EdgePaths | null = null;
@@ -52,7 +54,7 @@ export class Composer {
     const alone = boxOf(this.#model, this.#store.isolated === "" ? null : { name: this.#store.isolated, box: null });
     const whole = visibleGraph(this.#model, (path) => this.#scopes.isOpen(path));
     const graph = alone === null ? whole : isolated(whole, alone);
-    const { root, links } = layoutJob(graph, this.measure);
+    const { root, links } = layoutJob(graph, this.measure, this.room);
     this.#thread.request(root, (positions) => {
       this.#isBusy = false;
       const families = this.#familiesNow();

@@ -21,22 +21,41 @@ interface Around {
   readonly shown: Signal<Picture>;
 }
 
+/** A share by which the stage's size changes, and the time after which that counts, for the picture to be drawn anew. */
+const RESIZED = 0.08;
+const RESIZED_MS = 150;
+
 export class Display {
   readonly #around: Around;
   readonly #composer: Composer;
   readonly #room: Room;
   #isFirst = true;
+  #resizing: ReturnType<typeof setTimeout> | undefined;
 
   /** `below` is what stands under the stage. */
   constructor(around: Around, root: HTMLElement, below: readonly HTMLElement[], until: AbortSignal) {
     this.#around = around;
     this.#room = new Room(root, around.stage.element, below, TEXT_PX, until);
     this.#composer = new Composer(around.model, around.scopes, around.selection, around.store, this.#show, until);
+    around.stage.onResized = () => this.#resized();
+    until.addEventListener("abort", () => clearTimeout(this.#resizing), { once: true });
+  }
+
+  /** Draws anew when the stage has had another size for a moment. */
+  #resized(): void {
+    clearTimeout(this.#resizing);
+    this.#resizing = setTimeout(() => {
+      const { w, h } = this.#around.stage.room;
+      const { room } = this.#composer;
+      if (Math.abs(w - room.w) > RESIZED * room.w || Math.abs(h - room.h) > RESIZED * room.h) this.refresh();
+    }, RESIZED_MS);
   }
 
   refresh(): void {
     const { stage, navigation } = this.#around;
-    if (stage.isShown) this.#composer.refresh(navigation.takeHold());
+    if (!stage.isShown) return;
+    this.#composer.room = stage.room;
+    this.#composer.refresh(navigation.takeHold());
   }
 
   /** Shows what is selected, in the same picture. */

@@ -22,8 +22,8 @@ export function samplesOf(model: GraphModel, theme: Theme): Sample[] {
   const { paper, border, line, accent, body, mark, token, held, alert, folder } = theme;
   return [
     { shape: "box", fill: paper, stroke: border, text: "operation" },
-    { shape: "slant", fill: paper, stroke: border, text: "placeholder, parameter" },
-    { shape: "cylinder", fill: paper, stroke: border, text: "variable" },
+    { shape: "slant", fill: theme.feedFill, stroke: theme.feed, text: "placeholder, parameter" },
+    { shape: "cylinder", fill: theme.stateFill, stroke: theme.state, text: "variable" },
     { shape: "pill", fill: paper, stroke: border, text: "constant" },
     { shape: "box", fill: folder, stroke: border, text: "scope or group" },
     { shape: "box", fill: tint(0, theme), stroke: border, text: "scopes of one colour are built alike" },

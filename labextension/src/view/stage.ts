@@ -1,5 +1,5 @@
 /** The canvas: keeps scene and camera, draws at most once a frame, moves from layout to layout. */
-import { EMPTY, type Positions, type Rect } from "../layout/types.js";
+import { EMPTY, type Positions, type Rect, type Room } from "../layout/types.js";
 import { boxAt } from "../layout/hit.js";
 import { between } from "../layout/tween.js";
 import type { BoxId } from "../model/ids.js";
@@ -10,7 +10,7 @@ import { scene, type Picture } from "../render/scene.js";
 import type { Scene } from "../render/marks.js";
 import { LIGHT, type Theme } from "../render/theme.js";
 import type { SessionState } from "../wire/messages.js";
-import { bringIn, fitBelow, holdStill, showNear, showOpened, zoomAt } from "./camera.js";
+import { bringIn, fitBelow, holdStill, roomIn, showNear, showOpened, zoomAt, zoomToFit } from "./camera.js";
 import { make, OWN_KEYS } from "./dom.js";
 import { RunningLayer } from "./running_layer.js";
 
@@ -61,6 +61,8 @@ export class Stage {
   #toldSize = 0;
   /** Called when the stage is first seen: only then its fonts and colours are known. */
   onShown: () => void = () => undefined;
+  /** Called when the stage has another size, while the picture is fitted to it. */
+  onResized: () => void = () => undefined;
   /** Until the user moves the picture, it is fitted to the stage. */
   #isFitted = true;
   /** Whether the user has moved the picture by hand since it last showed something by itself. */
@@ -195,7 +197,12 @@ export class Stage {
 
   /** Zoom at which the whole of a layout could be seen. */
   zoomFor(positions: Positions): number {
-    return fitBelow(positions.w, positions.h, this.#free, this.#height, TEXT_PX).zoom;
+    return zoomToFit(positions.w, positions.h, this.room);
+  }
+
+  /** What of the stage a fitted picture may fill. */
+  get room(): Room {
+    return roomIn(this.#free, this.#height, TEXT_PX);
   }
 
   zoomBy(factor: number, x = this.#width / 2, y = this.#height / 2): void {
@@ -258,7 +265,7 @@ export class Stage {
   }
 
   #fitted(height = this.#height): Camera {
-    return fitBelow(this.#positions.w, this.#positions.h, this.#free, height, TEXT_PX);
+    return fitBelow(this.#positions.w, this.#positions.h, this.#free, height, TEXT_PX, LEGIBLE);
   }
 
   /** Width beside the buttons. */
@@ -280,6 +287,7 @@ export class Stage {
     this.canvas.height = Math.round(this.#height * ratio);
     if (this.#isFitted) this.#camera = this.#fitted();
     if (isFirst) this.onShown();
+    else if (this.#isFitted) this.onResized();
     // At once: a resized canvas is empty, and would be seen so for a frame.
     this.#paint();
   }
