@@ -8,7 +8,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.live import bus
-from flowscope.live.bus import Feed
+from flowscope.live.bus import PERIOD_S, Feed
 from flowscope.live.outbox import WINDOW, Outbox, merged
 from flowscope.live.schema import (
     PROTOCOL,
@@ -122,6 +122,44 @@ def test_views_that_read_at_different_speeds_have_the_same_graph_in_the_end(feed
         slow.acknowledge()
     want = {op.id: op.name for op in graph.get_operations()}
     assert quick.names == slow.names == want
+
+
+def test_boxes_come_at_each_look_while_a_cell_builds(feed, graph):
+    """Eight times a second where the view reads as quickly, and four where it takes its time."""
+    assert PERIOD_S == 1 / 8
+    quick, slow = View(feed, 1), View(feed, 2)
+    for view in (quick, slow):
+        view.acknowledge()
+    with graph.cell("a"):
+        for k in range(16):  # two seconds
+            fs.constant(float(k), name=f"c{k}")
+            feed.tick(k / 8)
+            quick.acknowledge()
+            assert len(quick.names) == k + 1, "what was built is told before the cell has ended"
+            if k % 2:
+                slow.acknowledge()
+                assert len(slow.names) >= k
+    deltas = [m for m in slow.messages if isinstance(m, Delta) and m.graph is not None]
+    assert 8 <= len(deltas) <= 16
+
+
+def test_two_notebooks_on_one_kernel_see_the_same_graph(feed, graph, monkeypatch):
+    first, second, other = View(feed, 1), View(feed, 2), View(feed, 3)
+    looks, changes = [], feed._changes
+    monkeypatch.setattr(feed, "_changes", lambda now_s: looks.append(now_s) or changes(now_s))
+    fs.constant(1.0, name="x")
+    feed.tick(0.0)
+    assert looks == [0.0], "it is looked at once for all"
+    assert [list(v.names.values()) for v in (first, second, other)] == [["x"]] * 3
+    second.say(Command(7, "pause", None, 2))
+    replies = [[m.view for m in v.messages if isinstance(m, Reply)] for v in (first, second, other)]
+    assert replies == [[], [2], []]
+    second.say(Disconnect(2))
+    fs.constant(1.0, name="y")
+    for view in (first, other):
+        view.acknowledge()
+    feed.tick(1.0)
+    assert len(first.names) == len(other.names) == 2 and len(second.names) == 1
 
 
 def test_a_view_that_reads_nothing_costs_nothing(feed, graph, monkeypatch):
