@@ -138,3 +138,26 @@ print(fs.cholesky(fs.constant([[4.0]])).op.type)
     assert "there is an op named Cholesky already" in first
     assert "there is a gradient named 'Cholesky' already" in second
     assert third == "Cholesky"
+
+
+@pytest.mark.slow
+def test_a_first_step_loads_a_bounded_number_of_modules(source_env: dict[str, str]) -> None:
+    code = (
+        "import numpy; before = set(sys.modules)\n"
+        "x = fs.placeholder(fs.float32, []); fs.Session().run(x + 1.0, {x: 1.0})\n"
+        "new = sys.modules.keys() - before\n"
+        "print(len([m for m in new if m.startswith('flowscope')]), *new)"
+    )
+    count, *new = in_fresh_interpreter(code, source_env).split()
+    assert int(count) <= 225, "what a first step does not need loads later"
+    late = {
+        "IPython",
+        "asyncio",
+        "distributed",
+        "inspect",
+        "linecache",
+        "pathlib",
+        "queue",
+        "scipy",
+    }
+    assert not late & set(new)
