@@ -68,7 +68,7 @@ def bits(values: Any) -> list[Any]:
     return [(np.asarray(v).dtype, np.asarray(v).tobytes()) for v in values]
 
 
-def is_tried(session: fs.Session, fetches: Any, feeds: Any) -> bool:
+def is_optimistic(session: fs.Session, fetches: Any, feeds: Any) -> bool:
     function = session.plan(fetches, list(feeds)).executable.function
     return isinstance(function, Driver) and function.execution.code is not None
 
@@ -82,7 +82,7 @@ def check(refusing: Refusing, fetches: list[Any], feeds: Any = None, after: Any 
         with fs.Session(config=fs.ConfigProto(mode=mode)) as session:
             session.run(start)
             if mode == "compiled":
-                assert is_tried(session, fetches, feeds)
+                assert is_optimistic(session, fetches, feeds)
             refusing.count = 0
             if gate is not None:
                 session.gate = gate
@@ -279,9 +279,9 @@ def test_loops_that_keep_values_and_sections_are_left_to_the_machine() -> None:
     )
     section = fs.CriticalSection().execute(lambda: fs.identity(x))
     with fs.Session() as session:
-        assert not is_tried(session, fs.gradients(loop[1], x), [x])
-        assert not is_tried(session, section, [x])
-        assert is_tried(session, loop[1], [x])
+        assert not is_optimistic(session, fs.gradients(loop[1], x), [x])
+        assert not is_optimistic(session, section, [x])
+        assert is_optimistic(session, loop[1], [x])
 
 
 @pytest.mark.parametrize("at", [None, 0, 1, 2, 3])

@@ -1,4 +1,6 @@
-"""Resume: a machine goes on where a step has left its code (see `flowscope.plan.optimistic`).
+"""On-stack replacement: a machine goes on where a step has left its code.
+
+Where code is left says `flowscope.plan.optimistic`.
 
 The machine starts the step as if nothing had been done, but what the code has done does not run
 again: its values are known, or nobody needs them any more. So tokens travel until only what is
@@ -27,7 +29,7 @@ from flowscope.executor.frames import Iteration
 from flowscope.executor.machine import Machine
 from flowscope.executor.static import Kind, Unit
 from flowscope.plan.invocation import Invoker
-from flowscope.plan.locations import Left, LoopState, Stop
+from flowscope.plan.locations import DeoptState, Location, LoopState
 from flowscope.plan.passes.lower import Lowered
 from flowscope.plan.program import Node, Program, Value
 
@@ -40,7 +42,7 @@ def resume(
     constants: Mapping[Value, Any],
     xp: Any,
     feeds: tuple[Any, ...],
-    left: Left,
+    state: DeoptState,
 ) -> None:
     """Brings a new machine to where a step is.
 
@@ -55,7 +57,7 @@ def resume(
     Raises:
         InternalError: if the code has run a part of a unit only.
     """
-    _Resuming(machine, lowered, constants, xp, left).run(feeds)
+    _Resuming(machine, lowered, constants, xp, state).run(feeds)
 
 
 class _Resuming:
@@ -65,13 +67,13 @@ class _Resuming:
         lowered: Lowered,
         constants: Mapping[Value, Any],
         xp: Any,
-        left: Left,
+        state: DeoptState,
     ) -> None:
         self._machine = machine
         self._lowered = lowered
         self._constants = constants
         self._xp = xp
-        self._values = left.values
+        self._values = state.values
         #: Nodes of the program as it was that are done.
         self._done: set[Node] = set()
         #: Of passed branches and loops: what lets values in, and what gives their results.
@@ -80,32 +82,32 @@ class _Resuming:
         #: What the Switches of branches and bodies that the code was in are told.
         self._taken: dict[Node, bool] = {}
         #: Loops that the code was in, by the names of their frames.
-        self._loops: dict[str, Stop] = {}
+        self._loops: dict[str, Location] = {}
         #: By Enter of these loops what enters in place of what did first.
         self._entering: dict[Node, Any] = {}
         #: The iterations that the code was in the middle of, from the outermost.
         self._current: dict[Iteration, None] = {}
-        for i, stop in enumerate(left.stops):
-            self._note(stop, left.stops[i - 1] if i else None)
+        for i, location in enumerate(state.locations):
+            self._note(location, state.locations[i - 1] if i else None)
 
     # -- what the code has done -----------------------------------------------------------------
 
-    def _note(self, stop: Stop, around: Stop | None) -> None:
-        if around is not None and stop.part == "branch":
+    def _note(self, location: Location, around: Location | None) -> None:
+        if around is not None and location.part == "branch":
             node = around.program.nodes[around.index]
-            is_first = stop.program is node.blocks[0]
+            is_first = location.program is node.blocks[0]
             self._taken.update((e, is_first) for e in self._lowered.doors[node].entries)
-        if stop.loop is not None:
-            self._note_loop(stop, stop.loop)
-        if stop.part != "back":
-            self._pass(stop.program, stop.index)
+        if location.loop is not None:
+            self._note_loop(location, location.loop)
+        if location.part != "back":
+            self._pass(location.program, location.index)
 
-    def _note_loop(self, stop: Stop, state: LoopState) -> None:
+    def _note_loop(self, location: Location, state: LoopState) -> None:
         name, made = next((n, m) for n, m in self._lowered.loops.items() if m.node is state.node)
-        self._loops[name] = stop
+        self._loops[name] = location
         variables = state.variables
-        if stop.part == "body":
-            variables = [self._values.get(v) for v in stop.program.feeds]
+        if location.part == "body":
+            variables = [self._values.get(v) for v in location.program.feeds]
             test = self._machine.graph.unit_of(made.test)
             self._taken.update((taker.node, True) for _, _, taker in test.targets[0])
             for condition in made.node.conditions:
@@ -178,14 +180,14 @@ class _Resuming:
 
     def _enter(self, unit: Unit, it: Iteration) -> None:
         assert unit.child is not None and it.children is not None
-        stop = self._loops.get(unit.child.name)
+        location = self._loops.get(unit.child.name)
         frame = it.children[unit.child]
         first = frame.iterations[0]
-        if stop is None or stop.loop is None or first in self._current:
+        if location is None or location.loop is None or first in self._current:
             return
-        first.number = stop.loop.count
-        frame.started = stop.loop.count + 1
-        if stop.part != "back":
+        first.number = location.loop.count
+        frame.started = location.loop.count + 1
+        if location.part != "back":
             self._arrive(first)
 
     def _give_again(self, unit: Unit, it: Iteration) -> bool:

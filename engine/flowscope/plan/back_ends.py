@@ -21,9 +21,9 @@ from flowscope.plan.codegen.variants import PLAIN, Variant
 from flowscope.plan.execution import Execution, execution
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.invocation import Invocation, InvocationError, Probe
-from flowscope.plan.optimistic import as_left
+from flowscope.plan.optimistic import to_executor
 from flowscope.plan.passes.regions import Region
-from flowscope.plan.region_formation import inside
+from flowscope.plan.region_formation import region_generator
 from flowscope.plan.stepping import Stepper
 from flowscope.plan.updates import unsafe_positions
 
@@ -154,14 +154,14 @@ class Tokens:
         xp, generator, share = target.xp, target.generator, target.share
 
         def write(part: Region) -> Code:
-            told = inside(generator)
+            told = region_generator(generator)
             return generate(part, xp, told, Stepper(part, xp, told).rest, share=share)
 
-        def write_whole(part: Region) -> Code:
-            return generate(part, xp, generator, as_left, share=share, within=as_left)
+        def write_optimistic(part: Region) -> Code:
+            return generate(part, xp, generator, to_executor, share=share, inner_deopt=to_executor)
 
         if self._is_compiled:
-            executed = execution(region, xp, write, write_whole, target.operations)
+            executed = execution(region, xp, write, write_optimistic, target.operations)
         else:
             executed = execution(region, xp, None, None, target.operations)
         function = self._drive(executed, xp)

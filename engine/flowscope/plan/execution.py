@@ -15,7 +15,7 @@ from typing import Any
 
 from flowscope.graph.operation import Operation
 from flowscope.plan.codegen.code import Code
-from flowscope.plan.optimistic import can_be_tried
+from flowscope.plan.optimistic import can_run_optimistically
 from flowscope.plan.passes.lower import Lowered, lower
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
@@ -53,7 +53,7 @@ def execution(
     region: Region,
     xp: Any,
     write: Write | None,
-    write_whole: Write | None = None,
+    write_optimistic: Write | None = None,
     operations: Mapping[int, Operation] | None = None,
 ) -> Execution:
     """Returns what the executor needs to run a program.
@@ -63,14 +63,14 @@ def execution(
         xp: The array module of the device.
         write: Writes the code of what runs without waiting; None where operations run one by one.
             With primitives made by hand they always do.
-        write_whole: Writes the code of the whole program, which is left where something waits.
+        write_optimistic: Writes the code of the whole program, which is left where something waits.
     """
     code: Code | None = None
     program = Program(region.nodes, region.inputs, region.outputs)
     if write is not None and not any(n.op.type in PRIMITIVES for n in program.walk()):
         lowered = lower(program, _blocks)
-        if write_whole is not None and can_be_tried(program, lowered):
-            code = write_whole(region)
+        if write_optimistic is not None and can_run_optimistically(program, lowered):
+            code = write_optimistic(region)
         parts = cut(lowered, write, code is not None)
     else:
         lowered = lower(program)

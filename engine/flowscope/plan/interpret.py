@@ -16,11 +16,11 @@ import numpy as np
 from flowscope.plan.invocation import Draw, InvocationError, Invoker, Probe
 from flowscope.plan.kernels import own
 from flowscope.plan.locations import (
-    Left,
+    DeoptState,
+    Location,
     LoopState,
     Moved,
     RegionRun,
-    Stop,
     Where,
     loops_at,
     where_in,
@@ -72,13 +72,15 @@ class Interpreter:
         step = self._step(gate, run, resources, probe)
         return self._outputs(step.block(self._program, feeds))
 
-    def rest(self, gate: Any, run: Any, resources: tuple[Any, ...], left: Left) -> tuple[Any, ...]:
+    def rest(
+        self, gate: Any, run: Any, resources: tuple[Any, ...], state: DeoptState
+    ) -> tuple[Any, ...]:
         """Runs the rest of a step whose code was left."""
         step = self._step(gate, run, resources, None)
-        step.values.update(left.values)
+        step.values.update(state.values)
         step.is_there = True
-        outermost = Stop(self._program, left.stops[0].index, "region")
-        return self._outputs(step.rest((outermost, *left.stops[1:])))
+        outermost = Location(self._program, state.locations[0].index, "region")
+        return self._outputs(step.rest((outermost, *state.locations[1:])))
 
     def _step(self, gate: Any, run: Any, resources: tuple[Any, ...], probe: Probe | None) -> _Step:
         values = dict(zip(self._region.handle_values, resources, strict=True))
@@ -105,7 +107,7 @@ class Loops(Protocol):
         loop: LoopState,
         values: dict[Value, Any],
         resources: tuple[Any, ...],
-    ) -> tuple[Any, ...] | Left:
+    ) -> tuple[Any, ...] | DeoptState:
         """Returns the loop's outputs, or where its code was left.
 
         Args:
@@ -179,10 +181,10 @@ class _Step:
         self.values.update(zip(program.feeds, feeds, strict=True))
         return self._from(program, 0)
 
-    def rest(self, stops: Sequence[Stop]) -> list[Any]:
+    def rest(self, locations: Sequence[Location]) -> list[Any]:
         """Runs the rest of a block, in which the step stands; see `block`."""
-        stop, *inside = stops
-        program, at = stop.program, stop.index
+        location, *inside = locations
+        program, at = location.program, location.index
         if inside:
             node = program.nodes[at]
             if inside[0].loop is None:
@@ -277,17 +279,17 @@ class _Step:
         inputs.clear()
         return self._iterate(loop, ())
 
-    def _iterate(self, loop: LoopState, inside: Sequence[Stop]) -> tuple[Any, ...]:
+    def _iterate(self, loop: LoopState, inside: Sequence[Location]) -> tuple[Any, ...]:
         """Runs a loop, or the rest of one; `inside` tells where in an iteration it stands."""
         around = self.iterations
         self.loops.append(loop)
         while True:
             if (not inside or inside[0].part == "back") and self._runs_as_code():
                 found = self._as_code(loop)
-                if not isinstance(found, Left):
+                if not isinstance(found, DeoptState):
                     outputs = found
                     break
-                inside = found.stops[1:]
+                inside = found.locations[1:]
                 assert inside[0].loop is not None
                 loop = self.loops[-1] = inside[0].loop
                 self.values.update(found.values)
@@ -306,7 +308,7 @@ class _Step:
         self.loops.pop()
         return outputs
 
-    def _iteration(self, loop: LoopState, inside: Sequence[Stop]) -> bool:
+    def _iteration(self, loop: LoopState, inside: Sequence[Location]) -> bool:
         """Runs an iteration, or the rest of one; returns whether there was one."""
         *tests, body = loop.node.blocks
         part = inside[0].part if inside else "back"
@@ -333,7 +335,7 @@ class _Step:
     def _runs_as_code(self) -> bool:
         return self.codes is not None and self.is_safe and not self._gate.is_by_op
 
-    def _as_code(self, loop: LoopState) -> tuple[Any, ...] | Left:
+    def _as_code(self, loop: LoopState) -> tuple[Any, ...] | DeoptState:
         assert self.codes is not None
         around = tuple(self.loops[:-1])
         try:

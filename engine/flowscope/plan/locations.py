@@ -1,8 +1,8 @@
 """Where a step stands: the blocks and iterations around it, to be told and to go on from.
 
 A step that stands at a safepoint is in a block of its program, which may be the body of a loop in
-the body of another, and so on: one `Stop` per block from the outermost. With the values that are
-alive this is all that is needed to run the rest of the step.
+the body of another, and so on: one `Location` per block from the outermost. With the values that
+are alive this is all that is needed to run the rest of the step.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class LoopState:
 
 
 @frozen
-class Stop:
+class Location:
     """A block that a step is in.
 
     Attributes:
@@ -69,20 +69,20 @@ class Stop:
 
 
 @frozen
-class Left:
+class DeoptState:
     """Code was left at a safepoint: what is needed to go on.
 
     Attributes:
-        stops: From the outermost block.
+        locations: From the outermost block.
         values: What is alive.
     """
 
-    stops: tuple[Stop, ...]
+    locations: tuple[Location, ...]
     values: dict[Value, Any]
 
 
 @frozen
-class Inside:
+class NestedRun:
     """The run of a loop's own code, inside of other loops.
 
     Attributes:
@@ -107,10 +107,10 @@ class Inside:
         return loops_at(self.around, self.node, self.values)
 
 
-def inside_loops(generator: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the generator for code whose `run` is an `Inside`: it is told the iterations."""
+def nested_generator(generator: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the generator for code whose `run` is an `NestedRun`: it is told the iterations."""
 
-    def made(run: Inside, seed: int, *path: int) -> Any:
+    def made(run: NestedRun, seed: int, *path: int) -> Any:
         counts = (path[0], *run.iterations, *path[1:]) if path else ()
         return generator(run.run, seed, *counts)
 
@@ -254,7 +254,7 @@ def where_in(run: Any, where: Where) -> Where:
         where: Where the part is.
     """
     loops = where.loops
-    while isinstance(run, Inside):
+    while isinstance(run, NestedRun):
         loops = (*run.loops(), *loops)
         run = run.run
     if not isinstance(run, RegionRun):

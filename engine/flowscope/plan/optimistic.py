@@ -1,7 +1,7 @@
-"""Trying: a program in which something blocks is one function first, as if nothing had to wait.
+"""Optimistic execution: what blocks is one function first, as if nothing had to wait.
 
 Each operation that blocks is an attempt there. If one fails, the function returns where it is and
-what is alive (`Left`), as at a safepoint, and the executor goes on from there; see
+what is alive (`DeoptState`), as at a safepoint, and the executor goes on from there; see
 `flowscope.executor.osr`. So whoever need not wait pays for no tokens.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.plan.locations import Left
+from flowscope.plan.locations import DeoptState
 from flowscope.plan.passes.lower import Lowered
 from flowscope.plan.program import Program
 from flowscope.plan.structured import LoopNode
@@ -20,21 +20,23 @@ from flowscope.plan.updates import unsafe_inside, unsafe_positions
 MOST = 100
 
 
-def as_left(gate: Any, run: Any, resources: tuple[Any, ...], left: Left) -> Left | None:
-    """Leaves the code for the executor; see `flowscope.plan.codegen.safepoints.Leave`.
+def to_executor(
+    gate: Any, run: Any, resources: tuple[Any, ...], state: DeoptState
+) -> DeoptState | None:
+    """Deoptimizes to the executor; see `flowscope.plan.codegen.safepoints.Deopt`.
 
     Returns:
         None inside of a region, which the executor runs as a whole: the code is left after it.
     """
-    stop = left.stops[-1]
-    node = stop.loop.node if stop.part == "back" and stop.loop else None
+    location = state.locations[-1]
+    node = location.loop.node if location.part == "back" and location.loop else None
     if node is not None:
-        return left if any(n.op.is_blocking for b in node.blocks for n in b.walk()) else None
-    nodes = stop.program.nodes[stop.index : stop.index + 1]
-    return left if any(n.op.is_blocking for n in nodes) else None
+        return state if any(n.op.is_blocking for b in node.blocks for n in b.walk()) else None
+    nodes = location.program.nodes[location.index : location.index + 1]
+    return state if any(n.op.is_blocking for n in nodes) else None
 
 
-def can_be_tried(program: Program, lowered: Lowered) -> bool:
+def can_run_optimistically(program: Program, lowered: Lowered) -> bool:
     """Whether the executor can go on wherever the function of a program may be left.
 
     Not where more than `MOST` operations block; where something is held until the step ends, which
@@ -74,4 +76,4 @@ def _is_split(program: Program) -> bool:
     )
 
 
-__all__ = ["as_left", "can_be_tried"]
+__all__ = ["can_run_optimistically", "to_executor"]

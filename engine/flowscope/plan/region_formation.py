@@ -33,13 +33,13 @@ Write = Callable[[Region], Code]
 _SOURCES = frozenset(("Merge", "Exit", "NextIteration"))
 
 
-def cut(lowered: Lowered, write: Write, is_tried: bool = False) -> tuple[Part, ...]:
+def cut(lowered: Lowered, write: Write, is_optimistic: bool = False) -> tuple[Part, ...]:
     """Returns the parts of a lowered program.
 
     Args:
         lowered: The program; branches and loops in which nothing blocks may be left in it.
         write: Writes the code of a region.
-        is_tried: Whether the program is tried as one function first.
+        is_optimistic: Whether the program is tried as one function first.
     """
     program = lowered.program
     waits = _waits(lowered)
@@ -51,7 +51,7 @@ def cut(lowered: Lowered, write: Write, is_tried: bool = False) -> tuple[Part, .
             continue
         if _stands_alone(node):
             parts.append(part_of(node))
-            passed += is_tried and node.op.is_blocking
+            passed += is_optimistic and node.op.is_blocking
         else:
             groups.setdefault((lowered.places[node], waits[node], passed), []).append(node)
     used = _users(program)
@@ -116,7 +116,7 @@ def _region_part(nodes: list[Node], used: dict[Value, set[Node | None]], write: 
     return Part(tuple(nodes), inputs, outputs, code.function, code, handles)
 
 
-def inside(generator: Callable[..., Any]) -> Callable[..., Any]:
+def region_generator(generator: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the generator for regions: their `run` tells the iterations around."""
 
     def made(run: RegionRun, seed: int, *path: int) -> Any:
@@ -126,4 +126,4 @@ def inside(generator: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-__all__ = ["Write", "cut", "inside"]
+__all__ = ["Write", "cut", "region_generator"]

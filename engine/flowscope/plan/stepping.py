@@ -19,9 +19,9 @@ from flowscope.graph.dtypes import int64, resource
 from flowscope.graph.op import Spec
 from flowscope.plan.codegen.code import Code
 from flowscope.plan.codegen.function import generate
-from flowscope.plan.codegen.safepoints import Begun, as_left
+from flowscope.plan.codegen.safepoints import OsrEntry, to_caller
 from flowscope.plan.interpret import Interpreter
-from flowscope.plan.locations import Inside, Left, LoopState, inside_loops
+from flowscope.plan.locations import DeoptState, LoopState, NestedRun, nested_generator
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Value
 from flowscope.plan.structured import LoopNode, loop_name
@@ -49,9 +49,11 @@ class Stepper:
         """Runs the region once; see `flowscope.plan.codegen.function` for the arguments."""
         return self._interpreter(gate, run, feeds, resources)
 
-    def rest(self, gate: Any, run: Any, resources: tuple[Any, ...], left: Left) -> tuple[Any, ...]:
+    def rest(
+        self, gate: Any, run: Any, resources: tuple[Any, ...], state: DeoptState
+    ) -> tuple[Any, ...]:
         """Runs the rest of a step whose code was left; returns the region's outputs."""
-        return self._interpreter.rest(gate, run, resources, left)
+        return self._interpreter.rest(gate, run, resources, state)
 
     @cached_property
     def _interpreter(self) -> Interpreter:
@@ -67,7 +69,7 @@ class Stepper:
         loop: LoopState,
         values: dict[Value, Any],
         resources: tuple[Any, ...],
-    ) -> tuple[Any, ...] | Left:
+    ) -> tuple[Any, ...] | DeoptState:
         """Runs the rest of a loop as code; see `flowscope.plan.interpret.Loops`."""
         found = self._loops.get(loop.node)
         if found is None:
@@ -83,7 +85,7 @@ class Stepper:
             *[values[v] for v in captured],
         )
         try:
-            inside = Inside(run, around, loop.node, values)
+            inside = NestedRun(run, around, loop.node, values)
             result = code.function(gate, inside, feeds, resources)
         except Exception as e:
             error = code.located(e, tuple((loop_name(s.node), s.count) for s in around))
@@ -111,8 +113,10 @@ class Stepper:
             (False,) * len(clone.outputs),
             self._region.handles,
         )
-        begun: dict[Node, Begun] = {clone: Begun(node, count, pushes)}
-        return generate(region, self._xp, inside_loops(self._generator), as_left, begun), captured
+        entries: dict[Node, OsrEntry] = {clone: OsrEntry(node, count, pushes)}
+        return generate(
+            region, self._xp, nested_generator(self._generator), to_caller, entries
+        ), captured
 
 
 def _feeds(values: tuple[Value, ...], first: int) -> tuple[Value, ...]:

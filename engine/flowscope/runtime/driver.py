@@ -30,7 +30,7 @@ from flowscope.plan.codegen.code import Code
 from flowscope.plan.execution import Execution
 from flowscope.plan.invocation import Draw, Invocation, InvocationError, Probe
 from flowscope.plan.kernels import own
-from flowscope.plan.locations import Left, RegionRun, Where
+from flowscope.plan.locations import DeoptState, RegionRun, Where
 from flowscope.plan.program import Node
 from flowscope.plan.structured import loop_name
 from flowscope.runtime.dead_fetches import dead_fetch
@@ -94,15 +94,15 @@ class Driver:
                 tuple([self.states[h] for h in u.part.handles]) for u in self.graph.units
             ]
             self._bound = resources
-        left: Left | None = None
+        state: DeoptState | None = None
         if self.execution.code is not None and not gate.is_by_op:
-            found = self._tried(self.execution.code, gate, run, feeds, resources)
-            if not isinstance(found, Left):
+            found = self._optimistically(self.execution.code, gate, run, feeds, resources)
+            if not isinstance(found, DeoptState):
                 return found
-            left = found
+            state = found
         step = _Step(self, gate, run, resources, probe)
         try:
-            results = step.execute(feeds, left)
+            results = step.execute(feeds, state)
         except BaseException as e:
             failure = step.given_up(e)
             if failure is e:
@@ -112,9 +112,9 @@ class Driver:
             step.end()
         return self._handed_out(step.machine, results)
 
-    def _tried(
+    def _optimistically(
         self, code: Code, gate: Any, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
-    ) -> tuple[Any, ...] | Left:
+    ) -> tuple[Any, ...] | DeoptState:
         """Runs the step as one function; returns where it was left if something has to wait."""
         try:
             return code.function(gate, run, feeds, resources)
@@ -207,19 +207,19 @@ class _Step:
 
     # -- running --------------------------------------------------------------------------------
 
-    def execute(self, feeds: tuple[Any, ...], left: Left | None) -> list[Any]:
+    def execute(self, feeds: tuple[Any, ...], state: DeoptState | None) -> list[Any]:
         """Runs the step to its end; returns the fetched values.
 
         Args:
             feeds: The values of the feeds.
-            left: Where its code was left, None for a step that begins.
+            state: Where its code was left, None for a step that begins.
         """
         machine, gate = self.machine, self.gate
-        if left is None:
+        if state is None:
             machine.start(feeds)
         else:
             plan = self.driver.execution
-            resume(machine, plan.lowered, plan.constants, self.driver.xp, feeds, left)
+            resume(machine, plan.lowered, plan.constants, self.driver.xp, feeds, state)
         while True:
             if self.finished:
                 self._take_finished()

@@ -120,9 +120,9 @@ class _LoopWriter:
         self.places = self._start()
         converted = self._convert()
         pushes = [self.writer.slot() for _ in node.kept]
-        begun = writer.begun.get(node)
-        if begun:
-            _assign(writer, pushes, [writer.place[v] for v in begun.pushes], node)
+        entry = writer.entries.get(node)
+        if entry:
+            _assign(writer, pushes, [writer.place[v] for v in entry.pushes], node)
         elif pushes:
             writer.emit(f"{' = '.join(pushes)} = None", node)
         self.pushes = pushes
@@ -193,12 +193,12 @@ class _LoopWriter:
         """Writes the start of the counter; returns its name."""
         writer = self.writer
         self.limit: tuple[str, ...] = ()
-        begun = writer.begun.get(self.node)
+        entry = writer.entries.get(self.node)
         counting = self._counting_variable()
         self.counts_itself = counting is not None
         name = counting or writer.slot()
         if not self.counts_itself:
-            writer.emit(f"{name} = {writer.place[begun.count] if begun else 0}", self.node)
+            writer.emit(f"{name} = {writer.place[entry.count] if entry else 0}", self.node)
         if self.node.count is not None:
             count = writer.place[self.node.count]
             limit = writer.slot()
@@ -218,7 +218,7 @@ class _LoopWriter:
             isinstance(n.op, Const) or (is_raw_node(n) and n.outputs[0] in raw.values)
             for n in body.nodes
         )
-        if not is_plain or self.trip in self.frame.last_use or self.node in writer.begun:
+        if not is_plain or self.trip in self.frame.last_use or self.node in writer.entries:
             return None
         for start, feed, after, name in zip(
             self.node.starts, body.feeds, body.fetches, self.places, strict=False
@@ -245,9 +245,9 @@ class _LoopWriter:
 
     def _names(self) -> LoopNames:
         """Returns the local variables of its state, for safepoints inside."""
-        begun = self.writer.begun.get(self.node)
+        entry = self.writer.entries.get(self.node)
         return LoopNames(
-            begun.loop if begun else self.node,
+            entry.loop if entry else self.node,
             self.counter,
             self.limit[0] if self.limit else None,
             tuple(self.places[: self.variables]),

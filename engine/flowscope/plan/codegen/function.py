@@ -26,13 +26,13 @@ from flowscope.plan.codegen.control_flow import write_cond, write_loop
 from flowscope.plan.codegen.outlining import is_apart, write_apart
 from flowscope.plan.codegen.parallel_for import LARGE, Share, first_full, is_shareable, shared
 from flowscope.plan.codegen.safepoints import (
-    Begun,
-    Leave,
+    Deopt,
     LoopNames,
     Names,
+    OsrEntry,
     Places,
-    as_left,
     safepoint,
+    to_caller,
 )
 from flowscope.plan.codegen.unboxed import TEMPLATES, Raw, literal, overflow_check, raw_values
 from flowscope.plan.codegen.variants import PLAIN, Probe, Variant
@@ -64,10 +64,10 @@ def generate(
     region: Region,
     xp: Any,
     generator: Callable[..., Any],
-    leave: Leave,
-    begun: Mapping[Node, Begun] | None = None,
+    deopt: Deopt,
+    entries: Mapping[Node, OsrEntry] | None = None,
     share: Share | None = None,
-    within: Leave = as_left,
+    inner_deopt: Deopt = to_caller,
     variant: Variant = PLAIN,
 ) -> Code:
     """Returns the code of a region.
@@ -76,15 +76,17 @@ def generate(
         region: Nodes in order.
         xp: The array module of the device.
         generator: `generator(run, op_seed)` makes the random generator of one invocation.
-        leave: Runs the rest of a step that leaves the code at a safepoint.
-        begun: Loops that go on, by the nodes that stand for them in the region.
+        deopt: Runs the rest of a step that leaves the code at a safepoint.
+        entries: Loops that go on, by the nodes that stand for them in the region.
         share: Has several threads take parts of a kernel; None where one does it all.
-        within: The same as `leave` for functions that the region's function calls; what is left
-            there comes to `leave` with all that is around.
+        inner_deopt: The same as `deopt` for functions that the region's function calls; what is
+            left there comes to `deopt` with all that is around.
         variant: What is added to it.
     """
     probe = variant.probe()
-    return Writer(region, xp, generator, leave, begun or {}, share, within, probe=probe).code()
+    return Writer(
+        region, xp, generator, deopt, entries or {}, share, inner_deopt, probe=probe
+    ).code()
 
 
 def seconds(node: Node) -> float:
@@ -160,8 +162,8 @@ class Writer:
         place: Local variable (or global, for constants) of each live value.
         raw: Which values are Python numbers.
         converted: Local variables with Python numbers for values whose `place` is NumPy's.
-        leave: Runs the rest of a step that leaves the code.
-        begun: Loops that go on, by the nodes that stand for them in the region.
+        deopt: Runs the rest of a step that leaves the code.
+        entries: Loops that go on, by the nodes that stand for them in the region.
         frames: The blocks that are being written, from the outermost.
         probe: What the variant of the code adds.
         is_outlined: Whether the region is a block of another function, which adds what stands
@@ -175,10 +177,10 @@ class Writer:
         region: Region,
         xp: Any,
         generator: Callable[..., Any],
-        leave: Leave,
-        begun: Mapping[Node, Begun],
+        deopt: Deopt,
+        entries: Mapping[Node, OsrEntry],
         share: Share | None = None,
-        within: Leave = as_left,
+        inner_deopt: Deopt = to_caller,
         is_safe: bool = True,
         probe: Probe | None = None,
         is_outlined: bool = False,
@@ -186,13 +188,13 @@ class Writer:
         self.region = region
         self.probe = probe or Probe()
         self.is_outlined = is_outlined
-        self.within = within
+        self.inner_deopt = inner_deopt
         self.is_safe = is_safe
         #: Code of blocks that stand too deep in others, by the line that calls it.
         self.apart: dict[int, Code] = {}
         self.share = share
-        self.leave = leave
-        self.begun = begun
+        self.deopt = deopt
+        self.entries = entries
         self.points = 0
         self.namespace: dict[str, Any] = {"xp": xp, "generator": generator, "own": own}
         self.namespace.update(int32=np.int32, int64=np.int64, float64=np.float64, bool_=np.bool_)

@@ -1,6 +1,6 @@
 """Blocks that stand too deep in others for one Python function: they get a function of their own.
 
-Python's compiler takes 20 loops in each other and 100 levels of indentation. A branch or loop
+Python's compiler takes 20 loops in each other and 100 locations of indentation. A branch or loop
 further in is a region of its own, whose function the function around calls with all that it takes.
 Where that is left at a safepoint, the one around is left as well, with what both know.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from flowscope.graph.dtypes import resource
 from flowscope.plan.codegen.control_flow import is_safe_inside, number_type
-from flowscope.plan.locations import inside_loops
+from flowscope.plan.locations import nested_generator
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node
 from flowscope.plan.structured import LoopNode
@@ -19,7 +19,7 @@ from flowscope.plan.structured import LoopNode
 if TYPE_CHECKING:
     from flowscope.plan.codegen.function import Frame, Writer
 
-#: Loops in each other, and levels of indentation, from which on a block has its own function.
+#: Loops in each other, and locations of indentation, from which on a block has its own function.
 MOST_LOOPS, MOST_LEVELS = 15, 60
 
 
@@ -37,11 +37,11 @@ def write_apart(writer: Writer, frame: Frame, node: Node, name: str) -> None:
     code = type(writer)(
         region,
         writer.namespace["xp"],
-        inside_loops(writer.namespace["generator"]),
-        writer.within,
+        nested_generator(writer.namespace["generator"]),
+        writer.inner_deopt,
         {},
         writer.share,
-        writer.within,
+        writer.inner_deopt,
         is_safe_inside(writer, frame),
         writer.probe,
         is_outlined=True,

@@ -3,7 +3,7 @@
 Generated code calls a safepoint with its local variables if the gate's flag is raised. The
 gate may hold the step there. If it is to go on one operation at a time the code is left: what it
 knew, by the names of its variables, becomes values by what they stand for in the program, and
-`leave` runs the rest of the step. So no code is ever entered in its middle.
+`deopt` runs the rest of the step. So no code is ever entered in its middle.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowscope.graph.lazy import frozen
-from flowscope.plan.locations import Inside, Left, LoopState, Part, Stop, Where, loops_at, where_in
+from flowscope.plan.locations import (
+    DeoptState,
+    Location,
+    LoopState,
+    NestedRun,
+    Part,
+    Where,
+    loops_at,
+    where_in,
+)
 from flowscope.plan.program import Program, Value
 from flowscope.plan.structured import LoopNode
 
@@ -23,7 +32,7 @@ if TYPE_CHECKING:
     from flowscope.plan.codegen.function import Writer
 
 #: Runs the rest of a step: (gate, run, resources, left) -> the region's outputs.
-Leave = Callable[[Any, Any, tuple[Any, ...], Left], Any]
+Deopt = Callable[[Any, Any, tuple[Any, ...], DeoptState], Any]
 
 _BOXES: dict[str, Callable[[Any], Any]] = {
     "int32": np.int32,
@@ -46,7 +55,7 @@ class LoopNames:
 
 
 @frozen
-class Begun:
+class OsrEntry:
     """A loop that goes on in code of its own.
 
     Attributes:
@@ -61,8 +70,8 @@ class Begun:
 
 
 @frozen
-class Level:
-    """A block around a safepoint: a `Stop` with names in place of values."""
+class NamedLocation:
+    """A block around a safepoint: a `Location` with names in place of values."""
 
     program: Program
     index: int
@@ -143,18 +152,20 @@ class Safepoint:
 
     Args:
         index: Position of the region's node that it stands before or in.
-        levels: The blocks around, from the outermost.
+        locations: The blocks around, from the outermost.
         names: What the function's variables stand for.
-        leave: Runs the rest of a step.
+        deopt: Runs the rest of a step.
     """
 
-    def __init__(self, index: int, levels: tuple[Level, ...], names: Names, leave: Leave) -> None:
+    def __init__(
+        self, index: int, locations: tuple[NamedLocation, ...], names: Names, deopt: Deopt
+    ) -> None:
         self.index = index
-        self.is_back_edge = levels[-1].part == "back"
-        self._levels = levels
+        self.is_back_edge = locations[-1].part == "back"
+        self._locations = locations
         self._names = names
         self._changes = len(names.places.changes)
-        self._leave = leave
+        self._deopt = deopt
 
     @cached_property
     def _values(self) -> list[tuple[str, Value, Callable[[Any], Any] | None]]:
@@ -183,17 +194,17 @@ class Safepoint:
         try:
             if not gate.hold(self.index, _Here(self, live, run, is_breakpoint)):
                 return None
-            left = self.left(live)
+            state = self.deopt_state(live)
         finally:
             live.clear()
-        result: tuple[Any, ...] = self._leave(gate, run, resources, left)
+        result: tuple[Any, ...] = self._deopt(gate, run, resources, state)
         return result
 
-    def leave(self, live: dict[str, Any]) -> Left:
+    def leave(self, live: dict[str, Any]) -> DeoptState:
         """Returns what is needed to go on without the code, where that cannot go on."""
-        left = self.left(live)
+        state = self.deopt_state(live)
         live.clear()
-        return left
+        return state
 
     def enter(
         self,
@@ -209,44 +220,44 @@ class Safepoint:
         With it comes what the code has to return then, else the node's outputs.
         """
         here = self.leave(live)
-        around = tuple([s.loop for s in here.stops if s.loop is not None])
-        node = here.stops[-1].program.nodes[here.stops[-1].index]
-        found = function(gate, Inside(run, around, node, here.values), inputs, resources)
-        if not isinstance(found, Left):
+        around = tuple([s.loop for s in here.locations if s.loop is not None])
+        node = here.locations[-1].program.nodes[here.locations[-1].index]
+        found = function(gate, NestedRun(run, around, node, here.values), inputs, resources)
+        if not isinstance(found, DeoptState):
             return False, found
-        left = Left((*here.stops, *found.stops[1:]), {**here.values, **found.values})
-        return True, self._leave(gate, run, resources, left)
+        state = DeoptState((*here.locations, *found.locations[1:]), {**here.values, **found.values})
+        return True, self._deopt(gate, run, resources, state)
 
-    def left(self, live: Mapping[str, Any]) -> Left:
+    def deopt_state(self, live: Mapping[str, Any]) -> DeoptState:
         """Returns what is needed to go on without the code."""
         values = dict(self._constants)
         for name, value, box in self._values:
             values[value] = live[name] if box is None else box(live[name])
-        return Left(self.stops(live), values)
+        return DeoptState(self.locations(live), values)
 
-    def stops(self, live: Mapping[str, Any]) -> tuple[Stop, ...]:
+    def locations(self, live: Mapping[str, Any]) -> tuple[Location, ...]:
         """Returns the blocks around, with the loops' states."""
         return tuple(
-            Stop(v.program, v.index, v.part, None if v.loop is None else _state(v.loop, live))
-            for v in self._levels
+            Location(v.program, v.index, v.part, None if v.loop is None else _state(v.loop, live))
+            for v in self._locations
         )
 
     def where(self, live: Mapping[str, Any], run: Any) -> Where:
         """Returns where the step is."""
-        stops = self.stops(live)
-        innermost = stops[-1]
+        locations = self.locations(live)
+        innermost = locations[-1]
         node = None
         if innermost.part != "back" and innermost.index < len(innermost.program.nodes):
             node = innermost.program.nodes[innermost.index]
-        loops = [s.loop for s in stops if s.loop is not None]
-        own = loops_at(loops, node, self.left(live).values)
+        loops = [s.loop for s in locations if s.loop is not None]
+        own = loops_at(loops, node, self.deopt_state(live).values)
         return where_in(run, Where("compiled", own, node))
 
 
-def as_left(gate: Any, run: Any, resources: tuple[Any, ...], left: Left) -> Left:
+def to_caller(gate: Any, run: Any, resources: tuple[Any, ...], state: DeoptState) -> DeoptState:
     """What a function returns if it is left, where whoever called it goes on."""
     del gate, run, resources
-    return left
+    return state
 
 
 class _Here:
@@ -301,5 +312,7 @@ def safepoint(writer: Writer, is_back: bool) -> Safepoint:
     parts: list[Part] = [f.part for f in frames]
     if is_back:
         parts[-1] = "back"
-    levels = tuple(Level(f.program, f.index, p, f.loop) for f, p in zip(frames, parts, strict=True))
-    return Safepoint(frames[0].index, levels, writer.names, writer.leave)
+    locations = tuple(
+        NamedLocation(f.program, f.index, p, f.loop) for f, p in zip(frames, parts, strict=True)
+    )
+    return Safepoint(frames[0].index, locations, writer.names, writer.deopt)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowscope.graph.lazy import frozen
 from flowscope.plan.codegen.variants import Probe, Variant
-from flowscope.plan.locations import Inside
+from flowscope.plan.locations import NestedRun
 from flowscope.plan.program import Node, Program
 from flowscope.plan.structured import LoopNode
 
@@ -131,7 +131,7 @@ class _StampProbe(Probe):
 
 
 def _stamps_of(run: Any) -> Callable[[int], None]:
-    while isinstance(run, Inside):
+    while isinstance(run, NestedRun):
         run = run.run
     stamps: list[int] = run.stamps
     return stamps.append
