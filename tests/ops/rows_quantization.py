@@ -79,7 +79,7 @@ def _product(a, b):  # type: ignore[no-untyped-def]
 row("quantized_matmul", _product, np.matmul, In((2, 3), -1, 1), In((3, 4), -1, 1), dtypes=_ONE, order=0, rtol=0.05)
 
 
-_numbers = fs.dequantize
+_flat_indices = fs.dequantize
 
 
 def _convolved(a, b):  # type: ignore[no-untyped-def]
@@ -96,12 +96,12 @@ def _valid(a, b):  # type: ignore[no-untyped-def]
 _IMAGE = In((1, 3, 4, 2), -1, 1)
 _pools = np.lib.stride_tricks.sliding_window_view
 row("quantized_conv2d", _convolved, _valid, _IMAGE, In((2, 2, 2, 3), -1, 1), dtypes=_ONE, order=0, rtol=0.05)
-row("quantized_max_pool", lambda a: _numbers(*fs.nn.quantized_max_pool(fs.quantize_v2(a, -2.0, 2.0, "quint8")[0], -2.0, 2.0, [1, 2, 2, 1], [1, 1, 1, 1], "VALID")),
+row("quantized_max_pool", lambda a: _flat_indices(*fs.nn.quantized_max_pool(fs.quantize_v2(a, -2.0, 2.0, "quint8")[0], -2.0, 2.0, [1, 2, 2, 1], [1, 1, 1, 1], "VALID")),
     lambda a: _pools(a, (2, 2), (1, 2)).max((-1, -2)), _IMAGE, dtypes=_ONE, order=0, rtol=0.02)
-row("quantized_avg_pool", lambda a: _numbers(*fs.nn.quantized_avg_pool(fs.quantize_v2(a, -2.0, 2.0, "quint8")[0], -2.0, 2.0, [1, 2, 2, 1], [1, 1, 1, 1], "VALID")),
+row("quantized_avg_pool", lambda a: _flat_indices(*fs.nn.quantized_avg_pool(fs.quantize_v2(a, -2.0, 2.0, "quint8")[0], -2.0, 2.0, [1, 2, 2, 1], [1, 1, 1, 1], "VALID")),
     lambda a: _pools(a, (2, 2), (1, 2)).mean((-1, -2)), _IMAGE, dtypes=_ONE, order=0, rtol=0.02)
-row("quantized_relu_x", lambda a: _numbers(*fs.nn.quantized_relu_x(fs.quantize_v2(a, -2.0, 2.0, "quint8")[0], 0.6, -2.0, 2.0)), lambda a: np.clip(a, 0, np.float32(0.6)), _IMAGE, dtypes=_ONE, order=0, rtol=0.02)
-row("quantized_concat", lambda a: _numbers(*fs.quantized_concat(2, [fs.quantize_v2(a, *r, "quint8")[0] for r in ((-2.0, 2.0), (-1.0, 3.0))], [-2.0, -1.0], [2.0, 3.0])),
+row("quantized_relu_x", lambda a: _flat_indices(*fs.nn.quantized_relu_x(fs.quantize_v2(a, -2.0, 2.0, "quint8")[0], 0.6, -2.0, 2.0)), lambda a: np.clip(a, 0, np.float32(0.6)), _IMAGE, dtypes=_ONE, order=0, rtol=0.02)
+row("quantized_concat", lambda a: _flat_indices(*fs.quantized_concat(2, [fs.quantize_v2(a, *r, "quint8")[0] for r in ((-2.0, 2.0), (-1.0, 3.0))], [-2.0, -1.0], [2.0, 3.0])),
     lambda a: np.concatenate([a, a], 2), _IMAGE, dtypes=_ONE, order=0, rtol=0.03)
 
 

@@ -229,7 +229,7 @@ def _check_differentiable(x: Variable | Tensor) -> None:
 
 
 def _all_before_any(grads: list[Any]) -> list[Any]:
-    """Returns gradients none of which can be had before all of them are."""
+    """Returns the gradients so that each waits for all of them."""
     values = gated([g.values if isinstance(g, IndexedSlices) else g for g in grads])
     return [
         IndexedSlices(v, g.indices, g.dense_shape) if isinstance(g, IndexedSlices) else v

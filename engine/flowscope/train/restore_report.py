@@ -12,8 +12,8 @@ from flowscope.ops.state.checkpoint_file import CheckpointReader
 
 
 @frozen
-class Wish:
-    """What is to be read under a name."""
+class Requirement:
+    """What a checkpoint must have under a name: dtype and shape."""
 
     name: str
     dtype: DType
@@ -51,7 +51,7 @@ class RestoreReport:
     def __str__(self) -> str:
         wanted = len(self.fits) + len(self.missing) + len(self.misshapen) + len(self.mistyped)
         lines = [f'{len(self.fits)} of {wanted} tensors can be restored from "{self.path}"']
-        lines += [self._missing(name, wish) for name, wish in self.missing]
+        lines += [self._missing(name, requirement) for name, requirement in self.missing]
         lines += [f"  shape:    {n}: {w} is wanted, the file has {f}" for n, f, w in self.misshapen]
         lines += [f"  dtype:    {n}: {w} is wanted, the file has {f}" for n, f, w in self.mistyped]
         lines += [f"  not used: {n}: the file has {f}" for n, f in self.extra]
@@ -59,12 +59,12 @@ class RestoreReport:
 
     __repr__ = __str__
 
-    def _missing(self, name: str, wish: str) -> str:
+    def _missing(self, name: str, requirement: str) -> str:
         import difflib  # only where something is missing
 
         similar = difflib.get_close_matches(name, [n for n, _ in self.extra], 1)
         hint = f'; similar: "{similar[0]}"' if similar else ""
-        return f"  missing:  {name}: {wish} is wanted, the file has none{hint}"
+        return f"  missing:  {name}: {requirement} is wanted, the file has none{hint}"
 
     def error(self) -> OpError:
         """Returns the error that says all this: NotFoundError if a name is missing."""
@@ -75,30 +75,34 @@ class RestoreReport:
         )
 
 
-def compare(reader: CheckpointReader, wishes: Iterable[Wish], reshape: bool) -> RestoreReport:
-    """Returns how a checkpoint and wishes fit.
+def compare(
+    reader: CheckpointReader, requirements: Iterable[Requirement], reshape: bool
+) -> RestoreReport:
+    """Returns how a checkpoint and requirements fit.
 
     Args:
         reader: The checkpoint.
-        wishes: What is wanted.
+        requirements: What is wanted.
         reshape: Whether another shape of the same size will do.
     """
     fits, missing, misshapen, mistyped = [], [], [], []
     shapes = reader.get_variable_to_shape_map()
     wanted = set()
-    for wish in wishes:
-        wanted.add(wish.name)
-        if wish.name not in shapes:
-            missing.append((wish.name, str(wish)))
+    for requirement in requirements:
+        wanted.add(requirement.name)
+        if requirement.name not in shapes:
+            missing.append((requirement.name, str(requirement)))
             continue
-        shape, dtype = tuple(shapes[wish.name]), reader.dtype(wish.name)
+        shape, dtype = tuple(shapes[requirement.name]), reader.dtype(requirement.name)
         found = f"{dtype}{text(shape)}"
-        if dtype is not wish.dtype:
-            mistyped.append((wish.name, found, str(wish)))
-        elif compatible(shape, wish.shape) or (reshape and size_of(shape) == size_of(wish.shape)):
-            fits.append(wish.name)
+        if dtype is not requirement.dtype:
+            mistyped.append((requirement.name, found, str(requirement)))
+        elif compatible(shape, requirement.shape) or (
+            reshape and size_of(shape) == size_of(requirement.shape)
+        ):
+            fits.append(requirement.name)
         else:
-            misshapen.append((wish.name, found, str(wish)))
+            misshapen.append((requirement.name, found, str(requirement)))
     extra = [(n, f"{reader.dtype(n)}{text(tuple(s))}") for n, s in shapes.items()]
     return RestoreReport(
         reader.path,
@@ -110,4 +114,4 @@ def compare(reader: CheckpointReader, wishes: Iterable[Wish], reshape: bool) -> 
     )
 
 
-__all__ = ["RestoreReport", "Wish", "compare"]
+__all__ = ["Requirement", "RestoreReport", "compare"]

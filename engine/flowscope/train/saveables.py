@@ -19,7 +19,7 @@ from flowscope.ops.state.checkpoint_ops import Part
 from flowscope.ops.state.partitioned_variable import PartitionedVariable
 from flowscope.ops.state.variable_ops import AssignVariableOp
 from flowscope.ops.state.variables import Variable
-from flowscope.train.restore_report import Wish
+from flowscope.train.restore_report import Requirement
 
 
 @frozen
@@ -44,9 +44,9 @@ class Saveable:
         return self.parts[0].dtype
 
     @property
-    def wish(self) -> Wish:
+    def requirement(self) -> Requirement:
         """What it needs from a checkpoint."""
-        return Wish(self.name, self.dtype, self.shape)
+        return Requirement(self.name, self.dtype, self.shape)
 
     def value(self) -> Tensor:
         """Returns the whole value."""

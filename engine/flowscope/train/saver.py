@@ -262,7 +262,7 @@ class Saver:
         if ops is None:
             return None
         reader = _reader(save_path)
-        report = compare(reader, ops.wishes, self._reshape)
+        report = compare(reader, ops.requirements, self._reshape)
         if report.is_complete:
             sess.run(ops.restore_op, {ops.filename: os.fsdecode(save_path)})
         elif partial:
@@ -275,9 +275,9 @@ class Saver:
         self, sess: Any, ops: SaverOps, reader: CheckpointReader, report: RestoreReport
     ) -> None:
         fits = set(report.fits)
-        entries = [e for e in ops.entries if e.wish.name in fits]
+        entries = [e for e in ops.entries if e.requirement.name in fits]
         feeds = {
-            tensor: reader.read(e.wish.name, *(part or (None, None)))
+            tensor: reader.read(e.requirement.name, *(part or (None, None)))
             for e in entries
             for tensor, part in zip(e.values, e.parts, strict=True)
         }
@@ -292,7 +292,7 @@ class Saver:
             DataLossError: if the file is damaged.
         """
         ops = self._built_ops()
-        return compare(_reader(save_path), ops.wishes if ops else (), self._reshape)
+        return compare(_reader(save_path), ops.requirements if ops else (), self._reshape)
 
     def _built_ops(self) -> SaverOps | None:
         if not self._is_built:
@@ -484,7 +484,7 @@ def restore_report(save_path: Any, var_list: Any = None) -> RestoreReport:
         DataLossError: if the file is damaged.
     """
     wanted = saveables(_all_saveable() if var_list is None else var_list)
-    return compare(load_checkpoint(save_path), [s.wish for s in wanted], reshape=False)
+    return compare(load_checkpoint(save_path), [s.requirement for s in wanted], reshape=False)
 
 
 __all__ = ["Saver", "restore_report", "saver_of"]

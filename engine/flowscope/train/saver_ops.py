@@ -15,7 +15,7 @@ from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.serialization.values import read_dims, read_dtype, read_sizes
 from flowscope.ops.core.flow import group, placeholder_with_default
 from flowscope.ops.state.checkpoint_ops import Part, restore, save
-from flowscope.train.restore_report import Wish
+from flowscope.train.restore_report import Requirement
 from flowscope.train.saveables import Saveable, graph_of
 
 
@@ -118,17 +118,17 @@ _KINDS: dict[str, tuple[type, ...]] = {
 class Entry:
     """One tensor of a checkpoint: what is wanted, what restores it, and from which tensors."""
 
-    wish: Wish
+    requirement: Requirement
     restore_op: Operation
     values: tuple[Tensor, ...]
     parts: tuple[Part, ...]
 
     def facts(self) -> dict[str, Any]:
         """Returns it as a dict of what JSON can hold."""
-        shape = self.wish.shape
+        shape = self.requirement.shape
         return {
-            "name": self.wish.name,
-            "dtype": str(self.wish.dtype),
+            "name": self.requirement.name,
+            "dtype": str(self.requirement.dtype),
             "shape": None if shape is None else list(shape),
             "restore_op": self.restore_op.name,
             "values": [t.name for t in self.values],
@@ -143,10 +143,10 @@ class Entry:
                 "name": str(name), "dtype": str(dtype), "shape": shape, "restore_op": str(restore),
                 "values": [*values], "parts": [*parts],
             } if len(values) == len(parts):  # fmt: skip
-                wish = Wish(name, read_dtype(dtype), read_dims(shape))
+                requirement = Requirement(name, read_dtype(dtype), read_dims(shape))
                 tensors = tuple([_named(find, v, Tensor) for v in values])
                 return cls(
-                    wish, _named(find, restore, Operation), tensors, tuple(map(_part, parts))
+                    requirement, _named(find, restore, Operation), tensors, tuple(map(_part, parts))
                 )
         raise expected("a tensor of a saver", repr(facts))
 
@@ -193,9 +193,9 @@ class SaverOps:
         return self.filename.graph
 
     @property
-    def wishes(self) -> list[Wish]:
+    def requirements(self) -> list[Requirement]:
         """What is wanted from a checkpoint."""
-        return [e.wish for e in self.entries]
+        return [e.requirement for e in self.entries]
 
     def definition(self, max_to_keep: int | None, hours: float, sharded: bool) -> SaverDef:
         """Returns all this by names."""
@@ -264,7 +264,9 @@ def _restored(prefix: Tensor, found: Sequence[Saveable], reshape: bool) -> list[
     entries = []
     for s, rs in zip(found, requests, strict=True):
         own = [next(values) for _ in rs]
-        entries.append(Entry(s.wish, s.restored(own, reshape), tuple(own), tuple(r[3] for r in rs)))
+        entries.append(
+            Entry(s.requirement, s.restored(own, reshape), tuple(own), tuple(r[3] for r in rs))
+        )
     return entries
 
 

@@ -273,7 +273,7 @@ def _converted(held: _Held, index: int, value: Any, dtype: DType) -> Any:
         array, found = _as_array(value)
         if found is dtype:
             return array[()]
-    except _Alien as e:
+    except _NotAnArray as e:
         raise InternalError(f"{what}, got {e}: return an array") from None
     except OpError as e:
         raise InvalidArgumentError(f"{what}, {e.message}") from None
@@ -282,7 +282,7 @@ def _converted(held: _Held, index: int, value: Any, dtype: DType) -> Any:
     )
 
 
-class _Alien(Exception):
+class _NotAnArray(Exception):
     """What no array can be made of."""
 
 
@@ -291,7 +291,7 @@ def _as_array(value: Any) -> tuple[Any, DType]:
 
     Raises:
         InvalidArgumentError: if it is a ragged list.
-        _Alien: if it holds something else than numbers and strings.
+        _NotAnArray: if it holds something else than numbers and strings.
     """
     try:
         array = np.array(value, order="C").view(np.ndarray)
@@ -305,7 +305,9 @@ def _as_array(value: Any) -> tuple[Any, DType]:
             return array, of_numpy(array.dtype)
     except DTypeError:
         pass
-    raise _Alien(f"{type(value).__name__} of {array.dtype}" if array.ndim else type(value).__name__)
+    raise _NotAnArray(
+        f"{type(value).__name__} of {array.dtype}" if array.ndim else type(value).__name__
+    )
 
 
 def _call(

@@ -1,1 +1,2 @@
-"""Neural networks: activations, softmax, convolutions, pools, normalisation, dropout, CTC."""
+"""Neural networks: activations, softmax, bias, top k, convolutions, pools, moments, normalisation,
+dropout, candidate sampling, CTC."""

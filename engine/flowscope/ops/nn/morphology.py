@@ -119,7 +119,7 @@ class Dilation2D(_Dilating):
         return self.first(xp, x, window)[0]
 
 
-class _Back(_Dilating, abstract=True, accumulates=True):
+class _DilationGrad(_Dilating, abstract=True, accumulates=True):
     """Base of dilation's gradients: linear in g."""
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor, window: Tensor, dy: Tensor) -> Any:
@@ -137,7 +137,7 @@ class _Back(_Dilating, abstract=True, accumulates=True):
         return image, size
 
 
-class Dilation2DBackpropInput(_Back):
+class Dilation2DBackpropInput(_DilationGrad):
     """The gradient of Dilation2D for the image: it goes where the largest sums are.
 
     Shapes: x [n, height, width, c], window [h, w, c], g [n, height', width', c] -> x's
@@ -159,7 +159,7 @@ class Dilation2DBackpropInput(_Back):
         return out
 
 
-class Dilation2DBackpropFilter(_Back):
+class Dilation2DBackpropFilter(_DilationGrad):
     """The gradient of Dilation2D for the window.
 
     Shapes: x [n, height, width, c], window [h, w, c], g [n, height', width', c] -> window's

@@ -1,4 +1,4 @@
-"""Normalisation: of batches, of the responses of neighbours, of lengths; moments; dropout."""
+"""Normalisation of batches, of neighbours' responses, and of vectors to length 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Softmax and the cross entropies."""
+"""Softmax and its logarithm."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["log_softmax", "softmax"]
 
 
 def shifted_exponentials(xp: ArrayModule, x: Array, axis: int) -> tuple[Array, Array, Array]:
-    """Returns x minus its largest along the axis, their exponentials (new), and those's sum."""
+    """Returns x minus its maximum along the axis, the exponentials (a new array), and their sum."""
     if axis == 1 and x.ndim == 2:
         return exponentials(xp, x)
     shifted = x - x.max(axis=axis, keepdims=True) if x.size else x

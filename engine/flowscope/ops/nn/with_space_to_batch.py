@@ -1,4 +1,4 @@
-"""Any operation on windows, made to skip elements: on every n-th element, n times over."""
+"""Dilation of any operation on windows: space to batch, the operation, batch to space."""
 
 from __future__ import annotations
 

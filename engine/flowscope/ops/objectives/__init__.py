@@ -1,1 +1,1 @@
-"""Losses and metrics: what training makes small, and what it is judged by."""
+"""Losses and metrics: cross entropies, weighted and sampled losses; means, counts and rankings."""

@@ -68,7 +68,7 @@ __all__ = [
 
 
 class Reduction:
-    """How a loss per element becomes one: names of the ways."""
+    """How losses per element are reduced to one number: the names."""
 
     NONE = "none"
     SUM = "weighted_sum"
@@ -79,7 +79,7 @@ class Reduction:
 
     @classmethod
     def all(cls) -> tuple[str, ...]:
-        """Returns all ways."""
+        """Returns all names of reductions."""
         return (
             cls.NONE,
             cls.SUM,
@@ -91,7 +91,7 @@ class Reduction:
 
     @classmethod
     def validate(cls, key: str) -> None:
-        """Raises InvalidArgumentError unless it is a way."""
+        """Raises InvalidArgumentError unless it names a reduction."""
         if key not in cls.all():
             raise expected(f"a reduction of {cls.all()}", repr(key))
 

@@ -46,7 +46,7 @@ from flowscope.ops.math.elementwise import (
 from flowscope.ops.math.reductions import reduce_prod, reduce_sum
 from flowscope.ops.math.scans import cumprod
 from flowscope.ops.sparse.array_ops import shaped, sparse_retain
-from flowscope.ops.sparse.index_ops import SparseUnique, check_places
+from flowscope.ops.sparse.index_ops import SparseUnique, check_indices
 from flowscope.ops.sparse.sparse_tensor import SparseTensor, SparseTensorValue, as_sparse
 
 __all__ = [
@@ -79,7 +79,7 @@ class SparseTensorDenseMatMul(Op, grad_reads=("indices", "values", "b", "shape")
     def infer(self, indices: Spec, values: Spec, shape: Spec, b: Spec) -> Spec:
         check_same(values, b)
         check_kind(b.dtype, "fiuc")
-        if check_places(indices, shape, values) not in (None, 2) or b.rank not in (None, 2):
+        if check_indices(indices, shape, values) not in (None, 2) or b.rank not in (None, 2):
             raise expected("matrices", f"a sparse tensor with indices {indices} and {b}")
         m, k = shape.shape_value() or (None, None)
         rows, columns = (None, None) if b.shape is None else b.shape

@@ -16,7 +16,7 @@ from flowscope.graph.shapes import text
 from flowscope.ops.core.broadcasting import as_sizes
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.shape_rules import check_same
-from flowscope.ops.sparse.index_ops import check_places
+from flowscope.ops.sparse.index_ops import check_indices
 from flowscope.ops.sparse.sparse_tensor import as_sparse
 
 __all__ = ["edit_distance"]
@@ -40,7 +40,7 @@ class EditDistance(Op, is_differentiable=False, devices=("CPU",)):
     ) -> Spec:
         check_same(values, values2)
         parts = ((indices, shape, values), (indices2, shape2, values2))
-        ranks = [check_places(*three) for three in parts]
+        ranks = [check_indices(*three) for three in parts]
         if (None not in ranks and ranks[0] != ranks[1]) or 0 in ranks:
             raise expected("two of one rank, 1 at least", ranks[0], ranks[1])
         a, b = shape.shape_value(), shape2.shape_value()

@@ -204,7 +204,7 @@ def embedding_lookup(
 def _sharded(parts: list[Any], ids: Tensor, strategy: str, max_norm: Any) -> Tensor:
     tables = [convert_to_tensor(p) for p in parts]
     flat = reshape(ids, [-1])
-    part, row = _dealt(tables, flat, strategy)
+    part, row = _part_and_row(tables, flat, strategy)
     part = cast(part, int32)
     rows = dynamic_partition(row, part, len(tables))
     origins = dynamic_partition(range_of(size(flat)), part, len(tables))
@@ -227,8 +227,8 @@ def _tail(tables: list[Tensor]) -> TensorShape:
     return merged
 
 
-def _dealt(tables: list[Tensor], ids: Tensor, strategy: str) -> tuple[Tensor, Tensor]:
-    """Returns, per id, the number of the part and that of the row in it."""
+def _part_and_row(tables: list[Tensor], ids: Tensor, strategy: str) -> tuple[Tensor, Tensor]:
+    """Returns, per id, which part of the table its row is in, and which row of the part it is."""
     n = len(tables)
     if strategy == "mod":
         return mod(ids, n), floordiv(ids, n)

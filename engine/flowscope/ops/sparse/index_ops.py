@@ -30,7 +30,7 @@ from flowscope.ops.math.reductions import reduce_sum
 _LARGEST = 2**62
 
 
-def check_places(indices: Spec, shape: Spec, values: Spec | None = None) -> int | None:
+def check_indices(indices: Spec, shape: Spec, values: Spec | None = None) -> int | None:
     """Returns the rank as far as it is known; raises unless these can be a sparse tensor's parts.
 
     Args:
@@ -65,12 +65,12 @@ def _check_inside(xp: ArrayModule, indices: Array, shape: Array) -> tuple[int, .
 
 
 def _order(xp: ArrayModule, indices: Array, sizes: tuple[int, ...]) -> tuple[Array, Array]:
-    """Returns the row-major order of coordinates, and behind whom, in that order, a new one comes.
+    """Returns the row-major order of coordinates, and which of them, sorted, differ from the next.
 
-    Equal ones stay as they came.
+    The sort is stable.
     """
     if math.prod(sizes) < _LARGEST:
-        flat = _numbers(indices, sizes)
+        flat = _flat_indices(indices, sizes)
         order = xp.argsort(flat, kind="stable")
         flat = flat[order]
         return order, flat[1:] != flat[:-1]
@@ -79,34 +79,34 @@ def _order(xp: ArrayModule, indices: Array, sizes: tuple[int, ...]) -> tuple[Arr
     return order, (rows[1:] != rows[:-1]).any(axis=1)
 
 
-def _numbers(indices: Array, sizes: tuple[int, ...]) -> Array:
-    """Returns the numbers of coordinates in row-major order."""
+def _flat_indices(indices: Array, sizes: tuple[int, ...]) -> Array:
+    """Returns the flat index of each coordinate, in row-major order."""
     flat = indices[:, -1].copy() if sizes else indices.sum(1)
-    for i, step in enumerate(_steps(sizes)[:-1]):
+    for i, step in enumerate(_strides(sizes)[:-1]):
         flat += indices[:, i] * flat.dtype.type(step)
     return flat
 
 
-def _steps(sizes: tuple[int, ...]) -> list[int]:
-    """Returns how far apart neighbours along each axis lie in row-major order."""
+def _strides(sizes: tuple[int, ...]) -> list[int]:
+    """Returns the strides of an array of these sizes in row-major order, counted in elements."""
     steps = [1] * len(sizes)
     for i in range(len(sizes) - 1, 0, -1):
         steps[i - 1] = steps[i] * sizes[i]
     return steps
 
 
-class _Places(Op, abstract=True, is_differentiable=False):
-    """Base of ops that compute integers."""
+class _IndexOp(Op, abstract=True, is_differentiable=False):
+    """Base of the ops on coordinates, which compute integers."""
 
 
-class SparseOrder(_Places):
+class SparseOrder(_IndexOp):
     """Coordinates in row-major order, and where each of them came from.
 
     Shapes: indices [n, r], shape [r] -> [n, r], [n]
     """
 
     def infer(self, indices: Spec, shape: Spec) -> Any:
-        rank = check_places(indices, shape)
+        rank = check_indices(indices, shape)
         n = None if indices.shape is None else indices.shape[0]
         return Spec(dtypes.int64, (n, rank)), Spec(dtypes.int64, (n,))
 
@@ -115,14 +115,14 @@ class SparseOrder(_Places):
         return indices.take(order, 0), order.astype(xp.int64)
 
 
-class SparseUnique(_Places):
+class SparseUnique(_IndexOp):
     """The different coordinates in row-major order, and which of them each one is.
 
     Shapes: indices [n, r], shape [r] -> [m, r], [n]
     """
 
     def infer(self, indices: Spec, shape: Spec) -> Any:
-        rank = check_places(indices, shape)
+        rank = check_indices(indices, shape)
         n = None if indices.shape is None else indices.shape[0]
         return Spec(dtypes.int64, (None, rank)), Spec(dtypes.int64, (n,))
 
@@ -136,14 +136,14 @@ class SparseUnique(_Places):
         return indices.take(order[starts], 0), places
 
 
-class SparseReshape(_Places):
+class SparseReshape(_IndexOp):
     """Coordinates of the same elements in another shape, in which one -1 is worked out.
 
     Shapes: indices [n, r], shape [r], new_shape [s] -> [n, s], [s]
     """
 
     def infer(self, indices: Spec, shape: Spec, new_shape: Spec) -> Any:
-        check_places(indices, shape)
+        check_indices(indices, shape)
         if new_shape.dtype is not dtypes.int64:
             raise expected_dtype("int64 for a shape", new_shape.dtype)
         sizes = merge_dims(new_shape.shape, (None,)) or (None,)
@@ -161,9 +161,9 @@ class SparseReshape(_Places):
     def kernel(self, xp: ArrayModule, indices: Array, shape: Array, new_shape: Array) -> Any:
         old = _check_inside(xp, indices, shape)
         new = _worked_out(old, new_shape.tolist())
-        flat = indices @ xp.asarray(_steps(old), xp.int64)
+        flat = indices @ xp.asarray(_strides(old), xp.int64)
         columns = []
-        for size, step in zip(new, _steps(new)):
+        for size, step in zip(new, _strides(new)):
             columns.append(flat // max(step, 1) % max(size, 1))
         out = xp.stack(columns, axis=1) if columns else xp.zeros((flat.size, 0), xp.int64)
         return out.astype(xp.int64), xp.asarray(new, xp.int64).reshape(len(new))
@@ -180,7 +180,7 @@ def _worked_out(old: tuple[int, ...], new: list[int]) -> tuple[int, ...]:
     return tuple([total // known if d < 0 else d for d in new])
 
 
-class SparseFillEmptyRows(_Places):
+class SparseFillEmptyRows(_IndexOp):
     """Coordinates by row, with one at the start of each row that had none.
 
     Shapes: indices [n, r], shape [r] -> indices [m, r], where each came from (n: it is new) [m],
@@ -188,7 +188,7 @@ class SparseFillEmptyRows(_Places):
     """
 
     def infer(self, indices: Spec, shape: Spec) -> Any:
-        rank = check_places(indices, shape)
+        rank = check_indices(indices, shape)
         dims = shape.shape_value()
         rows = dims[0] if dims else None
         whole = Spec(dtypes.int64, (None, rank))
@@ -207,7 +207,7 @@ class SparseFillEmptyRows(_Places):
 
 
 @frozen
-class SparseConcatShape(_Places):
+class SparseConcatShape(_IndexOp):
     """The shape of sparse tensors joined along an axis; the other lengths agree, or the largest
     are taken.
 
@@ -245,7 +245,7 @@ class SparseConcatShape(_Places):
         return xp.asarray(self._joined([s.tolist() for s in shapes]), xp.int64)
 
 
-class SparseResetShape(_Places):
+class SparseResetShape(_IndexOp):
     """A new shape for a sparse tensor, which is as large as the old one at least.
 
     Shapes: shape [r], new_shape [r] -> [r]
@@ -302,7 +302,7 @@ class SparseToDense(Op, grad_reads=("indices",)):
         _check_inside(xp, indices, shape)
         if np.ndim(values) and values.shape[0] != n:
             raise expected(f"{n} values", values.shape[0])
-        flat = _numbers(indices, sizes)
+        flat = _flat_indices(indices, sizes)
         if self.validate_indices:
             self._check_order(flat, indices)
         out = _filled(xp, sizes, values, default)

@@ -19,7 +19,7 @@ from flowscope.ops.core.broadcasting import as_sizes
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.shape_rules import check_kind, check_same
 from flowscope.ops.sparse.conversion import from_dense
-from flowscope.ops.sparse.index_ops import check_places
+from flowscope.ops.sparse.index_ops import check_indices
 from flowscope.ops.sparse.sparse_tensor import SparseTensor, convert_to_tensor_or_sparse_tensor
 
 __all__ = ["set_difference", "set_intersection", "set_size", "set_union"]
@@ -27,7 +27,7 @@ __all__ = ["set_difference", "set_intersection", "set_size", "set_union"]
 
 def _check(indices: Spec, values: Spec, shape: Spec) -> None:
     check_kind(values.dtype, "ius")
-    rank = check_places(indices, shape, values)
+    rank = check_indices(indices, shape, values)
     if rank is not None and rank < 1:
         raise expected("sets of rank 1 at least", "a scalar")
 
@@ -82,7 +82,7 @@ class SetOperation(Op, is_differentiable=False, devices=("CPU",)):
         _check(indices, values, shape)
         _check(indices2, values2, shape2)
         check_same(values, values2)
-        ranks = [check_places(*pair) for pair in ((indices, shape), (indices2, shape2))]
+        ranks = [check_indices(*pair) for pair in ((indices, shape), (indices2, shape2))]
         if None not in ranks and ranks[0] != ranks[1]:
             raise expected("two of one rank", ranks[0], ranks[1])
         rank = ranks[1] if ranks[0] is None else ranks[0]

@@ -319,7 +319,7 @@ def _kept(value: Array) -> Array:
 
 
 def _owned(value: Array) -> Array:
-    """Returns a value that does not keep the others alive with which it was put in."""
+    """Returns a value, or a copy of a view, so that the larger array can be freed."""
     is_part = isinstance(value, np.ndarray) and value.base is not None
     return value.copy() if is_part else value
 

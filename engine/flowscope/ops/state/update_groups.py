@@ -59,7 +59,7 @@ class BeginUpdate(_Around):
 
 @frozen
 class EndUpdate(_Around):
-    """Lets go of what a BeginUpdate has kept."""
+    """Drops the values that BeginUpdate has kept, and lets other steps write."""
 
     def infer(self, kept: Spec) -> tuple[Spec, ...]:
         return ()

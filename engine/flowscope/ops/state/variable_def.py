@@ -1,4 +1,4 @@
-"""Variables as messages: the names of their operations, as data."""
+"""`VariableDef`: what a variable is, as data; what `to_proto` returns and `from_proto` takes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class VariableDef:
     is_resource: bool = True
 
 
-class WithMessages:
-    """The part of `Variable` that writes messages and is made of them."""
+class ToAndFromProto:
+    """The methods of `Variable` that write a VariableDef and read one."""
 
     def _take(self, variable_def: Any, initial_value: Any, import_scope: str | None) -> None:
         """Becomes the variable that `variable_def` tells about."""

@@ -250,7 +250,7 @@ _SCATTERS = {
 
 
 def _fold(function: Any, old: Array, where: Any, updates: Array) -> None:
-    """Applies a function to the slices at `where` and the updates, once for each naming."""
+    """Applies a function to the slices at `where` and the updates; an index may come twice."""
     try:
         function.at(old, where, updates)
     except NotImplementedError:  # CuPy's `multiply.at` and `divide.at`

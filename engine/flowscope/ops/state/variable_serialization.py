@@ -1,4 +1,4 @@
-"""How variables are written with a graph, and made again from what is read."""
+"""Variables in a graph's file: written as data, and made again of it."""
 
 from __future__ import annotations
 

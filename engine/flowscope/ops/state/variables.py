@@ -30,7 +30,7 @@ from flowscope.ops.state.variable_attributes import (
     VariableAggregation,
     VariableSynchronization,
 )
-from flowscope.ops.state.variable_def import VariableDef as VariableDef, WithMessages
+from flowscope.ops.state.variable_def import ToAndFromProto, VariableDef as VariableDef
 
 __all__ = [
     "GraphKeys",
@@ -94,7 +94,7 @@ def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[Non
         extras["variable_creators"] = before
 
 
-class Variable(WithMessages, Convertible, metaclass=_VariableType):
+class Variable(ToAndFromProto, Convertible, metaclass=_VariableType):
     """A tensor that keeps its value between steps; every op takes it as it takes a tensor.
 
     A read sees the value at its place in program order: what the last write made before it.
