@@ -102,12 +102,12 @@ export function cover(graph: VisibleGraph, positions: Positions, stage: StageSiz
 
 const isBefore = (a: number, aSize: number, b: number): boolean => a + aSize <= b;
 
-/** "left", "above", or the reverse of these; "" where two boxes overlap in both directions. */
+/** "left" in a row, "above" in a column, or the reverse of these; "" of boxes in no row or column: what is wrapped anew is that. */
 function relation(a: Rect, b: Rect): "left" | "right" | "above" | "below" | "" {
-  if (isBefore(a.y, a.h, b.y)) return "above";
-  if (isBefore(b.y, b.h, a.y)) return "below";
-  if (isBefore(a.x, a.w, b.x)) return "left";
-  return isBefore(b.x, b.w, a.x) ? "right" : "";
+  const [isAbove, isBelow] = [isBefore(a.y, a.h, b.y), isBefore(b.y, b.h, a.y)];
+  const [isLeft, isRight] = [isBefore(a.x, a.w, b.x), isBefore(b.x, b.w, a.x)];
+  if (!isAbove && !isBelow) return isLeft ? "left" : isRight ? "right" : "";
+  return isLeft || isRight ? "" : isAbove ? "above" : "below";
 }
 
 const REVERSE = { left: "right", right: "left", above: "below", below: "above", "": "none" } as const;

@@ -3,7 +3,7 @@
  * much for one level. Made anew from the tree of names; levels that did not change are taken over.
  */
 import { cutToParts, foldLevel, foldMore, type Around } from "../rules/fold.js";
-import { hashBag, hashList, hashText, mix } from "../rules/hash.js";
+import { hashBag, hashText, mix } from "../rules/hash.js";
 import { assigned, type Facts } from "../rules/labels.js";
 import { laneOf, Level, type Unit } from "../rules/level.js";
 import { isOfGradients, lanesOf } from "../rules/lanes.js";
@@ -28,6 +28,8 @@ interface Known {
 }
 
 const VARIABLE = /^(VarHandleOp|Variable(V2)?)$/;
+/** Boxes of which a group is made at least. */
+const LEAST_FOLDED = 3;
 /** Types of a scope that a label looks at. */
 const MOST_TYPES = 40;
 
@@ -42,6 +44,10 @@ export class FoldedTree implements Tree {
   readonly #home = new Map<number, Scope>();
   readonly #known = new Map<Scope, Known>();
   readonly #wires = new Map<Scope, number[]>();
+  /** Two scopes at most of each hash. */
+  readonly #alike = new Map<number, Scope[]>();
+  readonly #hashOfScope = new Map<Scope, number>();
+  readonly #items = new Map<Scope, readonly Item[]>();
   readonly #number = new Map<Item, number>();
   readonly #facts = new Map<Scope, Facts>();
   readonly #typeHash = new Map<string, number>();
@@ -57,6 +63,7 @@ export class FoldedTree implements Tree {
     this.#optimizer = optimizerOf(nodes.values());
     this.#wireLevels();
     this.root = this.#build();
+    this.#likenesses();
   }
 
   get(path: string): Scope | undefined {
@@ -79,9 +86,17 @@ export class FoldedTree implements Tree {
     return way.reverse();
   }
 
-  #itemsOf(scope: Scope): Item[] {
-    const ops = [...scope.ops].flatMap((id) => this.#nodes.get(id) ?? []);
-    return [...ops, ...scope.scopes.values()];
+  #itemsOf(scope: Scope): readonly Item[] {
+    const known = this.#items.get(scope);
+    if (known) return known;
+    const found: Item[] = [];
+    for (const id of scope.ops) {
+      const node = this.#nodes.get(id);
+      if (node) found.push(node);
+    }
+    for (const inner of scope.scopes.values()) found.push(inner);
+    this.#items.set(scope, found);
+    return found;
   }
 
   /** Brings each edge to the level where its ends part. */
@@ -134,11 +149,13 @@ export class FoldedTree implements Tree {
     const items = this.#itemsOf(scope);
     const wires = this.#wires.get(scope) ?? [];
     const units = items.map((item, i) => this.#unitOf(item, i));
-    this.#known.set(scope, this.#knowledge(scope, items, units, wires));
-    const shown = this.#own(scope.path, scope.name, scope.parent, null);
-    const level = new Level(units, wires);
+    const known = this.#knowledge(scope, items, units, wires);
+    this.#known.set(scope, known);
+    const shown = this.#own(scope.path, scope.name, null, known);
     const facts = (item: number): Facts => this.#factsOf(items[item]);
-    if (!this.#isFixed(scope.path) && !VARIABLE.test(this.#rootType(scope))) foldLevel(level, this.#around(facts, level));
+    const level = new Level(units, wires);
+    const isFolded = units.length >= LEAST_FOLDED && !this.#isFixed(scope.path) && !VARIABLE.test(this.#rootType(scope));
+    if (isFolded) foldLevel(level, this.#around(facts, level));
     const only = level.units.length === 1 ? level.units[0] : undefined;
     // A scope of the user's that is one layer is that layer, under its own name.
     const isLayer = only?.group?.kind === "layer" && scope.parent !== null;
@@ -169,7 +186,7 @@ export class FoldedTree implements Tree {
     unit: Unit, group: Group, into: Scope, items: readonly Item[], made: ReadonlyMap<Scope, Scope>, level: Level, facts: (item: number) => Facts,
   ): void {
     const path = this.#freePath(into.path, group, this.#firstName(unit, items));
-    const shown = this.#own(path, group.title, null, group);
+    const shown = this.#own(path, group.title, group, unit);
     this.#adopt(shown, into);
     if (group.kind === "stack" || group.kind === "fan") {
       this.#placeCopies(unit, group, shown, items, made, level, facts);
@@ -239,11 +256,22 @@ export class FoldedTree implements Tree {
     return found;
   }
 
-  #own(path: string, name: string, _parent: Scope | null, group: Group | null): Scope {
+  #own(path: string, name: string, group: Group | null, { lane, hash }: Pick<Unit, "lane" | "hash">): Scope {
     const scope = makeScope(path, null, name);
     scope.group = group;
+    scope.lane = lane;
     this.#byPath.set(path, scope);
+    this.#alike.set(hash, [...(this.#alike.get(hash) ?? []).slice(0, 1), scope]);
+    this.#hashOfScope.set(scope, hash);
     return scope;
+  }
+
+  /** Says of scopes of some size that are built alike that they are. */
+  #likenesses(): void {
+    for (const [scope, hash] of this.#hashOfScope) {
+      const isOne = scope.group?.kind === "stack" || scope.group?.kind === "fan" || scope.group?.kind === "more";
+      if (scope.size > 1 && !isOne && (this.#alike.get(hash)?.length ?? 0) > 1) scope.likeness = (hash >>> 1) || 1;
+    }
   }
 
   #adopt(inner: Scope | undefined, into: Scope): void {
@@ -273,16 +301,14 @@ export class FoldedTree implements Tree {
   }
 
   #unitOf(item: Item, number: number): Unit {
-    const plain = { item: number, group: null, members: [] };
     if (!isScope(item)) {
-      return {
-        ...plain, first: item.id, hash: this.#hashOf(item), lane: this.lanes.get(item.id) ?? "model", size: 1, isParameter: VARIABLE.test(item.type),
-      };
+      const lane = this.lanes.get(item.id) ?? "model";
+      return { first: item.id, hash: this.#hashOf(item), lane, size: 1, item: number, group: null, members: NONE, isParameter: VARIABLE.test(item.type) };
     }
     const known = this.#known.get(item);
     if (!known) throw new Error(`folded: ${item.path} is not known yet`);
     const { first, hash, lane, isParameter } = known;
-    return { ...plain, first, hash, lane, size: item.size, isParameter };
+    return { first, hash, lane, size: item.size, item: number, group: null, members: NONE, isParameter };
   }
 
   #hashOf({ type, inputs, outputs }: Node): number {
@@ -347,18 +373,21 @@ export class FoldedTree implements Tree {
   }
 }
 
+const NONE: readonly Unit[] = [];
+
 const NOTHING: Facts = { name: "", type: "", types: [], shape: null, variable: "", made_in: "" };
 
 /** The hash of a level: what stands in it, and how it is wired. */
 function hashOfLevel(units: readonly Unit[], wires: readonly number[]): number {
-  const before: number[][] = units.map(() => []);
-  const behind: number[][] = units.map(() => []);
+  if (wires.length === 0) return units.length === 1 ? mix(units[0]?.hash ?? 0, 1) : mix(hashBag(units.map(({ hash }) => hash)), units.length);
+  // Sums do not depend on an order, and need no lists.
+  const around = units.map(({ hash }) => hash);
   for (let k = 0; k < wires.length; k += 2) {
     const [from, to] = [wires[k] ?? 0, wires[k + 1] ?? 0];
-    before[to]?.push(units[from]?.hash ?? 0);
-    behind[from]?.push(units[to]?.hash ?? 0);
+    around[to] = ((around[to] ?? 0) + mix(units[from]?.hash ?? 0, 3)) | 0;
+    around[from] = ((around[from] ?? 0) + mix(units[to]?.hash ?? 0, 5)) | 0;
   }
-  return mix(hashBag(units.map(({ hash }, i) => hashList([hash, hashBag(before[i] ?? []), hashBag(behind[i] ?? [])]))), units.length);
+  return mix(hashBag(around), units.length);
 }
 
 /** The name of the update group that most variables belong to: "Adam". */

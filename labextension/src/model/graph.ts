@@ -59,7 +59,7 @@ export class GraphModel {
 
   /** Where operations belong that are not the model's own, by id. */
   get lanes(): ReadonlyMap<number, Lane> {
-    return this.#fold().lanes;
+    return this.#folds ? this.#fold().lanes : NO_LANES;
   }
 
   #fold(): FoldedTree {
@@ -175,6 +175,8 @@ export class GraphModel {
     for (const node of this.#nodes.values()) this.#tree.add(node);
   }
 }
+
+const NO_LANES: ReadonlyMap<number, Lane> = new Map();
 
 function framesOf(nodes: Iterable<Node>): Map<string, Node> {
   const found = new Map<string, Node>();

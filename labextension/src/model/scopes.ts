@@ -5,7 +5,7 @@
  * one that was made for it where there is one, and the bodies that it runs lie inside. Of what runs in a
  * loop that was made by hand the kernel says where it lies.
  */
-import type { Group } from "../rules/types.js";
+import type { Group, Lane } from "../rules/types.js";
 import type { Node } from "../wire/messages.js";
 
 export interface Scope {
@@ -21,6 +21,10 @@ export interface Scope {
   size: number;
   /** What the rules have made this scope of; null where names span it. */
   group: Group | null;
+  /** Where on the stage it belongs. */
+  lane: Lane;
+  /** Of scopes that are built alike the same number, whatever else the graph holds; 0 where it is alone in its kind. */
+  likeness: number;
 }
 
 /** Scopes and what lies in them, as views show them. */
@@ -133,7 +137,7 @@ export class ScopeTree implements Tree {
 }
 
 export function makeScope(path: string, parent: Scope | null, name = shortName(path)): Scope {
-  return { path, name, parent, scopes: new Map(), ops: new Set(), size: 0, group: null };
+  return { path, name, parent, scopes: new Map(), ops: new Set(), size: 0, group: null, lane: "model", likeness: 0 };
 }
 
 /**

@@ -62,7 +62,9 @@ export interface VisibleGraph {
 
 export function visibleGraph(model: GraphModel, isOpen: (path: string) => boolean): VisibleGraph {
   const boxes = visibleBoxes(model, isOpen);
-  return { boxes, edges: visibleEdges(model, boxes, endFinder(model, isOpen)) };
+  const endOf = endFinder(model, isOpen);
+  pairGradients(model, boxes, endOf);
+  return { boxes, edges: visibleEdges(model, boxes, endOf) };
 }
 
 function visibleBoxes(model: GraphModel, isOpen: (path: string) => boolean): Map<BoxId, Box> {
@@ -76,7 +78,7 @@ function visibleBoxes(model: GraphModel, isOpen: (path: string) => boolean): Map
     const name = scopeTitle(model, scope.path);
     const body = model.bodies.get(scope.path) ?? null;
     boxes.set(id, {
-      id, parent, name, kind: "", node: null, scope, isOpen: open, body, frame: model.frames.get(scope.path) ?? null, ...unfolded(scope),
+      id, parent, name, kind: "", node: null, scope, isOpen: open, body, frame: model.frames.get(scope.path) ?? null, ...ruled(scope),
       isVariable: scope.group === null && isVariableScope(model, scope.path), children,
     });
     if (!open) continue;
@@ -91,13 +93,40 @@ function boxOfOp(model: GraphModel, op: number, parent: BoxId): Box {
   if (!node) throw new Error(`visible: no operation with id ${op}`);
   return {
     id: opBox(op), parent, name: titleOf(node), kind: kindText(model, node), node, scope: null, isOpen: false, body: null, frame: null,
-    ...unfolded(null), isVariable: isVariableType(node.type), children: [],
+    group: null, lane: model.lanes.get(op) ?? "model", gradientOf: null, likeness: 0, isVariable: isVariableType(node.type), children: [],
   };
 }
 
-/** What the rules say of a box. */
-function unfolded(scope: Scope | null): Pick<Box, "group" | "lane" | "gradientOf" | "likeness"> {
-  return { group: scope?.group ?? null, lane: "model", gradientOf: null, likeness: 0 };
+/** What the rules say of a box; what it is the gradient of shows when all boxes are known. */
+function ruled(scope: Scope): Pick<Box, "group" | "lane" | "gradientOf" | "likeness"> {
+  const { group, lane, likeness } = scope;
+  return { group, lane, gradientOf: null, likeness };
+}
+
+/** Puts beside each box of the gradients' lane the box of the same level that it is the gradient of. */
+function pairGradients(model: GraphModel, boxes: Map<BoxId, Box>, endOf: (op: number) => BoxId): void {
+  for (const box of boxes.values()) {
+    if (box.lane !== "gradient" || box.parent === null || boxes.get(box.parent)?.lane === "gradient") continue;
+    const mate = forwardOf(model, box);
+    let end = mate === null ? null : endOf(mate);
+    while (end !== null && boxes.get(end)?.parent !== box.parent) end = boxes.get(end)?.parent ?? null;
+    if (end !== null && end !== box.id) boxes.set(box.id, { ...box, gradientOf: end });
+  }
+}
+
+/** The first operation that something in a box is the gradient of, by the names that `fs.gradients` makes. */
+function forwardOf(model: GraphModel, { node, scope }: Box): number | null {
+  const stack: Scope[] = scope ? [scope] : [];
+  const ops = node ? [node.id] : [];
+  for (let at = stack.pop(); at; at = stack.pop()) {
+    for (const op of [...ops, ...at.ops]) {
+      const name = /(?:^|\/)gradients(?:_\d+)?\/(.+?)_grad(?:_\d+)?\//.exec(model.nodes.get(op)?.name ?? "")?.[1];
+      const id = name === undefined ? undefined : model.tree.idOf(name);
+      if (id !== undefined) return id;
+    }
+    stack.push(...[...at.scopes.values()].reverse());
+  }
+  return null;
 }
 
 function kindText(model: GraphModel, node: Node): string {

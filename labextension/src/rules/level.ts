@@ -36,17 +36,15 @@ export class Level {
   #wires: Wires;
   /** The unit that holds a box of the beginning. */
   readonly #holder: (Unit | undefined)[] = [];
-  #isAcyclic: boolean | null = null;
   #edges: { out: Map<Unit, Set<Unit>>; into: Map<Unit, Set<Unit>> } | null = null;
   /** Boxes of the beginning that lie on one cycle have the same number. */
-  #knot: readonly number[];
+  #knot: readonly number[] | null = null;
 
   /** `wires` join units by the numbers in `Unit.item`. */
   constructor(units: readonly Unit[], wires: Wires) {
     this.#units = units;
     this.#wires = wires;
     for (const unit of units) this.#holder[unit.item] = unit;
-    this.#knot = components(units.length, wires);
   }
 
   get units(): readonly Unit[] {
@@ -69,7 +67,6 @@ export class Level {
       if (this.#holder[from] && this.#holder[to]) inside.push(from, to);
     }
     this.#wires = inside;
-    this.#knot = components(this.#holder.length, inside);
   }
 
   into(unit: Unit): ReadonlySet<Unit> {
@@ -87,8 +84,12 @@ export class Level {
 
   /** Merges stretches of `sequenceOf` this level: where the level has no cycle, they make none. */
   mergeStretches(wanted: readonly Merge[]): Unit[] {
-    this.#isAcyclic ??= new Set(this.#knot).size === this.#knot.length;
-    return this.#isAcyclic ? this.#apply(wanted) : this.merge(wanted);
+    return new Set(this.#knots).size === this.#knots.length ? this.#apply(wanted) : this.merge(wanted);
+  }
+
+  get #knots(): readonly number[] {
+    this.#knot ??= components(this.#holder.length, this.#wires);
+    return this.#knot;
   }
 
   #apply(safe: readonly Merge[]): Unit[] {
@@ -135,7 +136,7 @@ export class Level {
   }
 
   #onCycles(wanted: readonly Merge[]): Set<Merge> {
-    const joined = new Joined(this.#knot);
+    const joined = new Joined(this.#knots);
     const index = new Map<Unit, number>();
     for (const unit of this.#units) index.set(unit, joined.join(itemsOf(unit)));
     const ends = wanted.map(({ members }) => joined.joinAll(members.map((unit) => index.get(unit) ?? 0)));
