@@ -78,3 +78,14 @@ def test_classes_outside_a_confusion_matrix(sess):
     with pytest.raises(InvalidArgumentError, match=r"expected indices in \[0, 2\)"):
         sess.run(fs.confusion_matrix([0, 2], [0, 1], 2))
     assert fs.losses.Reduction.all()[0] == "none"
+
+
+def test_arguments_that_do_not_fit_are_pythons_own_error(graph):
+    with pytest.raises(
+        TypeError, match=r"absolute_difference\(\) missing 1 required .*'predictions'"
+    ):
+        fs.losses.absolute_difference([1.0])
+    with pytest.raises(
+        TypeError, match=r"accuracy\(\) got an unexpected keyword argument 'wights'"
+    ):
+        fs.metrics.accuracy([1], [1], wights=1)

@@ -77,6 +77,21 @@ def named(call: F, function: str, doc: str) -> F:
     return call
 
 
+def bound(
+    function: Callable[..., Any], signature: inspect.Signature, args: Any, kwargs: Any
+) -> inspect.BoundArguments:
+    """Returns a call's arguments by name, with defaults; raises Python's own error if they do not
+    fit the function.
+    """
+    try:
+        given = signature.bind(*args, **kwargs)
+    except TypeError:
+        function(*args, **kwargs)  # raises it with the function's name
+        raise
+    given.apply_defaults()
+    return given
+
+
 def _argument(word: str, parameters: tuple[str, ...]) -> _Argument:
     name, _, hint = word.partition(":")
     keeps = "~" in name

@@ -19,6 +19,7 @@ from flowscope.ops.array.arrays import ones_like, range as range_, rank, size, z
 from flowscope.ops.array.selection import where
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.casting import cast
+from flowscope.ops.core.declare import bound
 from flowscope.ops.core.flow import stop_gradient
 from flowscope.ops.math.arithmetic import add_n
 from flowscope.ops.math.elementwise import (
@@ -220,8 +221,7 @@ def weighted_loss(scope: str, *pair: str) -> Callable[[F], F]:
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Tensor:
-            given = signature.bind(*args, **kwargs)
-            given.apply_defaults()
+            given = bound(function, signature, args, kwargs)
             known = given.arguments
             if pair:
                 y, p = pair

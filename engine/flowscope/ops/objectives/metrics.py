@@ -20,6 +20,7 @@ from flowscope.graph.shapes import compatible
 from flowscope.ops.array.arrays import ones_like, size, zeros, zeros_like
 from flowscope.ops.array.selection import where
 from flowscope.ops.core.casting import cast
+from flowscope.ops.core.declare import bound
 from flowscope.ops.linalg.matrices import diag_part
 from flowscope.ops.math.elementwise import (
     abs,
@@ -85,9 +86,7 @@ def metric(scope: str | Callable[..., str]) -> Callable[[F], F]:
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            given = signature.bind(*args, **kwargs)
-            given.apply_defaults()
-            known = given.arguments
+            known = bound(function, signature, args, kwargs).arguments
             default = scope if isinstance(scope, str) else scope(**known)
             with variable_scope(known["name"], default):
                 found = function(*args, **kwargs)
