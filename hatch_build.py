@@ -76,7 +76,7 @@ class FrontEnd:
 
     def is_built(self) -> bool:
         """Tells whether there are outputs, of whatever age."""
-        outputs = [self.static / "graph_view.js", self.static / "picture.js"]
+        outputs = [self.static / name for name in ("loader.js", "graph_view.js", "picture.js")]
         return all(p.is_file() for p in [*outputs, self.labextension / "package.json"])
 
     def needs(self) -> list[str]:

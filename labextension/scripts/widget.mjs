@@ -1,4 +1,4 @@
-/** Bundles the widget - an ES module and a style sheet - and what draws saved pictures, and puts them where the Python package looks. */
+/** Bundles the widget - its loader, an ES module and a style sheet - and what draws saved pictures, and puts them where the Python package looks. */
 import { copyFile, mkdir } from "node:fs/promises";
 import { build } from "esbuild";
 import { makeWorkerSource } from "./worker.mjs";
@@ -8,7 +8,7 @@ const OUT = "../widgets/flowscope_widgets/static";
 await makeWorkerSource();
 await mkdir(OUT, { recursive: true });
 await build({
-  entryPoints: { graph_view: "src/index.ts" }, outdir: OUT, bundle: true, minify: true,
+  entryPoints: { graph_view: "src/index.ts", loader: "src/loader.ts" }, outdir: OUT, bundle: true, minify: true,
   format: "esm", target: "es2022", legalComments: "none",
 });
 await build({

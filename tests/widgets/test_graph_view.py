@@ -169,6 +169,19 @@ def test_two_widgets_of_a_graph_share_one_look(view, graph, monkeypatch):
     assert (view.open_views, other.open_views) == (1, 0)
 
 
+# -- what draws -----------------------------------------------------------------------------------
+
+
+def test_what_draws_is_sent_when_asked_for_and_not_with_every_view(view, graph):
+    other = graph_view.GraphView(graph)
+    state = view.get_state()
+    assert len(json.dumps(state)) < 4000
+    assert state["core"] and other.core == view.core
+    hear(view, kind="core")
+    (told,) = view.sent
+    assert told["kind"] == "core" and len(told["script"]) > 50_000 and ".fs-view" in told["style"]
+
+
 # -- displays -------------------------------------------------------------------------------------
 
 

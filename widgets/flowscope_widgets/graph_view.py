@@ -8,6 +8,7 @@ text, for a notebook that is read without a kernel.
 
 from __future__ import annotations
 
+import hashlib
 import pathlib
 import warnings
 from typing import Any
@@ -26,6 +27,7 @@ from flowscope_widgets.subshell import listen_while_busy
 from flowscope_widgets.view_state import ViewState
 
 _STATIC = pathlib.Path(__file__).parent / "static"
+_LOADER = _STATIC / "loader.js"
 _SCRIPT = _STATIC / "graph_view.js"
 _STYLE = _STATIC / "graph_view.css"
 _WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
@@ -43,8 +45,10 @@ class GraphView(ViewState, anywidget.AnyWidget):
         feed: The messages to show, in place of graph and session.
     """
 
+    #: A small script: what draws it asks for, once in a page.
     _esm = traitlets.Unicode().tag(sync=True)
-    _css = traitlets.Unicode().tag(sync=True)
+    #: Which version of what draws this is; pages keep it by this name.
+    core = traitlets.Unicode(read_only=True).tag(sync=True)
 
     def __init__(
         self,
@@ -56,13 +60,21 @@ class GraphView(ViewState, anywidget.AnyWidget):
         shown = get_default_graph() if graph is None else graph
         self._feed = feed or shared_feed(shown, session)
         self._displays = Displays(self)
-        super().__init__(_esm=_SCRIPT.read_text("utf-8"), _css=_STYLE.read_text("utf-8"))
+        super().__init__(_esm=_LOADER.read_text("utf-8"))
         listen_while_busy(self.comm)
         panel.serve()
         self.on_msg(self._on_message)
 
+    @traitlets.default("core")
+    def _default_core(self) -> str:
+        return hashlib.sha256(_SCRIPT.read_bytes() + _STYLE.read_bytes()).hexdigest()[:16]
+
     def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
-        self.take(content)
+        if content == {"kind": "core"}:
+            self._carry({"kind": "core", "script": _SCRIPT.read_text("utf-8"),
+                         "style": _STYLE.read_text("utf-8")}, [])  # fmt: skip
+        else:
+            self.take(content)
 
     def _carry(self, content: dict[str, Any], buffers: list[bytes]) -> None:
         if self.comm is not None:

@@ -1,0 +1,180 @@
+"""The widget in a page that has nothing but anywidget's contract, as VS Code and Colab give it.
+
+The page gives `get`, `set`, `save_changes`, `on`, `off` and `send` of a model, and an element.
+Nothing comes from a network.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+import flowscope as fs
+from flowscope.live.bus import Feed
+from flowscope.live.schema import Failure, SessionState, Snapshot
+from flowscope.live.wire import to_wire
+
+#: A host: what the kernel would answer is given; `hosts` keeps each view's messages and its end.
+HOST = """async ([loader, script, style, snapshot, buffers]) => {
+    const url = URL.createObjectURL(new Blob([loader], {type: "text/javascript"}));
+    const widget = (await import(url)).default;
+    const bytes = text => Uint8Array.from(atob(text), c => c.charCodeAt(0)).buffer;
+    window.sent = [];
+    window.show = async el => {
+        const listeners = new Map();
+        const tell = (name, ...told) => (listeners.get(name) ?? []).forEach(l => l(...told));
+        const answers = {
+            core: () => tell("msg:custom", {kind: "core", script, style}),
+            connect: ({view}) => tell("msg:custom", {...snapshot, view}, buffers.map(bytes)),
+        };
+        const model = {
+            get: name => ({core: "digest-1", graph_key: "graph-1"})[name],
+            set: () => { throw new Error("what is chosen is sent"); },
+            save_changes: () => undefined,
+            on: (name, l) => listeners.set(name, [...(listeners.get(name) ?? []), l]),
+            off: (name, l) => listeners.set(name, (listeners.get(name) ?? []).filter(o => o !== l)),
+            send: m => { window.sent.push(m); setTimeout(() => answers[m.kind]?.(m)); },
+        };
+        return widget.render({model, el, experimental: {}});
+    };
+    window.ends = [await window.show(document.body)];
+}"""
+
+
+class Host:
+    """A bare page with a view."""
+
+    def __init__(self, page: Page, static: Path) -> None:
+        self.page = page
+        self.requests: list[str] = []
+        self._files = [
+            (static / n).read_text("utf-8")
+            for n in ("loader.js", "graph_view.js", "graph_view.css")
+        ]
+
+    def start(self, snapshot: Snapshot) -> None:
+        """Shows a view of what a snapshot tells."""
+        self.page.goto("about:blank")
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        told, buffers = to_wire(snapshot)
+        given = [base64.b64encode(b).decode() for b in buffers]
+        self.page.evaluate(HOST, [*self._files, told, given])
+        expect(self.page.locator(".fs-view[data-ready]")).to_be_visible()
+
+    def count(self, kind: str) -> int:
+        """Returns how many messages of a kind all views have sent."""
+        return int(self.page.evaluate("k => window.sent.filter(m => m.kind === k).length", kind))
+
+    @property
+    def stage(self) -> Locator:
+        return self.page.get_by_test_id("fs-stage").first
+
+    def find(self, name: str) -> Locator:
+        """Returns the element with a test id."""
+        return self.page.get_by_test_id(f"fs-{name}")
+
+
+@pytest.fixture
+def snapshot(graph: Any) -> Snapshot:
+    """A perceptron of two layers; the latest step has failed at its loss."""
+    x = fs.placeholder(fs.float32, [None, 784], name="x")
+    labels = fs.placeholder(fs.int64, [None], name="labels")
+    h = fs.layers.dense(x, 128, fs.nn.relu, name="hidden")
+    logits = fs.layers.dense(h, 10, name="logits")
+    loss = fs.losses.sparse_softmax_cross_entropy(labels, logits)
+    fs.train.GradientDescentOptimizer(0.1).minimize(loss)
+    told = Feed(graph).snapshot(time.monotonic())
+    failure = Failure(h.op.id, "InvalidArgumentError: inner dimensions must agree")
+    state = SessionState("idle", 3, None, None, None, failure=failure)
+    return replace(told, session=state, control="live")
+
+
+@pytest.fixture
+def host(page: Page, root: Path) -> Host:
+    static = root / "widgets" / "flowscope_widgets" / "static"
+    if not (static / "loader.js").is_file():
+        pytest.skip("needs the front end: make front-end")
+    return Host(page, static)
+
+
+def test_a_second_view_does_not_ask_for_the_script_again(host: Host, snapshot: Snapshot) -> None:
+    host.start(snapshot)
+    assert (host.count("core"), host.count("connect")) == (1, 1)
+    host.page.evaluate(
+        "async () => { const el = document.createElement('div'); document.body.append(el);"
+        " window.ends.push(await window.show(el)); }"
+    )
+    expect(host.page.locator(".fs-view[data-ready]")).to_have_count(2)
+    assert (host.count("core"), host.count("connect")) == (1, 2)
+    host.page.evaluate("() => window.ends.forEach(end => end())")
+    expect(host.page.locator(".fs-view")).to_have_count(0)
+    assert host.count("disconnect") == 2
+    assert [u for u in host.requests if not u.startswith(("blob:", "data:", "about:"))] == []
+
+
+def test_everything_is_reached_with_keys_alone_and_said(host: Host, snapshot: Snapshot) -> None:
+    host.page.set_viewport_size({"width": 600, "height": 800})
+    host.start(snapshot)
+    host.stage.focus()
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        host.stage.press(key)
+    expect(host.find("speech")).not_to_have_text("")
+    host.stage.press("/")
+    host.page.keyboard.type("type:MatMul")
+    expect(host.find("found")).to_contain_text("found")
+    host.page.keyboard.press("Enter")
+    expect(host.find("found")).to_contain_text("1 of")
+    expect(host.find("speech")).to_contain_text("float32")
+    host.page.keyboard.press("Escape")
+    expect(host.find("find")).to_be_hidden()
+    expect(host.stage).to_be_focused()
+    host.stage.press("?")
+    expect(host.find("keys")).to_contain_text("placeholder")
+    host.stage.press("Escape")
+    expect(host.find("keys")).to_be_hidden()
+
+
+def test_the_operation_that_failed_is_marked_and_looked_at(host: Host, snapshot: Snapshot) -> None:
+    host.start(snapshot)
+    expect(host.find("position")).to_contain_text("inner dimensions must agree")
+    expect(host.find("inspector")).to_contain_text("The latest step failed here")
+    expect(host.stage).not_to_have_attribute("data-failed", "")
+    host.find("position").click()
+    expect(host.find("inspector")).to_contain_text("hidden/")
+
+
+def test_a_box_alone_and_the_card_beside_the_pointer(host: Host, snapshot: Snapshot) -> None:
+    host.start(snapshot)
+    item = host.page.get_by_role("treeitem", name="x, Placeholder")
+    item.focus()
+    host.stage.press("a")
+    expect(item).to_have_attribute("aria-posinset", "1")
+    host.stage.press("Escape")
+    box = host.stage.bounding_box()
+    assert box is not None
+    for share in (0.2, 0.35, 0.5, 0.65, 0.8):
+        host.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] * share)
+        host.page.wait_for_timeout(400)
+        if host.find("card").is_visible():
+            break
+    expect(host.find("card")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [600, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_narrow_and_dark_windows(
+    host: Host, snapshot: Snapshot, width: int, scheme: Any, tmp_path: Path
+) -> None:
+    """For people to look at; the page must not be wider than the window."""
+    host.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    host.page.set_viewport_size({"width": width, "height": 800})
+    host.start(snapshot)
+    host.stage.press("c")
+    host.page.screenshot(path=tmp_path / f"{width}-{scheme}.png")
+    assert host.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
