@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
+import { feedFacts } from "../src/model/feeds.js";
 import { GraphModel } from "../src/model/graph.js";
 import { opBox, scopeBox } from "../src/model/ids.js";
 import { isolated } from "../src/model/isolate.js";
@@ -62,12 +63,26 @@ test("what a cell has changed, and what must be fed to fetch something", () => {
   assert.match(search(model, "is:wrong").problem, /changed, stale/);
 });
 
+test("what is another than in a graph that it is compared with", () => {
+  const difference = new Map([["x", "altered"], ["loss", "added"], ["gone", "removed"]]);
+  const found = (question: string): number[] => [...search(perceptron(), question, difference).ops];
+  assert.deepEqual([found("is:different"), found("is:added"), found("is:altered")], [[0, 7], [7], [0]]);
+});
+
 test("the ways from one operation or scope to another", () => {
   const model = perceptron();
   assert.deepEqual(names(model, "from:x to:dense2/MatMul"), ["x", "dense1/MatMul", "dense1/Relu", "dense2/MatMul"]);
   assert.deepEqual(names(model, "from:dense2 to:x"), []);
   assert.deepEqual(names(model, "from:dense1/Relu"), ["dense1/Relu", "dense2/MatMul", "loss"]);
   assert.match(search(model, "from:nothing").problem, /no operation and no scope "nothing"/);
+});
+
+test("the inspector says what must be fed to fetch something", () => {
+  const model = perceptron();
+  assert.deepEqual(feedFacts(model, 7).map(({ name, value }) => [name, value]), [["float32[?,4]", "x"], ["int64[?]", "y"]]);
+  assert.deepEqual(feedFacts(model, 6).map(({ value }) => value), ["x"]);
+  assert.deepEqual(feedFacts(model, 2).map(({ value }) => value), ["nothing"]);
+  assert.deepEqual(feedFacts(model, 0), [], "a placeholder is fed itself");
 });
 
 test("a box alone keeps what is in it and what it is joined to", () => {

@@ -52,8 +52,18 @@ KERNEL_IS_READY = """name => {
 class JupyterServer:
     """A JupyterLab server in a process of its own, whose files all lie in one folder."""
 
-    def __init__(self, folder: Path, env: dict[str, str], extension: Path) -> None:
-        """Prepares the folder; `extension` is a built labextension, or a path that is not there."""
+    def __init__(
+        self, folder: Path, env: dict[str, str], extension: Path, module: str = "jupyterlab"
+    ) -> None:
+        """Prepares the folder.
+
+        Args:
+            folder: An empty folder.
+            env: The environment.
+            extension: A built labextension, or a path that is not there.
+            module: What is started: "jupyterlab" or "notebook".
+        """
+        self._module = module
         self.notebooks = folder / "notebooks"
         self.notebooks.mkdir()
         self.url = ""
@@ -86,7 +96,7 @@ class JupyterServer:
             RuntimeError: It did not come up; the text has its log.
         """
         root = ["--ServerApp.allow_root=True"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
-        command = [sys.executable, "-m", "jupyterlab", *ARGUMENTS, *root]
+        command = [sys.executable, "-m", self._module, *ARGUMENTS, *root]
         self._process = subprocess.Popen(
             [*command, f"--ServerApp.root_dir={self.notebooks}"],
             env=self._env,

@@ -120,6 +120,20 @@ def test_what_is_sought_and_what_is_shown_alone_is_data(view, graph):
         view.isolated = "model/los"
 
 
+def test_two_graphs_are_compared_by_name(view):
+    with fs.Graph().as_default() as other:
+        x = fs.placeholder(fs.float32, [3], name="model/x")
+        fs.reduce_sum(x, name="model/loss/sum")
+        fs.constant(1.0, name="gone")
+    later = fs.constant(2.0, name="later")
+    found = view.compare(other)
+    assert found == {"model/x": "altered", "later": "added", "gone": "removed"}
+    assert view.find == "is:different" and view.difference == found and later is not None
+    assert view.compare(None) == {} and view.find == ""
+    with pytest.raises(fs.errors.DTypeError, match="expected a graph"):
+        view.compare("other")
+
+
 # -- who watches ----------------------------------------------------------------------------------
 
 

@@ -63,6 +63,7 @@ class PanelView(ViewState):
                 self._feed = shared_feed(graph)
                 self.selection, self.iteration, self.open_scopes = None, None, {}
                 self.find = self.isolated = ""
+                self.set_trait("difference", {})
                 self.set_trait("graph_key", graph_key(graph))
         self._tell_state()
 

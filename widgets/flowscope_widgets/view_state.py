@@ -12,14 +12,16 @@ from typing import Any
 
 import traitlets
 
+from flowscope.errors import DTypeError
 from flowscope.graph.graph import Graph
 from flowscope.live.bus import Feed
 from flowscope.live.schema import Choose, FromKernel
 from flowscope.live.wire import message_from, to_wire
 from flowscope_widgets.chosen import ChosenIteration, graph_key, iteration_from, selection_from
+from flowscope_widgets.difference import difference
 
 #: The traits that a browser has too.
-SHARED = ("graph_key", "selection", "iteration", "open_scopes", "find", "isolated")
+SHARED = ("graph_key", "selection", "iteration", "open_scopes", "find", "isolated", "difference")
 
 
 class ViewState(traitlets.HasTraits):
@@ -51,6 +53,10 @@ class ViewState(traitlets.HasTraits):
     #: "" for the whole graph. An operation or a tensor can be given too.
     isolated = traitlets.Any("").tag(sync=True)
 
+    #: What is another than in the graph that `compare` was called with: "added", "altered" or
+    #: "removed", by name. "is:different" finds it, as "is:added" and "is:altered" do.
+    difference: Any = traitlets.Dict(read_only=True).tag(sync=True)
+
     _feed: Feed
     #: The thread that takes what the browser has chosen, if one does.
     _hearing: int | None = None
@@ -64,6 +70,25 @@ class ViewState(traitlets.HasTraits):
     def open_views(self) -> int:
         """How many views are open in browsers, as far as is known."""
         return self._feed.views(self._tell)
+
+    def compare(self, other: Graph | None) -> dict[str, str]:
+        """Shows what is another than in another graph: the rest is faint.
+
+        Args:
+            other: The graph to compare with; None ends it.
+
+        Returns:
+            "added", "altered" or "removed", by name of the operation.
+
+        Raises:
+            DTypeError: if it is no graph.
+        """
+        if other is not None and not isinstance(other, Graph):
+            raise DTypeError(f"expected a graph to compare with, or None, got {other!r}")
+        self.set_trait("difference", {} if other is None else difference(self.graph, other))
+        self.find = "" if other is None else "is:different"
+        found: dict[str, str] = self.difference
+        return found
 
     @traitlets.default("graph_key")
     def _default_graph_key(self) -> str:

@@ -5,6 +5,7 @@
  *   type:MatMul       op types; name:, device:, dtype:, line: likewise; line:12 is a line's number
  *   /conv_?\d/        a regular expression in place of a text; on whole names
  *   is:changed        what the latest re-run of a cell has changed; is:stale, is:fed, is:fetched, is:variable
+ *   is:different      what is another than in a graph that this one is compared with; is:added, is:altered
  *   from:x to:loss    what lies on the ways from one operation or scope to another; each also alone
  *
  * Terms stand side by side: all of them hold.
@@ -21,11 +22,17 @@ export interface Found {
   readonly problem: string;
 }
 
+/** "added", "altered" or "removed" by name: what is another than in a graph that this one is compared with. */
+export type Difference = ReadonlyMap<string, string>;
+
 type Test = (node: Node) => boolean;
 type Matches = (text: string) => boolean;
 
 const NONE: Found = { ops: [], problem: "" };
-const STATES: Readonly<Record<string, (model: GraphModel) => Test>> = {
+const STATES: Readonly<Record<string, (model: GraphModel, difference: Difference) => Test>> = {
+  different: (_, difference) => ({ name }) => difference.has(name),
+  added: (_, difference) => ({ name }) => difference.get(name) === "added",
+  altered: (_, difference) => ({ name }) => difference.get(name) === "altered",
   changed: ({ marked }) => ({ id }) => marked.has(id),
   stale: () => ({ stale }) => stale !== null,
   fed: () => ({ type }) => type === "Placeholder" || type === "PlaceholderWithDefault",
@@ -41,12 +48,12 @@ const FIELDS: Readonly<Record<string, (node: Node) => readonly string[]>> = {
 };
 
 /** The operations that a question asks for; none for an empty one. */
-export function search(model: GraphModel, question: string): Found {
+export function search(model: GraphModel, question: string, difference: Difference = new Map()): Found {
   const terms = question.trim().match(/(?:\w+:)?\/(?:\\.|[^\\/])+\/|\S+/g) ?? [];
   if (terms.length === 0) return NONE;
   const tests: Test[] = [];
   for (const term of terms) {
-    const test = testOf(model, term);
+    const test = testOf(model, term, difference);
     if (typeof test === "string") return { ops: [], problem: test };
     tests.push(test);
   }
@@ -56,9 +63,9 @@ export function search(model: GraphModel, question: string): Found {
 }
 
 /** What a term asks of an operation; a text says what is wrong with it. */
-function testOf(model: GraphModel, term: string): Test | string {
+function testOf(model: GraphModel, term: string, difference: Difference): Test | string {
   const [, key = "", value = term] = /^(\w+):(.+)$/s.exec(term) ?? [];
-  if (key === "is") return STATES[value]?.(model) ?? `is: ${Object.keys(STATES).join(", ")}`;
+  if (key === "is") return STATES[value]?.(model, difference) ?? `is: ${Object.keys(STATES).join(", ")}`;
   if (key === "from" || key === "to") return reached(model, value, key === "from");
   const matches = matcher(key && key in FIELDS ? value : term);
   if (typeof matches === "string") return matches;

@@ -4,6 +4,7 @@
  * and scopes' names, for each view has its own ids. The level is not here: the kernel decides it, and the model has it.
  */
 import type { BoxId } from "./ids.js";
+import type { Difference } from "./search.js";
 import type { ChosenIteration } from "./running.js";
 import { Signal } from "./signal.js";
 
@@ -15,7 +16,7 @@ export interface BoxName {
 }
 
 export interface StoreChange {
-  readonly what: "selection" | "iteration" | "open" | "hover" | "find" | "isolated";
+  readonly what: "selection" | "iteration" | "open" | "hover" | "find" | "isolated" | "difference";
   /** The view, or the link to the kernel, that has made the change. */
   readonly by: object;
 }
@@ -28,6 +29,7 @@ export class Store {
   #hover: BoxName | null = null;
   #find = "";
   #isolated = "";
+  #difference: Difference = new Map();
 
   get selection(): BoxName | null {
     return this.#selection;
@@ -70,6 +72,16 @@ export class Store {
     if (find === this.#find) return;
     this.#find = find;
     this.changed.emit({ what: "find", by });
+  }
+
+  /** What is another than in a graph that this one is compared with. */
+  get difference(): Difference {
+    return this.#difference;
+  }
+
+  setDifference(difference: Difference, by: object): void {
+    this.#difference = difference;
+    this.changed.emit({ what: "difference", by });
   }
 
   /** The name of what is shown alone, with its neighbours; "" for all. */

@@ -39,9 +39,13 @@ export class LiveModels {
     void this.#ask();
   }
 
+  get kernel(): Kernel | null {
+    return this.#session.session?.kernel ?? null;
+  }
+
   /** The kernel, where it has been asked for its widgets and does not answer: it is busy. */
   get silentKernel(): Kernel | null {
-    return this.#isSilent ? (this.#session.session?.kernel ?? null) : null;
+    return this.#isSilent ? this.kernel : null;
   }
 
   has(id: string): boolean {

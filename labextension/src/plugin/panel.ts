@@ -86,7 +86,9 @@ class Panel implements PanelHandle {
     widget.disposed.connect(() => (this.#opening = null));
     await this.tracker.add(widget);
     const ref = this.#notebooks.currentWidget?.id ?? null;
-    this.#app.shell.add(widget, "main", { mode, ref, activate: false });
+    // Notebook 7 has one document in its main area.
+    const area = this.#app.name === "JupyterLab" ? "main" : "right";
+    this.#app.shell.add(widget, area, { mode, ref, activate: false });
     return widget;
   }
 

@@ -171,7 +171,7 @@ export class App {
     const { stage, store, navigation, commands } = this.#view;
     if (what === "open" || what === "isolated") this.#display.refresh();
     if (what === "open") return;
-    if (what === "find") return this.#view.finder.update();
+    if (what === "find" || what === "difference") return this.#view.finder.update();
     if (what === "hover") return stage.setHover(boxOf(this.model, store.hover));
     if (what === "selection") {
       if (by !== this) this.#view.selection.settle();

@@ -1,16 +1,22 @@
 /** The theme from Jupyter's CSS variables, and a sign when it changes. */
 import { DARK, LIGHT, type Theme } from "../render/theme.js";
 
+/** Who asks for contrast gets no greys. */
+const STARK = ["(prefers-contrast: more)", "(forced-colors: active)"] as const;
+
 export function readTheme(root: HTMLElement): Theme {
   const style = getComputedStyle(root);
   const background = asRgb(style.backgroundColor);
   const isDark = background ? luminance(background) < 0.4 : matchMedia("(prefers-color-scheme: dark)").matches;
   const base = isDark ? DARK : LIGHT;
   const value = (name: string, otherwise: string): string => style.getPropertyValue(name).trim() || otherwise;
+  const isStark = STARK.some((query) => matchMedia(query).matches);
+  const text = style.color || base.text;
   return {
     ...base,
+    ...(isStark ? { muted: text, border: text, line: text, folder: background ? style.backgroundColor : base.folder } : {}),
     background: background ? style.backgroundColor : base.background,
-    text: style.color || base.text,
+    text,
     accent: value("--fs-accent", base.accent),
     font: style.fontFamily || base.font,
   };
@@ -21,7 +27,7 @@ export function watchTheme(changed: () => void, until: AbortSignal): void {
   const observer = new MutationObserver(changed);
   observer.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class", "style"] });
   observer.observe(document.documentElement, { attributes: true, attributeFilter: ["class", "style", "data-theme"] });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed, { signal: until });
+  for (const query of ["(prefers-color-scheme: dark)", ...STARK]) matchMedia(query).addEventListener("change", changed, { signal: until });
   until.addEventListener("abort", () => observer.disconnect(), { once: true });
 }
 

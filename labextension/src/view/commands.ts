@@ -128,6 +128,11 @@ export const COMMANDS: readonly ViewCommand[] = [
     run: ({ root, graphKey }) => tellPage<PanelWish>(root, PANEL_EVENT, { graph: graphKey }),
   },
   {
+    id: "fullscreen", label: "Full screen", keys: ["F"], isPressed: ({ root }) => document.fullscreenElement === root,
+    isEnabled: () => document.fullscreenEnabled,
+    run: ({ root }) => void (document.fullscreenElement === root ? document.exitFullscreen() : root.requestFullscreen()),
+  },
+  {
     id: "lowered", label: "Lowered", keys: ["l"], icon: "lowered",
     hint: "The program of the latest step as lowered: Switch, Merge, Enter, Exit, NextIteration",
     isPressed: ({ model }) => model.level === "lowered", isEnabled: ({ session }) => session.isLive,

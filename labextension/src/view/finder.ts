@@ -12,6 +12,7 @@ export class Finder {
   #found: Found = { ops: [], problem: "" };
   #question = "";
   #version = -1;
+  #difference: Store["difference"] | null = null;
 
   constructor(model: GraphModel, store: Store) {
     this.#model = model;
@@ -29,12 +30,13 @@ export class Finder {
 
   /** Looks again, where the question or the graph is another. */
   update(): void {
-    const { find } = this.#store;
+    const { find, difference } = this.#store;
     const { version } = this.#model;
-    if (find === this.#question && (version === this.#version || !this.isOn)) return;
+    if (find === this.#question && difference === this.#difference && version === this.#version) return;
     this.#question = find;
     this.#version = version;
-    this.#found = search(this.#model, find);
+    this.#difference = difference;
+    this.#found = search(this.#model, find, difference);
     this.changed.emit();
   }
 

@@ -1,10 +1,12 @@
 /** The panel that says what is known about the selection. */
 import type { Fact, Facts, Section } from "../model/fact.js";
+import { feedFacts } from "../model/feeds.js";
 import { factsOf } from "../model/facts.js";
 import { runSections } from "../model/frame_facts.js";
 import type { GraphModel } from "../model/graph.js";
 import { queueSections } from "../model/level_facts.js";
-import { opBox, pathOf, type BoxId } from "../model/ids.js";
+import { opBox, opOf, pathOf, type BoxId } from "../model/ids.js";
+import type { Difference } from "../model/search.js";
 import type { ChosenIteration } from "../model/running.js";
 import { make, OWN_KEYS } from "./dom.js";
 import type { Panel } from "./panel.js";
@@ -29,8 +31,14 @@ class Inspector {
   }
 
   /** What is known of the graph. */
-  update(model: GraphModel, selection: BoxId | null): void {
-    const facts = factsOf(model, selection);
+  update(model: GraphModel, selection: BoxId | null, difference: Difference): void {
+    const known = factsOf(model, selection);
+    const op = selection === null ? null : opOf(selection);
+    const more: readonly Section[] = [
+      { title: "To fetch it, feed", facts: op === null ? [] : feedFacts(model, op) },
+      { title: "Only in the graph compared with", facts: selection === null ? removedFacts(difference) : [] },
+    ].filter(({ facts: told }) => told.length > 0);
+    const facts = known && { ...known, sections: [...known.sections, ...more] };
     const text = JSON.stringify(facts);
     if (text === this.#shown) return;
     this.#shown = text;
@@ -51,6 +59,15 @@ class Inspector {
     const target = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-box]") : null;
     if (target?.dataset.box) this.#go(target.dataset.box, target.dataset.level);
   }
+}
+
+/** Removed operations beyond this are counted. */
+const MOST_REMOVED = 30;
+
+function removedFacts(difference: Difference): Fact[] {
+  const names = [...difference].flatMap(([name, what]) => (what === "removed" ? [name] : []));
+  const told = names.slice(0, MOST_REMOVED).map((name): Fact => ({ name: "", value: name }));
+  return names.length > MOST_REMOVED ? [...told, { name: "", value: `and ${names.length - MOST_REMOVED} more` }] : told;
 }
 
 /** What was said of a step that failed here. */
@@ -94,11 +111,11 @@ export const inspectorPanel: Panel = {
     const updateRun = (): void => inspector.updateRun(model, selection.subject, store.iteration);
     const update = (): void => {
       shown = selection.subject;
-      inspector.update(model, shown);
+      inspector.update(model, shown, store.difference);
       updateRun();
     };
     model.changed.connect(({ graph }) => (graph || shown !== selection.subject ? update() : updateRun()), until);
-    store.changed.connect(({ what }) => (what === "selection" ? update() : what === "iteration" && updateRun()), until);
+    store.changed.connect(({ what }) => (what === "selection" || what === "difference" ? update() : what === "iteration" && updateRun()), until);
     return inspector.element;
   },
 };

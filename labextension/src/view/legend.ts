@@ -19,7 +19,7 @@ const [W, H] = [26, 14] as const;
 
 /** The samples for a theme; of devices, those that the graph stands on. */
 export function samplesOf(model: GraphModel, theme: Theme): Sample[] {
-  const { paper, border, line, accent, body, mark, token, held, alert, folder } = theme;
+  const { paper, border, line, accent, body, mark, token, held, alert, folder, muted } = theme;
   return [
     { shape: "box", fill: paper, stroke: border, text: "operation" },
     { shape: "slant", fill: theme.feedFill, stroke: theme.feed, text: "placeholder, parameter" },
@@ -38,6 +38,11 @@ export function samplesOf(model: GraphModel, theme: Theme): Sample[] {
     { shape: "dot", fill: token, text: "value on its way, with its iteration" },
     { shape: "box", fill: paper, stroke: held, text: "a step is held before it" },
     { shape: "box", fill: paper, stroke: alert, text: "the latest step failed at it" },
+    { shape: "dot", fill: "#009e73", text: "the session runs; a running iteration, and how far it is" },
+    { shape: "dot", fill: "#e69f00", text: "it is held" },
+    { shape: "dot", fill: "#d55e00", text: "the latest step was stopped" },
+    { shape: "box", fill: paper, stroke: muted, isDashed: true, text: "an iteration that waits" },
+    { shape: "box", fill: muted, stroke: muted, text: "an iteration that is done" },
     ...[...devicesOf(model)].map(([device, number]): Sample => ({ shape: "strip", fill: deviceColor(number), text: device })),
   ];
 }

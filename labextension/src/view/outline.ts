@@ -21,11 +21,18 @@ interface OutlineActions {
   hover(box: BoxId | null): void;
   select(box: BoxId): void;
   toggle(path: string, open: boolean): void;
+  /** The item of the selection has this id; null where it is not in the page. */
+  tellActive(id: string | null): void;
 }
+
+/** Items have ids in the page: of this outline, and of this box. */
+let outlines = 0;
 
 class Outline {
   readonly element = make("div", { class: "fs-outline" });
-  readonly #tree = make("ul", { role: "tree", "aria-label": "Scopes and operations" });
+  readonly #id = `fs-outline-${outlines++}`;
+  readonly tree = make("ul", { role: "tree", id: this.#id, "aria-label": "Scopes and operations" });
+  readonly #tree = this.tree;
   readonly #items = new Map<BoxId, HTMLElement>();
   readonly #actions: OutlineActions;
   #rows: readonly Row[] = [];
@@ -70,6 +77,7 @@ class Outline {
     this.#current = selection;
     const item = this.#items.get(selection ?? "");
     item?.setAttribute("aria-selected", "true");
+    this.#actions.tellActive(item?.id ?? null);
     const entry = item ?? this.#items.values().next().value;
     if (entry) entry.tabIndex = 0;
   }
@@ -107,7 +115,7 @@ class Outline {
     const box = this.#graph?.boxes.get(id);
     const item = make("li", {
       role: "treeitem", "aria-level": String(level), "aria-setsize": String(size), "aria-posinset": String(place),
-      "data-box": id, tabindex: "-1", style: `padding-left: ${(level - 1) * INDENT_PX}px`, ...OWN_KEYS,
+      id: `${this.#id}-${id}`, "data-box": id, tabindex: "-1", style: `padding-left: ${(level - 1) * INDENT_PX}px`, ...OWN_KEYS,
     });
     this.#items.set(id, item);
     if (!box) return item;
@@ -176,12 +184,17 @@ class Outline {
 
 export const outlinePanel: Panel = {
   id: "outline", title: "Outline", region: "left", order: 10,
-  make({ model, store, selection, navigation, shown, until }) {
+  make({ model, store, selection, navigation, stage, shown, until }) {
     const outline = new Outline({
       select: (box) => navigation.select(box, true),
       toggle: (path, open) => navigation.setOpen(path, open),
       hover: (box) => navigation.hover(box),
+      tellActive: (id) => {
+        if (id === null) stage.element.removeAttribute("aria-activedescendant");
+        else stage.element.setAttribute("aria-activedescendant", id);
+      },
     }, until);
+    stage.element.setAttribute("aria-owns", outline.tree.id);
     shown.connect((picture) => outline.update(picture), until);
     model.changed.connect(({ graph }) => graph && outline.mark(selection.box), until);
     store.changed.connect(({ what }) => {

@@ -39,9 +39,9 @@ export class Room {
     return this.#isGiven ? this.#stage.clientHeight : this.#height;
   }
 
-  /** Whether the user has dragged the corner - the browser writes that -, or the view fills a panel. */
+  /** Whether the user has dragged the corner - the browser writes that -, or the view fills a panel or the screen. */
   get #isGiven(): boolean {
-    return this.#root.style.height !== "" || this.#root.classList.contains("fs-docked");
+    return document.fullscreenElement === this.#root || this.#root.style.height !== "" || this.#root.classList.contains("fs-docked");
   }
 
   #apply(): void {

@@ -11,8 +11,8 @@ type Name = Choose["what"];
 /** The widget's state, as front ends keep it; all displays of a widget have the same. */
 export interface WidgetState {
   get(name: string): unknown;
-  on(event: `change:${Name}`, listener: () => void): void;
-  off(event: `change:${Name}`, listener: () => void): void;
+  on(event: `change:${Name | "difference"}`, listener: () => void): void;
+  off(event: `change:${Name | "difference"}`, listener: () => void): void;
   send(message: Choose): void;
 }
 
@@ -59,6 +59,10 @@ class StoreSync {
       if (!isJoining) this.#take(name);
       else if (!this.#isEqual(name)) this.#send(name);
     }
+    const compare = (): void => store.setDifference(differenceOf(state.get("difference")), this);
+    state.on("change:difference", compare);
+    until.addEventListener("abort", () => state.off("change:difference", compare), { once: true });
+    if (!isJoining) compare();
     store.changed.connect((change) => this.#tell(change), until);
   }
 
@@ -86,7 +90,7 @@ class StoreSync {
   }
 
   #tell({ what, by }: StoreChange): void {
-    if (by === this || what === "hover") return;
+    if (by === this || what === "hover" || what === "difference") return;
     this.#send(what === "open" ? "open_scopes" : what);
   }
 
@@ -104,6 +108,11 @@ class StoreSync {
     if (name === "iteration") return iteration && [iteration.frame, iteration.number];
     return selection && selection.name;
   }
+}
+
+function differenceOf(value: unknown): Map<string, string> {
+  const entries = typeof value === "object" && value !== null ? Object.entries(value) : [];
+  return new Map(entries.filter((entry): entry is [string, string] => typeof entry[1] === "string"));
 }
 
 function textOf(value: unknown): string {
