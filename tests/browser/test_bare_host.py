@@ -160,8 +160,7 @@ def test_a_box_alone_and_the_card_beside_the_pointer(host: Host, snapshot: Snaps
     assert box is not None
     for share in (0.2, 0.35, 0.5, 0.65, 0.8):
         host.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] * share)
-        host.page.wait_for_timeout(400)
-        if host.find("card").is_visible():
+        if host.stage.get_attribute("data-hover"):
             break
     expect(host.find("card")).to_be_visible()
 

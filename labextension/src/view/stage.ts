@@ -154,6 +154,7 @@ export class Stage {
   setHover(box: BoxId | null): void {
     if (box === this.#hover) return;
     this.#hover = box;
+    this.element.dataset.hover = box ?? "";
     this.#draw();
   }
 
