@@ -1,7 +1,21 @@
 /** The JupyterLab plugins: what shows outputs, the docked panel, the commands, and what the status bar says. */
+import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { commandsPlugin } from "./commands.js";
 import { outputsPlugin } from "./outputs.js";
 import { panelPlugin } from "./panel.js";
 import { statusPlugin } from "./status.js";
 
-export default [outputsPlugin, panelPlugin, commandsPlugin, statusPlugin];
+/** The browser's performance panel, and the tests, see how long each takes to activate. */
+function measured<T>(plugin: JupyterFrontEndPlugin<T>): JupyterFrontEndPlugin<T> {
+  return {
+    ...plugin,
+    activate: (...given: Parameters<typeof plugin.activate>) => {
+      const start = performance.now();
+      const made = plugin.activate(...given);
+      performance.measure(`activate ${plugin.id}`, { start });
+      return made;
+    },
+  };
+}
+
+export default [measured(outputsPlugin), measured(panelPlugin), measured(commandsPlugin), measured(statusPlugin)];
