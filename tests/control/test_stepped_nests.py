@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from nests import as_graph, programs
 
 import flowscope as fs
-from flowscope.plan.codegen import function as code, outlining as apart
+from flowscope.plan.codegen import function as code, outlining
 from flowscope.runtime.gate import Gate
 
 
@@ -52,8 +52,8 @@ def test_results_do_not_depend_on_stepping(
         fs.Session() as sess,
     ):
         patch.setattr(code, "STRETCH_S", stretch_s)
-        patch.setattr(apart, "MOST_LOOPS", most[0])
-        patch.setattr(apart, "MOST_LEVELS", most[1])
+        patch.setattr(outlining, "MOST_LOOPS", most[0])
+        patch.setattr(outlining, "MOST_LEVELS", most[1])
         x, w = fs.placeholder(fs.float64, []), fs.placeholder(fs.float64, [])
         y, k = as_graph(program, x, fs.constant(3), w)
         g = fs.gradients(y, [x, w], unconnected_gradients=fs.UnconnectedGradients.ZERO)

@@ -117,7 +117,7 @@ def test_functions_of_deep_blocks_are_stamped_too(monkeypatch):
     with fs.Session() as sess:
         plan, arrays, states = planned(sess, fetches, feeds)
         values, spans, _ = stamped(plan, arrays, states)
-        assert plan.executable.code.apart
+        assert plan.executable.code.outlined
         assert bits(values) == bits(plan.executable.function(Gate(), RUN, arrays, states))
         assert [(s.node.name, s.iterations) for s in spans] == by_op(plan, arrays, states)
 

@@ -24,7 +24,7 @@ def counted(monkeypatch):
 
     def share(count, run):
         found.append(count)
-        ThreadPool.share(helpers, count, run)
+        ThreadPool.parallel_for(helpers, count, run)
 
     monkeypatch.setattr(helpers, "share", share)
     monkeypatch.setattr(engine.current(), "pool", helpers)
@@ -93,7 +93,7 @@ def test_all_parts_are_done_once_however_late_the_helpers_are():
     helpers = ThreadPool(4)
     for count in (1, 2, 3, 50, 1000):
         done = []
-        helpers.share(count, done.append)
+        helpers.parallel_for(count, done.append)
         assert sorted(done) == list(range(count))
 
 
@@ -106,7 +106,7 @@ def test_helpers_take_parts():
         both.wait()  # only two threads can get past this
         names.add(threading.current_thread().name)
 
-    helpers.share(2, run)
+    helpers.parallel_for(2, run)
     assert len(names) == 2
 
 
@@ -117,7 +117,7 @@ def test_who_comes_late_holds_nothing(monkeypatch):
     monkeypatch.setattr(helpers, "_start", lambda count: setattr(helpers, "_tasks", late))
     array = np.zeros(3)
     held = sys.getrefcount(array)
-    helpers.share(3, array.fill)
+    helpers.parallel_for(3, array.fill)
     assert late.qsize() == 2
     assert sys.getrefcount(array) == held
     late.get().help()
@@ -135,9 +135,9 @@ def test_an_error_is_raised_when_all_have_ended(bad):
             raise ValueError(f"part {i}")
 
     with pytest.raises(ValueError, match=f"part {bad}"):
-        helpers.share(2, run)
+        helpers.parallel_for(2, run)
     done = []
-    helpers.share(5, done.append)
+    helpers.parallel_for(5, done.append)
     assert sorted(done) == [0, 1, 2, 3, 4]
 
 
@@ -185,7 +185,7 @@ def test_a_pool_may_be_limited_to_one_thread():
     pool = ThreadPool(3)
     pool.limit(1)
     mine = set()
-    pool.share(9, lambda i: mine.add(threading.current_thread().name))
+    pool.parallel_for(9, lambda i: mine.add(threading.current_thread().name))
     assert mine == {threading.current_thread().name}
 
 

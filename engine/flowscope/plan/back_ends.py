@@ -16,7 +16,7 @@ from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation
 from flowscope.plan.codegen.code import Code
 from flowscope.plan.codegen.function import generate
-from flowscope.plan.codegen.parallel_for import Share
+from flowscope.plan.codegen.parallel_for import ParallelFor
 from flowscope.plan.codegen.variants import PLAIN, Variant
 from flowscope.plan.execution import Execution, execution
 from flowscope.plan.interpret import Interpreter
@@ -40,13 +40,13 @@ class Target:
     Attributes:
         xp: The array module of the device.
         generator: `generator(run, op_seed)` makes the random generator of one invocation.
-        share: Has several threads take parts of a kernel; None where one does it all.
+        parallel_for: Has several threads take parts of a kernel; None where one does it all.
         operations: The operations that nodes come from, by id, where these are known.
     """
 
     xp: Any
     generator: Callable[..., Any]
-    share: Share | None = None
+    parallel_for: ParallelFor | None = None
     operations: Mapping[int, Operation] = field(default_factory=dict)
 
 
@@ -118,7 +118,9 @@ class PythonCode:
         """Returns what runs a region."""
         xp, generator = target.xp, variant.generator(target.generator)
         stepper = Stepper(region, xp, generator)
-        code = generate(region, xp, generator, stepper.rest, share=target.share, variant=variant)
+        code = generate(
+            region, xp, generator, stepper.rest, parallel_for=target.parallel_for, variant=variant
+        )
         by_op = OpByOp()
         return Executable(
             code.function, lambda p: by_op.compile(region, target).probed(p), stepper, code
@@ -151,14 +153,16 @@ class Tokens:
     def compile(self, region: Region, target: Target, variant: Variant = PLAIN) -> Executable:
         """Returns what runs a region."""
         _check_plain(variant, "tokens")
-        xp, generator, share = target.xp, target.generator, target.share
+        xp, generator, parallel_for = target.xp, target.generator, target.parallel_for
 
         def write(part: Region) -> Code:
             told = region_generator(generator)
-            return generate(part, xp, told, Stepper(part, xp, told).rest, share=share)
+            return generate(part, xp, told, Stepper(part, xp, told).rest, parallel_for=parallel_for)
 
         def write_optimistic(part: Region) -> Code:
-            return generate(part, xp, generator, to_executor, share=share, inner_deopt=to_executor)
+            return generate(
+                part, xp, generator, to_executor, parallel_for=parallel_for, inner_deopt=to_executor
+            )
 
         if self._is_compiled:
             executed = execution(region, xp, write, write_optimistic, target.operations)

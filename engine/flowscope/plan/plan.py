@@ -12,7 +12,7 @@ from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.back_ends import BackEnd, Executable, Target
-from flowscope.plan.codegen.parallel_for import Share
+from flowscope.plan.codegen.parallel_for import ParallelFor
 from flowscope.plan.codegen.variants import PLAIN, Variant
 from flowscope.plan.collector import paused_collector
 from flowscope.plan.execution import Execution
@@ -49,7 +49,7 @@ class Device(Protocol):
         """ "CPU" or "GPU"."""
 
     @property
-    def share(self) -> Share | None:
+    def parallel_for(self) -> ParallelFor | None:
         """Has several threads take parts of a kernel; None where one does it all."""
 
     def active(self) -> AbstractContextManager[Any]:
@@ -259,7 +259,7 @@ def compiled(
 
     def compile_region(variant: Variant, partition: Partition, region: Region) -> Executable:
         device = devices[partition.device]
-        target = Target(device.xp, generator, device.share, made.operations)
+        target = Target(device.xp, generator, device.parallel_for, made.operations)
         with device.active():  # constants are put on the device
             return back_ends[partition.back_end].compile(region, target, variant)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.runtime.devices import Device, Memory, Share, on_host
+from flowscope.runtime.devices import Device, Memory, ParallelFor, on_host
 
 
 class Cpu(Device):
@@ -16,15 +16,15 @@ class Cpu(Device):
 
     Args:
         index: Which one it is.
-        share: Has several threads take parts of a kernel; None where one does it all.
+        parallel_for: Has several threads take parts of a kernel; None where one does it all.
     """
 
     device_type = "CPU"
     xp = np
 
-    def __init__(self, index: int, share: Share | None = None) -> None:
+    def __init__(self, index: int, parallel_for: ParallelFor | None = None) -> None:
         super().__init__(index)
-        self.share = share
+        self.parallel_for = parallel_for
 
     def put(self, value: Any) -> Any:
         return on_host(value)

@@ -19,7 +19,7 @@ from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 
 #: Has several threads take parts of a kernel: (how many, what takes one).
-Share = Callable[[int, Callable[[int], None]], None]
+ParallelFor = Callable[[int, Callable[[int], None]], None]
 
 _PREFIX = "/job:localhost/replica:0/task:0/device:"
 
@@ -40,14 +40,14 @@ class Device(ABC):
         device_type: "CPU" or "GPU".
         index: Which one of its type.
         xp: The array module that its kernels use.
-        share: Has several threads take parts of a kernel; None where one does it all.
+        parallel_for: Has several threads take parts of a kernel; None where one does it all.
         memory_limit_bytes: Bytes of memory that it has; 0 where that is not known.
         incarnation: Tells it from other devices that had the same name.
     """
 
     device_type = "CPU"
     xp: Any
-    share: Share | None = None
+    parallel_for: ParallelFor | None = None
 
     def __init__(self, index: int) -> None:
         self.index = index

@@ -7,10 +7,12 @@ import warnings
 from flowscope.errors import DeviceWarning, InvalidArgumentError, UnavailableError
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.cpu import Cpu
-from flowscope.runtime.devices import Device, Share
+from flowscope.runtime.devices import Device, ParallelFor
 
 
-def local_devices(config: ConfigProto, share: Share | None = None) -> tuple[Device, ...]:
+def local_devices(
+    config: ConfigProto, parallel_for: ParallelFor | None = None
+) -> tuple[Device, ...]:
     """Returns this process's devices that `config` asks for, the CPU first.
 
     As in TensorFlow `device_count` is a limit, and there is at least one CPU. GPUs are looked for
@@ -18,7 +20,7 @@ def local_devices(config: ConfigProto, share: Share | None = None) -> tuple[Devi
 
     Args:
         config: What the session asks for.
-        share: Has several threads take parts of a CPU's kernel; None where one does it all.
+        parallel_for: Has several threads take parts of a CPU's kernel; None where one does it all.
 
     Raises:
         InvalidArgumentError: if the counts are not understood.
@@ -28,7 +30,7 @@ def local_devices(config: ConfigProto, share: Share | None = None) -> tuple[Devi
             raise InvalidArgumentError(
                 f'expected counts of "CPU" and "GPU", from 0, got {name!r}: {count!r}'
             )
-    cpus = [Cpu(i, share) for i in range(max(1, config.device_count.get("CPU", 1)))]
+    cpus = [Cpu(i, parallel_for) for i in range(max(1, config.device_count.get("CPU", 1)))]
     return (*cpus, *_gpus(config))
 
 

@@ -71,7 +71,7 @@ class Session(Controls):
         checks.check_arguments(target, graph, config)
         super().__init__(default.get_default_graph() if graph is None else graph, engine.current())
         self.config = config or ConfigProto()
-        self.devices: tuple[Device, ...] = local_devices(self.config, self.engine.pool.share)
+        self.devices: tuple[Device, ...] = local_devices(self.config, self.engine.pool.parallel_for)
         if self.config.intra_op_parallelism_threads:
             from flowscope.runtime import blas  # at need: it looks at all loaded libraries
 

@@ -47,7 +47,7 @@ class ThreadPool:
         """Lets at most so many threads work on one kernel."""
         self.size = min(size, _MOST)
 
-    def share(self, count: int, run: Callable[[int], None]) -> None:
+    def parallel_for(self, count: int, run: Callable[[int], None]) -> None:
         """Calls `run` with 0 .. count - 1, on several threads; returns when all have ended.
 
         Raises:

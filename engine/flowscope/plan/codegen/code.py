@@ -37,14 +37,14 @@ class Code:
     lines: tuple[Line, ...]
     filename: str
     #: Functions that it calls for blocks that stand too deep in others, by the line that does.
-    apart: Mapping[int, Code]
+    outlined: Mapping[int, Code]
     #: Which readings of a clock it leaves; None for none.
     stamps: StampTable | None = None
 
     @property
     def text(self) -> str:
         """Its source, and that of the functions that it calls."""
-        return "\n".join([self.source, *[c.text for c in self.apart.values()]])
+        return "\n".join([self.source, *[c.text for c in self.outlined.values()]])
 
     def failed(self, traceback: TracebackType | None) -> Invocation | None:
         """Returns what a line of the function ran when it raised; None if no line did."""
@@ -57,8 +57,8 @@ class Code:
                     return None
                 inputs = tuple(names.get(a) for a in line.arguments)
                 counted = tuple((loop_name(n), int(names[c])) for n, c in line.loops)
-                apart = self.apart.get(traceback.tb_lineno)
-                inner = apart and apart.failed(traceback.tb_next)
+                inner_code = self.outlined.get(traceback.tb_lineno)
+                inner = inner_code and inner_code.failed(traceback.tb_next)
                 if inner:
                     return inner.inside(counted)
                 return Invocation(line.node, inputs, counted)

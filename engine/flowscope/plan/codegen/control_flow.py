@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from flowscope.graph.constant import Const
 from flowscope.plan.codegen.buffer_reuse import owned_variables, reuse_in_block
 from flowscope.plan.codegen.safepoints import LoopNames
-from flowscope.plan.codegen.unboxed import is_number, is_raw_node
+from flowscope.plan.codegen.unboxed import is_number, is_unboxable
 from flowscope.plan.locations import Part
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
@@ -144,8 +144,8 @@ class _LoopWriter:
             is_owned = i < self.variables and self.body.feeds[i] in self.owned
             is_only = not is_owned and explicit.count(start) == 1 and start not in others
             name = writer.place[start]
-            is_same_kind = start in writer.raw.values or i >= self.variables or (
-                self.body.feeds[i] not in writer.raw.values
+            is_same_kind = start in writer.unboxed.values or i >= self.variables or (
+                self.body.feeds[i] not in writer.unboxed.values
             )  # fmt: skip
             if is_only and is_same_kind and self.frame.dies(start) and name[0] == "s":
                 places.append(name)
@@ -154,8 +154,8 @@ class _LoopWriter:
             target = writer.slot()
             places.append(target)
             left.append(target)
-            raw = i < self.variables and self.body.feeds[i] in writer.raw.values
-            given = self._raw(start) if raw else writer.boxed(start)
+            raw = i < self.variables and self.body.feeds[i] in writer.unboxed.values
+            given = self._unboxed(start) if raw else writer.boxed(start)
             right.append(f"own({given})" if is_owned else given)
         for v in moved:
             del writer.place[v]
@@ -163,16 +163,16 @@ class _LoopWriter:
         self.taken = tuple(places[self.variables :])
         return places
 
-    def _raw(self, value: Value) -> str:
+    def _unboxed(self, value: Value) -> str:
         from flowscope.plan.codegen.unboxed import is_constant
 
         writer = self.writer
-        if value in writer.raw.values or value in writer.converted or is_constant(value):
-            return writer.as_raw(value)
+        if value in writer.unboxed.values or value in writer.converted or is_constant(value):
+            return writer.as_unboxed(value)
         return f"{number_type(value)}({writer.place[value]})"
 
     def _convert(self) -> dict[Value, str]:
-        """Makes Python numbers of what raw nodes of the loop read from outside."""
+        """Makes Python numbers of what unboxed nodes of the loop read from outside."""
         from flowscope.plan.codegen.unboxed import is_constant
 
         writer = self.writer
@@ -180,10 +180,10 @@ class _LoopWriter:
         own = {v for b in self.node.blocks for n in b.walk() for v in n.outputs}
         own |= _feeds(self.node)
         for node in (n for b in self.node.blocks for n in b.walk()):
-            if not (is_raw_node(node) and node.outputs[0] in writer.raw.values):
+            if not (is_unboxable(node) and node.outputs[0] in writer.unboxed.values):
                 continue
             for v in node.inputs:
-                known = v in writer.raw.values or v in writer.converted or is_constant(v)
+                known = v in writer.unboxed.values or v in writer.converted or is_constant(v)
                 if not known and v not in own:
                     made[v] = writer.converted[v] = writer.slot()
                     writer.emit(f"{made[v]} = {number_type(v)}({writer.place[v]})", self.node)
@@ -213,9 +213,9 @@ class _LoopWriter:
         which nothing fails and nobody asks.
         """
         writer, body = self.writer, self.body
-        raw = writer.raw
+        raw = writer.unboxed
         is_plain = not writer.probe.adds_to(body) and all(
-            isinstance(n.op, Const) or (is_raw_node(n) and n.outputs[0] in raw.values)
+            isinstance(n.op, Const) or (is_unboxable(n) and n.outputs[0] in raw.values)
             for n in body.nodes
         )
         if not is_plain or self.trip in self.frame.last_use or self.node in writer.entries:
@@ -276,7 +276,7 @@ class _LoopWriter:
             return None
         node = made[0]
         template = inlined_template(node)
-        is_raw = cond.fetches[0] in writer.raw.values
+        is_raw = cond.fetches[0] in writer.unboxed.values
         if not is_raw and (template is None or node.op.is_random):
             return None
         writer.place.assign(cond.feeds, self.places)
@@ -289,7 +289,7 @@ class _LoopWriter:
         )
         writer.nodes(inner)  # constants: they write no lines
         if is_raw:
-            return writer.raw_expression(node)
+            return writer.unboxed_expression(node)
         assert template is not None
         return template.format(*[writer.boxed(v) for v in node.inputs])
 
@@ -342,7 +342,7 @@ class _LoopWriter:
         for name, value in zip(self.pushes, body.fetches[n:], strict=True):
             writer.emit(f"{name} = ({writer.boxed(value)}, {name})", self.node)
         right = [
-            self._raw(v) if f in writer.raw.values else writer.boxed(v)
+            self._unboxed(v) if f in writer.unboxed.values else writer.boxed(v)
             for v, f in zip(body.fetches[:n], body.feeds, strict=False)
         ]
         large = [x for x in _discard(writer, inner) if x not in places]
@@ -365,7 +365,11 @@ class _LoopWriter:
         left, right = [], []
         for out, feed, name in zip(node.outputs[:n], self.body.feeds, self.places, strict=False):
             writer.place[out] = name
-            if feed in writer.raw.values and out not in writer.raw.values and out in frame.last_use:
+            if (
+                feed in writer.unboxed.values
+                and out not in writer.unboxed.values
+                and out in frame.last_use
+            ):
                 left.append(name)
                 right.append(f"{_BOX[out.spec.dtype.name]}({name})")
         writer.place.assign(node.kept, pushes)
@@ -389,7 +393,7 @@ _BOX = {"int32": "int32", "int64": "int64", "float64": "float64", "bool": "bool_
 
 
 def number_type(value: Value) -> str:
-    """Returns the name of Python's type for a value that is raw."""
+    """Returns the name of Python's type for a value that is unboxed."""
     return {"i": "int", "f": "float", "b": "bool"}[value.spec.dtype.kind]
 
 

@@ -23,8 +23,14 @@ from flowscope.graph.op import is_special
 from flowscope.plan.codegen.buffer_reuse import Reuse, can_reuse, reuse
 from flowscope.plan.codegen.code import Code, Line
 from flowscope.plan.codegen.control_flow import write_cond, write_loop
-from flowscope.plan.codegen.outlining import is_apart, write_apart
-from flowscope.plan.codegen.parallel_for import LARGE, Share, first_full, is_shareable, shared
+from flowscope.plan.codegen.outlining import is_outlined, write_outlined
+from flowscope.plan.codegen.parallel_for import (
+    LARGE,
+    ParallelFor,
+    first_full,
+    is_parallelizable,
+    parallel_kernel,
+)
 from flowscope.plan.codegen.safepoints import (
     Deopt,
     LoopNames,
@@ -34,7 +40,13 @@ from flowscope.plan.codegen.safepoints import (
     safepoint,
     to_caller,
 )
-from flowscope.plan.codegen.unboxed import TEMPLATES, Raw, literal, overflow_check, raw_values
+from flowscope.plan.codegen.unboxed import (
+    TEMPLATES,
+    Unboxed,
+    literal,
+    overflow_check,
+    unboxed_values,
+)
 from flowscope.plan.codegen.variants import PLAIN, Probe, Variant
 from flowscope.plan.kernels import counter, device_type, inlined_template, node_kernel, own
 from flowscope.plan.locations import Part
@@ -66,7 +78,7 @@ def generate(
     generator: Callable[..., Any],
     deopt: Deopt,
     entries: Mapping[Node, OsrEntry] | None = None,
-    share: Share | None = None,
+    parallel_for: ParallelFor | None = None,
     inner_deopt: Deopt = to_caller,
     variant: Variant = PLAIN,
 ) -> Code:
@@ -78,14 +90,14 @@ def generate(
         generator: `generator(run, op_seed)` makes the random generator of one invocation.
         deopt: Runs the rest of a step that leaves the code at a safepoint.
         entries: Loops that go on, by the nodes that stand for them in the region.
-        share: Has several threads take parts of a kernel; None where one does it all.
+        parallel_for: Has several threads take parts of a kernel; None where one does it all.
         inner_deopt: The same as `deopt` for functions that the region's function calls; what is
             left there comes to `deopt` with all that is around.
         variant: What is added to it.
     """
     probe = variant.probe()
     return Writer(
-        region, xp, generator, deopt, entries or {}, share, inner_deopt, probe=probe
+        region, xp, generator, deopt, entries or {}, parallel_for, inner_deopt, probe=probe
     ).code()
 
 
@@ -160,7 +172,7 @@ class Writer:
 
     Attributes:
         place: Local variable (or global, for constants) of each live value.
-        raw: Which values are Python numbers.
+        unboxed: Which values are Python numbers.
         converted: Local variables with Python numbers for values whose `place` is NumPy's.
         deopt: Runs the rest of a step that leaves the code.
         entries: Loops that go on, by the nodes that stand for them in the region.
@@ -179,7 +191,7 @@ class Writer:
         generator: Callable[..., Any],
         deopt: Deopt,
         entries: Mapping[Node, OsrEntry],
-        share: Share | None = None,
+        parallel_for: ParallelFor | None = None,
         inner_deopt: Deopt = to_caller,
         is_safe: bool = True,
         probe: Probe | None = None,
@@ -191,8 +203,8 @@ class Writer:
         self.inner_deopt = inner_deopt
         self.is_safe = is_safe
         #: Code of blocks that stand too deep in others, by the line that calls it.
-        self.apart: dict[int, Code] = {}
-        self.share = share
+        self.outlined: dict[int, Code] = {}
+        self.parallel_for = parallel_for
         self.deopt = deopt
         self.entries = entries
         self.points = 0
@@ -212,8 +224,8 @@ class Writer:
         self.loops: tuple[tuple[Node, str], ...] = ()
         self.program = Program(region.nodes, region.inputs, region.outputs)
         self.is_on_cpu = all(device_type(n) == "CPU" for n in region.nodes)
-        self.raw = raw_values(self.program) if self.is_on_cpu else Raw()
-        self.names = Names(self.place, self.raw.values, self.namespace)
+        self.unboxed = unboxed_values(self.program) if self.is_on_cpu else Unboxed()
+        self.names = Names(self.place, self.unboxed.values, self.namespace)
 
     def code(self) -> Code:
         """Returns the function."""
@@ -233,7 +245,7 @@ class Writer:
         linecache.cache[filename] = (lambda: source,)
         weakref.finalize(function, linecache.cache.pop, filename, None).atexit = False
         stamps = self.probe.table(self.program)
-        return Code(function, source, tuple(self.lines), filename, self.apart, stamps)
+        return Code(function, source, tuple(self.lines), filename, self.outlined, stamps)
 
     def nodes(self, frame: Frame) -> None:
         """Writes the nodes of a block."""
@@ -286,8 +298,8 @@ class Writer:
             self._line(frame, node, number)
 
     def _structured(self, frame: Frame, node: Node, number: int) -> None:
-        if is_apart(self, node):
-            write_apart(self, frame, node, f"n{number}")
+        if is_outlined(self, node):
+            write_outlined(self, frame, node, f"n{number}")
         elif isinstance(node, CondNode):
             write_cond(self, frame, node)
         elif isinstance(node, LoopNode):
@@ -295,11 +307,11 @@ class Writer:
 
     def _line(self, frame: Frame, node: Node, number: int) -> None:
         """Writes the line of a node that runs no blocks and never waits."""
-        place, raw, outputs = self.place, self.raw.values, node.outputs
+        place, raw, outputs = self.place, self.unboxed.values, node.outputs
         names = tuple([place[v] for v in node.inputs])
         is_raw = bool(raw and outputs) and outputs[0] in raw
         if is_raw:
-            expression = self.raw_expression(node)
+            expression = self.unboxed_expression(node)
         else:
             arguments = tuple(map(self.boxed, node.inputs)) if raw else names
             expression = self._expression(number, node, frame, arguments)
@@ -334,7 +346,7 @@ class Writer:
 
     def _wrap(self, node: Node) -> None:
         name = self.place.get(node.outputs[0])
-        check = overflow_check(node, name, self.raw) if name else None
+        check = overflow_check(node, name, self.unboxed) if name else None
         if check is not None:
             self.emit(check, node)
 
@@ -365,17 +377,17 @@ class Writer:
     def boxed(self, value: Value) -> str:
         """Returns an expression of a value as NumPy's."""
         name = self.place[value]
-        if value not in self.raw.values:
+        if value not in self.unboxed.values:
             return name
         return f"{_BOXES[value.spec.dtype.name]}({name})"
 
-    def raw_expression(self, node: Node) -> str:
-        """Returns the expression of a node that computes a raw value."""
-        return TEMPLATES[node.op.type].format(*[self.as_raw(v) for v in node.inputs])
+    def unboxed_expression(self, node: Node) -> str:
+        """Returns the expression of a node that computes an unboxed value."""
+        return TEMPLATES[node.op.type].format(*[self.as_unboxed(v) for v in node.inputs])
 
-    def as_raw(self, value: Value) -> str:
+    def as_unboxed(self, value: Value) -> str:
         """Returns an expression of a value as a Python number."""
-        if value in self.raw.values:
+        if value in self.unboxed.values:
             return self.place[value]
         return self.converted.get(value) or literal(value)
 
@@ -384,7 +396,7 @@ class Writer:
         if not is_special(op, device):
             plain = self._plain(node, frame, arguments)
             if plain is not None:
-                if self.share is None or device != "CPU" or not is_shareable(node):
+                if self.parallel_for is None or device != "CPU" or not is_parallelizable(node):
                     return plain
                 return self._shared(number, node, frame, arguments, plain)
         name = f"k{number}"
@@ -407,9 +419,9 @@ class Writer:
         self, number: int, node: Node, frame: Frame, arguments: tuple[str, ...], plain: str
     ) -> str:
         """Returns the expression of a large operation: see `parallel_for`."""
-        assert self.share is not None
+        assert self.parallel_for is not None
         name = f"k{number}"
-        self.namespace[name] = shared(node, self.share)
+        self.namespace[name] = parallel_kernel(node, self.parallel_for)
         out = _out(frame.reuse[node], arguments) if node in frame.reuse else "None"
         call = f"{name}({', '.join(arguments)}, {out})"
         shape = node.outputs[0].spec.shape

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 MOST_LOOPS, MOST_LEVELS = 15, 60
 
 
-def is_apart(writer: Writer, node: Node) -> bool:
+def is_outlined(writer: Writer, node: Node) -> bool:
     """Whether a node with blocks gets a function of its own at the place that is being written."""
     loops = sum(f.loop is not None for f in writer.frames)
     return writer.depth > MOST_LEVELS or (loops >= MOST_LOOPS and isinstance(node, LoopNode))
 
 
-def write_apart(writer: Writer, frame: Frame, node: Node, name: str) -> None:
+def write_outlined(writer: Writer, frame: Frame, node: Node, name: str) -> None:
     """Writes a call of a node's own function."""
     taken = tuple(dict.fromkeys(v for v in node.inputs if v.spec.dtype is not resource))
     given = tuple([v for v in node.outputs if v in frame.last_use])
@@ -40,7 +40,7 @@ def write_apart(writer: Writer, frame: Frame, node: Node, name: str) -> None:
         nested_generator(writer.namespace["generator"]),
         writer.inner_deopt,
         {},
-        writer.share,
+        writer.parallel_for,
         writer.inner_deopt,
         is_safe_inside(writer, frame),
         writer.probe,
@@ -53,7 +53,7 @@ def write_apart(writer: Writer, frame: Frame, node: Node, name: str) -> None:
         f"is_left, done = {point}.enter({name}, gate, run, resources, locals(), ({arguments}))",
         node,
     )
-    writer.apart[len(writer.lines)] = code
+    writer.outlined[len(writer.lines)] = code
     writer.emit("if is_left: return done", node)
     released = writer.release(frame, node)
     targets = [writer.slot(frame.wishes.get(v)) for v in given]
@@ -61,9 +61,9 @@ def write_apart(writer: Writer, frame: Frame, node: Node, name: str) -> None:
     if targets:
         writer.emit(f"{', '.join(targets)}, = done", node)
     for value, target in zip(given, targets, strict=True):
-        if value in writer.raw.values:
+        if value in writer.unboxed.values:
             writer.emit(f"{target} = {number_type(value)}({target})", node)
     writer.emit(f"done = None{writer.clear(frame, released)}")
 
 
-__all__ = ["is_apart", "write_apart"]
+__all__ = ["is_outlined", "write_outlined"]

@@ -28,10 +28,10 @@ LARGE = 1 << 19
 PART = 1 << 17
 
 #: Runs a function of 0 .. count - 1 on several threads; returns when all have ended.
-Share = Callable[[int, Callable[[int], None]], None]
+ParallelFor = Callable[[int, Callable[[int], None]], None]
 
 
-def is_shareable(node: Node) -> bool:
+def is_parallelizable(node: Node) -> bool:
     """Whether an operation is element-wise, and large or of unknown size."""
     op = node.op
     if op.memory_order != "K" or op.template is None or len(node.outputs) != 1:
@@ -49,7 +49,7 @@ def first_full(node: Node) -> int:
     return _full(node)[0]
 
 
-def shared(node: Node, share: Share) -> Callable[..., Any]:
+def parallel_kernel(node: Node, parallel_for: ParallelFor) -> Callable[..., Any]:
     """Returns the kernel of a shareable operation: (*inputs, out) -> array.
 
     `out` is None or the array to write to; that may be an input.
@@ -78,7 +78,7 @@ def shared(node: Node, share: Share) -> Callable[..., Any]:
             taken = [x[at] if s else x for x, s in zip(arrays, is_sliced, strict=True)]
             part(*taken, made[at])
 
-        share(-(-shape[0] // rows), run)
+        parallel_for(-(-shape[0] // rows), run)
         return made
 
     return kernel
@@ -100,4 +100,4 @@ def _shape(arrays: list[Any]) -> tuple[int, ...] | None:
         return None
 
 
-__all__ = ["LARGE", "Share", "first_full", "is_shareable", "shared"]
+__all__ = ["LARGE", "ParallelFor", "first_full", "is_parallelizable", "parallel_kernel"]

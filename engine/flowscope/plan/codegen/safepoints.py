@@ -135,12 +135,12 @@ class Names:
 
     Attributes:
         places: The variables.
-        raw: Values that are Python numbers.
+        unboxed: Values that are Python numbers.
         namespace: The function's globals, constants among them.
     """
 
     places: Places
-    raw: Collection[Value]
+    unboxed: Collection[Value]
     namespace: Mapping[str, Any]
 
 
@@ -170,7 +170,7 @@ class Safepoint:
     @cached_property
     def _values(self) -> list[tuple[str, Value, Callable[[Any], Any] | None]]:
         """Local variables with the values that they hold, and what makes NumPy's of them."""
-        raw = self._names.raw
+        raw = self._names.unboxed
         return [
             (n, v, _BOXES[v.spec.dtype.name] if v in raw else None)
             for v, n in self._names.places.after(self._changes).items()

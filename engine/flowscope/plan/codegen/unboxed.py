@@ -1,12 +1,12 @@
-"""Raw values: numbers of loops that generated code computes as Python's own.
+"""Unboxed values: numbers of loops that generated code computes as Python's own.
 
 A Python integer or float is added and compared in a quarter of the time that a NumPy scalar takes,
 with the same results: float64 is what Python computes with, and integers are wrapped where they can
-leave their range. Making a NumPy scalar of one takes long, so a value is raw only if all that reads
-it in loops computes with raw values too. What is read from outside a loop is converted before the
+leave their range. Making a NumPy scalar of one takes long, so a value is unboxed only if all that reads
+it in loops computes with unboxed values too. What is read from outside a loop is converted before the
 loop.
 
-Which values are raw is the largest set in which each follows from raw values, constants and values
+Which values are unboxed is the largest set in which each follows from unboxed values, constants and values
 from outside its loop, and none is read by anything else: found by taking away what does not fit
 until all does.
 """
@@ -50,8 +50,8 @@ _LOGIC = frozenset(["LogicalAnd", "LogicalOr", "LogicalNot"])
 
 
 @mutable
-class Raw:
-    """What is raw in a program.
+class Unboxed:
+    """What is unboxed in a program.
 
     Attributes:
         values: The values.
@@ -62,9 +62,9 @@ class Raw:
     bounded: set[Node] = field(default_factory=set)
 
 
-def raw_values(program: Program) -> Raw:
-    """Returns what can be raw in the loops of a program."""
-    found = Raw()
+def unboxed_values(program: Program) -> Unboxed:
+    """Returns what can be unboxed in the loops of a program."""
+    found = Unboxed()
     scopes = list(_scopes(program))
     if len(scopes) < 2:
         return found
@@ -95,9 +95,9 @@ def _scopes(
 class _Search:
     """The fixpoint."""
 
-    def __init__(self, scopes: list[_Scope], found: Raw) -> None:
+    def __init__(self, scopes: list[_Scope], found: Unboxed) -> None:
         self._scopes = scopes
-        self._raw = found
+        self._unboxed = found
         #: The innermost loop that each value is made in.
         self._loop: dict[Value, Node | None] = {}
         self._around: dict[Node, Node | None] = {}
@@ -120,16 +120,16 @@ class _Search:
                 self._bound(owner)
 
     def _guess(self, scope: _Scope) -> None:
-        self._raw.values.update(v for v in scope.program.feeds if _is_number(v))
+        self._unboxed.values.update(v for v in scope.program.feeds if _is_number(v))
         for node in scope.program.nodes:
-            if is_raw_node(node):
-                self._raw.values.add(node.outputs[0])
+            if is_unboxable(node):
+                self._unboxed.values.add(node.outputs[0])
             elif isinstance(node, LoopNode):
-                self._raw.values.update(v for v in node.results if _is_number(v))
+                self._unboxed.values.update(v for v in node.results if _is_number(v))
 
     def _removed(self) -> bool:
         """Takes away what does not fit; returns whether there was something."""
-        before = len(self._raw.values)
+        before = len(self._unboxed.values)
         for scope in self._scopes:
             for node in scope.program.nodes:
                 self._check(node, scope)
@@ -137,32 +137,32 @@ class _Search:
                 self._check_loop(scope, scope.owner)
             else:
                 self._drop(scope.program.fetches)
-        return len(self._raw.values) < before
+        return len(self._unboxed.values) < before
 
     def _drop(self, values: Any) -> None:
-        self._raw.values.difference_update(values)
+        self._unboxed.values.difference_update(values)
 
     def _check(self, node: Node, scope: _Scope) -> None:
-        raw = self._raw.values
+        raw = self._unboxed.values
         if isinstance(node, LoopNode):
             return
         if isinstance(node, CondNode):
             self._drop(node.outputs)
             return
         if node.outputs and node.outputs[0] in raw:
-            if not all(self._is_rawable(v, scope) for v in node.inputs):
+            if not all(self._can_be_unboxed(v, scope) for v in node.inputs):
                 raw.discard(node.outputs[0])
         if not (node.outputs and node.outputs[0] in raw):
             self._drop(node.inputs)
 
-    def _is_rawable(self, value: Value, scope: _Scope) -> bool:
-        if value in self._raw.values or is_constant(value):
+    def _can_be_unboxed(self, value: Value, scope: _Scope) -> bool:
+        if value in self._unboxed.values or is_constant(value):
             return True
         is_outside = self._loop.get(value, None) is not scope.loop
         return is_outside and (_is_number(value) or value.spec.dtype is bool_)
 
     def _check_loop(self, scope: _Scope, node: LoopNode) -> None:
-        raw, program = self._raw.values, scope.program
+        raw, program = self._unboxed.values, scope.program
         if program is not node.body:
             if program.fetches[0] not in raw:
                 self._drop([])
@@ -173,7 +173,7 @@ class _Search:
         for feed, after, out, start in zip(
             node.parameters, node.next_values, node.results, node.starts, strict=True
         ):
-            if feed in raw and not (after in raw or self._is_rawable(after, scope)):
+            if feed in raw and not (after in raw or self._can_be_unboxed(after, scope)):
                 raw.discard(feed)
             if feed not in raw:
                 self._drop([after, out, start])
@@ -203,14 +203,14 @@ class _Search:
         low = {b for a, b in pairs if a in below}
         for n in body.nodes:
             if n.op.type == "Add" and n.inputs[0] in low and is_number(n.inputs[1], 1):
-                self._raw.bounded.add(n)
+                self._unboxed.bounded.add(n)
 
 
 def _is_number(value: Value) -> bool:
     return value.spec.shape == () and value.spec.dtype in _NUMBERS
 
 
-def is_raw_node(node: Node) -> bool:
+def is_unboxable(node: Node) -> bool:
     """Whether a node computes a number or bool from such ones, by an expression of `TEMPLATES`."""
     if node.op.type not in TEMPLATES or node.control:
         return False
@@ -242,10 +242,10 @@ def is_number(value: Value, number: int) -> bool:
     return is_constant(value) and literal(value) == str(number)
 
 
-def overflow_check(node: Node, name: str, raw: Raw) -> str | None:
+def overflow_check(node: Node, name: str, unboxed: Unboxed) -> str | None:
     """Returns a statement that wraps an integer which has left its range; None without need."""
     dtype = node.outputs[0].spec.dtype
-    if node.op.type not in _GROWING or dtype is float64 or node in raw.bounded:
+    if node.op.type not in _GROWING or dtype is float64 or node in unboxed.bounded:
         return None
     bits = dtype.size * 8
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
@@ -257,11 +257,11 @@ def overflow_check(node: Node, name: str, raw: Raw) -> str | None:
 
 __all__ = [
     "TEMPLATES",
-    "Raw",
+    "Unboxed",
     "is_constant",
     "is_number",
-    "is_raw_node",
+    "is_unboxable",
     "literal",
     "overflow_check",
-    "raw_values",
+    "unboxed_values",
 ]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.plan.codegen import outlining as apart
+from flowscope.plan.codegen import outlining
 
 MODES = ["compiled", "op", "tokens"]
 
@@ -61,8 +61,8 @@ def test_functions_of_their_own_give_the_same_bits(graph, monkeypatch, most):
     fetches = [y, *fs.gradients(y, [x, w])]
     found = []
     for limits in ((15, 60), most):
-        monkeypatch.setattr(apart, "MOST_LOOPS", limits[0])
-        monkeypatch.setattr(apart, "MOST_LEVELS", limits[1])
+        monkeypatch.setattr(outlining, "MOST_LOOPS", limits[0])
+        monkeypatch.setattr(outlining, "MOST_LEVELS", limits[1])
         with fs.Session() as s:
             fs.set_random_seed(4)
             found.append(s.run(fetches, {x: 0.2, w: 0.7}))
@@ -83,7 +83,7 @@ def test_an_error_names_the_iterations_of_all_loops(graph, monkeypatch):
     y = fs.while_loop(lambda i, y: i < 2, outer, [0, 7], name="outer")[1]
     words = []
     for most in (15, 1):
-        monkeypatch.setattr(apart, "MOST_LOOPS", most)
+        monkeypatch.setattr(outlining, "MOST_LOOPS", most)
         with fs.Session() as s, pytest.raises(fs.errors.InvalidArgumentError) as info:
             s.run(y, {x: 1})
         words.append(str(info.value))
