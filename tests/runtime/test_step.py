@@ -144,7 +144,7 @@ def test_threads_that_help_with_a_kernel_know_the_step(session):
         seen.append((threading.get_ident(), current_step()))
 
     def kernel():
-        pool.share(2, part)
+        pool.parallel_for(2, part)
         return np.float32(0)
 
     session.run(fs.py_func(kernel, [], fs.float32))

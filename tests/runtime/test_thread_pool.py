@@ -26,7 +26,7 @@ def counted(monkeypatch):
         found.append(count)
         ThreadPool.parallel_for(helpers, count, run)
 
-    monkeypatch.setattr(helpers, "share", share)
+    monkeypatch.setattr(helpers, "parallel_for", share)
     monkeypatch.setattr(engine.current(), "pool", helpers)
     return found
 

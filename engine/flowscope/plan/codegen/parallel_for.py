@@ -1,4 +1,4 @@
-"""Shared: large element-wise operations, whose parts several threads take.
+"""Parallel for: large element-wise operations, whose parts several threads take.
 
 NumPy works on one thread. From about half a million elements on, a second one pays for the
 hand-over; and parts that fit into a processor's cache pay for those operations that consist of

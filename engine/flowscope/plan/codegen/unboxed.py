@@ -1,14 +1,13 @@
-"""Unboxed values: numbers of loops that generated code computes as Python's own.
+"""Unboxed scalars: numbers of loops that generated code computes as Python's own.
 
 A Python integer or float is added and compared in a quarter of the time that a NumPy scalar takes,
 with the same results: float64 is what Python computes with, and integers are wrapped where they can
-leave their range. Making a NumPy scalar of one takes long, so a value is unboxed only if all that reads
-it in loops computes with unboxed values too. What is read from outside a loop is converted before the
-loop.
+leave their range. To box one takes long, so a value is unboxed only if all that reads it in loops
+computes with unboxed values too. What is read from outside a loop is converted before the loop.
 
-Which values are unboxed is the largest set in which each follows from unboxed values, constants and values
-from outside its loop, and none is read by anything else: found by taking away what does not fit
-until all does.
+Which values are unboxed is the largest set in which each follows from unboxed values, constants and
+values from outside its loop, and none is read by anything else: found by taking away what does not
+fit until all does.
 """
 
 from __future__ import annotations
