@@ -78,6 +78,10 @@ class Wishes:
         op.colocation = tuple(sorted(names))
 
 
+#: Where nothing is asked for.
+NO_WISHES = Wishes()
+
+
 def _called(function: Callable[[Operation], Any], op: Operation) -> str:
     found = function(op)
     if found is None:
@@ -89,8 +93,8 @@ def _called(function: Callable[[Operation], Any], op: Operation) -> str:
     return DeviceSpec.from_string(str(found)).to_string()
 
 
-class Here(threading.local):
-    """What the current thread has opened in one graph.
+class Here:
+    """What one thread has opened in one graph.
 
     Attributes:
         scope: The name scope, "" at the top.
@@ -114,6 +118,13 @@ class Here(threading.local):
         self.extras: dict[str, Any] = {}
 
 
+class _Threads(threading.local):
+    """What each thread has opened in one graph: one object, for to reach it takes a while."""
+
+    def __init__(self, root: Block) -> None:
+        self.here = Here(root)
+
+
 class Building:
     """The scopes of a graph: what operations that are added get from around them."""
 
@@ -122,11 +133,15 @@ class Building:
     def __init__(self) -> None:
         super().__init__()
         self.root = Block()
-        self._here = Here(self.root)
-        self._wishes = Wishes()
+        self._threads = _Threads(self.root)
+        self._wishes = NO_WISHES
         self._is_thread_local = False
         #: Held while an operation is added: several threads may build one graph.
         self._lock = threading.RLock()
+
+    @property
+    def _here(self) -> Here:
+        return self._threads.here
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
         """Returns `name` in the current name scope, with "_1", "_2", ... where it is taken."""

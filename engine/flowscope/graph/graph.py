@@ -10,7 +10,7 @@ from typing import Any
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError, OpError
 from flowscope.graph.block import misplaced
-from flowscope.graph.building import Building
+from flowscope.graph.building import NO_WISHES, Building
 from flowscope.graph.dtypes import as_dtype
 from flowscope.graph.edits import Edits
 from flowscope.graph.observer import observers
@@ -81,69 +81,90 @@ class Graph(Building, Edits, WrittenForms):
         """
         __tracebackhide__ = True
         with self._lock:
-            return self._added(definition, inputs, name)
+            here = self._threads.here
+            block, run, origin = here.block, self.run, capture()
+            if self._finalized:
+                raise self._refusal(name or definition.type, definition.type, origin)
+            if run is not None and run.is_again:
+                run.uses(definition, (*[t.op for t in inputs], *here.control))
+            given = inputs
+            for t in inputs:
+                if t.op.block is not block or t.op.stale is not None:
+                    if block.hoists and definition.needs_shape_only and self._is_own(t):
+                        beyond = outermost(t)
+                        with self.enter_block(beyond.op.block):
+                            return self.add(definition, (beyond,), name)
+                    inputs = self._taken(definition, inputs, origin, name or definition.type)
+                    break
+            try:
+                specs = definition.infer(*[t.spec for t in inputs])
+            except OpError as e:
+                facts = {"op": self._full(name or definition.type), "op_type": definition.type}
+                raise e.located(inputs=describe(inputs), **facts, **_place(origin)) from None
+            if name and name[-1] == "/":
+                full = name[:-1]
+            else:
+                full = self._unique(name or definition.type, True, here.scope)
+            control = self._control_for(definition, inputs) if here.controllers else ()
+            op = Operation(
+                self, self._next_id, definition, full, inputs, control, specs, origin, block
+            )
+            wishes = self._wished() if self._is_thread_local else self._wishes
+            if wishes is not NO_WISHES:
+                wishes.apply(op)
+            for check in self.checks:
+                check(op)
+            op.order = self._next_order
+            self._next_id += 1
+            self._next_order += 1
+            op.forward = here.forward
+            if definition.is_stateful:
+                self._note_state(op, given)
+            if here.gradients:
+                op.gradient = here.gradients.get(definition.type, "")
+            self.version += 1
+            if run is not None:
+                earlier = run.made(op, self._full(name or definition.type))
+                if earlier is not None:
+                    for controller in here.controllers:
+                        controller.made.add(earlier)
+                    return earlier
+            for controller in here.controllers:
+                controller.made.add(op)
+            self._by_name[full] = op
+            block.operations.append(op)
+            self._operations.append(op)
+            return op
 
-    def _added(self, definition: Op, inputs: tuple[Tensor, ...], name: str | None) -> Operation:
-        __tracebackhide__ = True
-        if self._finalized:
-            raise self._refusal(name or definition.type, definition.type, capture())
-        origin = capture()
-        here = self._here
-        given, block, run = inputs, here.block, self.run
-        if run is not None and run.is_again:
-            run.uses(definition, (*[t.op for t in inputs], *here.control))
+    def _is_own(self, tensor: Tensor) -> bool:
+        return tensor.op.graph is self and tensor.op.stale is None
+
+    def _taken(
+        self, definition: Op, inputs: tuple[Tensor, ...], origin: Origin, name: str
+    ) -> tuple[Tensor, ...]:
+        """Returns what a new operation takes, some of whose inputs do not stand in its block.
+
+        Raises:
+            GraphError: if one belongs to another graph, or stands in a block that it cannot leave.
+            StaleError: if one is stale.
+        """
         for t in inputs:
-            if t.op.block is not block or t.op.stale is not None:
-                if t.op.graph is not self:
-                    raise GraphError(_of_another_graph(t)).located(
-                        op=name or definition.type, op_type=definition.type, **_place(origin)
-                    )
-                if any(t.op.stale is not None for t in inputs):
-                    stale = next(t for t in inputs if t.op.stale is not None)
-                    raise self.observer.refusal(stale)
-                if block.hoists and definition.needs_shape_only:
-                    beyond = outermost(t)
-                    with self.enter_block(beyond.op.block):
-                        return self.add(definition, (beyond,), name)
-                inputs = self._captured(inputs, origin, name or definition.type)
-                break
-        try:
-            specs = definition.infer(*[t.spec for t in inputs])
-        except OpError as e:
-            facts = {"op": self._full(name or definition.type), "op_type": definition.type}
-            raise e.located(inputs=describe(inputs), **facts, **_place(origin)) from None
-        if name and name[-1] == "/":
-            full = name[:-1]
-        else:
-            full = self._unique(name or definition.type, True)
-        control = self._control_for(definition, inputs) if here.controllers else ()
-        op = Operation(self, self._next_id, definition, full, inputs, control, specs, origin, block)
-        wishes = self._wished() if self._is_thread_local else self._wishes
-        if wishes.devices or wishes.colocation:
-            wishes.apply(op)
-        if definition.is_stateful and inputs and (handle := variable_of(inputs[0])) is not None:
+            if t.op.graph is not self:
+                raise GraphError(_of_another_graph(t)).located(
+                    op=name, op_type=definition.type, **_place(origin)
+                )
+        for t in inputs:
+            if t.op.stale is not None:
+                raise self.observer.refusal(t)
+        return self._captured(inputs, origin, name)
+
+    def _note_state(self, op: Operation, given: tuple[Tensor, ...]) -> None:
+        """Places an operation with its variable, and notes which variables it writes."""
+        if op.inputs and (handle := variable_of(op.inputs[0])) is not None:
             op.device = handle.device  # what touches a variable stands where the variable stands
-        for check in self.checks:
-            check(op)
-        op.order = self._next_order
-        self._next_id += 1
-        self._next_order += 1
-        op.forward = here.forward
-        if here.gradients:
-            op.gradient = here.gradients.get(definition.type, "")
-        if definition.writes_state:
+        if op.definition.writes_state:
             for t in given:
                 self._writes[t] = op.order
-        self.version += 1
-        earlier = None if run is None else run.made(op, self._full(name or definition.type))
-        for controller in here.controllers:
-            controller.made.add(earlier or op)
-        if earlier is not None:
-            return earlier
-        self._by_name[full] = op
-        block.operations.append(op)
-        self._operations.append(op)
-        return op
 
     def _refusal(self, name: str, kind: str, origin: Origin) -> GraphError:
         error = GraphError("the graph is finalized: nothing can be added to it")
@@ -276,11 +297,16 @@ class Graph(Building, Edits, WrittenForms):
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
         """Returns `name` in the current name scope, with "_1", "_2", ... where it is taken."""
+        scope = self._threads.here.scope
+        if not mark_as_used:
+            return self._unique(name, False, scope)  # it only looks
         with self._lock:
-            return self._unique(name, mark_as_used)
+            return self._unique(name, True, scope)
 
-    def _unique(self, name: str, mark_as_used: bool) -> str:
-        full = self._full(name if isinstance(name, str) else name.decode())
+    def _unique(self, name: str | bytes, mark_as_used: bool, scope: str) -> str:
+        if not isinstance(name, str):
+            name = name.decode()
+        full = f"{scope}/{name}" if scope else name
         key = full.lower()
         count = self._names.get(key)
         if count is None:

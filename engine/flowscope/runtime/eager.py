@@ -78,7 +78,7 @@ class EagerGraph(Graph):
 
     def given(self, value: Any, spec: Spec) -> Tensor:
         """Returns a tensor that has this value."""
-        op = super()._added(Placeholder(spec.dtype, spec.shape), (), None)
+        op = super().add(Placeholder(spec.dtype, spec.shape), (), None)
         return self._with_values(op, [value])[0]
 
     def value(self, tensor: Tensor) -> Any:
@@ -93,9 +93,12 @@ class EagerGraph(Graph):
         if self._session is not None:
             self._session.close()
 
-    def _added(self, definition: Op, inputs: tuple[Tensor, ...], name: str | None) -> Operation:
+    def add(
+        self, definition: Op, inputs: tuple[Tensor, ...] = (), name: str | None = None
+    ) -> Operation:
+        """Adds one operation and computes its values at once."""
         __tracebackhide__ = True
-        op = super()._added(definition, inputs, name)
+        op = super().add(definition, inputs, name)
         if op.block is self.root and not definition.is_handle:
             op.control_inputs = ()  # they have run, and would run again
             self._with_values(op, self._computed(op))
