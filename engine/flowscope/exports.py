@@ -148,6 +148,7 @@ NAMES = {
 
 #: Modules that fill registries of lower floors, see `flowscope.graph.providers`.
 REGISTRIES = {
+    "call_types": "flowscope.control.calls",
     "default_setters": "flowscope.graph.default",
     "deferrers": "flowscope.runtime.interrupt",
     "densifier": "flowscope.ops.array.gathering",
@@ -155,6 +156,7 @@ REGISTRIES = {
     "eager_calls": "flowscope.runtime.eager",
     "function_makers": "flowscope.control.serialization",
     "input_replacer": "flowscope.control.frames",
+    "loop_gradients": "flowscope.control.loop_gradient",
     "kinds": "flowscope.ops.sparse.sparse_tensor flowscope.train.meta_graph",
     "observers": "flowscope.cells",
     "operator __getitem__": "flowscope.ops.array.slicing",
@@ -163,6 +165,13 @@ REGISTRIES = {
     "operator __sparse_truediv__": "flowscope.ops.sparse.arithmetic",
     "packer": "flowscope.ops.array.joining",
     "runner": "flowscope.runtime.session",
+    "serializer default_values": "flowscope.graph.serialization.text_form",
+    "serializer graph_def_of": "flowscope.graph.serialization.export",
+    "serializer graph_of": "flowscope.graph.serialization.build",
+    "serializer json_of": "flowscope.graph.serialization.json_form",
+    "serializer read_json": "flowscope.graph.serialization.json_form",
+    "serializer read_text": "flowscope.graph.serialization.text_reader",
+    "serializer text_of": "flowscope.graph.serialization.text_form",
     "steps_of": "flowscope.runtime.engine",
 }
 _OPERATORS = "abs add and floordiv ge gt invert le lt mod mul neg or pow sub truediv xor".split()  # noqa: SIM905

@@ -286,7 +286,7 @@ OP_TYPES = {
     "flowscope.control.calls": "Call",
     "flowscope.control.cond": "Cond",
     "flowscope.control.lists": (
-        "EmptyList Head ListOf ListOfZeros SumOfLists"
+        "EmptyList Head ListOf ListOfZeros PackLists SumOfLists UnpackList"
     ),
     "flowscope.control.loop": "Loop",
     "flowscope.control.matmul_ops": (
@@ -485,6 +485,7 @@ OP_TYPES = {
 }
 #: Modules that fill registries.
 REGISTRIES = {
+    "call_types": "flowscope.control.calls",
     "default_setters": "flowscope.graph.default",
     "deferrers": "flowscope.runtime.interrupt",
     "densifier": "flowscope.ops.array.gathering",
@@ -492,6 +493,7 @@ REGISTRIES = {
     "eager_calls": "flowscope.runtime.eager",
     "function_makers": "flowscope.control.serialization",
     "input_replacer": "flowscope.control.frames",
+    "loop_gradients": "flowscope.control.loop_gradient",
     "kinds": (
         "flowscope.ops.sparse.sparse_tensor flowscope.train.meta_graph"
     ),
@@ -502,6 +504,23 @@ REGISTRIES = {
     "operator __sparse_truediv__": "flowscope.ops.sparse.arithmetic",
     "packer": "flowscope.ops.array.joining",
     "runner": "flowscope.runtime.session",
+    "serializer default_values": (
+        "flowscope.graph.serialization.text_form"
+    ),
+    "serializer graph_def_of": "flowscope.graph.serialization.export",
+    "serializer graph_of": "flowscope.graph.serialization.build",
+    "serializer json_of": (
+        "flowscope.graph.serialization.json_form"
+    ),
+    "serializer read_json": (
+        "flowscope.graph.serialization.json_form"
+    ),
+    "serializer read_text": (
+        "flowscope.graph.serialization.text_reader"
+    ),
+    "serializer text_of": (
+        "flowscope.graph.serialization.text_form"
+    ),
     "steps_of": "flowscope.runtime.engine",
     "operator __abs__": "flowscope.ops.math.elementwise",
     "operator __add__": "flowscope.ops.math.elementwise",

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from flowscope.control.lists import list_of_zeros
+from flowscope.control.specs import flows, value_spec
 from flowscope.control.trampoline import Work
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.block import Block, misplaced
@@ -39,6 +41,16 @@ differentiator: list[Callable[[list[Tensor], list[Tensor], list[Tensor]], Work[l
 differentiable: list[Callable[[Operation], bool]] = []
 
 
+#: The op that calls a function, and what differentiates calls; `flowscope.control.calls` fills it.
+call_types: list[tuple[type[Op], type[CallGradient]]] = []
+
+
+def _call_types() -> tuple[Any, type[CallGradient]]:
+    if not call_types:
+        load("call_types")
+    return call_types[0]
+
+
 @frozen
 class Parameter(Op):
     """An input of a function, a branch or a loop: its value comes from what runs that."""
@@ -52,11 +64,6 @@ class Parameter(Op):
 
     def grad(self, g: Tensor, y: Tensor) -> Any:
         return ()
-
-
-def outside(spec: Spec) -> Spec:
-    """Returns what holds for a value of this Spec in every call: not its value."""
-    return Spec(spec.dtype, spec.shape, variable=spec.variable)
 
 
 class Function:
@@ -208,22 +215,20 @@ class Function:
         Raises:
             InvalidArgumentError: if the number, dtypes or shapes of the arguments do not fit.
         """
-        from flowscope.control.calls import Call
-
         if len(args) != len(self.inputs):
             raise InvalidArgumentError(
                 f'"{self.name}" takes {len(self.inputs)} tensors, got {len(args)}'
             )
-        op = self.graph.add(Call(self), (*args, *self.captures), name or self.name)
+        call, _ = _call_types()
+        op = self.graph.add(call(self), (*args, *self.captures), name or self.name)
         return tuple(op.outputs[: len(self.results)])
 
     def gradient(self, wanted: tuple[int, ...]) -> Work[CallGradient]:
         """Returns the function that turns cotangents of the results `wanted` into the inputs'."""
-        from flowscope.control.calls import CallGradient
-
         found = self._gradients.get(wanted)
         if found is None or not found.function.is_listed:
-            found = CallGradient(self, wanted)
+            _, call_gradient = _call_types()
+            found = call_gradient(self, wanted)
             yield from found.build()
             self._gradients[wanted] = found
         return found
@@ -346,31 +351,15 @@ def is_repeatable(op: Operation) -> bool:
             for f in functions
             for o in f.block.operations
         )
-    if op.type in ("EmptyList", "Head", "ListOf"):
+    if op.type in ("EmptyList", "Head", "ListOf", "PackLists", "UnpackList"):
         return True
     has_lists = any(t.spec.dtype.kind == "v" for t in (*op.inputs, *op.outputs))
     is_own = op.gradient or op.type in ("GradientHub", "WithGradient")
     return bool(op.inputs) and op.definition.is_pure and not has_lists and not is_own
 
 
-def value_spec(spec: Spec) -> Spec:
-    """Returns the Spec of a cotangent for a tensor of this Spec, the variable's for a handle."""
-    if spec.dtype is resource and spec.variable is not None:
-        return outside(spec.variable)
-    return outside(spec)
-
-
-def flows(spec: Spec) -> bool:
-    """Whether cotangents can arrive at a tensor of this Spec."""
-    spec = value_spec(spec)
-    if spec.dtype.kind == "v" and spec.variable is not None:
-        return flows(spec.variable)
-    return spec.dtype.is_differentiable
-
-
 def zeros_of(tensor: Tensor) -> Tensor:
     """Returns a cotangent of zeros for a tensor, of its shape; of a handle: of its variable's."""
-    from flowscope.control.lists import list_of_zeros
     from flowscope.ops.state.variable_ops import ReadVariableOp
 
     spec = value_spec(tensor.spec)
@@ -393,12 +382,10 @@ __all__ = [
     "Function",
     "GradientBody",
     "Parameter",
+    "call_types",
     "differentiable",
     "differentiator",
-    "flows",
     "free_name",
-    "outside",
     "settled",
-    "value_spec",
     "zeros_of",
 ]

@@ -11,8 +11,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.control.blocks import Function, GradientBody, Parameter, outside, settled
+from flowscope.control.blocks import (
+    Function,
+    GradientBody,
+    Parameter,
+    call_types,
+    settled,
+)
 from flowscope.control.slices import parts_of, value_shape
+from flowscope.control.specs import outside
 from flowscope.control.trampoline import Work
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
@@ -117,6 +124,9 @@ class Call(Op):
         given = [convert_to_tensor(one) for one in cotangents if one is not None]
         gradient = yield from self.function.gradient(wanted)
         return gradient.apply(call, given)
+
+
+call_types.append((Call, CallGradient))
 
 
 __all__ = ["Call", "CallGradient"]

@@ -13,12 +13,10 @@ from flowscope.control.blocks import (
     Function,
     GradientBody,
     Parameter,
-    flows,
-    outside,
     settled,
     zeros_of,
 )
-from flowscope.control.lists import EmptyList, Head, ListOf, element_spec
+from flowscope.control.lists import EmptyList, Head, ListOf, PackLists, UnpackList, element_spec
 from flowscope.control.slices import (
     common_dtype,
     no_parts,
@@ -26,6 +24,7 @@ from flowscope.control.slices import (
     value_shape,
     with_indices,
 )
+from flowscope.control.specs import flows, outside
 from flowscope.control.trampoline import Work
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Const, convert_to_tensor
@@ -179,7 +178,43 @@ def _add_kept(function: Function, other: Function, kept: Tensor) -> None:
 def _is_kept(tensor: Tensor) -> bool:
     """Whether a tensor is a list that a branch inside keeps: it need not be put into another."""
     cond = tensor.op.definition
+    if isinstance(cond, PackLists):
+        return True
     return isinstance(cond, Cond) and tensor.value_index >= len(cond.then.results)
+
+
+def _packed(op: Operation, tensors: list[Tensor]) -> list[Tensor]:
+    """Returns what a gradient takes of a Cond operation in a branch: its lists out of one.
+
+    Else each branch around would keep all lists of all branches inside of it, one by one.
+
+    Args:
+        op: The operation.
+        tensors: What is read beside it, outputs of it among that.
+    """
+    around = op.graph.functions.get(op.graph.block.name)
+    lists = [t for t in dict.fromkeys(tensors) if t.op is op and _is_kept(t)]
+    if not isinstance(around, _BranchGradient) or len(lists) < 2:
+        return tensors
+    if op.block is not around.forward.block:
+        return tensors
+    pack = _pack(around.forward, lists)
+    parts = {
+        t: op.graph.add(UnpackList(i, len(lists), element_spec(t.spec)), (pack,), "kept").outputs[0]
+        for i, t in enumerate(lists)
+    }
+    return [parts.get(t, t) for t in tensors]
+
+
+def _pack(function: Function, lists: list[Tensor]) -> Tensor:
+    """Returns lists of a branch's block as one; what was made for another gradient, if it fits."""
+    graph, inputs = function.graph, tuple(lists)
+    for found in function.kept:
+        is_pack = isinstance(found.op.definition, PackLists) and found.op.inputs == inputs
+        if is_pack and graph.observer.has(found.op):
+            return found
+    with graph.control_dependencies(None), graph.enter_block(function.block):
+        return graph.add(PackLists(len(lists)), inputs, "kept").outputs[0]
 
 
 def branch_list(op: Operation, function: Function, tensor: Tensor) -> Tensor:
@@ -216,6 +251,7 @@ def _gradient(op: Operation, given: dict[int, Tensor]) -> Work[list[Tensor | Ind
     branches = settled(branches)
     captured = [_at_op(op, b.forward, o, t)
                 for b, o in zip(branches, offsets, strict=True) for t in b.captures]  # fmt: skip
+    captured = _packed(op, captured)
     made = op.graph.add(Cond(branches[0], branches[1]), (op.inputs[0], *captured), "cond_grad")
     results = iter(made.outputs)
     for outer in outers:

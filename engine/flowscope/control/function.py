@@ -8,7 +8,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from flowscope import nest
-from flowscope.control.blocks import Function, free_name, outside, settled
+from flowscope.control.blocks import Function, free_name, settled
+from flowscope.control.specs import outside
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph

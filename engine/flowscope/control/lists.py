@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any, ClassVar
 
-from flowscope.control.blocks import outside
+from flowscope.control.specs import flows, outside
 from flowscope.control.tensor_array_value import Items
 from flowscope.errors import DTypeError
 from flowscope.graph.dtypes import variant
@@ -80,6 +80,54 @@ class Head(Op):
         return (apply(ListOf(), g),)
 
     def kernel(self, xp: ArrayModule, x: Any) -> Array:
+        return x[0]
+
+
+@frozen
+class PackLists(Op):
+    """A list of lists, the first in front: what a branch keeps of a branch inside of it, as one.
+
+    The elements differ in type: its Spec tells that of one which a cotangent can arrive at, if any.
+    """
+
+    count: int
+
+    @property
+    def views(self) -> tuple[int, ...]:  # type: ignore[override]
+        """It holds all that it is made of."""
+        return tuple(range(self.count))
+
+    def infer(self, *xs: Spec) -> Spec:
+        return list_spec(next((x for x in xs if flows(x)), xs[0]))
+
+    def grad(self, g: Tensor, y: Tensor, *xs: Tensor) -> Any:
+        found = enumerate(xs)
+        return [apply(UnpackList(i, self.count, element_spec(x.spec)), g) for i, x in found]
+
+    def kernel(self, xp: ArrayModule, *xs: Any) -> Any:
+        return listed(list(xs))
+
+
+@frozen
+class UnpackList(Op):
+    """A list out of a `PackLists` of some."""
+
+    index: int
+    count: int
+    element: Spec = field(compare=False)
+    views: ClassVar[Any] = (0,)
+
+    def infer(self, x: Spec) -> Spec:
+        return list_spec(self.element)
+
+    def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
+        none = apply(EmptyList(self.element))
+        return (apply(PackLists(self.count), *[g if i == self.index else none
+                                          for i in range(self.count)]),)  # fmt: skip
+
+    def kernel(self, xp: ArrayModule, x: Any) -> Any:
+        for _ in range(self.index):
+            x = x[1]
         return x[0]
 
 
@@ -170,7 +218,9 @@ __all__ = [
     "Head",
     "ListOf",
     "ListOfZeros",
+    "PackLists",
     "SumOfLists",
+    "UnpackList",
     "element_spec",
     "elements",
     "list_of_zeros",

@@ -13,16 +13,24 @@ the next variables. Lists are read from their ends: the first iteration gets the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
-from flowscope.control.blocks import Function, outside
+from flowscope.control.blocks import Function
 from flowscope.control.lists import element_spec, list_spec
+from flowscope.control.specs import outside
+from flowscope.control.trampoline import Work
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import bool_, int64
 from flowscope.graph.op import Op, Spec, frozen
-from flowscope.graph.operation import Tensor
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.providers import load
 from flowscope.graph.shapes import compatible
+
+#: Adds the gradient of a Loop operation; `flowscope.control.loop_gradient` fills it with a function
+#: `(operation, cotangents by output) -> cotangents of the inputs`.
+loop_gradients: list[Callable[[Operation, dict[int, Tensor]], Work[list[Any]]]] = []
 
 
 @frozen
@@ -99,12 +107,12 @@ class Loop(Op):
         return (*results, Spec(int64, ()), *kept)
 
     def grad(self, g: Any, y: Any, *inputs: Tensor) -> Any:
-        from flowscope.control.loop_gradient import loop_gradient
-
+        if not loop_gradients:
+            load("loop_gradients")
         op = y[0].op if isinstance(y, tuple) else y.op
         cotangents = g if isinstance(g, tuple) else (g,)
         given = {i: convert_to_tensor(c) for i, c in enumerate(cotangents) if c is not None}
-        return (yield from loop_gradient(op, given))
+        return (yield from loop_gradients[0](op, given))
 
 
 def _check_fits(what: str, expected: Spec, got: Spec) -> None:
@@ -114,4 +122,4 @@ def _check_fits(what: str, expected: Spec, got: Spec) -> None:
         raise InvalidArgumentError(f"{what}: expected {expected}, got {got}")
 
 
-__all__ = ["Loop"]
+__all__ = ["Loop", "loop_gradients"]

@@ -20,15 +20,13 @@ from collections.abc import Callable
 from flowscope.control.blocks import (
     GradientBody,
     Parameter,
-    flows,
-    outside,
     settled,
-    value_spec,
     zeros_of,
 )
 from flowscope.control.lists import list_spec, sum_of_lists
-from flowscope.control.loop import Loop
+from flowscope.control.loop import Loop, loop_gradients
 from flowscope.control.slices import from_lists, parts_of
+from flowscope.control.specs import flows, outside, value_spec
 from flowscope.control.trampoline import Work
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.lazy import frozen
@@ -219,6 +217,9 @@ def kept(op: Operation, loop: Loop, tensor: Tensor) -> Tensor:
     for missing in body.outputs[made:index]:
         op.add_output(list_spec(missing.spec))
     return op.outputs[index]
+
+
+loop_gradients.append(loop_gradient)
 
 
 __all__ = ["kept", "loop_gradient", "plus"]

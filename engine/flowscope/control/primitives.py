@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.control.blocks import outside
 from flowscope.control.lists import element_spec, list_spec
+from flowscope.control.specs import outside
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.dtypes import bool_, int32
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen

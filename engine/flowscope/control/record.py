@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from flowscope.control.blocks import Function, outside
+from flowscope.control.blocks import Function
 from flowscope.control.cond import Cond, branch_list
 from flowscope.control.lists import EmptyList, element_spec, list_spec
 from flowscope.control.loop import Loop
 from flowscope.control.loop_gradient import kept
+from flowscope.control.specs import outside
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError
 from flowscope.graph.block import Block
 from flowscope.graph.constant import Convertible, convert_to_tensor

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.control.blocks import Function, value_spec
+from flowscope.control.blocks import Function
 from flowscope.control.lists import element_spec, elements, list_spec, listed
+from flowscope.control.specs import value_spec
 from flowscope.graph.dtypes import DType, int64, resource
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen

@@ -18,8 +18,8 @@ from flowscope.graph.op import Op, Spec, op_class
 from flowscope.graph.operation import Operation, Tensor, outermost, variable_of, where
 from flowscope.graph.origin import Origin, capture
 from flowscope.graph.providers import load
-from flowscope.graph.serialization.forms import WrittenForms
 from flowscope.graph.summary import summary
+from flowscope.graph.written_forms import WrittenForms
 
 #: Makes a graph the default one in a `with` block; `flowscope.graph.default` fills it.
 default_setters: list[Callable[[Graph], AbstractContextManager[Graph]]] = []

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from flowscope.control.lists import EmptyList, ListOf, PackLists
 from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.lazy import frozen
 from flowscope.plan.program import Program, Value
@@ -161,9 +162,11 @@ class _Estimate:
         if isinstance(node, CondNode):
             found = [self._bytes(b.fetches[value.index]) for b in node.blocks]
             return None if None in found else max(n or 0 for n in found)
-        if node.op.type == "EmptyList":
+        if isinstance(node.op, EmptyList):
             return 0
-        return self._bytes(node.inputs[0]) if node.op.type == "ListOf" else None
+        if isinstance(node.op, PackLists):
+            return _sum([self._bytes(v) for v in node.inputs])
+        return self._bytes(node.inputs[0]) if isinstance(node.op, ListOf) else None
 
     def _array_bytes(self, value: Value) -> int | None:
         dims = value.spec.shape

@@ -22,6 +22,7 @@ from flowscope.graph.serialization.definition import (
     split_input,
 )
 from flowscope.graph.serialization.export import counters, names_of
+from flowscope.graph.serializers import serializers
 from flowscope.graph.unsupported import refuse
 
 __all__ = ["import_graph_def"]
@@ -346,3 +347,6 @@ def read_graph_def(text: str | bytes) -> GraphDef:
             raise InvalidArgumentError("expected a graph's text or JSON form, got bytes") from None
     is_json = text.lstrip().startswith("{")
     return GraphDef.from_json(text) if is_json else GraphDef.from_text(text)
+
+
+serializers.update(graph_of=graph_of)

@@ -11,6 +11,7 @@ from flowscope.graph.dtypes import DType
 from flowscope.graph.lazy import frozen, mutable
 from flowscope.graph.op import Spec
 from flowscope.graph.origin import Origin, Place
+from flowscope.graph.serializers import serializer
 from flowscope.graph.shapes import Dims
 
 #: Dtype and static shape of an output.
@@ -213,8 +214,7 @@ class GraphDef:
 
     def strip_default_attrs(self) -> None:
         """Takes out the attributes that are as the op types have them by default."""
-        from flowscope.graph.serialization.text_form import default_values
-
+        default_values = serializer("default_values")
         for node in self.all_nodes():
             usual = default_values(node.op)
             node.attr = {
@@ -223,22 +223,16 @@ class GraphDef:
 
     def text(self, exact: bool = True) -> str:
         """Returns the text form, see `Graph.text`."""
-        from flowscope.graph.serialization.text_form import text_of
-
-        return text_of(self, exact)
+        return serializer("text_of")(self, exact)  # type: ignore[no-any-return]
 
     @staticmethod
     def from_text(text: str) -> GraphDef:
         """Returns what a text form says; raises InvalidArgumentError if it cannot be read."""
-        from flowscope.graph.serialization.text_reader import read_text
-
-        return read_text(text)
+        return serializer("read_text")(text)  # type: ignore[no-any-return]
 
     def to_json(self) -> str:
         """Returns the JSON form, see `Graph.to_json`."""
-        from flowscope.graph.serialization.json_form import json_of
-
-        return json_of(self)
+        return serializer("json_of")(self)  # type: ignore[no-any-return]
 
     @staticmethod
     def from_json(text: str | bytes) -> GraphDef:
@@ -248,9 +242,7 @@ class GraphDef:
             DataLossError: if it is not JSON.
             InvalidArgumentError: if it is no graph, or of a version that is not known here.
         """
-        from flowscope.graph.serialization.json_form import read_json
-
-        return read_json(text)
+        return serializer("read_json")(text)  # type: ignore[no-any-return]
 
     def SerializeToString(self) -> bytes:
         """Returns the JSON form as bytes."""

@@ -16,6 +16,7 @@ from flowscope.graph.serialization.definition import (
     callees_first,
     input_name,
 )
+from flowscope.graph.serializers import serializers
 
 
 def graph_def_of(graph: Graph) -> GraphDef:
@@ -104,3 +105,6 @@ def counters(names: Iterable[str]) -> dict[str, int]:
             found[key] = 1
             key = key[: max(key.rfind("/"), 0)]
     return found
+
+
+serializers.update(graph_def_of=graph_def_of)

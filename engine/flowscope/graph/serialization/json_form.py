@@ -33,6 +33,7 @@ from flowscope.graph.serialization.definition import (
     short_file,
 )
 from flowscope.graph.serialization.values import decode, encode, read_dims, read_dtype
+from flowscope.graph.serializers import serializers
 
 FORMAT = "flowscope-graph"
 #: The version that is written, and the highest that can be read.
@@ -274,3 +275,6 @@ def _at(read: Callable[[Any], Any], value: Any, where: str) -> Any:
         raise InvalidArgumentError(f"{where}: {e.message}") from None
     except RecursionError:
         raise InvalidArgumentError(f"{where}: lists are nested too deep") from None
+
+
+serializers.update(json_of=json_of, read_json=read_json)

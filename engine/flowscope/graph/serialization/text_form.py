@@ -35,6 +35,7 @@ from flowscope.errors import DTypeError
 from flowscope.graph.op import Op, find_op_class
 from flowscope.graph.serialization.definition import FunctionDef, GraphDef, NodeDef, split_input
 from flowscope.graph.serialization.literals import name_text, quoted, write
+from flowscope.graph.serializers import serializers
 from flowscope.graph.shapes import text as shape_text
 
 DEVICE = re.compile(r"[\w/:*.-]+", re.ASCII)
@@ -149,3 +150,6 @@ def _has_default(field: dataclasses.Field[Any]) -> bool:
     except DTypeError:
         return False
     return True
+
+
+serializers.update(text_of=text_of, default_values=default_values)

@@ -18,6 +18,7 @@ from flowscope.graph.serialization.definition import (
 from flowscope.graph.serialization.literals import Scanner
 from flowscope.graph.serialization.text_form import DEVICE, default_values, is_implied
 from flowscope.graph.serialization.values import dtype_of
+from flowscope.graph.serializers import serializers
 
 _TYPE = re.compile(r"[^\W\d]\w*")
 _ATTRIBUTE = re.compile(r"([^\W\d]\w*)[ \t]*=")
@@ -168,3 +169,6 @@ def _device(scan: Scanner) -> str:
     if scan.text.startswith('"', scan.at):
         return scan.name("a device's name")
     return scan.token(DEVICE, "a device's name")
+
+
+serializers.update(read_text=read_text)

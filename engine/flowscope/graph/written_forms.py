@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flowscope.graph.serializers import serializer
 from flowscope.graph.unsupported import refuse
 
 if TYPE_CHECKING:
@@ -25,9 +26,7 @@ class WrittenForms:
         """
         del add_shapes
         refuse("Graph.as_graph_def", from_version=from_version)
-        from flowscope.graph.serialization.export import graph_def_of
-
-        return graph_def_of(self)  # type: ignore[arg-type]
+        return serializer("graph_def_of")(self)  # type: ignore[no-any-return]
 
     def text(self, exact: bool = False) -> str:
         """Returns the graph as text, a line per operation: see `flowscope.graph.serialization`.
@@ -53,10 +52,7 @@ class WrittenForms:
             InvalidArgumentError: if it is no such text: in which line, and what was expected.
             NotFoundError: if it uses an op type that is not known.
         """
-        from flowscope.graph.serialization.build import graph_of
-        from flowscope.graph.serialization.text_reader import read_text
-
-        return graph_of(read_text(text))[0]
+        return serializer("graph_of")(serializer("read_text")(text))[0]  # type: ignore[no-any-return]
 
     @staticmethod
     def from_json(text: str | bytes) -> Graph:
@@ -67,7 +63,4 @@ class WrittenForms:
             InvalidArgumentError: if it is no graph, or one that does not hold together.
             NotFoundError: if it uses an op type that is not known.
         """
-        from flowscope.graph.serialization.build import graph_of
-        from flowscope.graph.serialization.json_form import read_json
-
-        return graph_of(read_json(text))[0]
+        return serializer("graph_of")(serializer("read_json")(text))[0]  # type: ignore[no-any-return]
