@@ -2,6 +2,7 @@
 import { isVariableType } from "../model/bodies.js";
 import { isFrame } from "../model/frames.js";
 import type { Node } from "../wire/messages.js";
+import { plural } from "../model/figures.js";
 import { ROOT, type BoxId } from "../model/ids.js";
 import { linksOf, type Link } from "../model/links.js";
 import { sizeText, type Box, type VisibleGraph } from "../model/visible.js";
@@ -97,9 +98,12 @@ export function kindLine({ node, kind }: Box): string {
   return node?.stale ? `stale: ${kind}` : kind;
 }
 
-/** The second line of a closed scope: what the rules say of it, else how many operations it holds. */
+/** The second line of a closed scope: what the rules say of it, and how many operations it holds; a layer's kind says enough. */
 export function detailOf(box: Box): string {
-  return box.group?.detail || sizeText(box);
+  const { group, scope } = box;
+  if (!group) return sizeText(box);
+  const isSaid = group.detail !== "" && group.kind === "layer";
+  return [group.detail, isSaid ? "" : plural(scope?.size ?? 0, "op")].filter(Boolean).join(", ");
 }
 
 /** "\u00d720" of a stack or fan, "" of others. */

@@ -3,10 +3,10 @@
 /** Widths in units of the font's size; others are `PLAIN` or, of capitals, `CAPITAL`. */
 const NARROW = new Set("ijlt.,:;'|!fr()[]/ I1");
 const WIDE = new Set("mwMW@%");
-const PLAIN = 0.565;
-const CAPITAL = 0.66;
+const PLAIN = 0.59;
+const CAPITAL = 0.69;
 /** Bold glyphs are wider by this factor. */
-const BOLD = 1.06;
+const BOLD = 1.14;
 
 /** About how wide a text is in a system font of `px` pixels. */
 export function textWidth(text: string, px: number, isBold = false): number {

@@ -6,7 +6,7 @@ import type { Link } from "../model/links.js";
 import type { SessionState } from "../wire/messages.js";
 import type { Mark, PathMark, TextMark } from "./marks.js";
 import type { Picture } from "./scene.js";
-import { lineWidth } from "./sheets.js";
+import { lineWidth, sheetsBelow } from "./sheets.js";
 import { BEYOND_PX, stubMarks, stubsOf, stubText, type Stubs } from "./stubs.js";
 import type { Theme } from "./theme.js";
 
@@ -81,13 +81,15 @@ function labels(
   }
   const isClosed = run?.state === "closed";
   return [...new Set([...bySource.keys(), ...stubs.keys()])].flatMap((source) => {
-    const rect = positions.boxes.get(source);
-    if (!rect) return [];
+    const [rect, box] = [positions.boxes.get(source), picture.graph.boxes.get(source)];
+    if (!rect || !box) return [];
     const links = bySource.get(source) ?? [];
     const room = rect.w + BEYOND_PX;
     const text = stubText("to", stubs.get(source)?.to ?? [], room) || labelOf(links);
-    const x = (links[0] && positions.routes.get(links[0].id)?.[0]) ?? rect.x + rect.w / 2;
-    return text ? [label(text, Math.min(Math.max(x, rect.x), rect.x + rect.w), rect.y + rect.h + 10, room, theme, isClosed)] : [];
+    const [x = 0, y = 0] = (links[0] && positions.routes.get(links[0].id)) ?? [];
+    // Of a line that leaves sideways the label stands below the box, too.
+    const middle = y >= rect.y + rect.h ? x : rect.x + rect.w / 2;
+    return text ? [label(text, middle, rect.y + rect.h + 10 + sheetsBelow(box), room, theme, isClosed)] : [];
   });
 }
 

@@ -1,6 +1,7 @@
 /** What shows behind and around a closed scope: that there is more inside, how a stack or a fan repeats. Pure. */
 import { SHEET_PX } from "../layout/measure.js";
 import type { Rect } from "../layout/types.js";
+import type { Box } from "../model/visible.js";
 import type { Mark, ShapeMark } from "./marks.js";
 import type { PlacedBox } from "./scene.js";
 import type { Theme } from "./theme.js";
@@ -18,6 +19,12 @@ export function sheets({ box, rect }: PlacedBox, theme: Theme): Mark[] {
   }
   if (group.kind === "fan") return [sheet(rect, 2 * SHEET_PX, 0, theme), sheet(rect, SHEET_PX, 0, theme)];
   return [];
+}
+
+/** How far the sheets reach below a closed box. */
+export function sheetsBelow({ scope, group, isOpen, isVariable, frame }: Box): number {
+  if (!scope || isOpen || isVariable || frame) return 0;
+  return group ? (group.kind === "stack" ? 2 * SHEET_PX : 0) : 3;
 }
 
 function sheet({ x, y, w, h }: Rect, dx: number, dy: number, theme: Theme): ShapeMark {
