@@ -379,7 +379,8 @@ class _Step:
     def end(self) -> None:
         """Gives up what is still waiting, and what ends with the step."""
         self._is_over = True
-        current_step().forget_function()
+        if (step := current_step()) is not None:
+            step.forget_function()
         for give_up in (*self._give_up.values(), *self._enders):
             give_up()
 
