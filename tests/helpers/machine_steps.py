@@ -18,7 +18,7 @@ def executor_graph(fetches: Any, feeds: Any = ()) -> ExecutorGraph:
     with fs.Session(config=fs.ConfigProto(mode="tokens")) as session:
         execution = session.plan(list(fetches), list(feeds)).executable.execution
     lowered = execution.lowered
-    return ExecutorGraph(lowered.program, execution.parts, execution.constants, lowered.loops)
+    return ExecutorGraph(lowered.program, execution.bodies, execution.constants, lowered.loops)
 
 
 class Steps:
@@ -51,8 +51,8 @@ class Steps:
         """Lets operations that run finish, in this order."""
         for name in names:
             unit, it, inputs = self.running.pop(name)
-            found = unit.part.invoker.kernel(np, *inputs)
-            outputs = (found,) if len(unit.part.outputs) == 1 else (found or ())
+            found = unit.body.invoker.kernel(np, *inputs)
+            outputs = (found,) if len(unit.body.outputs) == 1 else (found or ())
             self.machine.done(unit, it, outputs)
             self._take()
 

@@ -115,7 +115,7 @@ class Position:
         if unit.kind is Kind.NEXT_ITERATION:
             return self._moved_back(unit, loops)
         around = tuple(loops)
-        return [Moved(n, around, is_dead) for n in unit.part.nodes if _is_users(n)]
+        return [Moved(n, around, is_dead) for n in unit.body.nodes if _is_users(n)]
 
     def _moved_back(self, unit: Unit, loops: list[tuple[Node, int]]) -> list[Moved]:
         made = self.machine.graph.loops.get(unit.frame.name)
@@ -190,7 +190,7 @@ class Position:
         made = self.machine.graph.loops.get(frame.static.name)
         if made is None:
             return limit_of(self.machine.graph, frame)
-        entered = {u.part.outputs[0]: v for u, v, is_dead in frame.constants if not is_dead}
+        entered = {u.body.outputs[0]: v for u, v, is_dead in frame.constants if not is_dead}
         known = {v: entered[inside] for v, inside in made.limits if inside in entered}
         return most_trips(made.node, known)
 
@@ -358,7 +358,7 @@ def _is_users(node: Node) -> bool:
 
 def _weight(unit: Unit) -> int:
     """Returns how many of the user's operations a unit is."""
-    return 0 if unit.kind < Kind.KERNEL else sum(map(_is_users, unit.part.nodes))
+    return 0 if unit.kind < Kind.KERNEL else sum(map(_is_users, unit.body.nodes))
 
 
 def _back(merge: Node) -> Node:

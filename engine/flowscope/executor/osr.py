@@ -155,7 +155,7 @@ class _Resuming:
             unit = self._machine.graph.unit_of(node)
             if unit.inner is it.frame.static:
                 value = np.True_ if output is None else self._values.get(output)
-                self._machine.give(unit, it, (value, None)[: len(unit.part.outputs)])
+                self._machine.give(unit, it, (value, None)[: len(unit.body.outputs)])
 
     def _pass_on(self, unit: Unit, it: Iteration) -> bool:
         """Does what a unit that is ready is to do by now; returns False if that is nothing."""
@@ -192,22 +192,22 @@ class _Resuming:
 
     def _give_again(self, unit: Unit, it: Iteration) -> bool:
         """Gives what a unit gave, if it is done or was added by lowering."""
-        part = unit.part
-        known = [self._lowered.kept.get(n) for n in part.nodes]
+        body = unit.body
+        known = [self._lowered.kept.get(n) for n in body.nodes]
         are_done = {n in self._done for n in known if n is not None}
         if are_done == {False}:
             return False
         if len(are_done) == 2:
             raise InternalError(f"{unit} was left in its middle")
-        values = dict(zip(part.inputs, it.slots[unit.base : unit.end], strict=True))
+        values = dict(zip(body.inputs, it.slots[unit.base : unit.end], strict=True))
         it.slots[unit.base : unit.end] = unit.blank
-        for node, before in zip(part.nodes, known, strict=True):
+        for node, before in zip(body.nodes, known, strict=True):
             if before is not None:
                 found = [self._values.get(v) for v in before.outputs]
             else:
                 found = self._computed(node, values)
             values.update(zip(node.outputs, found, strict=True))
-        self._machine.give(unit, it, tuple([values[v] for v in part.outputs]))
+        self._machine.give(unit, it, tuple([values[v] for v in body.outputs]))
         return True
 
     def _computed(self, node: Node, values: dict[Value, Any]) -> list[Any]:

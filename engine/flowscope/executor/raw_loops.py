@@ -29,7 +29,7 @@ def limit_of(graph: ExecutorGraph, frame: Frame) -> int | None:
     test = _test(frame.static)
     if test is None or test.op.type not in ("Less", "LessEqual"):
         return None
-    entered = {u.part.outputs[0]: v for u, v, is_dead in frame.constants if not is_dead}
+    entered = {u.body.outputs[0]: v for u, v, is_dead in frame.constants if not is_dead}
     merge, bound = test.inputs[0].node, _number(test.inputs[1], entered)
     if merge is None or merge.op.type != "Merge":
         return None

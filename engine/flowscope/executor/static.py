@@ -20,7 +20,7 @@ from flowscope.plan.lowering import is_ambient
 from flowscope.plan.origins import named
 from flowscope.plan.passes.lower import LoweredLoop
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.units import Part
+from flowscope.plan.units import UnitBody
 
 
 class Kind(IntEnum):
@@ -96,7 +96,7 @@ class Unit:
         kind: What becomes of its tokens.
         move: The kind as a plain number, which is quicker.
         name: The name of its first node.
-        part: Its nodes.
+        body: Its nodes.
         frame: Where it stands.
         child: An Enter's frame.
         at: Its number in the frame.
@@ -114,22 +114,38 @@ class Unit:
     """
 
     __slots__ = (
-        "at", "base", "blank", "child", "controls", "count", "end", "fetched", "frame", "has_more",
-        "index", "is_constant", "kind", "merges", "move", "name", "part", "stops",
+        "at",
+        "base",
+        "blank",
+        "body",
+        "child",
+        "controls",
+        "count",
+        "end",
+        "fetched",
+        "frame",
+        "has_more",
+        "index",
+        "is_constant",
+        "kind",
+        "merges",
+        "move",
+        "name",
+        "stops",
         "targets",
     )  # fmt: skip
 
-    def __init__(self, index: int, part: Part, kind: Kind) -> None:
+    def __init__(self, index: int, body: UnitBody, kind: Kind) -> None:
         self.index = index
         self.kind = kind
         self.move = int(kind)
-        self.part = part
-        self.name = part.nodes[0].name
-        self.is_constant = kind is Kind.ENTER and part.nodes[0].op.is_constant  # type: ignore[attr-defined]
+        self.body = body
+        self.name = body.nodes[0].name
+        self.is_constant = kind is Kind.ENTER and body.nodes[0].op.is_constant  # type: ignore[attr-defined]
         self.frame: StaticFrame  # set once, when the graph is made
         self.child: StaticFrame | None = None
         self.at = self.base = self.end = 0
-        self.count = len(part.inputs)
+        self.count = len(body.inputs)
         self.blank: list[None] = []
         self.targets: tuple[tuple[tuple[int, int, Unit], ...], ...] = ()
         self.merges: tuple[tuple[tuple[np.int32, Unit], ...], ...] = ()
@@ -141,7 +157,7 @@ class Unit:
     @property
     def node(self) -> Node:
         """Its first node."""
-        return self.part.nodes[0]
+        return self.body.nodes[0]
 
     @property
     def inner(self) -> StaticFrame:
@@ -163,7 +179,7 @@ class ExecutorGraph:
 
     Args:
         program: The lowered program.
-        parts: Its nodes, but for constants and handles, as units.
+        bodies: Its nodes, but for constants and handles, as units.
         values: The values of constants; handles' are bound by `bound`.
         loops: The loop that each frame was made of, by the frame's name.
 
@@ -184,20 +200,20 @@ class ExecutorGraph:
     def __init__(
         self,
         program: Program,
-        parts: Sequence[Part],
+        bodies: Sequence[UnitBody],
         values: Mapping[Value, Any],
         loops: Mapping[str, LoweredLoop] | None = None,
     ) -> None:
         self.program = program
         self.loops = loops or {}
         self.units = [
-            Unit(i, p, _KINDS.get(p.nodes[0].op.type, _plain(p))) for i, p in enumerate(parts)
+            Unit(i, p, _KINDS.get(p.nodes[0].op.type, _plain(p))) for i, p in enumerate(bodies)
         ]
         self._made: dict[Value, tuple[Unit, int]] = {}
         self._of: dict[Node, Unit] = {}
         for unit in self.units:
-            self._of.update((n, unit) for n in unit.part.nodes)
-            self._made.update((v, (unit, i)) for i, v in enumerate(unit.part.outputs))
+            self._of.update((n, unit) for n in unit.body.nodes)
+            self._made.update((v, (unit, i)) for i, v in enumerate(unit.body.outputs))
         self._fed = frozenset(program.feeds)
         self._before = {u: self._controls_of(u) for u in self.units}
         self.root = StaticFrame("", None, 1, ())
@@ -221,11 +237,11 @@ class ExecutorGraph:
 
     def before(self, unit: Unit) -> list[Unit]:
         """Returns the units that a unit takes tokens of."""
-        makers = [self._made[v][0] for v in unit.part.inputs if v in self._made]
+        makers = [self._made[v][0] for v in unit.body.inputs if v in self._made]
         return [*makers, *self._before[unit]]
 
     def _controls_of(self, unit: Unit) -> list[Unit]:
-        found = {self._of[c]: None for n in unit.part.nodes for c in n.control if c in self._of}
+        found = {self._of[c]: None for n in unit.body.nodes for c in n.control if c in self._of}
         found.pop(unit, None)
         return list(found)
 
@@ -242,14 +258,14 @@ class ExecutorGraph:
                 frame.pending.append(1 + 2 * len(self._before[unit]))
             else:
                 unit.blank = [None] * unit.count
-                frame.slots += [values.get(v) for v in unit.part.inputs]
+                frame.slots += [values.get(v) for v in unit.body.inputs]
                 self.handles += [
                     (frame, unit.base + i, v.node)
-                    for i, v in enumerate(unit.part.inputs)
+                    for i, v in enumerate(unit.body.inputs)
                     if v not in values and v not in self._made and v.node is not None
                     and is_ambient(v.node)
                 ]  # fmt: skip
-                taken = [v for v in unit.part.inputs if not self._is_there(v)]
+                taken = [v for v in unit.body.inputs if not self._is_there(v)]
                 frame.pending.append(len(taken) + len(self._before[unit]))
             unit.end = len(frame.slots)
 
@@ -260,7 +276,7 @@ class ExecutorGraph:
         targets: dict[Value, list[tuple[int, int, Unit]]] = {}
         merges: dict[Value, list[tuple[np.int32, Unit]]] = {}
         for unit in self.units:
-            for i, value in enumerate(unit.part.inputs):
+            for i, value in enumerate(unit.body.inputs):
                 if unit.kind is Kind.MERGE:
                     merges.setdefault(value, []).append((np.int32(i), unit))
                 elif not self._is_there(value):
@@ -273,7 +289,7 @@ class ExecutorGraph:
             for b in before:
                 controls.setdefault(b, []).append(unit)
         for unit in self.units:
-            outputs = unit.part.outputs
+            outputs = unit.body.outputs
             unit.targets = tuple(tuple(targets.get(v, ())) for v in outputs)
             unit.merges = tuple(tuple(merges.get(v, ())) for v in outputs)
             unit.controls = tuple(controls.get(unit, ()))
@@ -322,7 +338,7 @@ class ExecutorGraph:
 
     def _hands_on(self, merge: Unit) -> bool:
         """Whether a Merge takes an Enter and one value that goes back, and hands on no more."""
-        makers = [self._made[v][0] for v in merge.part.inputs if v in self._made]
+        makers = [self._made[v][0] for v in merge.body.inputs if v in self._made]
         kinds = [m.kind for m in makers if not m.is_constant]
         is_loops = sorted(kinds) == [Kind.ENTER, Kind.NEXT_ITERATION]
         has_index = any(merge.targets[1:]) or any(merge.merges[1:])
@@ -337,8 +353,8 @@ def _stops(switch: Unit, output: int) -> tuple[Unit, ...] | None:
     return tuple([u for u in takers if u.kind is Kind.EXIT])
 
 
-def _plain(part: Part) -> Kind:
-    return Kind.BLOCKING if len(part.nodes) == 1 and part.nodes[0].op.is_blocking else Kind.KERNEL
+def _plain(body: UnitBody) -> Kind:
+    return Kind.BLOCKING if len(body.nodes) == 1 and body.nodes[0].op.is_blocking else Kind.KERNEL
 
 
 class _Frames:

@@ -20,7 +20,7 @@ from flowscope.plan.passes.lower import Lowered, lower
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.region_formation import Write, cut
-from flowscope.plan.units import PRIMITIVES, Part, constants, single_parts
+from flowscope.plan.units import PRIMITIVES, UnitBody, constants, single_bodies
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Execution:
     Attributes:
         region: What the program takes and gives.
         lowered: The lowered program.
-        parts: Its units.
+        bodies: Its units.
         constants: The values of its constants.
         code: What is tried first; None for nothing.
         operations: The operations that nodes come from, by id.
@@ -38,7 +38,7 @@ class Execution:
 
     region: Region
     lowered: Lowered
-    parts: tuple[Part, ...]
+    bodies: tuple[UnitBody, ...]
     constants: dict[Value, Any]
     code: Code | None = None
     operations: Mapping[int, Operation] = field(default_factory=dict)
@@ -71,12 +71,12 @@ def execution(
         lowered = lower(program, _blocks)
         if write_optimistic is not None and can_run_optimistically(program, lowered):
             code = write_optimistic(region)
-        parts = cut(lowered, write, code is not None)
+        bodies = cut(lowered, write, code is not None)
     else:
         lowered = lower(program)
-        parts = single_parts(lowered.program)
+        bodies = single_bodies(lowered.program)
     return Execution(
-        region, lowered, parts, constants(lowered.program.nodes, xp), code, operations or {}
+        region, lowered, bodies, constants(lowered.program.nodes, xp), code, operations or {}
     )
 
 

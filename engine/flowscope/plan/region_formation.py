@@ -25,7 +25,7 @@ from flowscope.plan.lowering import is_ambient
 from flowscope.plan.passes.lower import Lowered
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.units import PRIMITIVES, Part, part_of
+from flowscope.plan.units import PRIMITIVES, UnitBody, body_of
 
 #: Writes the code of a region, whose `run` is a `RegionRun`.
 Write = Callable[[Region], Code]
@@ -33,8 +33,8 @@ Write = Callable[[Region], Code]
 _SOURCES = frozenset(("Merge", "Exit", "NextIteration"))
 
 
-def cut(lowered: Lowered, write: Write, is_optimistic: bool = False) -> tuple[Part, ...]:
-    """Returns the parts of a lowered program.
+def cut(lowered: Lowered, write: Write, is_optimistic: bool = False) -> tuple[UnitBody, ...]:
+    """Returns the bodies of a lowered program.
 
     Args:
         lowered: The program; branches and loops in which nothing blocks may be left in it.
@@ -45,18 +45,18 @@ def cut(lowered: Lowered, write: Write, is_optimistic: bool = False) -> tuple[Pa
     waits = _waits(lowered)
     passed = 0
     groups: dict[Any, list[Node]] = {}
-    parts: list[Part] = []
+    bodies: list[UnitBody] = []
     for node in program.nodes:
         if is_ambient(node):
             continue
         if _stands_alone(node):
-            parts.append(part_of(node))
+            bodies.append(body_of(node))
             passed += is_optimistic and node.op.is_blocking
         else:
             groups.setdefault((lowered.places[node], waits[node], passed), []).append(node)
     used = _users(program)
-    made = [_region_part(nodes, used, write) for nodes in groups.values()]
-    return (*parts, *made)
+    made = [_region_body(nodes, used, write) for nodes in groups.values()]
+    return (*bodies, *made)
 
 
 def _stands_alone(node: Node) -> bool:
@@ -101,9 +101,9 @@ def _users(program: Program) -> dict[Value, set[Node | None]]:
     return used
 
 
-def _region_part(nodes: list[Node], used: dict[Value, set[Node | None]], write: Write) -> Part:
+def _region_body(nodes: list[Node], used: dict[Value, set[Node | None]], write: Write) -> UnitBody:
     if len(nodes) == 1 and not nodes[0].blocks:
-        return part_of(nodes[0])  # its kernel is quicker than a function of one line
+        return body_of(nodes[0])  # its kernel is quicker than a function of one line
     own: set[Node | None] = {*nodes}
     taken = dict.fromkeys(v for n in nodes for v in n.inputs if v.node not in own)
     ambient = [v.node for v in taken if v.node is not None and is_ambient(v.node)]
@@ -113,7 +113,7 @@ def _region_part(nodes: list[Node], used: dict[Value, set[Node | None]], write: 
     whole = (*dict.fromkeys(ambient), *nodes)
     region = Region(whole, inputs, outputs, (False,) * len(outputs), handles)
     code = CodeAtNeed(functools.partial(write, region))
-    return Part(tuple(nodes), inputs, outputs, code.function, code, handles)
+    return UnitBody(tuple(nodes), inputs, outputs, code.function, code, handles)
 
 
 def region_generator(generator: Callable[..., Any]) -> Callable[..., Any]:

@@ -25,7 +25,7 @@ PRIMITIVES = frozenset(
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class UnitBody:
     """Nodes that run as a whole.
 
     Attributes:
@@ -47,17 +47,17 @@ class Part:
     invoker: Invoker | None = None
 
 
-def single_parts(program: Program) -> tuple[Part, ...]:
-    """Returns a part per node of a lowered program."""
+def single_bodies(program: Program) -> tuple[UnitBody, ...]:
+    """Returns a body per node of a lowered program."""
     merged = {v.node for n in program.nodes if n.op.type == "Merge" for v in n.inputs}
-    return tuple([part_of(n) for n in program.nodes if not is_ambient(n) or n in merged])
+    return tuple([body_of(n) for n in program.nodes if not is_ambient(n) or n in merged])
 
 
-def part_of(node: Node) -> Part:
-    """Returns the part that is one node."""
+def body_of(node: Node) -> UnitBody:
+    """Returns the body of one node."""
     has_none = node.op.type in PRIMITIVES or node.op.is_blocking
     invoker = None if has_none else Invoker(node)
-    return Part((node,), node.inputs, node.outputs, invoker=invoker)
+    return UnitBody((node,), node.inputs, node.outputs, invoker=invoker)
 
 
 def constants(nodes: Sequence[Node], xp: Any) -> dict[Value, Any]:
@@ -69,8 +69,8 @@ def constants(nodes: Sequence[Node], xp: Any) -> dict[Value, Any]:
 
 __all__ = [
     "PRIMITIVES",
-    "Part",
+    "UnitBody",
+    "body_of",
     "constants",
-    "part_of",
-    "single_parts",
+    "single_bodies",
 ]

@@ -57,7 +57,7 @@ class Driver:
     def __init__(self, execution: Execution, xp: Any) -> None:
         lowered = execution.lowered
         self.graph = ExecutorGraph(
-            lowered.program, execution.parts, execution.constants, lowered.loops
+            lowered.program, execution.bodies, execution.constants, lowered.loops
         )
         self.xp = xp
         self.execution = execution
@@ -66,8 +66,8 @@ class Driver:
         self.special = [self._handler(u) for u in self.graph.units]
         #: What computes a unit with one output and nothing special about it: quicker.
         self.plain = [
-            partial(u.part.invoker.kernel, xp)
-            if u.part.invoker is not None and h is _kernel and _is_plain(u.node)
+            partial(u.body.invoker.kernel, xp)
+            if u.body.invoker is not None and h is _kernel and _is_plain(u.node)
             else None
             for u, h in zip(self.graph.units, self.special, strict=True)
         ]
@@ -91,7 +91,7 @@ class Driver:
             self.states = dict(zip(self.execution.region.handles, resources, strict=True))
             self.graph.bound(self.states)
             self.regions = [
-                tuple([self.states[h] for h in u.part.handles]) for u in self.graph.units
+                tuple([self.states[h] for h in u.body.handles]) for u in self.graph.units
             ]
             self._bound = resources
         state: DeoptState | None = None
@@ -146,7 +146,7 @@ class Driver:
             return _none
         if unit.kind is Kind.BLOCKING:
             return _blocking(unit.node.op)
-        if unit.part.code is not None:
+        if unit.body.code is not None:
             return _region
         return _UPDATES.get(unit.node.op.type) or _kernel
 
@@ -394,8 +394,8 @@ def _none(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
 
 
 def _kernel(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
-    part, xp = unit.part, step.driver.xp
-    return part.invoker(xp, step.draw, it.path, inputs, step.probe)  # type: ignore[misc]
+    body, xp = unit.body, step.driver.xp
+    return body.invoker(xp, step.draw, it.path, inputs, step.probe)  # type: ignore[misc]
 
 
 def _blocking(op: Op) -> Handler:
@@ -413,15 +413,15 @@ def _blocking(op: Op) -> Handler:
 
 
 def _region(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
-    part = unit.part
+    body = unit.body
     step.region = unit, it, inputs
     try:
-        return part.function(  # type: ignore[misc]
+        return body.function(  # type: ignore[misc]
             step.gate, step.region_run, inputs, step.driver.regions[unit.index]
         )
     except Exception as e:
-        assert part.code is not None
-        error = part.code.located(e, _around(step, it))
+        assert body.code is not None
+        error = body.code.located(e, _around(step, it))
         if error is e:
             raise
         raise error from e

@@ -21,64 +21,64 @@ from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
 
 if TYPE_CHECKING:
-    from flowscope.plan.codegen.function import Frame, Writer
+    from flowscope.plan.codegen.function import BlockScope, Writer
 
 
 @contextmanager
-def _inside(writer: Writer, frame: Frame) -> Iterator[None]:
+def _inside(writer: Writer, scope: BlockScope) -> Iterator[None]:
     """Writes the lines of a block, one step deeper."""
     around = writer.loops
-    if frame.loop is not None:
-        writer.loops = (*around, (frame.loop.node, frame.loop.counter))
-    writer.frames.append(frame)
+    if scope.loop is not None:
+        writer.loops = (*around, (scope.loop.node, scope.loop.counter))
+    writer.scopes.append(scope)
     writer.depth += 1
     yield
     writer.depth -= 1
-    writer.frames.pop()
+    writer.scopes.pop()
     writer.loops = around
 
 
-def is_safe_inside(writer: Writer, frame: Frame) -> bool:
+def is_safe_inside(writer: Writer, scope: BlockScope) -> bool:
     """Whether a step may be held in the blocks of the node that is being written."""
-    return not frame.is_closed(frame.index)
+    return not scope.is_closed(scope.index)
 
 
-def _frame(
+def _scope(
     writer: Writer,
-    outer: Frame,
+    outer: BlockScope,
     program: Program,
     own: tuple[Value, ...],
     part: Part,
     loop: LoopNames | None = None,
-) -> Frame:
-    from flowscope.plan.codegen.function import Frame
+) -> BlockScope:
+    from flowscope.plan.codegen.function import BlockScope
 
     is_safe = is_safe_inside(writer, outer)
-    frame = Frame(program, own, is_safe, outer.is_inner or part != "branch", part, loop)
+    scope = BlockScope(program, own, is_safe, outer.is_inner or part != "branch", part, loop)
     if writer.reuses:
-        frame.reuse = reuse_in_block(program)
-    return frame
+        scope.reuse = reuse_in_block(program)
+    return scope
 
 
-def _discard(writer: Writer, frame: Frame) -> list[str]:
+def _discard(writer: Writer, scope: BlockScope) -> list[str]:
     """Frees the places of what a block made; returns those that hold memory."""
     from flowscope.plan.codegen.function import is_small
 
-    gone = [(v, writer.place.take(v)) for v in frame.own if v in writer.place]
+    gone = [(v, writer.place.take(v)) for v in scope.own if v in writer.place]
     names = dict.fromkeys(n for _, n in gone if n[0] == "s")
     writer.release_names(names)
-    large = {n for v, n in gone if n in names and not (frame.is_inner and is_small(v))}
+    large = {n for v, n in gone if n in names and not (scope.is_inner and is_small(v))}
     return [n for n in names if n in large]
 
 
-def write_cond(writer: Writer, frame: Frame, node: CondNode) -> None:
+def write_cond(writer: Writer, scope: BlockScope, node: CondNode) -> None:
     """Writes a Cond node."""
-    used = [i for i, v in enumerate(node.outputs) if v in frame.last_use]
-    targets = {i: writer.slot(frame.wishes.get(node.outputs[i])) for i in used}
+    used = [i for i, v in enumerate(node.outputs) if v in scope.last_use]
+    targets = {i: writer.slot(scope.wishes.get(node.outputs[i])) for i in used}
     test = writer.place[node.pred]
     for head, block in zip((f"if {test}:", "else:"), node.blocks, strict=True):
         writer.emit(head, node, (test,))
-        inner = _frame(writer, frame, block, (), "branch")
+        inner = _scope(writer, scope, block, (), "branch")
         with _inside(writer, inner):
             before = len(writer.text)
             writer.probe.branch(writer, block is node.then)
@@ -89,8 +89,8 @@ def write_cond(writer: Writer, frame: Frame, node: CondNode) -> None:
             _assign(writer, [*left, *cleared], [*right, *["None"] * len(cleared)], node)
             if len(writer.text) == before:
                 writer.emit("pass")
-    released = writer.release(frame, node)
-    tail = writer.clear(frame, released)
+    released = writer.release(scope, node)
+    tail = writer.clear(scope, released)
     if tail:
         writer.emit(tail[2:])
     writer.place.assign([node.outputs[i] for i in targets], targets.values())
@@ -107,8 +107,8 @@ def _assign(writer: Writer, left: list[str], right: list[str], node: Node) -> No
 class _LoopWriter:
     """Writes one Loop node."""
 
-    def __init__(self, writer: Writer, frame: Frame, node: LoopNode) -> None:
-        self.writer, self.frame, self.node = writer, frame, node
+    def __init__(self, writer: Writer, scope: BlockScope, node: LoopNode) -> None:
+        self.writer, self.scope, self.node = writer, scope, node
         self.variables = node.variables
         self.body, self.cond = node.body, node.condition
         #: Parameters whose buffers are the loop's own.
@@ -147,7 +147,7 @@ class _LoopWriter:
             is_same_kind = start in writer.unboxed.values or i >= self.variables or (
                 self.body.feeds[i] not in writer.unboxed.values
             )  # fmt: skip
-            if is_only and is_same_kind and self.frame.dies(start) and name[0] == "s":
+            if is_only and is_same_kind and self.scope.dies(start) and name[0] == "s":
                 places.append(name)
                 moved.append(start)
                 continue
@@ -218,7 +218,7 @@ class _LoopWriter:
             isinstance(n.op, Const) or (is_unboxable(n) and n.outputs[0] in raw.values)
             for n in body.nodes
         )
-        if not is_plain or self.trip in self.frame.last_use or self.node in writer.entries:
+        if not is_plain or self.trip in self.scope.last_use or self.node in writer.entries:
             return None
         for start, feed, after, name in zip(
             self.node.starts, body.feeds, body.fetches, self.places, strict=False
@@ -280,9 +280,9 @@ class _LoopWriter:
         if not is_raw and (template is None or node.op.is_random):
             return None
         writer.place.assign(cond.feeds, self.places)
-        inner = _frame(
+        inner = _scope(
             writer,
-            self.frame,
+            self.scope,
             Program(tuple(n for n in cond.nodes if n is not node), (), ()),
             (),
             "test",
@@ -296,7 +296,7 @@ class _LoopWriter:
     def _test(self, cond: Program) -> None:
         writer = self.writer
         writer.place.assign(cond.feeds, self.places)
-        inner = _frame(writer, self.frame, cond, (), "test", self._names())
+        inner = _scope(writer, self.scope, cond, (), "test", self._names())
         with _inside(writer, inner):
             writer.probe.test(writer, self.node)
             writer.nodes(inner)
@@ -313,7 +313,7 @@ class _LoopWriter:
             for v in self.cond.feeds:
                 writer.place.drop(v)
         own = body.feeds[: self.variables]
-        inner = _frame(writer, self.frame, body, own, "body", self._names())
+        inner = _scope(writer, self.scope, body, own, "body", self._names())
         inner.own.update(dict.fromkeys(body.feeds))
         if self.owned:
             inner.reuse = reuse_in_block(body, self.owned)
@@ -333,10 +333,10 @@ class _LoopWriter:
             self._next(inner, places)
             if not self.counts_itself:
                 writer.emit(f"{self.counter} += 1", node)
-            if is_safe_inside(writer, self.frame):
+            if is_safe_inside(writer, self.scope):
                 self._back_edge()
 
-    def _next(self, inner: Frame, places: list[str]) -> None:
+    def _next(self, inner: BlockScope, places: list[str]) -> None:
         """Writes the end of an iteration: what is kept, and the variables' next values."""
         writer, body, n = self.writer, self.body, self.variables
         for name, value in zip(self.pushes, body.fetches[n:], strict=True):
@@ -360,7 +360,7 @@ class _LoopWriter:
 
     def _finish(self, pushes: list[str]) -> None:
         """Puts the outputs into their places, and frees what nothing needs."""
-        writer, frame, node = self.writer, self.frame, self.node
+        writer, scope, node = self.writer, self.scope, self.node
         n = self.variables
         left, right = [], []
         for out, feed, name in zip(node.outputs[:n], self.body.feeds, self.places, strict=False):
@@ -368,12 +368,12 @@ class _LoopWriter:
             if (
                 feed in writer.unboxed.values
                 and out not in writer.unboxed.values
-                and out in frame.last_use
+                and out in scope.last_use
             ):
                 left.append(name)
                 right.append(f"{_BOX[out.spec.dtype.name]}({name})")
         writer.place.assign(node.kept, pushes)
-        if self.trip in frame.last_use:
+        if self.trip in scope.last_use:
             writer.place[self.trip] = self.counter
             left.append(self.counter)
             right.append(f"int64({self.counter})")
@@ -381,10 +381,10 @@ class _LoopWriter:
             writer.release_names([self.counter])
         _assign(writer, left, right, node)
         unused = [(v, writer.place.take(v)) for v in node.outputs
-                  if v not in frame.last_use and v in writer.place]  # fmt: skip
+                  if v not in scope.last_use and v in writer.place]  # fmt: skip
         writer.release_names([*[x for _, x in unused], *self.taken, *self.limit])
-        released = writer.release(frame, node)
-        tail = writer.clear(frame, [*released, *unused])
+        released = writer.release(scope, node)
+        tail = writer.clear(scope, [*released, *unused])
         if tail:
             writer.emit(tail[2:])
 
@@ -410,6 +410,6 @@ def _feeds(node: Node) -> set[Value]:
     return found
 
 
-def write_loop(writer: Writer, frame: Frame, node: LoopNode) -> None:
+def write_loop(writer: Writer, scope: BlockScope, node: LoopNode) -> None:
     """Writes a Loop node."""
-    _LoopWriter(writer, frame, node).write()
+    _LoopWriter(writer, scope, node).write()

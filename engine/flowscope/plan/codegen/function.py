@@ -118,7 +118,7 @@ def seconds(node: Node) -> float:
     return _PER_OP_S + cost.flops / _FLOPS_PER_S + cost.nbytes / _BYTES_PER_S
 
 
-class Frame:
+class BlockScope:
     """A block that is being written: the region's own nodes, a branch, or a part of a loop.
 
     Attributes:
@@ -176,7 +176,7 @@ class Writer:
         converted: Local variables with Python numbers for values whose `place` is NumPy's.
         deopt: Runs the rest of a step that leaves the code.
         entries: Loops that go on, by the nodes that stand for them in the region.
-        frames: The blocks that are being written, from the outermost.
+        scopes: The blocks that are being written, from the outermost.
         probe: What the variant of the code adds.
         is_outlined: Whether the region is a block of another function, which adds what stands
             before and after it.
@@ -219,7 +219,7 @@ class Writer:
         self.slots = 0
         self.globals = 0
         self.work = 0.0
-        self.frames: list[Frame] = []
+        self.scopes: list[BlockScope] = []
         self.iterations: list[str] = []
         self.loops: tuple[tuple[Node, str], ...] = ()
         self.program = Program(region.nodes, region.inputs, region.outputs)
@@ -230,12 +230,12 @@ class Writer:
     def code(self) -> Code:
         """Returns the function."""
         self._head()
-        frame = Frame(self.program, is_safe=self.is_safe)
+        scope = BlockScope(self.program, is_safe=self.is_safe)
         self.reuses = self.is_on_cpu and can_reuse(self.region)
         if self.reuses:
-            frame.reuse = reuse(self.region)
-        self.frames.append(frame)
-        self.nodes(frame)
+            scope.reuse = reuse(self.region)
+        self.scopes.append(scope)
+        self.nodes(scope)
         self._return()
         number = next(_numbers)
         filename = f"<flowscope plan {number}>.py"  # in brackets it would not be read at need
@@ -247,19 +247,19 @@ class Writer:
         stamps = self.probe.table(self.program)
         return Code(function, source, tuple(self.lines), filename, self.outlined, stamps)
 
-    def nodes(self, frame: Frame) -> None:
+    def nodes(self, scope: BlockScope) -> None:
         """Writes the nodes of a block."""
-        probe = Probe() if self.is_outlined and len(self.frames) == 1 else self.probe
-        for i, node in enumerate(frame.nodes):
-            frame.index = i
+        probe = Probe() if self.is_outlined and len(self.scopes) == 1 else self.probe
+        for i, node in enumerate(scope.nodes):
+            scope.index = i
             cost = seconds(node)
-            if self.work and self.work + cost > STRETCH_S and i not in frame.unsafe:
+            if self.work and self.work + cost > STRETCH_S and i not in scope.unsafe:
                 self.safepoint()
-            probe.before(self, frame)
-            self._node(frame, node)
-            probe.after(self, frame, node)
+            probe.before(self, scope)
+            self._node(scope, node)
+            probe.after(self, scope, node)
             self.work += cost
-        frame.index = len(frame.nodes)
+        scope.index = len(scope.nodes)
 
     def emit(self, text: str, node: Node | None = None, arguments: tuple[str, ...] = ()) -> None:
         """Writes one line."""
@@ -280,32 +280,32 @@ class Writer:
             self.emit(f"{', '.join(names)}, = {source}")
         self.place.assign(values, names)
 
-    def _node(self, frame: Frame, node: Node) -> None:
+    def _node(self, scope: BlockScope, node: Node) -> None:
         number = self.globals
         self.globals += 1
         op = node.op
         if op.type in _SILENT or op.is_handle:
             return
         if node.blocks:
-            self._structured(frame, node, number)
+            self._structured(scope, node, number)
         elif op.is_blocking:
-            self._try(frame, node, f"a{number}")
+            self._try(scope, node, f"a{number}")
         elif op.type == "Const":
             name = f"c{number}"
             self.namespace[name] = node_kernel(node)(self.namespace["xp"])
             self.place[node.outputs[0]] = name
         else:
-            self._line(frame, node, number)
+            self._line(scope, node, number)
 
-    def _structured(self, frame: Frame, node: Node, number: int) -> None:
+    def _structured(self, scope: BlockScope, node: Node, number: int) -> None:
         if is_outlined(self, node):
-            write_outlined(self, frame, node, f"n{number}")
+            write_outlined(self, scope, node, f"n{number}")
         elif isinstance(node, CondNode):
-            write_cond(self, frame, node)
+            write_cond(self, scope, node)
         elif isinstance(node, LoopNode):
-            write_loop(self, frame, node)
+            write_loop(self, scope, node)
 
-    def _line(self, frame: Frame, node: Node, number: int) -> None:
+    def _line(self, scope: BlockScope, node: Node, number: int) -> None:
         """Writes the line of a node that runs no blocks and never waits."""
         place, raw, outputs = self.place, self.unboxed.values, node.outputs
         names = tuple([place[v] for v in node.inputs])
@@ -314,22 +314,22 @@ class Writer:
             expression = self.unboxed_expression(node)
         else:
             arguments = tuple(map(self.boxed, node.inputs)) if raw else names
-            expression = self._expression(number, node, frame, arguments)
-        gone = self.release(frame, node)
-        targets = [self.slot(frame.wishes.get(v)) for v in outputs]
+            expression = self._expression(number, node, scope, arguments)
+        gone = self.release(scope, node)
+        targets = [self.slot(scope.wishes.get(v)) for v in outputs]
         place.assign(outputs, targets)
         for v in outputs:
-            if v not in frame.last_use:
+            if v not in scope.last_use:
                 name = place.take(v)
                 gone.append((v, name))
                 self.free[name] = None
         left = f"{', '.join(targets)} = " if targets else ""
-        tail = self.clear(frame, gone) if gone else ""
+        tail = self.clear(scope, gone) if gone else ""
         self.emit(f"{left}{expression}{tail}", node, names)
         if is_raw:
             self._wrap(node)
 
-    def _try(self, frame: Frame, node: Node, name: str) -> None:
+    def _try(self, scope: BlockScope, node: Node, name: str) -> None:
         """Writes an op that blocks: the function is left if it would have to wait."""
         self.namespace[name] = node.op.attempt
         self.safepoint()
@@ -337,10 +337,10 @@ class Writer:
         self.emit(f"tried = {name}({', '.join(map(self.boxed, node.inputs))})", node, names)
         point = self.point(False)
         self.emit(f"if tried is None: return {point}.leave(locals())", node, names)
-        self.release(frame, node)
-        targets = [self.slot(frame.wishes.get(v)) for v in node.outputs]
+        self.release(scope, node)
+        targets = [self.slot(scope.wishes.get(v)) for v in node.outputs]
         self.place.assign(node.outputs, targets)
-        self.release_names(self.place.take(v) for v in node.outputs if v not in frame.last_use)
+        self.release_names(self.place.take(v) for v in node.outputs if v not in scope.last_use)
         if targets:
             self.emit(f"{', '.join(targets)}, = tried", node)
 
@@ -350,9 +350,9 @@ class Writer:
         if check is not None:
             self.emit(check, node)
 
-    def release(self, frame: Frame, node: Node) -> list[tuple[Value, str]]:
+    def release(self, scope: BlockScope, node: Node) -> list[tuple[Value, str]]:
         """Frees the places of what a node is the last one to read; returns them."""
-        place, own, last, index = self.place, frame.own, frame.last_use, frame.index
+        place, own, last, index = self.place, scope.own, scope.last_use, scope.index
         released = []
         for v in node.inputs:
             if last.get(v) == index and v in own:
@@ -367,10 +367,10 @@ class Writer:
         """Lets other values have local variables."""
         self.free.update(dict.fromkeys(names))
 
-    def clear(self, frame: Frame, gone: list[tuple[Value, str]]) -> str:
+    def clear(self, scope: BlockScope, gone: list[tuple[Value, str]]) -> str:
         """Returns what frees the memory of values that are not used any more."""
         names = dict.fromkeys(
-            n for v, n in gone if n in self.free and not (frame.is_inner and is_small(v))
+            n for v, n in gone if n in self.free and not (scope.is_inner and is_small(v))
         )
         return f"; {' = '.join(names)} = None" if names else ""
 
@@ -391,14 +391,16 @@ class Writer:
             return self.place[value]
         return self.converted.get(value) or literal(value)
 
-    def _expression(self, number: int, node: Node, frame: Frame, arguments: tuple[str, ...]) -> str:
+    def _expression(
+        self, number: int, node: Node, scope: BlockScope, arguments: tuple[str, ...]
+    ) -> str:
         op, device = node.op, device_type(node)
         if not is_special(op, device):
-            plain = self._plain(node, frame, arguments)
+            plain = self._plain(node, scope, arguments)
             if plain is not None:
                 if self.parallel_for is None or device != "CPU" or not is_parallelizable(node):
                     return plain
-                return self._shared(number, node, frame, arguments, plain)
+                return self._shared(number, node, scope, arguments, plain)
         name = f"k{number}"
         self.namespace[name] = node_kernel(node)
         leading = ["xp"]
@@ -409,20 +411,20 @@ class Writer:
             leading.append(f"generator(run, {', '.join(counts)})")
         return f"{name}({', '.join([*leading, *arguments])})"
 
-    def _plain(self, node: Node, frame: Frame, arguments: tuple[str, ...]) -> str | None:
-        if node in frame.reuse:
-            return _in_place(frame.reuse[node], arguments)
+    def _plain(self, node: Node, scope: BlockScope, arguments: tuple[str, ...]) -> str | None:
+        if node in scope.reuse:
+            return _in_place(scope.reuse[node], arguments)
         template = inlined_template(node)
         return None if template is None else template.format(*arguments)
 
     def _shared(
-        self, number: int, node: Node, frame: Frame, arguments: tuple[str, ...], plain: str
+        self, number: int, node: Node, scope: BlockScope, arguments: tuple[str, ...], plain: str
     ) -> str:
         """Returns the expression of a large operation: see `parallel_for`."""
         assert self.parallel_for is not None
         name = f"k{number}"
         self.namespace[name] = parallel_kernel(node, self.parallel_for)
-        out = _out(frame.reuse[node], arguments) if node in frame.reuse else "None"
+        out = _out(scope.reuse[node], arguments) if node in scope.reuse else "None"
         call = f"{name}({', '.join(arguments)}, {out})"
         shape = node.outputs[0].spec.shape
         if shape is not None and None not in shape:

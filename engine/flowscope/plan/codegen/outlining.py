@@ -17,7 +17,7 @@ from flowscope.plan.program import Node
 from flowscope.plan.structured import LoopNode
 
 if TYPE_CHECKING:
-    from flowscope.plan.codegen.function import Frame, Writer
+    from flowscope.plan.codegen.function import BlockScope, Writer
 
 #: Loops in each other, and locations of indentation, from which on a block has its own function.
 MOST_LOOPS, MOST_LEVELS = 15, 60
@@ -25,14 +25,14 @@ MOST_LOOPS, MOST_LEVELS = 15, 60
 
 def is_outlined(writer: Writer, node: Node) -> bool:
     """Whether a node with blocks gets a function of its own at the place that is being written."""
-    loops = sum(f.loop is not None for f in writer.frames)
+    loops = sum(f.loop is not None for f in writer.scopes)
     return writer.depth > MOST_LEVELS or (loops >= MOST_LOOPS and isinstance(node, LoopNode))
 
 
-def write_outlined(writer: Writer, frame: Frame, node: Node, name: str) -> None:
+def write_outlined(writer: Writer, scope: BlockScope, node: Node, name: str) -> None:
     """Writes a call of a node's own function."""
     taken = tuple(dict.fromkeys(v for v in node.inputs if v.spec.dtype is not resource))
-    given = tuple([v for v in node.outputs if v in frame.last_use])
+    given = tuple([v for v in node.outputs if v in scope.last_use])
     region = Region((node,), taken, given, (False,) * len(given), writer.region.handles)
     code = type(writer)(
         region,
@@ -42,7 +42,7 @@ def write_outlined(writer: Writer, frame: Frame, node: Node, name: str) -> None:
         {},
         writer.parallel_for,
         writer.inner_deopt,
-        is_safe_inside(writer, frame),
+        is_safe_inside(writer, scope),
         writer.probe,
         is_outlined=True,
     ).code()
@@ -55,15 +55,15 @@ def write_outlined(writer: Writer, frame: Frame, node: Node, name: str) -> None:
     )
     writer.outlined[len(writer.lines)] = code
     writer.emit("if is_left: return done", node)
-    released = writer.release(frame, node)
-    targets = [writer.slot(frame.wishes.get(v)) for v in given]
+    released = writer.release(scope, node)
+    targets = [writer.slot(scope.wishes.get(v)) for v in given]
     writer.place.assign(given, targets)
     if targets:
         writer.emit(f"{', '.join(targets)}, = done", node)
     for value, target in zip(given, targets, strict=True):
         if value in writer.unboxed.values:
             writer.emit(f"{target} = {number_type(value)}({target})", node)
-    writer.emit(f"done = None{writer.clear(frame, released)}")
+    writer.emit(f"done = None{writer.clear(scope, released)}")
 
 
 __all__ = ["is_outlined", "write_outlined"]

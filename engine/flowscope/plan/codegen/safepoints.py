@@ -308,11 +308,11 @@ def safepoint(writer: Writer, is_back: bool) -> Safepoint:
         writer: The writer.
         is_back: Whether an iteration ends here.
     """
-    frames = writer.frames
-    parts: list[Part] = [f.part for f in frames]
+    scopes = writer.scopes
+    parts: list[Part] = [f.part for f in scopes]
     if is_back:
         parts[-1] = "back"
     locations = tuple(
-        NamedLocation(f.program, f.index, p, f.loop) for f, p in zip(frames, parts, strict=True)
+        NamedLocation(f.program, f.index, p, f.loop) for f, p in zip(scopes, parts, strict=True)
     )
-    return Safepoint(frames[0].index, locations, writer.names, writer.deopt)
+    return Safepoint(scopes[0].index, locations, writer.names, writer.deopt)

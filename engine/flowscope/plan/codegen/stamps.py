@@ -22,7 +22,7 @@ from flowscope.plan.program import Node, Program
 from flowscope.plan.structured import LoopNode
 
 if TYPE_CHECKING:
-    from flowscope.plan.codegen.function import Frame, Writer
+    from flowscope.plan.codegen.function import BlockScope, Writer
 
 
 @frozen
@@ -104,10 +104,10 @@ class _StampProbe(Probe):
         writer.namespace.update(clock=self._clock, stamps_of=_stamps_of)
         writer.emit("stamp = stamps_of(run)")
 
-    def after(self, writer: Writer, frame: Frame, node: Node) -> None:
+    def after(self, writer: Writer, scope: BlockScope, node: Node) -> None:
         """Writes a reading."""
         if node.op.type not in ("Const", "NoOp") and not node.op.is_handle:
-            self._nodes.setdefault(id(frame.program), (frame.program, []))[1].append(node)
+            self._nodes.setdefault(id(scope.program), (scope.program, []))[1].append(node)
             writer.emit("stamp(clock())")
 
     def branch(self, writer: Writer, is_then: bool) -> None:

@@ -16,7 +16,7 @@ from flowscope.plan.program import Node, Program
 from flowscope.plan.structured import LoopNode
 
 if TYPE_CHECKING:
-    from flowscope.plan.codegen.function import Frame, Writer
+    from flowscope.plan.codegen.function import BlockScope, Writer
     from flowscope.plan.codegen.stamps import StampTable
 
 
@@ -30,10 +30,10 @@ class Probe:
     def head(self, writer: Writer) -> None:
         """Writes what stands at the beginning of a function."""
 
-    def before(self, writer: Writer, frame: Frame) -> None:
-        """Writes what stands before the node at `frame.index`."""
+    def before(self, writer: Writer, scope: BlockScope) -> None:
+        """Writes what stands before the node at `scope.index`."""
 
-    def after(self, writer: Writer, frame: Frame, node: Node) -> None:
+    def after(self, writer: Writer, scope: BlockScope, node: Node) -> None:
         """Writes what stands after a node."""
 
     def branch(self, writer: Writer, is_then: bool) -> None:
@@ -93,21 +93,21 @@ class _BreakpointProbe(Probe):
         """Whether a chosen node is in a block."""
         return any(n.name in self._names for n in block.walk())
 
-    def before(self, writer: Writer, frame: Frame) -> None:
+    def before(self, writer: Writer, scope: BlockScope) -> None:
         """Writes a safepoint before a chosen node."""
-        key = id(frame.program)
+        key = id(scope.program)
         if key not in self._positions:
-            self._positions[key] = frame.program, self._found(frame)
-        if frame.index in self._positions[key][1]:
+            self._positions[key] = scope.program, self._found(scope)
+        if scope.index in self._positions[key][1]:
             writer.breakpoint()
 
-    def _found(self, frame: Frame) -> frozenset[int]:
+    def _found(self, scope: BlockScope) -> frozenset[int]:
         found = set()
-        for i, node in enumerate(frame.nodes):
+        for i, node in enumerate(scope.nodes):
             at = i
-            while at in frame.unsafe and at:
+            while at in scope.unsafe and at:
                 at -= 1
-            if at not in frame.unsafe and self._is_chosen(node, frame.is_closed(i)):
+            if at not in scope.unsafe and self._is_chosen(node, scope.is_closed(i)):
                 found.add(at)
         return frozenset(found)
 
