@@ -20,8 +20,8 @@ for (const path of process.argv.slice(2)) {
   const message = unpacked(told, [0, 1].map((k) => readFileSync(`${path}.${k}.bin`)));
   const model = new GraphModel();
   if (message.kind === "snapshot") model.applySnapshot(message);
-  const start = performance.now();
+  const start = process.cpuUsage();
   const { root } = model.tree;
-  console.log(`## ${path}: ${Math.round(performance.now() - start)} ms, ${root.scopes.size + root.ops.size} boxes`);
+  console.log(`## ${path}: ${Math.round(process.cpuUsage(start).user / 1000)} ms of the processor, ${root.scopes.size + root.ops.size} boxes`);
   show(model, root, 0);
 }

@@ -4,11 +4,11 @@
  */
 import { cutToParts, foldLevel, foldMore, type Around } from "../rules/fold.js";
 import { hashBag, hashText, mix } from "../rules/hash.js";
-import { assigned, type Facts } from "../rules/labels.js";
+import { assigned, coreOf, type Facts } from "../rules/labels.js";
 import { laneOf, Level, type Unit } from "../rules/level.js";
 import { isOfGradients, lanesOf } from "../rules/lanes.js";
 import { MOST_BOXES, type Carries, type Group, type Lane } from "../rules/types.js";
-import type { Node, Output } from "../wire/messages.js";
+import type { Node, Origin, Output } from "../wire/messages.js";
 import { bytesOf, typeText } from "./figures.js";
 import { makeScope, shortName, type Scope, type ScopeTree, type Tree } from "./scopes.js";
 
@@ -30,6 +30,8 @@ interface Known {
 const VARIABLE = /^(VarHandleOp|Variable(V2)?)$/;
 /** Boxes of which a group is made at least. */
 const LEAST_FOLDED = 3;
+/** Operations of a scope that computes one thing, at most. */
+const MOST_OF_ONE = 3;
 /** Types of a scope that a label looks at. */
 const MOST_TYPES = 40;
 
@@ -44,12 +46,13 @@ export class FoldedTree implements Tree {
   readonly #home = new Map<number, Scope>();
   readonly #known = new Map<Scope, Known>();
   readonly #wires = new Map<Scope, number[]>();
-  /** Two scopes at most of each hash. */
-  readonly #alike = new Map<number, Scope[]>();
+  /** How many scopes have a hash. */
+  readonly #alike = new Map<number, number>();
   readonly #hashOfScope = new Map<Scope, number>();
   readonly #items = new Map<Scope, readonly Item[]>();
   readonly #number = new Map<Item, number>();
   readonly #facts = new Map<Scope, Facts>();
+  readonly #variables = new Map<Origin, string>();
   readonly #typeHash = new Map<string, number>();
   readonly #outputsHash = new Map<Output, number>();
   readonly #optimizer: string;
@@ -152,10 +155,14 @@ export class FoldedTree implements Tree {
     const known = this.#knowledge(scope, items, units, wires);
     this.#known.set(scope, known);
     const shown = this.#own(scope.path, scope.name, null, known);
+    const isFolded = units.length >= LEAST_FOLDED && !known.isParameter && !this.#isFixed(scope.path);
+    if (!isFolded) {
+      for (const item of items) this.#placeItem(item, shown, made);
+      return shown;
+    }
     const facts = (item: number): Facts => this.#factsOf(items[item]);
     const level = new Level(units, wires);
-    const isFolded = units.length >= LEAST_FOLDED && !this.#isFixed(scope.path) && !VARIABLE.test(this.#rootType(scope));
-    if (isFolded) foldLevel(level, this.#around(facts, level));
+    foldLevel(level, this.#around(facts, level));
     const only = level.units.length === 1 ? level.units[0] : undefined;
     // A scope of the user's that is one layer is that layer, under its own name.
     const isLayer = only?.group?.kind === "layer" && scope.parent !== null;
@@ -177,9 +184,15 @@ export class FoldedTree implements Tree {
     for (const unit of units) {
       const item = items[unit.item];
       if (unit.group) this.#placeGroup(unit, unit.group, into, items, made, level, facts);
-      else if (item && isScope(item)) this.#adopt(made.get(item), into);
-      else if (item) this.#home.set(item.id, into), into.ops.add(item.id), this.#grow(into, 1);
+      else if (item) this.#placeItem(item, into, made);
     }
+  }
+
+  #placeItem(item: Item, into: Scope, made: ReadonlyMap<Scope, Scope>): void {
+    if (isScope(item)) return this.#adopt(made.get(item), into);
+    this.#home.set(item.id, into);
+    into.ops.add(item.id);
+    this.#grow(into, 1);
   }
 
   #placeGroup(
@@ -261,7 +274,7 @@ export class FoldedTree implements Tree {
     scope.group = group;
     scope.lane = lane;
     this.#byPath.set(path, scope);
-    this.#alike.set(hash, [...(this.#alike.get(hash) ?? []).slice(0, 1), scope]);
+    this.#alike.set(hash, (this.#alike.get(hash) ?? 0) + 1);
     this.#hashOfScope.set(scope, hash);
     return scope;
   }
@@ -270,7 +283,7 @@ export class FoldedTree implements Tree {
   #likenesses(): void {
     for (const [scope, hash] of this.#hashOfScope) {
       const isOne = scope.group?.kind === "stack" || scope.group?.kind === "fan" || scope.group?.kind === "more";
-      if (scope.size > 1 && !isOne && (this.#alike.get(hash)?.length ?? 0) > 1) scope.likeness = (hash >>> 1) || 1;
+      if (scope.size > 1 && !isOne && (this.#alike.get(hash) ?? 0) > 1) scope.likeness = (hash >>> 1) || 1;
     }
   }
 
@@ -339,27 +352,31 @@ export class FoldedTree implements Tree {
     };
   }
 
-  #rootType(scope: Scope): string {
-    const own = this.#names.idOf(scope.path);
-    return own !== undefined && scope.ops.has(own) ? (this.#nodes.get(own)?.type ?? "") : "";
-  }
-
   /** What a label can say of an item; asked of few. */
   #factsOf(item: Item | undefined): Facts {
     if (!item) return NOTHING;
     if (!isScope(item)) {
       return {
-        name: shortName(item.name), type: item.type, types: [item.type], shape: item.outputs[0]?.shape ?? null,
-        variable: assigned(item.origin?.text ?? ""), made_in: item.origin?.function ?? "",
+        name: shortName(item.name), type: item.type, core: item.type, types: [item.type], shape: item.outputs[0]?.shape ?? null,
+        variable: item.origin ? this.#variableOf(item.origin) : "", made_in: item.origin?.function ?? "",
       };
     }
     const known = this.#facts.get(item);
     if (known) return known;
     const { handle, lead } = this.#known.get(item) ?? {};
     const { variable, made_in } = this.#factsOf(lead);
-    const facts = { name: item.name, type: "", types: this.#typesOf(item), shape: handle?.outputs[0]?.shape ?? null, variable, made_in };
+    const types = this.#typesOf(item);
+    const core = item.size <= MOST_OF_ONE ? coreOf(types) : "";
+    const facts = { name: item.name, type: "", core, types, shape: handle?.outputs[0]?.shape ?? null, variable, made_in };
     this.#facts.set(item, facts);
     return facts;
+  }
+
+  /** Operations of one line share its origin. */
+  #variableOf(origin: Origin): string {
+    let known = this.#variables.get(origin);
+    if (known === undefined) this.#variables.set(origin, known = assigned(origin.text));
+    return known;
   }
 
   #typesOf(scope: Scope): string[] {
@@ -375,7 +392,7 @@ export class FoldedTree implements Tree {
 
 const NONE: readonly Unit[] = [];
 
-const NOTHING: Facts = { name: "", type: "", types: [], shape: null, variable: "", made_in: "" };
+const NOTHING: Facts = { name: "", type: "", core: "", types: [], shape: null, variable: "", made_in: "" };
 
 /** The hash of a level: what stands in it, and how it is wired. */
 function hashOfLevel(units: readonly Unit[], wires: readonly number[]): number {

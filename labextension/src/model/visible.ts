@@ -49,10 +49,9 @@ export function sizeText({ scope, body, frame }: Box): string {
   return body?.isFunction ? `${size}, ${plural(body.calls.length, "call")}` : size;
 }
 
-/** "x20, 340 ops", "784 -> 256". */
-function groupText({ kind, detail, count }: Group, size: string): string {
-  const copies = kind === "stack" || kind === "fan" ? `\u00d7${count}` : "";
-  return [copies, detail, kind === "layer" ? "" : size].filter(Boolean).join(", ");
+/** "relu" of a layer, "340 ops" of others. */
+function groupText({ kind, detail }: Group, size: string): string {
+  return kind === "layer" ? detail || size : [detail, size].filter(Boolean).join(", ");
 }
 
 export interface VisibleGraph {

@@ -7,6 +7,8 @@ export interface Facts {
   readonly name: string;
   /** Op type; "" of a scope. */
   readonly type: string;
+  /** Op type; of a small scope the type of the one operation in it that computes. */
+  readonly core: string;
   /** Types of the operations inside, each once. */
   readonly types: readonly string[];
   /** Shape of the first output, of a variable's scope that of the variable. */
@@ -26,6 +28,12 @@ const TELLING: readonly RegExp[] = [
 ];
 /** Types that only hold or hand on values. */
 const DULL = /^(Const|Identity|ReadVariableOp|VarHandleOp|NoOp|Shape|Fill|Parameter|AssignVariableOp|Cast)$/;
+
+/** The one type among some that computes, or "". */
+export function coreOf(types: readonly string[]): string {
+  const telling = types.filter((type) => !DULL.test(type));
+  return telling.length === 1 ? (telling[0] ?? "") : "";
+}
 
 function rankOf(type: string): number {
   const rank = TELLING.findIndex((pattern) => pattern.test(type));

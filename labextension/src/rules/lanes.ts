@@ -2,21 +2,27 @@
 import type { Node } from "../wire/messages.js";
 import type { Lane } from "./types.js";
 
-/** Ids of the operations that do not belong to the model itself. */
+const LANES: readonly Lane[] = ["model", "gradient", "optimizer", "aside"];
+const MODEL = 1, GRADIENT = 2, OPTIMIZER = 4, ASIDE = 8;
+
+/** Lanes by id of the operations that do not belong to the model itself. */
 export function lanesOf(nodes: ReadonlyMap<number, Node>): Map<number, Lane> {
   const lanes = new Map<number, Lane>();
-  const taken = new Set([...nodes.values()].flatMap(({ inputs }) => inputs.map(([from]) => from)));
-  const unread = [...nodes.values()].filter((node) => isUnread(node, taken));
-  const takers = takersOf(nodes, new Set(unread.map(({ id }) => id)));
-  for (const node of nodes.values()) {
-    const lane = ownLane(node, nodes);
-    if (lane) lanes.set(node.id, lane);
-  }
-  // What nothing but these takes belongs to them; the last operations first, so that one pass is enough.
+  /** Lanes of what takes an operation's outputs, as bits. */
+  const takers = new Map<number, number>();
+  const unread: Node[] = [];
+  // The last operations first: what takes an output is known before what gives it.
   for (const node of [...nodes.values()].reverse()) {
-    if (lanes.has(node.id) || node.type.startsWith("Placeholder")) continue;
-    const lane = laneOfAll(takers.get(node.id) ?? [], lanes, node);
+    const taken = takers.get(node.id) ?? 0;
+    // A variable comes with a read of it, which nobody need take.
+    if (taken === 0 && node.type === "ReadVariableOp") {
+      unread.push(node);
+      continue;
+    }
+    const lane = ownLane(node, nodes) ?? laneOfTakers(taken, node);
     if (lane) lanes.set(node.id, lane);
+    const bit = 1 << LANES.indexOf(lane ?? "model");
+    for (const [from] of node.inputs) takers.set(from, (takers.get(from) ?? 0) | bit);
   }
   for (const { id, inputs } of unread) {
     const lane = lanes.get(inputs[0]?.[0] ?? -1);
@@ -25,9 +31,14 @@ export function lanesOf(nodes: ReadonlyMap<number, Node>): Map<number, Lane> {
   return lanes;
 }
 
-/** A variable comes with a read of it, which nobody need take. */
-function isUnread({ id, type }: Node, taken: ReadonlySet<number>): boolean {
-  return type === "ReadVariableOp" && !taken.has(id);
+/** What nothing but other lanes takes belongs to them. */
+function laneOfTakers(taken: number, { type }: Node): Lane | null {
+  if (taken === 0 || taken & MODEL || type.startsWith("Placeholder")) return null;
+  // Fed to the optimizer alone but for what fills and saves it: a variable of its own.
+  if (taken & OPTIMIZER) return taken & GRADIENT ? null : "optimizer";
+  if (taken === ASIDE) return type === "VarHandleOp" ? null : "aside";
+  // What a loss is made of is taken by its gradient alone, too.
+  return type === "Const" ? "gradient" : null;
 }
 
 /** Whether a name lies in a scope that `fs.gradients` has made. */
@@ -57,28 +68,4 @@ function isFilling(id: number | undefined, nodes: ReadonlyMap<number, Node>): bo
     for (const [from] of node.inputs) stack.push(from);
   }
   return true;
-}
-
-function laneOfAll(takers: readonly number[], lanes: ReadonlyMap<number, Lane>, { type }: Node): Lane | null {
-  if (takers.length === 0) return null;
-  const found = new Set(takers.map((id) => lanes.get(id) ?? "model"));
-  if (found.has("model")) return null;
-  // Fed by the optimizer alone but for what fills and saves it: a variable of its own.
-  if (found.has("optimizer") && (found.size === 1 || !found.has("gradient"))) return "optimizer";
-  if (found.size === 1 && found.has("aside")) return type === "VarHandleOp" ? null : "aside";
-  // What a loss is made of is taken by its gradient alone, too.
-  return type === "Const" ? "gradient" : null;
-}
-
-function takersOf(nodes: ReadonlyMap<number, Node>, without: ReadonlySet<number>): Map<number, number[]> {
-  const found = new Map<number, number[]>();
-  for (const { id, inputs } of nodes.values()) {
-    if (without.has(id)) continue;
-    for (const [from] of inputs) {
-      const known = found.get(from);
-      if (known) known.push(id);
-      else found.set(from, [id]);
-    }
-  }
-  return found;
 }

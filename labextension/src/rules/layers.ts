@@ -14,7 +14,7 @@ export function foldLayers(level: Level, texts: Texts): number {
   const taken = new Set<Unit>();
   const wanted: Merge[] = [];
   for (const unit of level.units) {
-    const merge = unit.item >= 0 && PRODUCT.test(texts(unit.item).type) ? layerOf(level, unit, texts, taken) : null;
+    const merge = unit.item >= 0 && PRODUCT.test(texts(unit.item).core) ? layerOf(level, unit, texts, taken) : null;
     if (!merge) continue;
     for (const member of merge.members) taken.add(member);
     wanted.push(merge);
@@ -36,7 +36,7 @@ function layerOf(level: Level, product: Unit, texts: Texts, taken: ReadonlySet<U
   const activation = follower(level, end, texts, ACTIVATION);
   if (activation) members.push(activation);
   members.push(...fillersOf(level, members).filter((unit) => !taken.has(unit)));
-  if (members.length < 3) return null;
+  if (members.length < 2 + Number(texts(product.item).type !== "")) return null;
   const title = `${titleOf(texts(product.item))} ${detailOf(texts(product.item), shapeOf(weight, texts))}`.trim();
   return { members, group: { kind: "layer", title, detail: activation ? texts(activation.item).type.toLowerCase() : "", count: 1, carries: null } };
 }
@@ -67,7 +67,7 @@ function fillersOf(level: Level, members: readonly Unit[]): Unit[] {
   return [...new Set(found)];
 }
 
-function titleOf({ type }: Facts): string {
+function titleOf({ core: type }: Facts): string {
   if (type.startsWith("Conv2DBackprop") || type === "Conv2DTranspose") return "Conv transposed";
   return type.startsWith("Conv") ? "Conv" : type.startsWith("Depthwise") ? "Conv depthwise" : "Dense";
 }
@@ -77,7 +77,7 @@ function shapeOf(weight: Unit, texts: Texts): readonly (number | null)[] {
 }
 
 /** "784 -> 256" of a dense layer, "3x3, 64" of a convolution. */
-function detailOf({ type }: Facts, shape: readonly (number | null)[]): string {
+function detailOf({ core: type }: Facts, shape: readonly (number | null)[]): string {
   const n = shape.map((size) => String(size ?? "?"));
   if (/^(MatMul|BatchMatMul)/.test(type)) return n.length === 2 ? `${n[0]} \u2192 ${n[1]}` : "";
   const filters = /Backprop|Transpose/.test(type) ? n[n.length - 2] : n[n.length - 1];

@@ -78,6 +78,7 @@ function checked(
 
 /** Merges the repeats of a level, those that save most first; whether there were any. */
 export function foldRepeats(level: Level, texts: Texts): boolean {
+  if (!hasAlike(level.units)) return false;
   const sequence = sequenceOf(level);
   const place = new Map(sequence.map((unit, i) => [unit, i]));
   const wiring = (start: number, period: number): number => insideOf(level, sequence, place, start, period);
@@ -87,6 +88,16 @@ export function foldRepeats(level: Level, texts: Texts): boolean {
     return ops < LEAST_OPS ? LEAST_COPIES + 2 : LEAST_COPIES;
   });
   return foldStretches(level, sequence, stretches, texts);
+}
+
+/** Whether so many units are built alike that there can be a repeat. */
+function hasAlike(units: readonly Unit[]): boolean {
+  const counts = new Map<number, number>();
+  return units.some(({ hash }) => {
+    const count = (counts.get(hash) ?? 0) + 1;
+    counts.set(hash, count);
+    return count >= LEAST_COPIES;
+  });
 }
 
 /** How the units of one copy are wired among themselves. */
