@@ -211,7 +211,9 @@ def test_errors() -> None:
 
 
 def test_every_random_op_is_here() -> None:
-    modules = ("flowscope.ops.random.normal_and_uniform", "flowscope.ops.random.distributions")
+    modules = [
+        f"flowscope.ops.random.{m}" for m in ("normal_and_uniform", "distributions", "shuffling")
+    ]
     ours = {n for n, c in all_ops().items() if c.__module__ in modules}
     assert ours == {
         "Multinomial",

@@ -463,7 +463,7 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
     vectors = [convert_to_tensor(a) for a in args]
     if not vectors:
         return []
-    axes = list(range(len(vectors)))
+    axes = [i for i, _ in enumerate(vectors)]  # `range` is the op function here
     if indexing == "xy" and len(axes) > 1:
         axes[:2] = [1, 0]
     with vectors[0].graph.name_scope(name):
@@ -471,5 +471,5 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
         for a, v in zip(axes, vectors):
             lengths[a] = size(v)
         whole = stack(lengths)
-        lines = [[-1 if i == a else 1 for i in range(len(axes))] for a in axes]
+        lines = [[-1 if i == a else 1 for i, _ in enumerate(axes)] for a in axes]
         return [broadcast_to(reshape(v, s), whole) for v, s in zip(vectors, lines)]
