@@ -7,7 +7,6 @@ import type { Positions } from "../src/layout/types.js";
 import { GraphModel } from "../src/model/graph.js";
 import { OpenScopes } from "../src/model/open_scopes.js";
 import { Store } from "../src/model/store.js";
-import { families } from "../src/model/structure.js";
 import { visibleGraph, type VisibleGraph } from "../src/model/visible.js";
 import type { Link } from "../src/model/links.js";
 import { scene, type Picture } from "../src/render/scene.js";
@@ -59,8 +58,8 @@ function flipsOnOpening(model: GraphModel, laid: Laid, isOpen: (path: string) =>
   }));
 }
 
-function pictureOf(model: GraphModel, { graph, links }: Laid): Picture {
-  return { graph, links, families: families(model), devices: new Map(), selection: null, related: new Set(), marked: new Set(), stale: new Set() };
+function pictureOf({ graph, links }: Laid): Picture {
+  return { graph, links, devices: new Map(), selection: null, related: new Set(), marked: new Set(), stale: new Set() };
 }
 
 function figures(path: string): Record<string, number> {
@@ -69,7 +68,7 @@ function figures(path: string): Record<string, number> {
   const start = performance.now();
   const { laid, isOpen } = firstPicture(model, memory);
   const ms = Math.round(performance.now() - start);
-  const picture = pictureOf(model, laid);
+  const picture = pictureOf(laid);
   const drawn = scene(picture, laid.positions, null, LIGHT);
   writeFileSync(`${path}.svg`, toSvg(drawn));
   const [wide, narrow] = [STAGES.wide, STAGES.narrow].map((stage) => ({

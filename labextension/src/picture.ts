@@ -11,7 +11,6 @@ import { ROOT } from "./model/ids.js";
 import { markedBoxes, staleBoxes } from "./model/marked.js";
 import { OpenScopes } from "./model/open_scopes.js";
 import { Store } from "./model/store.js";
-import { families } from "./model/structure.js";
 import { visibleGraph, type VisibleGraph } from "./model/visible.js";
 import { scene, type Picture } from "./render/scene.js";
 import { toSvg } from "./render/svg.js";
@@ -43,7 +42,7 @@ export function svg(request: string): string {
   const { root, links } = layoutJob(graph, roughMeasure);
   const positions = layoutTree(root, new LayoutMemory());
   const picture: Picture = {
-    graph, links, families: families(model), devices: devicesOf(model), selection: null, related: new Set(),
+    graph, links, devices: devicesOf(model), selection: null, related: new Set(),
     marked: markedBoxes(model), stale: staleBoxes(model),
   };
   const around = { title, note: noteOf(model, graph), devices: picture.devices, description: descriptionOf(model, graph) };

@@ -11,7 +11,6 @@ import { clock, duration, rate, significant, typeText, whole } from "../src/mode
 import { GraphModel } from "../src/model/graph.js";
 import { linksOf } from "../src/model/links.js";
 import { markedBoxes } from "../src/model/marked.js";
-import { families } from "../src/model/structure.js";
 import { endFinder, sizeText, visibleGraph, type VisibleGraph } from "../src/model/visible.js";
 import { readSavedView } from "../src/plugin/saved_view.js";
 import type { GraphChange, Node } from "../src/wire/messages.js";
@@ -127,11 +126,16 @@ test("a line passes each wall through one port and fans out behind it", () => {
   ]);
 });
 
-test("scopes that are built alike are one family", () => {
-  const found = families(modelOf(mlp()));
-  assert.equal(found.get("layer1/w"), found.get("layer2/b"));
-  assert.notEqual(found.get("layer1/w"), undefined);
-  assert.equal(found.get("loss"), undefined);
+test("scopes that are built alike have the same number, others none", () => {
+  const g = new GraphBuilder();
+  const x = g.op("Placeholder", "x");
+  const [a, b] = ["one", "two"].map((name) => g.op("Exp", `${name}/exp`, { inputs: [g.op("Neg", `${name}/neg`, { inputs: [x] })] }));
+  g.op("Add", "other/add", { inputs: [g.op("Mul", "other/mul", { inputs: [a ?? 0, b ?? 0] }), x] });
+  const { boxes } = see(modelOf(g.nodes));
+  const likeness = (path: string): number | undefined => boxes.get(`s:${path}`)?.likeness;
+  assert.ok((likeness("one") ?? 0) > 0);
+  assert.equal(likeness("one"), likeness("two"));
+  assert.equal(likeness("other"), 0);
 });
 
 test("whole depths open while the first picture stays small", () => {

@@ -50,7 +50,7 @@ class Picture {
     this.positions = layoutTree(root, new LayoutMemory());
     const none = new Set<string>();
     const still = scene({
-      graph, links, families: new Map(), devices: new Map(), selection: null, related: none, marked: none, stale: none,
+      graph, links, devices: new Map(), selection: null, related: none, marked: none, stale: none,
     }, this.positions, null, LIGHT);
     this.svg = (run) => toSvg({ ...still, marks: [...still.marks, ...runningMarks(run, this.positions, LIGHT)] });
   }

@@ -7,7 +7,6 @@ import { layoutJob, roughMeasure } from "../src/layout/measure.js";
 import { LayoutMemory, layoutTree } from "../src/layout/tree.js";
 import { GraphModel } from "../src/model/graph.js";
 import { markedBoxes, staleBoxes } from "../src/model/marked.js";
-import { families } from "../src/model/structure.js";
 import { relatedBoxes } from "../src/model/bodies.js";
 import { endFinder, visibleGraph } from "../src/model/visible.js";
 import { fitText } from "../src/render/fit.js";
@@ -30,7 +29,7 @@ function svg(
   const related = relatedBoxes(model, selection, endFinder(model, isOpen));
   const { root, links } = layoutJob(graph, roughMeasure);
   const devices = new Map([["/device:CPU:0", 0], ["/device:GPU:0", 1]]);
-  const picture = { graph, links, families: families(model), devices, selection, related, marked: markedBoxes(model), stale: staleBoxes(model) };
+  const picture = { graph, links, devices, selection, related, marked: markedBoxes(model), stale: staleBoxes(model) };
   return toSvg(scene(picture, layoutTree(root, new LayoutMemory()), null, theme));
 }
 

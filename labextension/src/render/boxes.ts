@@ -95,7 +95,7 @@ export function walls({ box, rect }: PlacedBox, picture: Picture, theme: Theme, 
   const shape: OpShape = box.isVariable && !isOpen ? "cylinder" : "box";
   const { stroke, width } = edgeOf(box, picture, theme, shape);
   const isMade = box.group?.kind === "part" || box.group?.kind === "more" || box.group?.kind === "copy";
-  const outer = { ...outline(box.id, rect, fillOf({ box, rect }, picture, theme, isOpen), stroke, width), shape, ...(isMade ? { isDashed: true } : {}) };
+  const outer = { ...outline(box.id, rect, fillOf(box, theme, isOpen), stroke, width), shape, ...(isMade ? { isDashed: true } : {}) };
   if (!box.frame) return [outer];
   const { x, y, w, h } = rect;
   const inner = { x: x + FRAME_PX, y: y + FRAME_PX, w: Math.max(0, w - 2 * FRAME_PX), h: Math.max(0, h - 2 * FRAME_PX) };
@@ -113,10 +113,10 @@ function edgeOf(box: Box, picture: Picture, theme: Theme, shape: OpShape): Pick<
 }
 
 /** Drawn after the lines, so that lines pass under the name. */
-export function openScopeHeader({ box, rect }: PlacedBox, picture: Picture, theme: Theme): Mark[] {
+export function openScopeHeader({ box, rect }: PlacedBox, theme: Theme): Mark[] {
   const y = rect.y + SPACE.header / 2 + 1;
   const x = rect.x + SPACE.padding - 4;
-  const halo = fillOf({ box, rect }, picture, theme, true);
+  const halo = fillOf(box, theme, true);
   const count = [timesOf(box), detailOf(box)].filter(Boolean).join("  ");
   // The layout made the header wide enough for both; this only holds while a box grows.
   const room = Math.max(20, rect.w - SPACE.padding - TOGGLE_PX - 20);
@@ -129,12 +129,10 @@ export function openScopeHeader({ box, rect }: PlacedBox, picture: Picture, them
   ];
 }
 
-function fillOf({ box }: PlacedBox, picture: Picture, theme: Theme, isOpen: boolean): string {
+function fillOf(box: Box, theme: Theme, isOpen: boolean): string {
   if (box.body) return theme.bodyFill;
   if (box.isVariable && !isOpen) return theme.stateFill;
   if (box.likeness > 0) return tint(box.likeness, theme);
-  const family = picture.families.get(box.scope?.path ?? "");
-  if (family !== undefined) return tint(family, theme);
   return isOpen ? theme.background : theme.folder;
 }
 

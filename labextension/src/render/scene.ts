@@ -13,8 +13,6 @@ import type { Theme } from "./theme.js";
 export interface Picture {
   readonly graph: VisibleGraph;
   readonly links: readonly Link[];
-  /** Scope path -> family of scopes that are built alike. */
-  readonly families: ReadonlyMap<string, number>;
   /** Device name -> its number. */
   readonly devices: ReadonlyMap<string, number>;
   readonly selection: BoxId | null;
@@ -39,7 +37,7 @@ export function scene(picture: Picture, positions: Positions, run: SessionState 
     ...open.flatMap((placed) => walls(placed, picture, theme, true)),
     ...controlMarks(picture, positions, theme),
     ...linkMarks(picture, positions, run, theme),
-    ...open.flatMap((placed) => openScopeHeader(placed, picture, theme)),
+    ...open.flatMap((placed) => openScopeHeader(placed, theme)),
     ...boxes.flatMap((placed) => closedMarks(placed, picture, theme)),
   ];
   return { w: positions.w, h: positions.h, background: theme.background, font: theme.font, text: theme.text, muted: theme.muted, marks };

@@ -36,9 +36,11 @@ export function stubsOf(graph: VisibleGraph, positions: Positions): Map<BoxId, S
     if (graph.boxes.get(edge.to)?.isOpen || graph.boxes.get(edge.from)?.isOpen) continue;
     if (edge.kind === "control") at(edge.to).after.push(name(edge.from));
     else {
-      at(edge.to).from.push(name(edge.from));
+      // What initialises says so at its own end.
+      if (graph.boxes.get(edge.from)?.lane !== "aside") at(edge.to).from.push(name(edge.from));
       // Every layer has a gradient, an update, a saver: they say so themselves.
-      if (graph.boxes.get(edge.to)?.lane === graph.boxes.get(edge.from)?.lane) at(edge.from).to.push(name(edge.to));
+      const lane = graph.boxes.get(edge.from)?.lane;
+      if (lane === "aside" || lane === graph.boxes.get(edge.to)?.lane) at(edge.from).to.push(name(edge.to));
     }
   }
   return found;

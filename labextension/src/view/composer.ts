@@ -11,7 +11,6 @@ import { markedBoxes, staleBoxes } from "../model/marked.js";
 import { isolated } from "../model/isolate.js";
 import { boxOf, type Selection } from "../model/selection.js";
 import type { Store } from "../model/store.js";
-import { families } from "../model/structure.js";
 import { endFinder, visibleGraph, type VisibleGraph } from "../model/visible.js";
 import { EdgePaths } from "../model/edge_paths.js";
 import type { Picture } from "../render/scene.js";
@@ -33,7 +32,6 @@ export class Composer {
   #isBusy = false;
   /** Asked for while a layout was under way. */
   #next: { hold: BoxId | null } | null = null;
-  #families: { version: number; found: ReadonlyMap<string, number> } = { version: -1, found: new Map() };
 
   constructor(model: GraphModel, scopes: OpenScopes, selection: Selection, store: Store, show: ShowPicture, until: AbortSignal) {
     this.#store = store;
@@ -57,11 +55,10 @@ export class Composer {
     const { root, links } = layoutJob(graph, this.measure, this.room);
     this.#thread.request(root, (positions) => {
       this.#isBusy = false;
-      const families = this.#familiesNow();
       const devices = devicesOf(this.#model);
       this.#edgePaths = new EdgePaths(this.#model, graph, endFinder(this.#model, (path) => path === "" || isOpenIn(graph, path)));
       const [marked, stale] = [markedBoxes(this.#model), staleBoxes(this.#model)];
-      this.#show({ graph, links, families, devices, ...this.selected(), marked, stale }, positions, hold);
+      this.#show({ graph, links, devices, ...this.selected(), marked, stale }, positions, hold);
       const next = this.#next;
       this.#next = null;
       if (next) this.refresh(next.hold);
@@ -78,13 +75,6 @@ export class Composer {
     const selection = this.#selection.box;
     const endOf = endFinder(this.#model, (path) => this.#scopes.isOpen(path));
     return { selection, related: relatedBoxes(this.#model, selection, endOf) };
-  }
-
-  #familiesNow(): ReadonlyMap<string, number> {
-    if (this.#families.version !== this.#model.version) {
-      this.#families = { version: this.#model.version, found: families(this.#model) };
-    }
-    return this.#families.found;
   }
 }
 
