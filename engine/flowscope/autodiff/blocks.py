@@ -83,7 +83,7 @@ class Sweeps:
         return [
             (p, outer)
             for p, outer in block.captured()
-            if any(op in ends or op.type == "Parameter" for op in ancestors([outer]))
+            if any(op in ends or op.definition.is_parameter for op in ancestors([outer]))
         ]
 
 

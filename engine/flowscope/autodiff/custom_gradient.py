@@ -49,6 +49,7 @@ class GradientHub(Op):
     dtypes: tuple[DType, ...]
     shapes: tuple[Dims, ...]
     kernel_inputs: ClassVar[int | None] = 0
+    has_own_gradient: ClassVar[bool] = True
     held: ClassVar[Held | None] = None
 
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
@@ -68,6 +69,7 @@ class GradientHub(Op):
 class WithGradient(Op):
     """The first input as it is; its cotangent goes to the second, a `GradientHub`'s output."""
 
+    has_own_gradient: ClassVar[bool] = True
     views: ClassVar[Any] = (0,)
     template: ClassVar[str | None] = "{0}"
     kernel_inputs: ClassVar[int | None] = 1

@@ -183,7 +183,7 @@ def function_of(op: Operation) -> GradientFunction | None:
     Raises:
         UnsupportedGradientError: if the operation asks for a name that is not registered.
     """
-    held = held_by(op.definition) if op.type == "GradientHub" else None
+    held = held_by(op.definition) if op.definition.has_own_gradient else None
     if held is not None:
         own: GradientFunction | None = held.function
         return own

@@ -142,7 +142,7 @@ class Spread:
                 return f'takes "{t.name}", which is not the value of {self._moved[t]} any more'
         if not self._specs:
             return ""
-        if op.type == "Parameter":
+        if op.definition.is_parameter:
             return self._captured(op.outputs[0])
         renewed = [t for t in op.inputs if t in self._specs]
         for t in renewed:

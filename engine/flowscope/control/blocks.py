@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from flowscope.control.lists import list_of_zeros
+from flowscope.control.lists import EmptyList, Head, ListOf, PackLists, UnpackList, list_of_zeros
 from flowscope.control.specs import flows, value_spec
 from flowscope.control.trampoline import Work
 from flowscope.errors import InvalidArgumentError
@@ -58,6 +58,7 @@ class Parameter(Op):
     spec: Spec = field(compare=False)
     index: int
     is_stateful: ClassVar[bool] = True
+    is_parameter: ClassVar[bool] = True
 
     def infer(self) -> Spec:
         return self.spec
@@ -347,14 +348,14 @@ def is_repeatable(op: Operation) -> bool:
     functions = getattr(op.definition, "functions", ())
     if functions:
         return all(
-            is_repeatable(o) or isinstance(o.definition, Parameter | Const)
+            is_repeatable(o) or isinstance(o.definition, (Parameter, Const))
             for f in functions
             for o in f.block.operations
         )
-    if op.type in ("EmptyList", "Head", "ListOf", "PackLists", "UnpackList"):
+    if isinstance(op.definition, (EmptyList, Head, ListOf, PackLists, UnpackList)):
         return True
     has_lists = any(t.spec.dtype.kind == "v" for t in (*op.inputs, *op.outputs))
-    is_own = op.gradient or op.type in ("GradientHub", "WithGradient")
+    is_own = op.gradient or op.definition.has_own_gradient
     return bool(op.inputs) and op.definition.is_pure and not has_lists and not is_own
 
 

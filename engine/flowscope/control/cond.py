@@ -151,7 +151,7 @@ def _keep(function: Function, other: Function, tensor: Tensor) -> Tensor:
     graph = function.graph
     for found in function.kept:
         if (
-            found.op.type == "ListOf"
+            isinstance(found.op.definition, ListOf)
             and found.op.inputs == (tensor,)
             and graph.observer.has(found.op)
         ):

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from flowscope.control.primitives import Enter, Exit, LoopCond, Merge, NextIteration
+from flowscope.control.primitives import Enter, Exit, LoopCond, Merge, NextIteration, Switch
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Const
 from flowscope.graph.graph import Graph
+from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor, input_replacer, is_back_edge, where
 
 
@@ -70,7 +71,7 @@ class Frames:
         definition = op.definition
         if isinstance(definition, Enter):
             frame = self._entered(op, definition, frame)
-        elif isinstance(definition, Exit | NextIteration) and frame is None:
+        elif isinstance(definition, (Exit, NextIteration)) and frame is None:
             raise _located(
                 op,
                 f'"{op.inputs[0].name}" stands in no loop, so {op.type} has nowhere to lead: a '
@@ -190,12 +191,16 @@ def _place(frame: Frame | None) -> str:
     return f'in the loop "{frame.path}"' + (f" (begun in {made})" if made else "")
 
 
+def _is(tensor: Tensor, kind: type[Op]) -> bool:
+    return isinstance(tensor.op.definition, kind)
+
+
 def _variable(thing: Tensor | Operation) -> str:
     """Returns which loop variable it is, where that is plain to see."""
     op = thing.op if isinstance(thing, Tensor) else thing
-    if op.type in ("Switch", "LoopCond") and op.inputs[0].op.type == "Merge":
+    if isinstance(op.definition, (Switch, LoopCond)) and _is(op.inputs[0], Merge):
         op = op.inputs[0].op
-    if isinstance(op.definition, Merge) and op.inputs[0].op.type == "Enter":
+    if isinstance(op.definition, Merge) and _is(op.inputs[0], Enter):
         return f', the variable that "{op.inputs[0].op.inputs[0].name}" begins'
     return ""
 

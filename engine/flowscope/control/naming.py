@@ -16,6 +16,7 @@ from typing import Any
 
 from flowscope import nest
 from flowscope.control.tracing import parts
+from flowscope.graph.constant import Const
 from flowscope.graph.operation import Tensor
 
 #: What the tensors of slices and of sparse tensors are called, in the order of `parts`.
@@ -78,7 +79,7 @@ def _items(structure: Any) -> list[tuple[Any, Any]]:
 
 
 def _own_name(tensor: Tensor, number: int) -> str:
-    if tensor.op.type == "Const":
+    if isinstance(tensor.op.definition, Const):
         return f"var_{number}"
     return tensor.op.name.rpartition("/")[2]
 

@@ -73,6 +73,7 @@ class Merge(Primitive):
     """
 
     is_differentiable: ClassVar[bool] = True
+    takes_back_edge: ClassVar[bool] = True
     views: ClassVar[Any] = (0,)
 
     def infer(self, *inputs: Spec) -> Any:
@@ -132,6 +133,7 @@ class Exit(Primitive):
 class NextIteration(Primitive):
     """Hands its input to the next iteration of the frame; nothing where it is dead."""
 
+    makes_back_edge: ClassVar[bool] = True
     views: ClassVar[Any] = (0,)
 
     def infer(self, data: Spec) -> Spec:

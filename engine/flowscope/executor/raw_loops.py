@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from flowscope.control.primitives import Enter, Merge, Switch
 from flowscope.executor.frames import Frame
 from flowscope.executor.static import ExecutorGraph, Kind, StaticFrame, Unit
+from flowscope.plan.known_ops import ADD, LESS, LESS_EQUAL
 from flowscope.plan.program import Node, Value, is_back_edge
 from flowscope.plan.saved_for_backward import count_up
 
@@ -27,21 +29,21 @@ def limit_of(graph: ExecutorGraph, frame: Frame) -> int | None:
     A limit that comes in by a constant Enter is known once it has come.
     """
     test = _test(frame.static)
-    if test is None or test.op.type not in ("Less", "LessEqual"):
+    if test is None or not isinstance(test.op, (LESS, LESS_EQUAL)):
         return None
     entered = {u.body.outputs[0]: v for u, v, is_dead in frame.constants if not is_dead}
     merge, bound = test.inputs[0].node, _number(test.inputs[1], entered)
-    if merge is None or merge.op.type != "Merge":
+    if merge is None or not isinstance(merge.op, Merge):
         return None
     start = next((v for v in merge.inputs if not is_back_edge(v, merge)), None)
     back = next((v.node for v in merge.inputs if is_back_edge(v, merge)), None)
-    if start is None or start.node is None or start.node.op.type != "Enter" or back is None:
+    if start is None or start.node is None or not isinstance(start.node.op, Enter) or back is None:
         return None
     step = _step(back.inputs[0], merge, entered)
     first = _number(start.node.inputs[0], entered)
     if bound is None or first is None or step is None:
         return None
-    return count_up(first, bound if test.op.type == "LessEqual" else bound - 1, step)
+    return count_up(first, bound if isinstance(test.op, LESS_EQUAL) else bound - 1, step)
 
 
 def _test(frame: StaticFrame) -> Node | None:
@@ -53,10 +55,10 @@ def _test(frame: StaticFrame) -> Node | None:
 def _step(value: Value, merge: Node, entered: Mapping[Value, Any]) -> int | None:
     """Returns what is added to a counter in an iteration."""
     node = value.node
-    if node is None or node.op.type != "Add":
+    if node is None or not isinstance(node.op, ADD):
         return None
     switch = node.inputs[0].node
-    if switch is None or switch.op.type != "Switch" or switch.inputs[0].node is not merge:
+    if switch is None or not isinstance(switch.op, Switch) or switch.inputs[0].node is not merge:
         return None
     return _number(node.inputs[1], entered)
 
@@ -65,7 +67,7 @@ def _number(value: Value, entered: Mapping[Value, Any]) -> int | None:
     """Returns a value that is a known integer, or has come into the loop as one."""
     node = value.node
     found: Any = value.spec.constant
-    if found is None and node is not None and node.op.type == "Enter":
+    if found is None and node is not None and isinstance(node.op, Enter):
         found = entered.get(value, node.inputs[0].spec.constant)
     is_integer = found is not None and value.spec.dtype.kind == "i" and value.spec.shape == ()
     return int(found) if is_integer else None

@@ -113,7 +113,7 @@ def _way_out(thing: Tensor | Operation, block: Block) -> str:
     outer = outermost(thing)
     if outer is not thing:
         return f'it stands there for "{outer.name}": use that'
-    if block.what.endswith("of a while_loop") and thing.op.type == "Parameter":
+    if block.what.endswith("of a while_loop") and thing.op.definition.is_parameter:
         return "it is a loop variable: outside, use what while_loop returned for it"
     if "while_loop" in block.what:
         return (

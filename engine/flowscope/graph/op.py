@@ -186,6 +186,10 @@ class Op(Immutable):
         accumulates: Whether it adds up many elements: those of 16 bits reach the kernel as float32,
             and its results are rounded to 16 bits once, see `kernel_of`.
         needs_shape_only: Whether only the input's shape matters, not its value.
+        is_parameter: Stands for an input of a function: its value comes from what runs that.
+        makes_back_edge, takes_back_edge: In a loop made by hand, hands a value to the next
+            iteration; may take one from the iteration before.
+        has_own_gradient: Hands its inputs on, and another gradient back than theirs.
         kernel_inputs: How many inputs the kernel takes, None for all: those behind them matter to
             gradients only and do not run.
         devices: Device types with a kernel.
@@ -207,6 +211,10 @@ class Op(Immutable):
     passes_slices: ClassVar[bool] = False
     accumulates: ClassVar[bool] = False
     needs_shape_only: ClassVar[bool] = False
+    is_parameter: ClassVar[bool] = False
+    makes_back_edge: ClassVar[bool] = False
+    takes_back_edge: ClassVar[bool] = False
+    has_own_gradient: ClassVar[bool] = False
     kernel_inputs: ClassVar[int | None] = None
     devices: ClassVar[tuple[str, ...]] = ("CPU", "GPU")
     is_differentiable: ClassVar[bool] = True

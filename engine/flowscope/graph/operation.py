@@ -29,7 +29,7 @@ input_replacer: list[Callable[[Operation, int, Tensor], None]] = []
 
 def is_back_edge(tensor: Tensor, op: Operation) -> bool:
     """Whether a loop made by hand hands its next iteration a value here: where cycles close."""
-    return op.definition.type == "Merge" and tensor.op.definition.type == "NextIteration"
+    return op.definition.takes_back_edge and tensor.op.definition.makes_back_edge
 
 
 def _run(fetch: Any, feed_dict: Any, session: Any) -> Any:
@@ -386,7 +386,7 @@ class Operation:
 
 def outermost(tensor: Tensor) -> Tensor:
     """Returns the tensor outside that a parameter stands for, as far outside as there is one."""
-    while tensor.op.type == "Parameter":
+    while tensor.op.definition.is_parameter:
         outer = dict(tensor.op.block.captured()).get(tensor)
         if outer is None:
             break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowscope.control.primitives import Primitive
+from flowscope.ops.core.flow import NoOp
 from flowscope.plan.lowering import Key
 from flowscope.plan.program import Node
 
@@ -20,7 +21,7 @@ def leaves(node: Node) -> list[Node]:
 def is_worldly(node: Node) -> bool:
     """Whether a node acts on the world outside: neither on a variable nor on a queue."""
     op = node.op
-    if isinstance(op, Primitive) or op.is_handle or op.type == "NoOp":
+    if isinstance(op, Primitive) or op.is_handle or isinstance(op, NoOp):
         return False
     return op.has_effect and not op.is_blocking and not node.handles
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from flowscope.graph.constant import Const
 from flowscope.plan.invocation import Draw, InvocationError, Invoker, Probe
 from flowscope.plan.kernels import own
 from flowscope.plan.locations import (
@@ -124,7 +125,7 @@ class _Block:
     def __init__(self, program: Program, unsafe: frozenset[int]) -> None:
         #: Before what nobody waits: the inside of update groups, and what is no work.
         self.unsafe = unsafe | {
-            i for i, n in enumerate(program.nodes) if n.op.is_handle or n.op.type == "Const"
+            i for i, n in enumerate(program.nodes) if n.op.is_handle or isinstance(n.op, Const)
         }
         self.closed = unsafe_inside(program.nodes)
         self.dying = _dying(program)
@@ -253,7 +254,7 @@ class _Step:
         for v in dying:
             self.values.pop(v, None)
         self.values.update((v, o) for v, o in zip(node.outputs, outputs, strict=True))
-        if self._gate.is_by_op and node.op.type != "Const":
+        if self._gate.is_by_op and not isinstance(node.op, Const):
             self._moved(node)
 
     def _moved(self, node: Node, is_dead: bool = False, is_back: bool = False) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Protocol
 
+from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.saved_for_backward import trips
@@ -308,7 +309,7 @@ def _least(a: int | None, b: int | None) -> int | None:
 def _finished(loop: Node, at: Node | None) -> int:
     if at is None:
         return 0
-    nodes = [n for block in loop.blocks for n in block.nodes if n.op.type != "Const"]
+    nodes = [n for block in loop.blocks for n in block.nodes if not isinstance(n.op, Const)]
     for i, node in enumerate(nodes):
         if node is at or (node.blocks and any(at is n for b in node.blocks for n in b.walk())):
             return i

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.control.primitives import Enter, Merge, Switch
+from flowscope.control.lists import EmptyList
+from flowscope.control.primitives import Enter, Exit, Merge, Switch
 from flowscope.graph.constant import Const, Literal
 from flowscope.graph.dtypes import DType, bool_, int32
 from flowscope.graph.op import Op, Spec
@@ -23,17 +24,13 @@ from flowscope.plan.program import Node, Program, Value
 
 #: What accesses to state are ordered by: a handle, or what several effects have in common.
 Key = Hashable
-#: Op types of constants.
-_CONSTANTS = frozenset({"Const", "EmptyList"})
-#: Op types whose inputs come out of branches and loops, and are dead where these are.
-_FROM_ELSEWHERE = frozenset({"Merge", "Exit"})
 
 
 def is_ambient(node: Node | None) -> bool:
     """Whether a node's value is there before the step: a constant's or a handle's."""
     if node is None or node.control or node.inputs:
         return False
-    return node.op.type in _CONSTANTS or node.op.is_handle
+    return isinstance(node.op, (Const, EmptyList)) or node.op.is_handle
 
 
 class Accesses:
@@ -134,7 +131,7 @@ class Place:
         """Puts a node here; it waits for the pivot if nothing else holds it back."""
         if not is_ambient(node):
             is_held = (
-                node.op.type in _FROM_ELSEWHERE
+                isinstance(node.op, (Merge, Exit))
                 or any(v in self._gated for v in node.inputs)
                 or any(c in self._members for c in node.control)
             )
@@ -189,7 +186,7 @@ class Place:
     def end(self, key: Key) -> Value:
         """Returns a token that is there once all accesses in this place are done."""
         first, *others = self.accesses.before(key, True)
-        if not others and first.op.type in ("Identity", "Merge"):
+        if not others and isinstance(first.op, (Identity, Merge)):
             return first.outputs[0]
         op, what, inputs, specs = _constant(np.True_, bool_, "order")
         return self.make(op, what, inputs, specs, None, (first, *others)).outputs[0]

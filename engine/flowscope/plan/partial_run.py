@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
 from flowscope.plan.back_ends import BackEnd
 from flowscope.plan.partitions import partitioned
@@ -154,7 +155,7 @@ def _needs(
 
 def _is_remade(node: Node) -> bool:
     """Whether every stage that uses it makes it for itself."""
-    return node.op.type == "Const" or node.op.is_handle
+    return isinstance(node.op, Const) or node.op.is_handle
 
 
 def _before(node: Node) -> list[Node]:

@@ -20,6 +20,7 @@ import numpy as np
 from flowscope.control.lists import EmptyList, ListOf, PackLists
 from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.lazy import frozen
+from flowscope.plan.known_ops import ADD, LESS, LESS_EQUAL
 from flowscope.plan.program import Program, Value
 from flowscope.plan.rewriting import uses
 from flowscope.plan.structured import CondNode, LoopNode
@@ -240,19 +241,23 @@ def _counter_trips(loop: LoopNode, known: Mapping[Value, Any] | None) -> int | N
     """Returns the iterations of `while i < limit: i += step`, None for any other loop."""
     cond, body = loop.blocks
     test = cond.fetches[0].node
-    if test is None or test.op.type not in ("Less", "LessEqual"):
+    if test is None or not isinstance(test.op, (LESS, LESS_EQUAL)):
         return None
     counter, limit = test.inputs[0], _constant(test.inputs[1], known)
     if counter not in cond.feeds:
         return None
     i = cond.feeds.index(counter)
     step_node = body.fetches[i].node
-    if step_node is None or step_node.op.type != "Add" or step_node.inputs[0] is not body.feeds[i]:
+    if (
+        step_node is None
+        or not isinstance(step_node.op, ADD)
+        or step_node.inputs[0] is not body.feeds[i]
+    ):
         return None
     start, step = _constant(loop.starts[i]), _constant(step_node.inputs[1])
     if start is None or limit is None or step is None:
         return None
-    return count_up(start, limit if test.op.type == "LessEqual" else limit - 1, step)
+    return count_up(start, limit if isinstance(test.op, LESS_EQUAL) else limit - 1, step)
 
 
 def count_up(start: int, last: int, step: int) -> int | None:

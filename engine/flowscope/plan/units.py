@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flowscope.control.primitives import Merge
 from flowscope.plan.codegen.code import CodeAtNeed
 from flowscope.plan.invocation import Invoker
 from flowscope.plan.kernels import kernel_function
@@ -49,7 +50,7 @@ class UnitBody:
 
 def single_bodies(program: Program) -> tuple[UnitBody, ...]:
     """Returns a body per node of a lowered program."""
-    merged = {v.node for n in program.nodes if n.op.type == "Merge" for v in n.inputs}
+    merged = {v.node for n in program.nodes if isinstance(n.op, Merge) for v in n.inputs}
     return tuple([body_of(n) for n in program.nodes if not is_ambient(n) or n in merged])
 
 

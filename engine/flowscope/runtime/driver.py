@@ -26,6 +26,7 @@ from flowscope.executor.osr import resume
 from flowscope.executor.static import ExecutorGraph, Kind, Unit
 from flowscope.graph.current_step import current_step
 from flowscope.graph.op import Op
+from flowscope.ops.host.py_functions import HostFunc
 from flowscope.plan.codegen.code import Code
 from flowscope.plan.execution import Execution
 from flowscope.plan.invocation import Draw, Invocation, InvocationError, Probe
@@ -307,7 +308,7 @@ class _Step:
         number = self._numbers
         self._numbers += 1
         self._pending[number] = unit, it, time.monotonic()
-        has_state = unit.node.op.type != "HostFunc"
+        has_state = not isinstance(unit.node.op, HostFunc)
         state, *values = inputs if has_state else (None, *inputs)
 
         def finish(result: Any) -> None:
@@ -371,7 +372,7 @@ class _Step:
             yield unit, it, text + (f" for {seconds} s" if seconds else "")
 
     def _resource_of(self, node: Node) -> str:
-        if node.op.type == "HostFunc":
+        if isinstance(node.op, HostFunc):
             return "its Python function"
         state = self.driver.states.get(node.inputs[0].node)
         return "what came into the loop" if state is None else str(state)

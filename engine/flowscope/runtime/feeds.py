@@ -15,6 +15,7 @@ from flowscope.graph.op import Spec
 from flowscope.graph.operation import Tensor, where
 from flowscope.graph.shapes import compatible, is_known, text
 from flowscope.nest import flatten
+from flowscope.ops.core.flow import Placeholder
 from flowscope.ops.sparse.sparse_tensor import SparseTensor
 from flowscope.plan.plan import Plan
 from flowscope.runtime.config import DeviceStepStats, FeedStats, NodeExecStats
@@ -89,7 +90,7 @@ def _parts(key: Any, value: Any) -> Iterator[tuple[Any, Any]]:
     """Yields the tensors that a key stands for, each with its part of the value."""
     if isinstance(key, SparseTensor):
         wanted: list[Any] = [key.indices, key.values, key.dense_shape]
-        if key.dense_shape.op.type != "Placeholder" and isinstance(value, tuple):
+        if isinstance(value, tuple) and not isinstance(key.dense_shape.op.definition, Placeholder):
             wanted = wanted[: max(2, len(value))]
         yield from _composite(key, value, wanted, "sparse tensor", "SparseTensorValue")
     elif isinstance(key, IndexedSlices):

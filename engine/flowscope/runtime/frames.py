@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from flowscope.control.primitives import Enter
+from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
 from flowscope.plan.locations import IterationAt, LoopAt, Where, bytes_of
 from flowscope.plan.program import Node
@@ -51,7 +52,7 @@ class Frame:
     @property
     def total(self) -> int:
         """Operations of an iteration."""
-        return sum(n.op.type != "Const" for block in self.node.blocks for n in block.nodes)
+        return sum(not isinstance(n.op, Const) for block in self.node.blocks for n in block.nodes)
 
     @property
     def kept_estimate_bytes(self) -> int | None:

@@ -11,6 +11,7 @@ from flowscope.graph.block import misplaced
 from flowscope.graph.dtypes import variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.ops.host.py_functions import HostFunc
 from flowscope.ops.state.variable_ops import ReadVariableOp
 from flowscope.plan.back_ends import code_back_ends
 from flowscope.plan.effects import is_worldly
@@ -212,7 +213,7 @@ def _queue_use(plan: Plan, states: Mapping[Node, Any]) -> QueueUse | None:
     return QueueUse(
         queues,
         [states[h] for h in written],
-        any(is_worldly(n) or n.op.type == "HostFunc" for n in walked),
+        any(is_worldly(n) or isinstance(n.op, HostFunc) for n in walked),
     )
 
 

@@ -19,7 +19,11 @@ from collections.abc import Collection
 
 import numpy as np
 
+from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
+from flowscope.ops.array.arrays import Fill, ZerosLike
+from flowscope.ops.core.flow import Placeholder
+from flowscope.ops.state.variable_ops import AssignVariableOp
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value, outer_values
 from flowscope.plan.structured import LoopNode
@@ -109,10 +113,10 @@ def owned_variables(node: LoopNode) -> list[Value]:
 def _starts_in_c_order(value: Value) -> bool:
     if value.node is None or value.spec.rank is None:
         return False
-    if value.node.op.type == "Const":
+    if isinstance(value.node.op, Const):
         constant = value.spec.constant
         return isinstance(constant, np.ndarray) and constant.flags.c_contiguous
-    return value.node.op.type in ("Fill", "ZerosLike")
+    return isinstance(value.node.op, (Fill, ZerosLike))
 
 
 def _reused(region: Region, owned: Collection[Value] = ()) -> dict[Node, Reuse]:
@@ -161,7 +165,7 @@ class _Buffers:
             owner = owners.get(v)
             if owner is not None:
                 owners[owner] = None  # outputs may share it, and iterations read it again
-        is_new = not op.views and op.is_pure and op.type not in ("Const", "Placeholder")
+        is_new = not op.views and op.is_pure and not isinstance(op, (Const, Placeholder))
         for out in node.outputs:
             owners[out] = out if is_new else self._shared(node)
             last[out] = i
@@ -179,7 +183,7 @@ class _Buffers:
 
     def _is_row_major(self, node: Node, out: Value) -> bool:
         rank, order = out.spec.rank, node.op.memory_order
-        if node.op.type == "Const":
+        if isinstance(node.op, Const):
             constant = out.spec.constant
             return isinstance(constant, np.ndarray) and constant.flags.c_contiguous
         if rank is not None and rank <= 1 and not node.op.views:
@@ -193,7 +197,7 @@ class _Buffers:
 
 def _plan(node: Node, at: int, buffers: _Buffers) -> Reuse | None:
     op = node.op
-    if op.type == "AssignVariableOp":
+    if isinstance(op, AssignVariableOp):
         return Reuse("{0}.adopt({1})", 1) if buffers.is_free(node.inputs[1], at) else None
     if op.memory_order != "K" or op.template is None or len(node.outputs) != 1:
         return None

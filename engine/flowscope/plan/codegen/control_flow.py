@@ -256,9 +256,9 @@ class _LoopWriter:
         )
 
     def _tested_node(self) -> Node | None:
-        return (
-            next((n for n in self.cond.nodes if n.op.type != "Const"), None) if self.cond else None
-        )
+        if self.cond is None:
+            return None
+        return next((n for n in self.cond.nodes if not isinstance(n.op, Const)), None)
 
     def _tested(self) -> tuple[Value, ...]:
         made = self._tested_node()
@@ -271,7 +271,7 @@ class _LoopWriter:
         writer, cond = self.writer, self.cond
         if cond is None or writer.probe.adds_to(cond):
             return None
-        made = [n for n in cond.nodes if n.op.type != "Const"]
+        made = [n for n in cond.nodes if not isinstance(n.op, Const)]
         if len(made) != 1 or cond.fetches[0].node is not made[0] or made[0].blocks:
             return None
         node = made[0]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from flowscope.graph.constant import Const
 from flowscope.graph.op import is_special
 from flowscope.plan.codegen.buffer_reuse import Reuse, can_reuse, reuse
 from flowscope.plan.codegen.code import Code, Line
@@ -290,7 +291,7 @@ class Writer:
             self._structured(scope, node, number)
         elif op.is_blocking:
             self._try(scope, node, f"a{number}")
-        elif op.type == "Const":
+        elif isinstance(op, Const):
             name = f"c{number}"
             self.namespace[name] = node_kernel(node)(self.namespace["xp"])
             self.place[node.outputs[0]] = name

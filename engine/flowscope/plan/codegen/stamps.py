@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
+from flowscope.ops.core.flow import NoOp
 from flowscope.plan.codegen.variants import Probe, Variant
 from flowscope.plan.locations import NestedRun
 from flowscope.plan.program import Node, Program
@@ -106,7 +108,7 @@ class _StampProbe(Probe):
 
     def after(self, writer: Writer, scope: BlockScope, node: Node) -> None:
         """Writes a reading."""
-        if node.op.type not in ("Const", "NoOp") and not node.op.is_handle:
+        if not isinstance(node.op, (Const, NoOp)) and not node.op.is_handle:
             self._nodes.setdefault(id(scope.program), (scope.program, []))[1].append(node)
             writer.emit("stamp(clock())")
 

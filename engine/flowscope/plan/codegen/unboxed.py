@@ -21,6 +21,7 @@ import numpy as np
 from flowscope.graph.constant import Const
 from flowscope.graph.dtypes import DType, bool_, float64, int32, int64
 from flowscope.graph.lazy import frozen, mutable
+from flowscope.plan.known_ops import ADD, GREATER, LESS, LOGICAL_AND
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
 
@@ -192,16 +193,16 @@ class _Search:
             made = stack.pop().node
             if made is None or made not in cond.nodes:
                 continue
-            if made.op.type == "LogicalAnd":
+            if isinstance(made.op, LOGICAL_AND):
                 stack += made.inputs
-            if made.op.type == "Less":
+            if isinstance(made.op, LESS):
                 below.add(made.inputs[0])
-            if made.op.type == "Greater":
+            if isinstance(made.op, GREATER):
                 below.add(made.inputs[1])
         pairs = zip(cond.feeds, body.feeds, strict=False)
         low = {b for a, b in pairs if a in below}
         for n in body.nodes:
-            if n.op.type == "Add" and n.inputs[0] in low and is_number(n.inputs[1], 1):
+            if isinstance(n.op, ADD) and n.inputs[0] in low and is_number(n.inputs[1], 1):
                 self._unboxed.bounded.add(n)
 
 
@@ -249,7 +250,9 @@ def overflow_check(node: Node, name: str, unboxed: Unboxed) -> str | None:
     bits = dtype.size * 8
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
     wrapped = f"{name} = ({name} + {1 << bits - 1}) % {1 << bits} - {1 << bits - 1}"
-    if node.op.type == "Add" and any(is_constant(v) and literal(v)[0] != "(" for v in node.inputs):
+    if isinstance(node.op, ADD) and any(
+        is_constant(v) and literal(v)[0] != "(" for v in node.inputs
+    ):
         return f"if {name} > {high}: {wrapped}"
     return f"if not {low} <= {name} <= {high}: {wrapped}"
 

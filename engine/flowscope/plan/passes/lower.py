@@ -35,6 +35,7 @@ from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Spec, op_class
 from flowscope.ops.core.flow import Identity
 from flowscope.plan.effects import WORLD, is_worldly, leaves
+from flowscope.plan.known_ops import LESS, LESS_EQUAL
 from flowscope.plan.lowering import (
     Body,
     Branch,
@@ -211,7 +212,7 @@ class _Lowering:
         place.values.update(zip(node.outputs, made.outputs, strict=True))
         self._instead[node] = (made,)
         self._kept[made] = node
-        if node.op.type == "Merge":
+        if isinstance(node.op, Merge):
             self._merges.append((node, made))
         for key, writes in keys.items():
             place.accesses.note(key, made, writes)
@@ -440,7 +441,7 @@ def _lowered_loop(
     limits = [] if node.count is None else [node.count]
     cond = node.condition
     test = None if cond is None else cond.fetches[0].node
-    if cond is not None and test is not None and test.op.type in ("Less", "LessEqual"):
+    if cond is not None and test is not None and isinstance(test.op, (LESS, LESS_EQUAL)):
         own = {*cond.feeds, *[v for m in cond.nodes for v in m.outputs]}
         limits += [v for v in test.inputs[1:] if v not in own]
     known = tuple([(v, frame.get(v)) for v in limits if v.spec.constant is None])

@@ -24,14 +24,13 @@ from typing import Any
 from flowscope.control.lists import list_spec
 from flowscope.control.matmul_ops import SumOfMatMuls, SumOfProducts, TransposedCopy
 from flowscope.graph.lazy import frozen
-from flowscope.graph.op import op_class
 from flowscope.ops.linalg.products import MatMul
 from flowscope.ops.math.arithmetic import AddN
+from flowscope.plan.known_ops import ADD
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.rewriting import Edits, changed, made_like, origins_of, uses
 from flowscope.plan.structured import LoopNode
 
-_ADD = op_class("Add")
 #: Products of so many rows are as quick alone.
 MANY_ROWS = 512
 #: From so many rows on, and for smaller matrices, a transpose costs a product nothing.
@@ -186,7 +185,7 @@ class _Sums:
         before, after = self._variables[i], self._body.fetches[i]
         add = after.node
         is_sum = (
-            add is not None and after in self._own and isinstance(add.op, _ADD)
+            add is not None and after in self._own and isinstance(add.op, ADD)
             and before in add.inputs and self._uses[before] == 1 == self._uses[after]
         )  # fmt: skip
         if not is_sum:

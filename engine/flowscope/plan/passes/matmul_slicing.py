@@ -48,7 +48,7 @@ def _found(program: Program) -> Iterator[tuple[Node, Node, int]]:
     waited = {*program.targets, *[c for n in program.nodes for c in n.control]}
     found: dict[Node, tuple[Node, int]] = {}
     for split in program.nodes:
-        if not isinstance(split.op, Split | SplitEven) or split in waited or split.control:
+        if not isinstance(split.op, (Split, SplitEven)) or split in waited or split.control:
             continue
         product = split.inputs[0].node
         living = [i for i, v in enumerate(split.outputs) if used[v]]

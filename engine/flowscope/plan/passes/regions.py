@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
 from flowscope.ops.core.send_recv import Recv, Send, Transfer
 from flowscope.plan.lowering import is_ambient
@@ -94,5 +95,5 @@ def _is_shared(value: Value, before: tuple[Value, ...]) -> bool:
         return True
     op = value.node.op
     return bool(
-        value.node.blocks or op.views or op.reads_state or op.writes_state or op.type == "Const"
+        value.node.blocks or op.views or op.reads_state or op.writes_state or isinstance(op, Const)
     )

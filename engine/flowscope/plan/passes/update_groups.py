@@ -15,8 +15,10 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.control.primitives import Primitive
+from flowscope.graph.constant import Const
 from flowscope.graph.dtypes import variant
 from flowscope.graph.op import Op, Spec
+from flowscope.ops.core.flow import Identity, NoOp
 from flowscope.ops.state.update_groups import BeginUpdate, CheckUpdate, EndUpdate
 from flowscope.plan.effects import leaves, touched
 from flowscope.plan.lowering import is_ambient
@@ -129,7 +131,7 @@ def _between(group: UpdateGroup) -> list[Node]:
 
 def _is_safe(node: Node) -> bool:
     """Whether nothing can go wrong with a node."""
-    if node.op.type in ("NoOp", "Identity", "Const"):
+    if isinstance(node.op, (NoOp, Identity, Const)):
         return True
     is_number = all(v.spec.shape == () for v in (*node.inputs, *node.outputs))
     is_float = all(v.spec.dtype.kind == "f" for v in (*node.inputs, *node.outputs))
