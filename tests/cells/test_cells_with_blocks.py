@@ -67,6 +67,7 @@ def check_blocks(graph):
             assert op in operations
 
 
+@pytest.mark.slow
 def test_the_same_code_leaves_everything_as_it_was(graph, builder):
     fs.set_random_seed(7)
     notebook = Notebook(builder)
@@ -115,6 +116,7 @@ def _fail(_):
     raise RecursionError
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_taken_back(graph):
     notebook = Notebook(build.nested)
     expected, operations, functions = notebook.values(), notebook.operations(), {**graph.functions}
@@ -133,6 +135,7 @@ def test_a_run_that_fails_is_taken_back(graph):
         assert not notebook.run(cell).is_news
 
 
+@pytest.mark.slow
 def test_a_gradient_that_is_edited_or_removed_leaves_others_as_they_are(graph):
     notebook = Notebook(build.branch)
     expected = notebook.values()

@@ -124,12 +124,14 @@ def test_without_branches_and_loops(refusing: Refusing) -> None:
     check(refusing, [hand(queue, y * x), x, y], {x: 3.0})
 
 
+@pytest.mark.slow
 def test_in_a_loop(refusing: Refusing) -> None:
     queue, n = numbers(fs.int32), fs.placeholder(fs.int32, [])
     loop = fs.while_loop(lambda i, t: i < n, lambda i, t: (i + 1, t * 2 + hand(queue, i)), [0, 0])
     assert check(refusing, loop, {n: 4}) >= 16
 
 
+@pytest.mark.slow
 def test_in_the_condition(refusing: Refusing) -> None:
     queue = numbers(fs.int32)
     loop = fs.while_loop(
@@ -138,6 +140,7 @@ def test_in_the_condition(refusing: Refusing) -> None:
     check(refusing, loop)
 
 
+@pytest.mark.slow
 def test_in_a_condition_that_is_a_variable(refusing: Refusing) -> None:
     queue = numbers(fs.int32)
     loop = fs.while_loop(
@@ -148,6 +151,7 @@ def test_in_a_condition_that_is_a_variable(refusing: Refusing) -> None:
     check(refusing, loop)
 
 
+@pytest.mark.slow
 def test_in_branches_of_loops(refusing: Refusing) -> None:
     first, second = numbers(), numbers()
     scale = fs.placeholder(fs.float64, [])
@@ -196,6 +200,7 @@ def test_loops_of_a_count(refusing: Refusing) -> None:
     check(refusing, [*loop(n), *loop(100)], {n: 3})
 
 
+@pytest.mark.slow
 def test_effects_and_their_order(refusing: Refusing) -> None:
     queue = numbers()
     v, w = fs.Variable(1.0, dtype=fs.float64), fs.Variable(0.0, dtype=fs.float64)
@@ -215,6 +220,7 @@ def test_effects_and_their_order(refusing: Refusing) -> None:
     check(refusing, [loop, before, last], after=[v, w])
 
 
+@pytest.mark.slow
 def test_updates_stay_whole(refusing: Refusing) -> None:
     queue = numbers()
     w, b = fs.Variable(1.0, dtype=fs.float64), fs.Variable(2.0, dtype=fs.float64)
@@ -228,6 +234,7 @@ def test_updates_stay_whole(refusing: Refusing) -> None:
     check(refusing, [fs.while_loop(lambda i: i < 3, body, [0])], after=[w, b])
 
 
+@pytest.mark.slow
 def test_random_numbers(refusing: Refusing) -> None:
     fs.set_random_seed(3)
     queue = numbers(fs.float32)
@@ -239,6 +246,7 @@ def test_random_numbers(refusing: Refusing) -> None:
     check(refusing, fs.while_loop(lambda i, x: i < 3, body, [0, fs.random_normal([])]))
 
 
+@pytest.mark.slow
 def test_what_lies_in_memory_of_its_own(refusing: Refusing) -> None:
     queue = fs.FIFOQueue(9, [fs.float64], shapes=[[3]])
     x = fs.placeholder(fs.float64, [3])

@@ -54,6 +54,7 @@ def loss_of(a, b, c):
     return a + 2.0 * fs.sin(b * 0.0) + b * 2.0 + fs.exp(c * 0.0) * c * 3.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", [fs.train.GradientDescentOptimizer, OneByOne])
 def test_an_update_is_whole_wherever_the_step_is_stopped(config, optimizer):
     abc = variables()

@@ -92,6 +92,7 @@ def test_what_only_serves_a_module_is_not_public() -> None:
     )
 
 
+@pytest.mark.slow
 def test_classes_have_their_methods_on_the_page(page: str) -> None:
     (row,) = [line for line in page.splitlines() if line.startswith("| `fs.Session(")]
     assert "`run`" in row

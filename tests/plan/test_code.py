@@ -33,6 +33,7 @@ def test_a_traceback_shows_the_generated_line(graph):
     assert " * f1" in "".join(traceback.format_exception(info.value.__cause__))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::flowscope.errors.ControlFlowWarning")
 def test_the_same_program_gives_the_same_text():
     """Places are handed on in an order that does not depend on where objects lie in memory."""

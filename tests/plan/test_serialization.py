@@ -44,6 +44,7 @@ def test_a_program_comes_back_as_it_was():
     assert dumps(back)[0] == dumps(loads(dumps(back)[0]))[0]
 
 
+@pytest.mark.slow
 def test_chains_of_any_length_are_written():
     x = y = fs.placeholder(fs.float32, [])
     for _ in range(3000):
