@@ -21,7 +21,7 @@ from flowscope.graph.shapes import broadcast
 from flowscope.graph.string_values import boxed  # noqa: F401  kernels made of expressions use it
 from flowscope.ops.core.broadcasting import unbroadcast
 from flowscope.ops.core.build import binary, unary
-from flowscope.ops.core.shape_rules import check_kind as check_kind, check_same as check_same
+from flowscope.ops.core.shape_rules import check_kind, check_same
 
 #: Constants of at most so many elements are computed while the graph is built: shapes and indices.
 FOLD_SIZE = 16
