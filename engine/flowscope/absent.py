@@ -52,12 +52,15 @@ def _advice(module: str, name: str, names: list[str]) -> str:
 
 def _found_in(name: str, module: str) -> str | None:
     """Returns the public name of another module under which `name` is found."""
+    from flowscope.part_names import PART_NAMES  # at need, as above
+
     package, plain = import_module("flowscope"), _plain(name)
     for other in (package, *[import_module(f"flowscope.{part}") for part in PARTS.split()]):
         shown = other.__name__.replace("flowscope", "fs", 1)
         if other.__name__ == module:
             continue
-        names = package.__all__ if other is package else vars(other)
+        is_listed = other is package or other.__name__.rpartition(".")[2] in PART_NAMES
+        names = other.__all__ if is_listed else vars(other)
         if module != "flowscope.raw_ops":
             found = name if name in names else None
         elif shown == "fs.layers":  # a raw op has no variables

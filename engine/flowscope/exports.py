@@ -1,8 +1,9 @@
 """What the package shows: `python -m flowscope.exports` writes it for Python and for type checkers.
 
-`import flowscope` loads no family of ops: a name is looked up when it is first used. Where it is
-found stands in `public_names.py`, for Python, and in `__init__.pyi`, for type checkers and editors.
-Both are written from the lists here and from the modules' `__all__`; a test compares them.
+`import flowscope` loads no family of ops, `fs.nn` no network: a name is looked up when it is first
+used. Where it is found stands in `public_names.py` and `part_names.py`, for Python, and in stubs
+(`__init__.pyi`, `nn.pyi`, ...), for type checkers and editors. All are written from the lists here
+and from the modules' `__all__`; a test compares them.
 
 Source: the convention of lazy_loader (a stub beside a package that loads at need).
 """
@@ -146,6 +147,188 @@ NAMES = {
     "flowscope.train.moving_averages": "moving_average_variables",
 }
 
+#: What parts show, by modules: "*" for all that `__all__` names, names, or "theirs=ours". They are
+#: loaded one by one, see `lazy_parts`.
+LAZY_PARTS = {
+    "bitwise": {
+        "flowscope.ops.math.bits": "*",
+    },
+    "linalg": {
+        "flowscope.ops.array.clipping": "global_norm",
+        "flowscope.ops.array.one_hot": "eye",
+        "flowscope.ops.linalg.einsum": "einsum",
+        "flowscope.ops.linalg.factors": "cholesky lu lu_matrix_inverse lu_reconstruct lu_solve qr",
+        "flowscope.ops.linalg.matrices": (
+            "diag=tensor_diag diag_part=tensor_diag_part matrix_band_part=band_part "
+            "matrix_diag=diag matrix_diag_part=diag_part matrix_set_diag=set_diag"
+        ),
+        "flowscope.ops.linalg.matrix_functions": (
+            "matrix_exponential=expm matrix_logarithm=logm matrix_square_root=sqrtm"
+        ),
+        "flowscope.ops.linalg.norms": "norm normalize",
+        "flowscope.ops.linalg.products": (
+            "adjoint cross matmul matrix_transpose matrix_transpose=transpose matvec tensordot "
+            "trace"
+        ),
+        "flowscope.ops.linalg.solving": (
+            "cholesky_solve logdet matrix_determinant=det matrix_inverse=inv "
+            "matrix_solve=solve matrix_solve_ls=lstsq matrix_triangular_solve=triangular_solve "
+            "slogdet"
+        ),
+        "flowscope.ops.linalg.spectra": (
+            "eig eigvals matrix_rank pinv self_adjoint_eig=eigh self_adjoint_eigvals=eigvalsh svd"
+        ),
+        "flowscope.ops.linalg.tridiagonal": "tridiagonal_matmul tridiagonal_solve",
+        "flowscope.ops.nn.normalization": "l2_normalize",
+    },
+    "losses": {
+        "flowscope.ops.objectives.losses": "*",
+    },
+    "manip": {
+        "flowscope.ops.array.gathering": "gather_nd scatter_nd",
+        "flowscope.ops.array.moving": "reverse roll",
+        "flowscope.ops.array.padding": "tile",
+        "flowscope.ops.array.shaping": "reshape",
+        "flowscope.ops.array.space_to_batch": "batch_to_space_nd space_to_batch_nd",
+    },
+    "math": {
+        "flowscope.ops.array.segments": "*",
+        "flowscope.ops.array.shaping": "invert_permutation",
+        "flowscope.ops.core.casting": "*",
+        "flowscope.ops.linalg.products": "*",
+        "flowscope.ops.math": "special",
+        "flowscope.ops.math.arithmetic": "* add_n",
+        "flowscope.ops.math.counting": "*",
+        "flowscope.ops.math.elementwise": "*",
+        "flowscope.ops.math.reductions": "*",
+        "flowscope.ops.math.scans": "*",
+        "flowscope.ops.math.special": "*",
+        "flowscope.ops.nn.activations": "softsign zero_fraction",
+        "flowscope.ops.nn.normalization": "l2_normalize",
+        "flowscope.ops.nn.softmax": "log_softmax softmax",
+        "flowscope.ops.nn.top_k": "in_top_k top_k",
+        "flowscope.ops.objectives.confusion": "*",
+    },
+    "metrics": {
+        "flowscope.ops.objectives.metrics": "*",
+        "flowscope.ops.objectives.metrics_binary": "*",
+        "flowscope.ops.objectives.metrics_ranking": "*",
+    },
+    "nn": {
+        "flowscope.ops.array.space_to_batch": (
+            "batch_to_space depth_to_space space_to_batch space_to_depth"
+        ),
+        "flowscope.ops.math.elementwise": "log_sigmoid sigmoid softplus tanh",
+        "flowscope.ops.nn.activations": "*",
+        "flowscope.ops.nn.bias": "*",
+        "flowscope.ops.nn.candidate_sampling": "*",
+        "flowscope.ops.nn.convolution": "*",
+        "flowscope.ops.nn.ctc": "*",
+        "flowscope.ops.nn.ctc_labels": "*",
+        "flowscope.ops.nn.dropout": "*",
+        "flowscope.ops.nn.fractional_pooling": "*",
+        "flowscope.ops.nn.learned_sampling": "*",
+        "flowscope.ops.nn.moments": "*",
+        "flowscope.ops.nn.morphology": "*",
+        "flowscope.ops.nn.normalization": "*",
+        "flowscope.ops.nn.pooling": "*",
+        "flowscope.ops.nn.softmax": "*",
+        "flowscope.ops.nn.top_k": "*",
+        "flowscope.ops.nn.with_space_to_batch": "*",
+        "flowscope.ops.objectives.cross_entropy": "*",
+        "flowscope.ops.objectives.l2_loss": "*",
+        "flowscope.ops.objectives.sampled_losses": "*",
+        "flowscope.ops.quantized.images": "*",
+        "flowscope.ops.sparse.embedding": "*",
+        "flowscope.rnn": "rnn_cell",
+        "flowscope.rnn.dynamic": "*",
+        "flowscope.rnn.raw": "*",
+        "flowscope.rnn.static": "*",
+    },
+    "quantization": {
+        "flowscope.ops.quantized.fake_quant": "*",
+        "flowscope.ops.quantized.images": "quantized_concat",
+        "flowscope.ops.quantized.quantization": "* quantized_matmul",
+        "flowscope.ops.quantized.quantize_and_dequantize": "*",
+    },
+    "random": {
+        "flowscope.ops.nn.candidate_sampling": (
+            "all_candidate_sampler fixed_unigram_candidate_sampler "
+            "log_uniform_candidate_sampler uniform_candidate_sampler"
+        ),
+        "flowscope.ops.nn.learned_sampling": "learned_unigram_candidate_sampler",
+        "flowscope.ops.random.distributions": (
+            "categorical multinomial random_gamma=gamma random_poisson=poisson"
+        ),
+        "flowscope.ops.random.normal_and_uniform": (
+            "random_normal=normal random_uniform=uniform truncated_normal"
+        ),
+        "flowscope.ops.random.seeds": "get_seed set_random_seed",
+        "flowscope.ops.random.shuffling": "random_shuffle=shuffle",
+        "flowscope.ops.random.stateless": (
+            "stateless_binomial stateless_categorical stateless_gamma stateless_multinomial "
+            "stateless_normal stateless_poisson stateless_truncated_normal stateless_uniform"
+        ),
+    },
+    "sets": {
+        "flowscope.ops.sparse.sets": (
+            "set_difference set_difference=difference set_intersection "
+            "set_intersection=intersection set_size set_size=size set_union set_union=union"
+        ),
+    },
+    "signal": {
+        "flowscope.ops.signal.cosines": "dct idct",
+        "flowscope.ops.signal.fourier": (
+            "fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d"
+        ),
+        "flowscope.ops.signal.framing": "*",
+    },
+    "sparse": {
+        "flowscope.ops.array.segments": (
+            "sparse_segment_mean=segment_mean sparse_segment_sqrt_n=segment_sqrt_n "
+            "sparse_segment_sum=segment_sum"
+        ),
+        "flowscope.ops.sparse.arithmetic": (
+            "sparse_add=add sparse_maximum=maximum sparse_minimum=minimum "
+            "sparse_reduce_max=reduce_max sparse_reduce_max_sparse=reduce_max_sparse "
+            "sparse_reduce_sum=reduce_sum sparse_reduce_sum_sparse=reduce_sum_sparse "
+            "sparse_softmax=softmax sparse_tensor_dense_matmul=matmul "
+            "sparse_tensor_dense_matmul=sparse_dense_matmul"
+        ),
+        "flowscope.ops.sparse.array_ops": (
+            "expand_dims sparse_concat=concat sparse_fill_empty_rows=fill_empty_rows "
+            "sparse_reorder=reorder sparse_reset_shape=reset_shape sparse_reshape=reshape "
+            "sparse_retain=retain sparse_slice=slice sparse_split=split "
+            "sparse_transpose=transpose"
+        ),
+        "flowscope.ops.sparse.conversion": (
+            "eye from_dense sparse_mask=mask sparse_merge=merge "
+            "sparse_tensor_to_dense=to_dense sparse_to_indicator=to_indicator"
+        ),
+        "flowscope.ops.sparse.sparse_tensor": "SparseTensor sparse_placeholder=placeholder",
+    },
+    "spectral": {
+        "flowscope.ops.signal.cosines": "dct idct",
+        "flowscope.ops.signal.fourier": (
+            "fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d"
+        ),
+    },
+    "strings": {
+        "flowscope.ops.strings.elementwise": (
+            "as_string regex_full_match regex_replace string_format=format string_join=join "
+            "string_length=length string_lower=lower string_strip=strip string_upper=upper "
+            "substr unicode_transcode"
+        ),
+        "flowscope.ops.strings.hash_buckets": (
+            "string_to_hash_bucket=to_hash_bucket "
+            "string_to_hash_bucket_fast=to_hash_bucket_fast "
+            "string_to_hash_bucket_strong=to_hash_bucket_strong"
+        ),
+        "flowscope.ops.strings.join_split": "bytes_split reduce_join split unsorted_segment_join",
+        "flowscope.ops.strings.parsing": "string_to_number=to_number",
+    },
+}
+
 #: Modules that fill registries of lower floors, see `flowscope.graph.providers`.
 REGISTRIES = {
     "call_types": "flowscope.control.calls",
@@ -193,12 +376,52 @@ def sources() -> dict[str, list[tuple[str, str]]]:
 
 def stub() -> str:
     """Returns the text of `__init__.pyi`."""
-    lines = [f'"""{_ABOUT}"""', "", "from flowscope import ("]
-    lines += [*(f"    {part} as {part}," for part in PARTS), ")"]
-    for module, pairs in sources().items():
-        lines += [f"from {module} import ("]
-        lines += [*(f"    {theirs} as {ours}," for theirs, ours in pairs), ")"]
-    return "\n".join([*lines, "", "__version__: str", ""])
+    imports = [("flowscope", [(part, part) for part in PARTS]), *sources().items()]
+    return f'"""{_ABOUT}"""\n\n{_shown(imports)}\n__version__: str\n'
+
+
+def _shown(imports: Iterable[tuple[str, list[tuple[str, str]]]]) -> str:
+    """Returns imports as a stub's text, and `__all__`: a renamed one is not public without it."""
+    lines, names = [], []
+    for module, pairs in imports:
+        lines += [f"from {module} import (", *(f"    {a} as {b}," for a, b in pairs), ")"]
+        names += [ours for _, ours in pairs]
+    shown = [f'    "{name}",' for name in sorted(set(names))]
+    return "\n".join([*lines, "", "__all__ = [", *shown, "]", ""])
+
+
+def part_sources(part: str) -> dict[str, list[tuple[str, str]]]:
+    """Returns what modules show in a part: their names for it, and the part's."""
+    found = {}
+    for module, words in LAZY_PARTS[part].items():
+        pairs = []
+        for word in words.split():
+            theirs, _, ours = word.partition("=")
+            if word == "*":
+                pairs += [(name, name) for name in import_module(module).__all__]
+            else:
+                pairs.append((theirs, ours or theirs))
+        found[module] = sorted(set(pairs))
+    return found
+
+
+def part_stub(part: str) -> str:
+    """Returns the text of a part's stub."""
+    doc = import_module(f"flowscope.{part}").__doc__
+    return f'"""{doc}\n\n{_ABOUT}\n"""\n\n{_shown(part_sources(part).items())}'
+
+
+def part_table() -> str:
+    """Returns the text of `part_names.py`."""
+    lines = [f'"""Where the names of parts are found, see `lazy_parts`.\n\n{_ABOUT}\n"""', ""]
+    lines += ['#: Per part and module, names or "theirs=ours".', "PART_NAMES = {"]
+    for part in LAZY_PARTS:
+        lines.append(f'    "{part}": {{')
+        for module, pairs in part_sources(part).items():
+            words = " ".join(a if a == b else f"{a}={b}" for a, b in pairs)
+            lines.append(f'        "{module}": {_wrapped(words, " " * 8)},')
+        lines.append("    },")
+    return "\n".join([*lines, "}", ""])
 
 
 def table() -> str:
@@ -269,12 +492,16 @@ def _wrapped(text: str, indent: str) -> str:
     return f"(\n{body}\n{indent})"
 
 
+def texts() -> dict[str, str]:
+    """Returns the texts of all files that are written, by name."""
+    found = {"__init__.pyi": stub(), "public_names.py": table(), "part_names.py": part_table()}
+    return found | {f"{part}.pyi": part_stub(part) for part in LAZY_PARTS}
+
+
 def write() -> None:
-    """Writes both files."""
-    providers.op_types.clear()  # where ops stood when the files were written last
-    folder = Path(__file__).parent
-    for name, text in (("__init__.pyi", stub()), ("public_names.py", table())):
-        (folder / name).write_text(text, encoding="utf-8")
+    """Writes all files."""
+    for name, text in texts().items():
+        (Path(__file__).parent / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

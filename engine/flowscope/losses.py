@@ -1,9 +1,5 @@
 """Losses, under TensorFlow 1's names."""
 
-import typing as _typing
+from flowscope.lazy_parts import part as _part
 
-from flowscope.absent import refusal as _refusal
-from flowscope.ops.objectives.losses import *
-
-if not _typing.TYPE_CHECKING:  # type checkers know which names there are
-    __getattr__ = _refusal(__name__, globals())
+__getattr__, __dir__, __all__ = _part(__name__, globals())  # names: see `exports`

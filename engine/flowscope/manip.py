@@ -1,16 +1,5 @@
 """Moving elements about, under TensorFlow 1's names."""
 
-import typing as _typing
+from flowscope.lazy_parts import part as _part
 
-from flowscope.absent import refusal as _refusal
-from flowscope.ops.array.gathering import gather_nd as gather_nd, scatter_nd as scatter_nd
-from flowscope.ops.array.moving import reverse as reverse, roll as roll
-from flowscope.ops.array.padding import tile as tile
-from flowscope.ops.array.shaping import reshape as reshape
-from flowscope.ops.array.space_to_batch import (
-    batch_to_space_nd as batch_to_space_nd,
-    space_to_batch_nd as space_to_batch_nd,
-)
-
-if not _typing.TYPE_CHECKING:  # type checkers know which names there are
-    __getattr__ = _refusal(__name__, globals())
+__getattr__, __dir__, __all__ = _part(__name__, globals())  # names: see `exports`

@@ -1,40 +1,5 @@
 """Random functions, under TensorFlow's names."""
 
-import typing as _typing
+from flowscope.lazy_parts import part as _part
 
-from flowscope.absent import refusal as _refusal
-from flowscope.ops.nn.candidate_sampling import (
-    all_candidate_sampler as all_candidate_sampler,
-    fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
-    log_uniform_candidate_sampler as log_uniform_candidate_sampler,
-    uniform_candidate_sampler as uniform_candidate_sampler,
-)
-from flowscope.ops.nn.learned_sampling import (
-    learned_unigram_candidate_sampler as learned_unigram_candidate_sampler,
-)
-from flowscope.ops.random.distributions import (
-    categorical as categorical,
-    multinomial as multinomial,
-    random_gamma as gamma,
-    random_poisson as poisson,
-)
-from flowscope.ops.random.normal_and_uniform import (
-    random_normal as normal,
-    random_uniform as uniform,
-    truncated_normal as truncated_normal,
-)
-from flowscope.ops.random.seeds import get_seed as get_seed, set_random_seed as set_random_seed
-from flowscope.ops.random.shuffling import random_shuffle as shuffle
-from flowscope.ops.random.stateless import (
-    stateless_binomial as stateless_binomial,
-    stateless_categorical as stateless_categorical,
-    stateless_gamma as stateless_gamma,
-    stateless_multinomial as stateless_multinomial,
-    stateless_normal as stateless_normal,
-    stateless_poisson as stateless_poisson,
-    stateless_truncated_normal as stateless_truncated_normal,
-    stateless_uniform as stateless_uniform,
-)
-
-if not _typing.TYPE_CHECKING:  # type checkers know which names there are
-    __getattr__ = _refusal(__name__, globals())
+__getattr__, __dir__, __all__ = _part(__name__, globals())  # names: see `exports`

@@ -1,55 +1,5 @@
 """Strings (bytes of any length), under TensorFlow's names."""
 
-import typing as _typing
+from flowscope.lazy_parts import part as _part
 
-from flowscope.absent import refusal as _refusal
-from flowscope.ops.strings.elementwise import (
-    as_string,
-    regex_full_match,
-    regex_replace,
-    string_format as format,
-    string_join as join,
-    string_length as length,
-    string_lower as lower,
-    string_strip as strip,
-    string_upper as upper,
-    substr,
-    unicode_transcode,
-)
-from flowscope.ops.strings.hash_buckets import (
-    string_to_hash_bucket as to_hash_bucket,
-    string_to_hash_bucket_fast as to_hash_bucket_fast,
-    string_to_hash_bucket_strong as to_hash_bucket_strong,
-)
-from flowscope.ops.strings.join_split import (
-    bytes_split,
-    reduce_join,
-    split,
-    unsorted_segment_join,
-)
-from flowscope.ops.strings.parsing import string_to_number as to_number
-
-__all__ = [
-    "as_string",
-    "bytes_split",
-    "format",
-    "join",
-    "length",
-    "lower",
-    "reduce_join",
-    "regex_full_match",
-    "regex_replace",
-    "split",
-    "strip",
-    "substr",
-    "to_hash_bucket",
-    "to_hash_bucket_fast",
-    "to_hash_bucket_strong",
-    "to_number",
-    "unicode_transcode",
-    "unsorted_segment_join",
-    "upper",
-]
-
-if not _typing.TYPE_CHECKING:  # type checkers know which names there are
-    __getattr__ = _refusal(__name__, globals())
+__getattr__, __dir__, __all__ = _part(__name__, globals())  # names: see `exports`

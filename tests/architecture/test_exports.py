@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -25,8 +26,8 @@ def in_fresh_interpreter(code: str, env: dict[str, str]) -> str:
 def test_written_files_are_true() -> None:
     folder = Path(str(fs.__file__)).parent
     advice = "run `python -m flowscope.exports`"
-    assert (folder / "__init__.pyi").read_text() == exports.stub(), advice
-    assert (folder / "public_names.py").read_text() == exports.table(), advice
+    wrong = [n for n, text in exports.texts().items() if (folder / n).read_text() != text]
+    assert wrong == [], advice
 
 
 def test_public_names() -> None:
@@ -161,3 +162,23 @@ def test_a_first_step_loads_a_bounded_number_of_modules(source_env: dict[str, st
         "scipy",
     }
     assert not late & set(new)
+
+
+@pytest.mark.slow
+def test_a_part_loads_what_is_used_of_it(source_env: dict[str, str]) -> None:
+    code = (
+        "fs.nn.relu, fs.math.special.dawsn\n"
+        "print('flowscope.ops.nn.convolution' in sys.modules, 'flowscope.rnn' in sys.modules, "
+        "fs.nn.rnn_cell.__name__, 'conv2d' in dir(fs.nn), 'conv2d' in vars(fs.nn))"
+    )
+    expected = "False False flowscope.rnn.rnn_cell True False"
+    assert in_fresh_interpreter(code, source_env) == expected
+
+
+@pytest.mark.parametrize("part", ["", *exports.LAZY_PARTS])
+def test_stubs_show_each_name_to_type_checkers(part: str) -> None:
+    module = getattr(fs, part) if part else fs
+    text = exports.part_stub(part) if part else exports.stub()
+    shown = ast.literal_eval(text[text.index("__all__ = ") + 10 :].partition("]")[0] + "]")
+    assert shown == sorted(module.__all__)
+    assert [name for name in shown if not hasattr(module, name)] == []
