@@ -43,6 +43,7 @@ REVIEWED = (
     "ctypes",
     "dataclasses",
     "enum",
+    "gc",
     "errno",
     "heapq",
     "json",
