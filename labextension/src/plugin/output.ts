@@ -12,6 +12,8 @@ export const core = (): Promise<Core> => import("./core.js");
 
 const NOTE = "Saved picture \u2013 run the cell for the live view";
 const BUSY = "Kernel busy, reconnecting \u2026";
+/** A widget's manager that has not brought it by then waits for the kernel. */
+const PATIENCE_MS = 800;
 /** What the widget renderer writes where it cannot show a widget. */
 const FAILED = "Error displaying widget";
 
@@ -26,6 +28,10 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   #shown: "nothing" | "live" | "direct" | "saved" = "nothing";
   /** Ends the attempt to ask a busy kernel directly, or what it shows. */
   #direct: AbortController | null = null;
+  /** The widget that its manager is to bring, by its model; null where none is waited for. */
+  #coming: string | null = null;
+  /** Whether it lets wait: its manager asks a kernel that is busy. */
+  #isLate = false;
   /** Ends what is shown now. */
   #showing = new AbortController();
 
@@ -41,7 +47,8 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     const before = this.#view;
     this.#view = readSavedView(model.data[this.#mimeType]);
     // A new picture of the same view: the live one goes on.
-    if (this.#shown !== "live" || before?.modelId !== this.#view.modelId) this.#shown = "nothing";
+    const isSame = before?.modelId === this.#view.modelId && (this.#shown === "live" || this.#coming !== null);
+    if (!isSame) this.#shown = "nothing";
     this.#choose();
     return Promise.resolve();
   }
@@ -57,7 +64,8 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     if (!view || this.isDisposed) return;
     const wanted = view.modelId !== "" && this.#live.has(view.modelId) ? "live" : "saved";
     const isShown = wanted === this.#shown || (wanted === "saved" && this.#shown === "direct" && this.#live.silentKernel !== null);
-    if (isShown) return this.#tryDirect(view);
+    const isComing = wanted === "live" && this.#coming === view.modelId;
+    if (isShown || isComing) return this.#tryDirect(view);
     if (wanted === "live") this.#showLive(view);
     else this.#showSaved(view);
     this.#tryDirect(view);
@@ -65,17 +73,17 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
 
   /** While a kernel is busy and does not tell of its widgets, the view is asked directly: it answers if it is there. */
   #tryDirect(view: SavedView): void {
-    const kernel = this.#live.silentKernel;
-    if (this.#direct || !kernel || view.modelId === "" || this.#shown !== "saved") return;
+    const kernel = this.#isLate ? this.#live.kernel : this.#live.silentKernel;
+    if (this.#direct || !kernel || view.modelId === "" || this.#shown === "live" || this.#shown === "direct") return;
     const model = new CommModel(kernel, view.modelId);
     const host = new Widget();
     const life = this.#direct = new AbortController();
     const answered = (): void => {
       model.off("msg:custom", answered);
-      if (this.#shown !== "saved" || this.isDisposed) return;
-      this.#clear();
+      if (this.#shown === "live" || this.isDisposed) return;
+      this.#clear(this.#coming === null ? null : (this.widgets.at(-1) ?? null));
       this.#shown = "direct";
-      this.addWidget(host);
+      this.insertWidget(0, host);
       this.#showing.signal.addEventListener("abort", () => life.abort(), { once: true });
     };
     this.#life.signal.addEventListener("abort", () => life.abort(), { once: true });
@@ -89,25 +97,45 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     });
   }
 
-  #clear(): void {
+  /** Ends what is shown, but for one widget. */
+  #clear(kept: Widget | null = null): void {
     this.#showing.abort();
     this.#showing = new AbortController();
-    for (const widget of [...this.widgets]) widget.dispose();
+    if (kept === null) [this.#coming, this.#isLate] = [null, false];
+    for (const widget of [...this.widgets]) if (widget !== kept) widget.dispose();
   }
 
+  /**
+   * The widget. What is shown stays until the widget's manager has brought it; where that waits for a busy kernel, the view
+   * is asked directly.
+   */
   #showLive(view: SavedView): void {
-    this.#clear();
-    this.#direct?.abort();
-    this.#shown = "live";
+    if (this.#shown === "nothing") this.#clear();
+    this.#coming = view.modelId;
     const renderer = this.#makeRenderer(WIDGET_MIME_TYPE);
+    renderer.setHidden(this.#shown !== "nothing");
     this.addWidget(renderer);
+    const isIt = (): boolean => this.#coming === view.modelId && !renderer.isDisposed;
     const observer = new MutationObserver(() => {
       if (renderer.node.textContent?.startsWith(FAILED)) this.#showSaved(view);
+      else if (isIt() && renderer.node.querySelector(".fs-view")) this.#takeOver(renderer);
     });
     observer.observe(renderer.node, { childList: true, characterData: true, subtree: true });
-    this.#showing.signal.addEventListener("abort", () => observer.disconnect(), { once: true });
+    renderer.disposed.connect(() => observer.disconnect());
+    setTimeout(() => {
+      if (!isIt()) return;
+      this.#isLate = true;
+      this.#tryDirect(view);
+    }, PATIENCE_MS);
     const data = { version_major: 2, version_minor: 0, model_id: view.modelId };
     renderer.renderModel(mimeModel({ [WIDGET_MIME_TYPE]: data })).catch(() => this.#showSaved(view));
+  }
+
+  #takeOver(renderer: Widget): void {
+    this.#clear(renderer);
+    this.#direct?.abort();
+    [this.#coming, this.#isLate, this.#shown] = [null, false, "live"];
+    renderer.show();
   }
 
   #showSaved(view: SavedView): void {
