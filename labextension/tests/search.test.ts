@@ -7,7 +7,9 @@ import { GraphModel } from "../src/model/graph.js";
 import { opBox, scopeBox } from "../src/model/ids.js";
 import { isolated } from "../src/model/isolate.js";
 import { search } from "../src/model/search.js";
+import { Store } from "../src/model/store.js";
 import { visibleGraph } from "../src/model/visible.js";
+import { Finder } from "../src/view/finder.js";
 
 /** x -> dense1/MatMul -> dense1/Relu -> dense2/MatMul -> loss; y -> loss; dense1/w, dense2/w. */
 function perceptron(): GraphModel {
@@ -94,4 +96,24 @@ test("a box alone keeps what is in it and what it is joined to", () => {
   assert.ok(!known.includes(opBox(1)) && !known.includes(opBox(7)), "y and the loss are not joined to it");
   assert.deepEqual(alone.boxes.get(scopeBox(""))?.children.filter((id) => !alone.boxes.has(id)), []);
   assert.equal(isolated(graph, opBox(99)), graph);
+});
+
+test("what is found is walked through in both directions, and follows question and graph", () => {
+  const model = perceptron();
+  const store = new Store();
+  const finder = new Finder(model, store);
+  let told = 0;
+  finder.changed.connect(() => (told += 1));
+  store.setFind("type:MatMul", {});
+  finder.update();
+  assert.deepEqual([finder.text(null), finder.next(null, 1), finder.next(null, -1)], ["2 found", opBox(3), opBox(6)]);
+  assert.deepEqual([finder.text(opBox(6)), finder.next(opBox(6), 1), finder.next(opBox(6), -1)], ["2 of 2", opBox(3), opBox(3)]);
+  finder.update();
+  assert.equal(told, 1, "nothing is sought anew for nothing");
+  store.setFind("nothing_like_it", {});
+  finder.update();
+  assert.deepEqual([finder.text(null), finder.next(null, 1)], ["nothing found", null]);
+  store.setFind("", {});
+  finder.update();
+  assert.deepEqual([finder.text(null), finder.isOn], ["", false]);
 });

@@ -6,7 +6,8 @@ import { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { IStateDB } from "@jupyterlab/statedb";
 import type { DockLayout } from "@lumino/widgets";
 import { offerPanel, PANEL_EVENT, type PanelWish } from "../view/host.js";
-import type { Area, LayoutMemory } from "./dock.js";
+import type { LayoutMemory } from "./dock.js";
+import type { Area } from "./dock_layout.js";
 import type { Instrument } from "./instrument.js";
 import { IPanel, type PanelHandle } from "./tokens.js";
 
