@@ -22,7 +22,9 @@ def show(graph: Graph | Session | None = None, session: Session | None = None) -
         view = fs.show()
         view.selection = loss          # seen at once
         view.iteration                 # what is chosen in the view
-
+        view.find = "type:MatMul"      # what is sought; the rest is faint
+        view.isolated = "encoder/"     # one scope alone
+        view.compare(before)           # what is another than in a graph
 
     Args:
         graph: The graph, or a session on it; the default graph if None.
