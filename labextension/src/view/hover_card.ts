@@ -14,6 +14,10 @@ export const hoverCardPanel: Panel = {
     const element = make("div", { class: "fs-card", role: "tooltip", "data-testid": "fs-card" });
     element.hidden = true;
     let timer: ReturnType<typeof setTimeout> | undefined;
+    // Only the view that the pointer is in shows it: this is known before the stage hears of the pointer.
+    let isHere = false;
+    stage.element.addEventListener("pointermove", () => (isHere = true), { signal: until, capture: true });
+    stage.element.addEventListener("pointerleave", () => (isHere = false), { signal: until });
     const hide = (): void => {
       clearTimeout(timer);
       element.hidden = true;
@@ -35,10 +39,9 @@ export const hoverCardPanel: Panel = {
     store.changed.connect(({ what }) => {
       if (what !== "hover") return;
       hide();
-      // Only the view that the pointer is in shows it.
-      if (store.hover && stage.element.matches(":hover")) timer = setTimeout(show, REST_MS);
+      if (store.hover && isHere) timer = setTimeout(show, REST_MS);
     }, until);
-    stage.moved.connect(hide, until);
+    stage.moved.connect(() => (element.hidden = true), until);
     until.addEventListener("abort", hide, { once: true });
     return element;
   },
