@@ -11,11 +11,12 @@ import { visibleGraph, type VisibleGraph } from "../src/model/visible.js";
 import type { Link } from "../src/model/links.js";
 import { scene, type Picture } from "../src/render/scene.js";
 import { toSvg } from "../src/render/svg.js";
+import type { Scene } from "../src/render/marks.js";
 import { LIGHT } from "../src/render/theme.js";
 import { unpacked } from "../src/wire/columns.js";
 import type { FromKernel } from "../src/wire/messages.js";
 import { sizeAt } from "../src/render/paint.js";
-import { cover, crossings, flips, labels, longestLine, zoomOf } from "./figures.js";
+import { cover, crossings, flips, labels, longestLine, roomOf, zoomOf, type StageSize } from "./figures.js";
 
 const STAGES = { wide: { width: 1280, height: 800 }, narrow: { width: 600, height: 600 } } as const;
 /** Below this zoom the view closes what it has opened by itself. */
@@ -25,6 +26,8 @@ const OPENED = 8;
 
 interface Laid { readonly graph: VisibleGraph; readonly links: readonly Link[]; readonly positions: Positions }
 
+interface First { readonly laid: Laid; readonly isOpen: (path: string) => boolean; readonly memory: LayoutMemory }
+
 function modelOf(path: string): GraphModel {
   const told = JSON.parse(readFileSync(`${path}.json`, "utf8")) as FromKernel;
   const message = unpacked(told, [0, 1].map((k) => readFileSync(`${path}.${k}.bin`)));
@@ -33,27 +36,29 @@ function modelOf(path: string): GraphModel {
   return model;
 }
 
-function lay(model: GraphModel, isOpen: (path: string) => boolean, memory: LayoutMemory): Laid {
+function lay(model: GraphModel, isOpen: (path: string) => boolean, memory: LayoutMemory, stage: StageSize): Laid {
   const graph = visibleGraph(model, isOpen);
-  const { root, links } = layoutJob(graph, roughMeasure);
+  const { root, links } = layoutJob(graph, roughMeasure, roomOf(stage));
   return { graph, links, positions: layoutTree(root, memory) };
 }
 
-function firstPicture(model: GraphModel, memory: LayoutMemory): { laid: Laid; isOpen: (path: string) => boolean } {
+/** As a view of that size shows it: what cannot be read is shown with closed scopes. */
+function firstPicture(model: GraphModel, stage: StageSize): First {
+  const memory = new LayoutMemory();
   const scopes = new OpenScopes(new Store(), {});
   scopes.begin(model.tree, model.bodies);
   const isOpen = (path: string): boolean => scopes.isOpen(path);
-  const laid = lay(model, isOpen, memory);
-  if (zoomOf(laid.positions, STAGES.wide) >= LEGIBLE || !scopes.retreat()) return { laid, isOpen };
-  return { laid: lay(model, isOpen, memory), isOpen };
+  const laid = lay(model, isOpen, memory, stage);
+  if (zoomOf(laid.positions, stage) >= LEGIBLE || !scopes.retreat()) return { laid, isOpen, memory };
+  return { laid: lay(model, isOpen, memory, stage), isOpen, memory };
 }
 
-function flipsOnOpening(model: GraphModel, laid: Laid, isOpen: (path: string) => boolean, memory: LayoutMemory): number {
+function flipsOnOpening(model: GraphModel, { laid, isOpen, memory }: First, stage: StageSize): number {
   const closed = [...laid.graph.boxes.values()].flatMap(({ scope, isOpen: open }) => (scope && !open ? [scope] : []));
   const chosen = closed.sort((a, b) => b.size - a.size).slice(0, OPENED);
   return Math.max(0, ...chosen.map(({ path }) => {
-    const after = lay(model, (one) => one === path || isOpen(one), memory);
-    lay(model, isOpen, memory);
+    const after = lay(model, (one) => one === path || isOpen(one), memory, stage);
+    lay(model, isOpen, memory, stage);
     return flips(laid.graph, laid.positions, after.positions);
   }));
 }
@@ -62,29 +67,35 @@ function pictureOf({ graph, links }: Laid): Picture {
   return { graph, links, devices: new Map(), selection: null, related: new Set(), marked: new Set(), stale: new Set() };
 }
 
+interface Seen extends First { readonly zoom: number; readonly drawn: Scene; readonly size: ReturnType<typeof labels> }
+
+function seen(model: GraphModel, stage: StageSize): Seen {
+  const first = firstPicture(model, stage);
+  const drawn = scene(pictureOf(first.laid), first.laid.positions, null, LIGHT);
+  // What does not fit at a zoom at which names can be read is reached by panning.
+  const zoom = Math.max(LEGIBLE, zoomOf(first.laid.positions, stage));
+  return { ...first, zoom, drawn, size: labels(drawn, zoom, sizeAt) };
+}
+
 function figures(path: string): Record<string, number> {
   const model = modelOf(path);
-  const memory = new LayoutMemory();
-  const start = performance.now();
-  const { laid, isOpen } = firstPicture(model, memory);
-  const ms = Math.round(performance.now() - start);
-  const picture = pictureOf(laid);
-  const drawn = scene(picture, laid.positions, null, LIGHT);
-  writeFileSync(`${path}.svg`, toSvg(drawn));
-  const [wide, narrow] = [STAGES.wide, STAGES.narrow].map((stage) => ({
-    zoom: zoomOf(laid.positions, stage), cover: cover(laid.graph, laid.positions, stage),
-  }));
-  if (!wide || !narrow) throw new Error("no stage");
-  const [inWide, inNarrow] = [labels(drawn, wide.zoom, sizeAt), labels(drawn, narrow.zoom, sizeAt)];
+  const start = process.cpuUsage();
+  const wide = seen(model, STAGES.wide);
+  const ms = Math.round(process.cpuUsage(start).user / 1000);
+  const narrow = seen(model, STAGES.narrow);
+  writeFileSync(`${path}.svg`, toSvg(wide.drawn));
+  writeFileSync(`${path}.narrow.svg`, toSvg(narrow.drawn));
+  const { graph, links, positions } = wide.laid;
+  const filled = cover(graph, positions, STAGES.wide);
   return {
-    operations: model.nodes.size, boxes: laid.graph.boxes.size - 1,
-    "most boxes of a level": Math.max(...[...laid.graph.boxes.values()].map(({ children }) => children.length)),
-    crossings: crossings(laid.links, laid.positions), "longest line px": longestLine(laid.positions),
+    operations: model.nodes.size, boxes: graph.boxes.size - 1,
+    "most boxes of a level": Math.max(...[...graph.boxes.values()].map(({ children }) => children.length)),
+    crossings: crossings(links, positions), "longest line px": longestLine(positions),
     "zoom at 1280": Math.round(100 * wide.zoom) / 100, "zoom at 600": Math.round(100 * narrow.zoom) / 100,
-    "smallest label px at 1280": inWide.smallest, "smallest label px at 600": inNarrow.smallest,
-    "labels of one letter": Math.max(inWide.cut, inNarrow.cut),
-    "cover of width %": wide.cover.width, "cover of height %": wide.cover.height, "cover by boxes %": wide.cover.boxes,
-    "flips on opening %": flipsOnOpening(model, laid, isOpen, memory), "first picture ms": ms,
+    "smallest label px at 1280": wide.size.smallest, "smallest label px at 600": narrow.size.smallest,
+    "labels of one letter": Math.max(wide.size.cut, narrow.size.cut),
+    "cover of width %": filled.width, "cover of height %": filled.height, "cover by boxes %": filled.boxes,
+    "flips on opening %": flipsOnOpening(model, wide, STAGES.wide), "first picture ms": ms,
   };
 }
 

@@ -1,8 +1,10 @@
 /** Figures of a picture: what can be counted of how well it is read. Pure. */
 import type { Positions, Rect } from "../src/layout/types.js";
+import type { Room } from "../src/layout/types.js";
 import type { Link } from "../src/model/links.js";
 import type { VisibleGraph } from "../src/model/visible.js";
 import { fitText } from "../src/render/fit.js";
+import { roomIn, zoomToFit } from "../src/view/camera.js";
 import type { Scene, TextMark } from "../src/render/marks.js";
 
 /** The stage's size, and what its buttons and its line of text take of it. */
@@ -11,8 +13,13 @@ const TOOLS_PX = 36;
 const TEXT_PX = 30;
 const MARGIN_PX = 16;
 
-export function zoomOf({ w, h }: Positions, { width, height }: StageSize): number {
-  return Math.min(1, (width - TOOLS_PX - 2 * MARGIN_PX) / (w || 1), (height - TEXT_PX - 2 * MARGIN_PX) / (h || 1));
+/** What a fitted picture may take of a stage. */
+export function roomOf({ width, height }: StageSize): Room {
+  return roomIn(width - TOOLS_PX, height, TEXT_PX, MARGIN_PX);
+}
+
+export function zoomOf({ w, h }: Positions, stage: StageSize): number {
+  return zoomToFit(w, h, roomOf(stage));
 }
 
 type Point = readonly [number, number];

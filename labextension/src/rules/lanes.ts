@@ -33,7 +33,7 @@ export function lanesOf(nodes: ReadonlyMap<number, Node>): Map<number, Lane> {
 
 /** What nothing but other lanes takes belongs to them. */
 function laneOfTakers(taken: number, { type }: Node): Lane | null {
-  if (taken === 0 || taken & MODEL || type.startsWith("Placeholder")) return null;
+  if (taken === 0 || taken & MODEL || (type.startsWith("Placeholder") && taken !== ASIDE)) return null;
   // Fed to the optimizer alone but for what fills and saves it: a variable of its own.
   if (taken & OPTIMIZER) return taken & GRADIENT ? null : "optimizer";
   if (taken === ASIDE) return type === "VarHandleOp" ? null : "aside";
