@@ -118,3 +118,19 @@ def test_what_nested_branches_keep_is_told():
 
 def nest_of(v):
     return fs.cond(v[1] > 0.0, lambda: fs.sin(v) * fs.exp(v), lambda: v * v)
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+@pytest.mark.parametrize("taken", [0, 1, 2])
+def test_second_gradients_of_branches_in_branches(mode, taken):
+    """A list that no reader of the inner branch has sent a cotangent for counts as zeros."""
+    with fs.Graph().as_default() as graph:
+        p, v = fs.placeholder(fs.int32, []), fs.placeholder(fs.float64, [])
+        branches = [lambda: v * v * v, lambda: fs.exp(v), lambda: fs.tanh(v) * v * 3.0]
+        (first,) = fs.gradients(fs.switch_case(p, branches), v)
+        (second,) = fs.gradients(first, v)
+        with fs.Session(graph=graph, config=fs.ConfigProto(mode=mode)) as sess:
+            found = sess.run([first, second], {p: taken, v: 0.5})
+    t, s = np.tanh(0.5), 1 - np.tanh(0.5) ** 2
+    want = [(0.75, 3.0), (np.exp(0.5),) * 2, (3 * (t + 0.5 * s), 3 * (2 * s - t * s))][taken]
+    np.testing.assert_allclose(found, want, rtol=1e-12)

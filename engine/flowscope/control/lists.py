@@ -101,8 +101,13 @@ class PackLists(Op):
         return list_spec(next((x for x in xs if flows(x)), xs[0]))
 
     def grad(self, g: Tensor, y: Tensor, *xs: Tensor) -> Any:
+        # Where none of the lists' readers has sent a cotangent there is an empty list: zeros.
         found = enumerate(xs)
-        return [apply(UnpackList(i, self.count, element_spec(x.spec)), g) for i, x in found]
+        parts = [apply(UnpackList(i, self.count, element_spec(x.spec)), g) for i, x in found]
+        return [
+            sum_of_lists([part, list_of_zeros(x)]) if flows(x.spec) else part
+            for part, x in zip(parts, xs, strict=True)
+        ]
 
     def kernel(self, xp: ArrayModule, *xs: Any) -> Any:
         return listed(list(xs))
@@ -126,9 +131,9 @@ class UnpackList(Op):
                                           for i in range(self.count)]),)  # fmt: skip
 
     def kernel(self, xp: ArrayModule, x: Any) -> Any:
-        for _ in range(self.index):
+        for _ in range(self.index if x is not None else 0):
             x = x[1]
-        return x[0]
+        return None if x is None else x[0]
 
 
 @frozen
