@@ -9,8 +9,11 @@ from direct_runs import in_step
 from random_programs import Program as RandomProgram
 
 import flowscope as fs
+from flowscope.plan.back_ends import OpByOp
 from flowscope.plan.merging import merged
+from flowscope.plan.passes.regions import regions
 from flowscope.plan.plan import compiled
+from flowscope.plan.serialization import dumps, loads
 from flowscope.plan.verify import verify
 from flowscope.runtime.random_generators import generator
 
@@ -189,3 +192,40 @@ def test_random_programs_give_the_same_bits_in_two_partitions(seed):
             found.append(results)
     assert found[1] == found[0]
     assert found[2] == found[0]
+
+
+def test_partitions_go_to_another_process_as_bytes():
+    fetches, feeds = blocks()
+    with fs.Session() as sess:
+        plan = two(sess, fetches, feeds)
+        there = []
+        for p in plan.partitions:
+            program = loads(dumps(p.program)[0])
+            assert program.text() == p.program.text()
+            there.append(dataclasses.replace(p, program=program, regions=regions(program)))
+        assert merged(there).text() == merged(plan.partitions).text()
+        devices = dict.fromkeys(("", *DEVICES), sess.devices[0])
+        given = (plan, devices, generator, sess._planner.back_ends)
+        made = compiled(plan.request, tuple(there), *given)
+        assert made.text("code") == plan.text("code")
+        assert bits(run(sess, made, feeds)) == bits(run(sess, plan, feeds))
+
+
+def test_a_session_can_hold_a_code_back_end_of_its_own():
+    class Counting:
+        """Counts the regions that it compiles, and has them interpreted."""
+
+        def __init__(self):
+            self.regions = []
+
+        def compile(self, region, target, variant):
+            self.regions.append(region)
+            return OpByOp().compile(region, target, variant)
+
+    x = fs.placeholder(fs.float32, [3])
+    with fs.Session() as sess, fs.Session() as other:
+        mine = sess._planner.back_ends["python"] = Counting()
+        assert sess.run(x * 2.0, {x: [1, 2, 3]}).tolist() == [2, 4, 6]
+        assert [len(r.outputs) for r in mine.regions] == [1]
+        assert sess.plan(x * 3.0, [x]).text("code") == "compiled mode: no code"
+        assert "def region" in other.plan(x * 3.0, [x]).text("code")
