@@ -174,6 +174,7 @@ def test_an_axis_that_comes_late(row: AxisRow, name: str, argument: str) -> None
 SOUNDS = re.compile(r"(^|_)(axis|axes|dims?|dimension|perm)$|^reduction_(indices|axes)$")
 
 
+@pytest.mark.slow
 def test_every_argument_that_is_an_axis_has_a_row() -> None:
     """Of the public functions of ops, as the page of all functions finds them."""
     seen = {(function(name), a) for p in CALLS for _, name, a in [p.values]}

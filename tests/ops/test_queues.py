@@ -468,6 +468,7 @@ def test_a_cell_that_changes_a_queue_makes_a_new_one(sess: fs.Session) -> None:
 # -- how many iterations are on their way ---------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "most"), [(1, 1), (8, 8)])
 def test_iterations_overlap_where_they_wait(sess: fs.Session, k: int, most: int) -> None:
     """Requests go to a server and come back; it answers only when no more of them come."""

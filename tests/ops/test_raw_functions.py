@@ -59,6 +59,7 @@ def test_arguments_are_tensorflows(op: str) -> None:
     assert all(p.kind is p.KEYWORD_ONLY for p in ours)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
 def test_values_are_tensorflows(mode: str) -> None:
     with fs.Graph().as_default():
