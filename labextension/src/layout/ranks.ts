@@ -9,14 +9,23 @@ export interface Neighbours {
   readonly out: readonly Wire[][];
 }
 
+/**
+ * One wire for each pair of boxes, in the order of the boxes: however many lines join two, and in whatever order they are
+ * told - which changes when one of the two is opened - ranks stay what they are.
+ */
 export function neighbours(drawing: Drawing): Neighbours {
   const into: Wire[][] = drawing.vertices.map(() => []);
   const out: Wire[][] = drawing.vertices.map(() => []);
+  const pairs = new Set<number>();
   for (const wire of drawing.wires) {
-    if (wire.course !== "down" || !wire.isMain) continue;
+    const pair = wire.from * drawing.vertices.length + wire.to;
+    if (wire.course !== "down" || !wire.isMain || pairs.has(pair)) continue;
+    pairs.add(pair);
     at(out, wire.from).push(wire);
     at(into, wire.to).push(wire);
   }
+  for (const list of out) list.sort((a, b) => a.to - b.to);
+  for (const list of into) list.sort((a, b) => a.from - b.from);
   return { into, out };
 }
 
@@ -38,13 +47,18 @@ export function breakCycles(drawing: Drawing): void {
         state[here] = 2;
         way.pop();
       } else if (state[wire.to] === 1) {
-        wire.course = "back";
+        markBack(drawing, wire);
       } else if (!state[wire.to]) {
         state[wire.to] = 1;
         way.push(wire.to);
       }
     }
   }
+}
+
+/** With all that join the same two. */
+function markBack(drawing: Drawing, { from, to }: Wire): void {
+  for (const wire of drawing.wires) if (wire.from === from && wire.to === to && wire.isMain && wire.course === "down") wire.course = "back";
 }
 
 /** Longest path from above, then everything that gives more than it takes moves down. */

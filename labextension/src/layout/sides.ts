@@ -49,7 +49,7 @@ function byNeighbours(drawing: Drawing, column: readonly number[]): number[] {
   const inColumn = new Set(column);
   const rank = new Map(column.map((i) => {
     const others = drawing.wires.flatMap(({ from, to, course }) => (course !== "side" ? [] : from === i ? [to] : to === i ? [from] : []));
-    const ranks = others.filter((other) => !inColumn.has(other)).map((other) => at(drawing.vertices, other).rank);
+    const ranks = [...new Set(others)].filter((other) => !inColumn.has(other)).map((other) => at(drawing.vertices, other).rank);
     return [i, ranks.length > 0 ? ranks.reduce((sum, one) => sum + one, 0) / ranks.length : Infinity];
   }));
   const place = new Map(column.map((i, k) => [i, k]));
