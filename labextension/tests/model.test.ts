@@ -149,10 +149,10 @@ test("the user's choice beats the automatic one", () => {
   const model = modelOf(mlp());
   const scopes = new OpenScopes(new Store(), {});
   scopes.begin(model.tree, model.bodies);
-  assert.ok(scopes.isOpen("layer1"));
-  scopes.setOpen("layer1", false);
+  assert.ok(scopes.isOpen("loss"));
+  scopes.setOpen("loss", false);
   scopes.begin(model.tree, model.bodies);
-  assert.ok(!scopes.isOpen("layer1"));
+  assert.ok(!scopes.isOpen("loss"));
   assert.ok(!scopes.retreat());
 });
 

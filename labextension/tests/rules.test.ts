@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 import { GraphModel } from "../src/model/graph.js";
+import { OpenScopes } from "../src/model/open_scopes.js";
 import type { Scope } from "../src/model/scopes.js";
+import { Store } from "../src/model/store.js";
 import { assigned, stemOf, typesText } from "../src/rules/labels.js";
 import { components } from "../src/rules/level.js";
 import { stretchesOf } from "../src/rules/repeats.js";
@@ -113,6 +115,19 @@ test("cells that hand their state on become a stack, whose first and last can be
   assert.deepEqual([stack?.group?.count, stack?.size], [20, 80]);
   assert.deepEqual(stack?.group?.carries, { count: 1, bytes: 8, label: "float32[2]" });
   assert.deepEqual([...(stack?.scopes.values() ?? [])].map(({ group }) => [group?.kind, group?.count]), [["copy", 1], ["more", 18], ["copy", 1]]);
+});
+
+test("a stack, a fan and a layer do not open by themselves: closed they tell more", () => {
+  const g = new GraphBuilder();
+  const x = g.op("Placeholder", "x");
+  for (let k = 0; k < 6; k++) g.op("Add", `inner/cell_${k}/add`, { inputs: [g.op("Neg", `inner/cell_${k}/neg`, { inputs: [x] }), x] });
+  const model = modelOf(g.nodes);
+  const scopes = new OpenScopes(new Store(), {});
+  scopes.begin(model.tree, model.bodies);
+  const [inner] = model.tree.root.scopes.values();
+  const [fan] = inner?.scopes.values() ?? [];
+  assert.deepEqual([fan?.group?.kind, fan?.name, fan?.group?.count], ["fan", "cell", 6]);
+  assert.deepEqual([scopes.isOpen("inner"), scopes.isOpen(fan?.path ?? "")], [true, false]);
 });
 
 test("like operations from one tensor become a fan", () => {

@@ -44,7 +44,9 @@ export class OpenScopes {
   /** Decides which scopes are open at first; later calls change nothing. */
   begin(tree: Tree, bodies: ReadonlyMap<string, Body>): void {
     if (this.#automatic || tree.root.size === 0) return;
-    this.#automatic = new Set(firstOpen(tree.root, FIRST_PICTURE, (path) => bodies.get(path)?.isOfGradient ?? false));
+    // A closed group says what it is, and how often it repeats.
+    const isShut = (path: string): boolean => (bodies.get(path)?.isOfGradient ?? false) || tree.get(path)?.group != null;
+    this.#automatic = new Set(firstOpen(tree.root, FIRST_PICTURE, isShut));
   }
 
   /** Closes what was opened automatically; whether that changed anything. */
