@@ -31,11 +31,12 @@ def stage_values(
     found = {}
     for name, program in plan.stages():
         if name not in ("prune", "inline"):
-            found[name] = _values(program, tuple(feeds.values()), variables)
+            found[name] = program_values(program, tuple(feeds.values()), variables)
     return found
 
 
-def _values(program: Program, feeds: Any, variables: Mapping[str, Any]) -> list[Any]:
+def program_values(program: Program, feeds: Any, variables: Mapping[str, Any]) -> list[Any]:
+    """Returns the fetched values and the variables' after the step, run op by op."""
     (region,) = regions(program)
     states = []
     for handle in region.handles:
