@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
+from flowscope.control.lists import SumOfLists
 
 pytestmark = pytest.mark.usefixtures("graph")
 MODES = ["compiled", "op", "tokens"]
@@ -134,3 +135,12 @@ def test_second_gradients_of_branches_in_branches(mode, taken):
     t, s = np.tanh(0.5), 1 - np.tanh(0.5) ** 2
     want = [(0.75, 3.0), (np.exp(0.5),) * 2, (3 * (t + 0.5 * s), 3 * (2 * s - t * s))][taken]
     np.testing.assert_allclose(found, want, rtol=1e-12)
+
+
+def test_a_sum_of_lists_says_that_it_may_hand_an_element_on() -> None:
+    element, op = np.ones(3), SumOfLists(2)
+    for at in range(2):
+        inputs = [None, None]
+        inputs[at] = (element, None)
+        shared = op.kernel(np, *inputs)[0]
+        assert shared is element and at in op.views

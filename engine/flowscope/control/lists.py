@@ -143,6 +143,13 @@ class SumOfLists(Op):
     Raises: DTypeError if one is no list.
     """
 
+    count: int
+
+    @property
+    def views(self) -> tuple[int, ...]:  # type: ignore[override]
+        """All: an element that the others count as zeros is handed on as it is."""
+        return tuple(range(self.count))
+
     def infer(self, *xs: Spec) -> Spec:
         for x in xs:
             element_spec(x)
@@ -178,7 +185,7 @@ def list_of_zeros(x: Tensor) -> Tensor:
 
 def sum_of_lists(xs: list[Tensor]) -> Tensor:
     """Returns the sum of lists, element by element."""
-    return apply(SumOfLists(), *xs)
+    return apply(SumOfLists(len(xs)), *xs)
 
 
 def _is_list(value: Any) -> bool:
