@@ -11,7 +11,7 @@ import { components } from "../src/rules/level.js";
 import { stretchesOf } from "../src/rules/repeats.js";
 import { withStubs } from "../src/rules/stubs.js";
 import { MOST_BOXES, MOST_LINES } from "../src/rules/types.js";
-import type { Node } from "../src/wire/messages.js";
+import type { Delta, GraphChange, Node } from "../src/wire/messages.js";
 
 /** Numbers that look random, the same in every run. */
 function randomOf(seed: number): (below: number) => number {
@@ -21,6 +21,8 @@ function randomOf(seed: number): (below: number) => number {
     return (state >>> 8) % below;
   };
 }
+
+const DELTA: Delta = { kind: "delta", seq: 1, view: 0, session: null, run: null, skipped: 0, graph: null };
 
 const TYPES = ["Add", "Mul", "Tanh", "Slice", "Relu"];
 
@@ -152,6 +154,74 @@ test("weight, bias, product and activation become a layer with its sizes; the sc
   const [first, second] = [...root.scopes.values()].sort((a, b) => a.name.localeCompare(b.name));
   assert.deepEqual([first?.name, first?.group?.detail, first?.size], ["Dense 784 \u2192 256", "relu", 5]);
   assert.deepEqual([second?.name, second?.group?.detail, second?.size], ["hidden", "Dense 784 \u2192 256 relu", 5]);
+});
+
+/** All that a view can see of a tree, as text. */
+function textOf(model: GraphModel): string {
+  const { root } = model.tree;
+  const lines = scopesOf(root).map(({ path, name, parent, group, lane, likeness, size, ops, scopes }) => (
+    JSON.stringify([path, name, parent?.path, group, lane, likeness, size, [...ops], [...scopes.keys()], model.tree.get(path) !== undefined])
+  ));
+  const homes = [...model.nodes.keys()].map((id) => `${id} ${model.tree.homeOf(id).path} ${model.lanes.get(id)}`);
+  return [...lines, ...homes.sort()].join("\n");
+}
+
+/** Operations that are added behind those of a model: chains, updates, savers, variables and loops, in scopes old and new. */
+function moreNodes(random: (below: number) => number, known: readonly Node[], first: number): Node[] {
+  const g = new GraphBuilder();
+  for (let k = 0; k < first; k++) g.op("NoOp", `before${k}`);
+  const scope = ["", "a/", "a/b/", `c${random(4)}/`, "gradients/", `new${first}/`, `x${random(9)}/`][random(7)] ?? "";
+  const any = (): number => known[random(known.length)]?.id ?? 0;
+  let last = any();
+  for (let k = 0; k <= random(12); k++) {
+    const kind = random(14);
+    const name = `${scope}x${random(9)}`;
+    if (kind === 0) last = g.op("VarHandleOp", name, { shape: [4] });
+    else if (kind === 1) g.op("ApplyAdam", name, { inputs: [last, any()], attributes: { group: random(2) ? "Adam" : "train/SGD" } });
+    else if (kind === 2) g.op("SaveV2", name, { inputs: [last] });
+    else if (kind === 3) last = g.op("While", `${name}/While`, { inputs: [last], runs: [`${name}/body`], roles: ["body"] });
+    else if (kind === 4) last = g.op("Mul", `${name}/body/mul`, { inputs: [last], body: `${name}/body` });
+    else last = g.op(TYPES[random(TYPES.length)] ?? "Add", name, { inputs: [last, any()], shape: [4] });
+  }
+  const taken = new Set(known.map(({ name }) => name));
+  return g.nodes.slice(first).map((node) => (taken.has(node.name) ? { ...node, name: `${node.name}_${node.id}` } : node));
+}
+
+/** A random change: operations are added, changed, wired otherwise, renamed, placed or removed. */
+function changeOf(random: (below: number) => number, nodes: readonly Node[], first: number): GraphChange {
+  const none: GraphChange = { version: 1, added: [], placed: [], changed: [], removed: [], marked: [], fetches: [] };
+  const one = nodes[random(nodes.length)];
+  const kind = random(10);
+  if (!one || kind < 5) return { ...none, added: moreNodes(random, nodes, first) };
+  if (kind === 5) return { ...none, removed: [one.id] };
+  if (kind === 6) return { ...none, placed: [[one.id, "/device:GPU:0"]] };
+  if (kind === 7) return { ...none, changed: [{ ...one, type: "Relu", outputs: [{ dtype: "float32", shape: [2] }] }] };
+  if (kind === 8) return { ...none, changed: [{ ...one, name: `a/moved_${first}` }], added: moreNodes(random, nodes, first) };
+  return { ...none, changed: [{ ...one, inputs: [[nodes[random(nodes.length)]?.id ?? 0, 0]] }] };
+}
+
+test("a tree that follows changes is the one that is made of the whole graph", () => {
+  for (let seed = 1; seed <= 60; seed++) {
+    const random = randomOf(seed);
+    const nodes = randomNodes(seed, 40 + 10 * (seed % 20), (k) => `${["", "a/", "a/b/", `c${k % 4}/`, `c1/d${k % 3}/`][random(5)] ?? ""}x${random(9)}`);
+    const model = modelOf(nodes);
+    let next = nodes.length;
+    for (let step = 0; step < 12; step++) {
+      const graph = changeOf(random, [...model.nodes.values()], next);
+      next += graph.added.length;
+      model.applyDelta({ ...DELTA, graph });
+      if (random(4) > 0) assert.equal(textOf(model), textOf(modelOf([...model.nodes.values()])), `seed ${seed}, step ${step}`);
+    }
+  }
+});
+
+test("levels that a change does not touch keep their scopes", () => {
+  const model = modelOf(randomNodes(5, 400, (k) => `part${k % 5}/x`));
+  const [before, root] = [model.tree.get("part1"), model.tree.root];
+  const added = moreNodes(randomOf(1), [...model.nodes.values()], model.nodes.size).map((node, k) => ({ ...node, name: `part2/y${k}` }));
+  model.applyDelta({ ...DELTA, graph: { version: 1, added, placed: [], changed: [], removed: [], marked: [], fetches: [] } });
+  assert.equal(model.tree.get("part1"), before);
+  assert.notEqual(model.tree.root, root);
 });
 
 test("a path of a group stays when operations are added behind", () => {

@@ -1,72 +1,136 @@
 /**
  * The tree that views show: the scopes of names, in which the rules have folded what repeats, belongs together, or is too
- * much for one level. Made anew from the tree of names; levels that did not change are taken over.
+ * much for one level. It follows the graph: levels that did not change are kept.
  */
 import { cutToParts, foldLevel, foldMore, type Around } from "../rules/fold.js";
-import { hashBag, hashText, mix } from "../rules/hash.js";
-import { assigned, coreOf, type Facts } from "../rules/labels.js";
-import { laneOf, Level, type Unit } from "../rules/level.js";
-import { isOfGradients, lanesOf } from "../rules/lanes.js";
+import type { Facts } from "../rules/labels.js";
+import { itemsOf, Level, type Unit, type Wires } from "../rules/level.js";
+import { lanesOf } from "../rules/lanes.js";
 import { MOST_BOXES, type Carries, type Group, type Lane } from "../rules/types.js";
-import type { Node, Origin, Output } from "../wire/messages.js";
+import type { Node, Output } from "../wire/messages.js";
 import { bytesOf, typeText } from "./figures.js";
+import { Items } from "./items.js";
+import { isPlace, Places, type Done, type Item, type Place } from "./places.js";
 import { makeScope, shortName, type Scope, type ScopeTree, type Tree } from "./scopes.js";
 
-type Item = Node | Scope;
-const isScope = (item: Item): item is Scope => "ops" in item;
-
-/** What the fold knows of a scope of names. */
-interface Known {
-  hash: number;
-  lane: Lane;
-  isParameter: boolean;
-  /** Of a variable's scope: the operation of its name. */
-  handle: Node | undefined;
-  /** The item that the program made first. */
-  lead: Item | undefined;
-  first: number;
-}
-
-const VARIABLE = /^(VarHandleOp|Variable(V2)?)$/;
 /** Boxes of which a group is made at least. */
 const LEAST_FOLDED = 3;
-/** Operations of a scope that computes one thing, at most. */
-const MOST_OF_ONE = 3;
-/** Types of a scope that a label looks at. */
-const MOST_TYPES = 40;
+
+/** What became of a graph since it was folded. */
+export interface Told {
+  /** Operations that were not there. */
+  readonly fresh: Node[];
+  /** Operations that are others than they were, but stand where they stood, and take what they took. */
+  readonly changed: Set<number>;
+  /** Whether operations have left, or moved, or take something else. */
+  isMoved: boolean;
+}
+
+/** A level while it is folded. */
+interface At {
+  readonly level: Level;
+  readonly items: readonly Item[];
+  readonly facts: (item: number) => Facts;
+  readonly own: Scope[];
+}
 
 export class FoldedTree implements Tree {
-  readonly root: Scope;
-  /** Where operations belong that are not the model's own. */
-  readonly lanes: ReadonlyMap<number, Lane>;
+  root: Scope;
   readonly #nodes: ReadonlyMap<number, Node>;
-  readonly #names: ScopeTree;
   readonly #isFixed: (path: string) => boolean;
+  readonly #items = new Items();
+  #names: ScopeTree;
+  #places: Places;
+  #lanes: ReadonlyMap<number, Lane>;
+  #optimizer: string;
   readonly #byPath = new Map<string, Scope>();
   readonly #home = new Map<number, Scope>();
-  readonly #known = new Map<Scope, Known>();
-  readonly #wires = new Map<Scope, number[]>();
-  /** How many scopes have a hash. */
+  readonly #fixed = new Map<string, boolean>();
+  /** What scopes are built like; and how many are built like that. */
+  readonly #hashes = new Map<Scope, number>();
   readonly #alike = new Map<number, number>();
-  readonly #hashOfScope = new Map<Scope, number>();
-  readonly #items = new Map<Scope, readonly Item[]>();
-  readonly #number = new Map<Item, number>();
-  readonly #facts = new Map<Scope, Facts>();
-  readonly #variables = new Map<Origin, string>();
-  readonly #typeHash = new Map<string, number>();
-  readonly #outputsHash = new Map<Output, number>();
-  readonly #optimizer: string;
 
   /** `isFixed` says which scopes of names stay as they are: the frames of loops and branches. */
   constructor(nodes: ReadonlyMap<number, Node>, names: ScopeTree, isFixed: (path: string) => boolean) {
     this.#nodes = nodes;
     this.#names = names;
     this.#isFixed = isFixed;
-    this.lanes = lanesOf(nodes);
+    this.#lanes = lanesOf(nodes);
     this.#optimizer = optimizerOf(nodes.values());
-    this.#wireLevels();
+    this.#places = new Places(nodes, names, null);
     this.root = this.#build();
-    this.#likenesses();
+  }
+
+  /** Where operations belong that are not the model's own. */
+  get lanes(): ReadonlyMap<number, Lane> {
+    return this.#lanes;
+  }
+
+  /** Takes up what became of the graph: levels that it does not touch stay as they are. */
+  follow(names: ScopeTree, { fresh, changed, isMoved }: Told): void {
+    const touched = new Set([...changed, ...fresh.map(({ id }) => id), ...this.#newLanes()]);
+    for (const id of touched) this.#items.forget(id);
+    this.#names = names;
+    if (isMoved || !this.#places.add(fresh)) this.#replace(touched);
+    for (const id of touched) this.#undo(this.#places.homeOf(id) ?? null);
+    this.root = this.#build();
+  }
+
+  /** Operations that belong elsewhere now; all where the optimizer has another name. */
+  #newLanes(): Iterable<number> {
+    const before = this.#lanes;
+    const optimizer = optimizerOf(this.#nodes.values());
+    this.#lanes = lanesOf(this.#nodes);
+    const isRenamed = optimizer !== this.#optimizer;
+    this.#optimizer = optimizer;
+    if (isRenamed) return this.#nodes.keys();
+    const found: number[] = [];
+    for (const [id, lane] of this.#lanes) if (before.get(id) !== lane) found.push(id);
+    for (const id of before.keys()) if (!this.#lanes.has(id)) found.push(id);
+    return found;
+  }
+
+  /** Makes the places anew; what was made of those that are as they were stays. */
+  #replace(touched: ReadonlySet<number>): void {
+    const before = new Map(this.#places.ordered().map((place) => [place.scope.path, place]));
+    for (const id of this.#home.keys()) if (!this.#nodes.has(id)) this.#home.delete(id);
+    this.#places = new Places(this.#nodes, this.#names, this.#places);
+    for (const place of this.#places.ordered().reverse()) {
+      const old = before.get(place.scope.path);
+      if (!old?.done || !this.#isAsBefore(place, old, touched)) continue;
+      place.done = old.done;
+      before.delete(place.scope.path);
+    }
+    for (const { done } of before.values()) if (done) this.#drop(done);
+  }
+
+  #isAsBefore(place: Place, old: Place, touched: ReadonlySet<number>): boolean {
+    const [items, others] = [this.#places.itemsOf(place), old.items ?? []];
+    if (items.length !== others.length || place.wires.length !== old.wires.length) return false;
+    if (this.#fixed.get(place.scope.path) !== this.#isFixed(place.scope.path)) return false;
+    const isSame = items.every((item, k) => {
+      const other = others[k]!;
+      if (isPlace(item)) return isPlace(other) && item.done !== null && item.number === other.number;
+      return !isPlace(other) && item.id === other.id && !touched.has(item.id);
+    });
+    return isSame && place.wires.every((end, k) => end === old.wires[k]);
+  }
+
+  /** Takes back what was made of a place, and of those around it. */
+  #undo(place: Place | null): void {
+    for (let at = place; at; at = at.above) {
+      if (at.done) this.#drop(at.done);
+      at.done = at.items = null;
+    }
+  }
+
+  #drop({ own }: Done): void {
+    for (const scope of own) {
+      const hash = this.#hashes.get(scope) ?? 0;
+      this.#alike.set(hash, (this.#alike.get(hash) ?? 1) - 1);
+      this.#hashes.delete(scope);
+      this.#byPath.delete(scope.path);
+    }
   }
 
   get(path: string): Scope | undefined {
@@ -89,86 +153,44 @@ export class FoldedTree implements Tree {
     return way.reverse();
   }
 
-  #itemsOf(scope: Scope): readonly Item[] {
-    const known = this.#items.get(scope);
-    if (known) return known;
-    const found: Item[] = [];
-    for (const id of scope.ops) {
-      const node = this.#nodes.get(id);
-      if (node) found.push(node);
-    }
-    for (const inner of scope.scopes.values()) found.push(inner);
-    this.#items.set(scope, found);
-    return found;
-  }
-
-  /** Brings each edge to the level where its ends part. */
-  #wireLevels(): void {
-    const depths = new Map<Scope, number>();
-    const stack: Scope[] = [this.#names.root];
-    for (let scope = stack.pop(); scope; scope = stack.pop()) {
-      depths.set(scope, scope.parent ? (depths.get(scope.parent) ?? 0) + 1 : 0);
-      this.#wires.set(scope, []);
-      this.#itemsOf(scope).forEach((item, i) => this.#number.set(item, i));
-      stack.push(...scope.scopes.values());
-    }
-    for (const node of this.#nodes.values()) {
-      for (const [from] of node.inputs) {
-        const producer = this.#nodes.get(from);
-        // What returns to a loop made by hand is no edge of the level's own direction.
-        if (producer && producer !== node && producer.type !== "NextIteration") this.#wire(producer, node, depths);
-      }
-    }
-  }
-
-  #wire(from: Node, to: Node, depths: ReadonlyMap<Scope, number>): void {
-    let [a, b]: [Item, Item] = [from, to];
-    let [above, beside] = [this.#names.homeOf(from.id), this.#names.homeOf(to.id)];
-    while (above !== beside) {
-      const isDeeper = (depths.get(above) ?? 0) >= (depths.get(beside) ?? 0);
-      if (isDeeper && above.parent) [a, above] = [above, above.parent];
-      else if (beside.parent) [b, beside] = [beside, beside.parent];
-      else return;
-    }
-    if (a !== b) this.#wires.get(above)?.push(this.#number.get(a) ?? 0, this.#number.get(b) ?? 0);
-  }
-
-  /** From the innermost scopes outwards. */
+  /** From the innermost places outwards. */
   #build(): Scope {
-    const order: Scope[] = [];
-    const stack: Scope[] = [this.#names.root];
-    for (let scope = stack.pop(); scope; scope = stack.pop()) {
-      order.push(scope);
-      stack.push(...scope.scopes.values());
-    }
-    const made = new Map<Scope, Scope>();
-    for (const scope of order.reverse()) made.set(scope, this.#fold(scope, made));
-    const root = made.get(this.#names.root);
+    for (const place of this.#places.ordered(({ done }) => done === null).reverse()) place.done = this.#fold(place);
+    this.#likenesses();
+    const root = this.#places.root.done?.shown;
     if (!root) throw new Error("folded: no root");
+    root.parent = null;
     return root;
   }
 
-  #fold(scope: Scope, made: ReadonlyMap<Scope, Scope>): Scope {
-    const items = this.#itemsOf(scope);
-    const wires = this.#wires.get(scope) ?? [];
-    const units = items.map((item, i) => this.#unitOf(item, i));
-    const known = this.#knowledge(scope, items, units, wires);
-    this.#known.set(scope, known);
-    const shown = this.#own(scope.path, scope.name, null, known);
-    const isFolded = units.length >= LEAST_FOLDED && !known.isParameter && !this.#isFixed(scope.path);
-    if (!isFolded) {
-      for (const item of items) this.#placeItem(item, shown, made);
-      return shown;
+  #fold(place: Place): Done {
+    const { scope } = place;
+    const items = this.#places.itemsOf(place);
+    const wires = numbered(place.wires, items);
+    const units = items.map((item, i) => this.#items.unitOf(item, i, this.#lanes));
+    const known = this.#items.knowledge(place, items, units, wires, this.#nodes.get(this.#names.idOf(scope.path) ?? -1));
+    const own: Scope[] = [];
+    const shown = this.#own(scope.path, scope.name, null, known, own);
+    const isFixed = this.#isFixed(scope.path);
+    this.#fixed.set(scope.path, isFixed);
+    if (units.length < LEAST_FOLDED || known.isParameter || isFixed) {
+      for (const item of items) this.#placeItem(item, shown);
+    } else {
+      const facts = (item: number): Facts => this.#items.factsOf(items[item], this.#places);
+      this.#foldLevel(place, shown, { level: new Level(units, wires), items, facts, own });
     }
-    const facts = (item: number): Facts => this.#factsOf(items[item]);
-    const level = new Level(units, wires);
-    foldLevel(level, this.#around(facts, level));
+    shown.size = scope.size;
+    return { known, shown, own };
+  }
+
+  #foldLevel({ scope }: Place, shown: Scope, at: At): void {
+    const { level } = at;
+    foldLevel(level, this.#around(at.facts, level));
     const only = level.units.length === 1 ? level.units[0] : undefined;
     // A scope of the user's that is one layer is that layer, under its own name.
     const isLayer = only?.group?.kind === "layer" && scope.parent !== null;
     if (isLayer && only?.group) shown.group = { ...only.group, title: scope.name, detail: [only.group.title, only.group.detail].join(" ").trim() };
-    this.#place(isLayer && only ? only.members : level.units, shown, items, made, level, facts);
-    return shown;
+    this.#place(isLayer && only ? only.members : level.units, shown, at);
   }
 
   #around(texts: (item: number) => Facts, level: Level): Around {
@@ -178,57 +200,49 @@ export class FoldedTree implements Tree {
   }
 
   /** Puts units into a scope: operations, scopes of names, and groups with what they hold. */
-  #place(
-    units: readonly Unit[], into: Scope, items: readonly Item[], made: ReadonlyMap<Scope, Scope>, level: Level, facts: (item: number) => Facts,
-  ): void {
+  #place(units: readonly Unit[], into: Scope, at: At): void {
     for (const unit of units) {
-      const item = items[unit.item];
-      if (unit.group) this.#placeGroup(unit, unit.group, into, items, made, level, facts);
-      else if (item) this.#placeItem(item, into, made);
+      const item = at.items[unit.item];
+      if (unit.group) this.#placeGroup(unit, unit.group, into, at);
+      else if (item) this.#placeItem(item, into);
     }
   }
 
-  #placeItem(item: Item, into: Scope, made: ReadonlyMap<Scope, Scope>): void {
-    if (isScope(item)) return this.#adopt(made.get(item), into);
+  #placeItem(item: Item, into: Scope): void {
+    if (isPlace(item)) return adopt(item.done?.shown, into);
     this.#home.set(item.id, into);
     into.ops.add(item.id);
-    this.#grow(into, 1);
   }
 
-  #placeGroup(
-    unit: Unit, group: Group, into: Scope, items: readonly Item[], made: ReadonlyMap<Scope, Scope>, level: Level, facts: (item: number) => Facts,
-  ): void {
-    const path = this.#freePath(into.path, group, this.#firstName(unit, items));
-    const shown = this.#own(path, group.title, group, unit);
-    this.#adopt(shown, into);
-    if (group.kind === "stack" || group.kind === "fan") {
-      this.#placeCopies(unit, group, shown, items, made, level, facts);
-      return;
-    }
-    this.#place(this.#refolded(unit.members, level, facts, group.kind === "more"), shown, items, made, level, facts);
+  #placeGroup(unit: Unit, group: Group, into: Scope, at: At): void {
+    const path = this.#freePath(into.path, group, this.#firstName(unit, at.items));
+    const shown = this.#own(path, group.title, group, unit, at.own);
+    shown.size = unit.size;
+    adopt(shown, into);
+    if (group.kind === "stack" || group.kind === "fan") this.#placeCopies(unit, group, shown, at);
+    else this.#place(this.#refolded(unit.members, at, group.kind === "more"), shown, at);
   }
 
   /** The first and the last copy, and what is between them. */
-  #placeCopies(
-    unit: Unit, group: Group, shown: Scope, items: readonly Item[], made: ReadonlyMap<Scope, Scope>, level: Level, facts: (item: number) => Facts,
-  ): void {
+  #placeCopies(unit: Unit, group: Group, shown: Scope, at: At): void {
     const copies = unit.members.map((copy, k) => (copy.group ? { ...copy, group: { ...copy.group, title: `${group.title} ${k + 1}` } } : copy));
     const [first, last] = [copies[0], copies[copies.length - 1]];
     if (!first || !last) return;
     if (copies.length <= 3) {
-      this.#place(copies, shown, items, made, level, facts);
+      this.#place(copies, shown, at);
     } else {
       const middle = copies.slice(1, -1);
       const more: Group = { kind: "more", title: `${middle.length} more`, detail: `2 \u2026 ${copies.length - 1}`, count: middle.length, carries: null };
-      this.#place([first], shown, items, made, level, facts);
-      this.#placeGroup({ ...first, item: -1, group: more, members: middle }, more, shown, items, made, level, facts);
-      this.#place([last], shown, items, made, level, facts);
+      const size = middle.reduce((sum, copy) => sum + copy.size, 0);
+      this.#place([first], shown, at);
+      this.#placeGroup({ ...first, item: -1, group: more, members: middle, size }, more, shown, at);
+      this.#place([last], shown, at);
     }
-    if (group.kind === "stack") shown.group = { ...group, carries: this.#carried(copies, items) };
+    if (group.kind === "stack") shown.group = { ...group, carries: this.#carried(copies, at.items) };
   }
 
   /** What is too much inside a group is folded there again; copies that are known to be alike are only cut to parts. */
-  #refolded(members: readonly Unit[], level: Level, facts: (item: number) => Facts, isAlike: boolean): readonly Unit[] {
+  #refolded(members: readonly Unit[], { level, facts }: At, isAlike: boolean): readonly Unit[] {
     if (members.length <= MOST_BOXES) return members;
     const inner = level.inside(members);
     if (isAlike) cutToParts(inner, facts);
@@ -254,48 +268,31 @@ export class FoldedTree implements Tree {
 
   #opsOf(unit: Unit, items: readonly Item[]): Node[] {
     const found: Node[] = [];
-    const stack: (Unit | Scope)[] = [unit];
+    const stack: (Item | undefined)[] = itemsOf(unit).map((item) => items[item]);
     for (let at = stack.pop(); at; at = stack.pop()) {
-      if ("ops" in at) {
-        for (const id of at.ops) found.push(...[this.#nodes.get(id)].flatMap((node) => node ?? []));
-        stack.push(...at.scopes.values());
-        continue;
-      }
-      const item = items[at.item];
-      if (item && isScope(item)) stack.push(item);
-      else if (item) found.push(item);
-      stack.push(...at.members);
+      if (isPlace(at)) stack.push(...this.#places.itemsOf(at));
+      else found.push(at);
     }
     return found;
   }
 
-  #own(path: string, name: string, group: Group | null, { lane, hash }: Pick<Unit, "lane" | "hash">): Scope {
+  #own(path: string, name: string, group: Group | null, { lane, hash }: Pick<Unit, "lane" | "hash">, own: Scope[]): Scope {
     const scope = makeScope(path, null, name);
     scope.group = group;
     scope.lane = lane;
+    own.push(scope);
     this.#byPath.set(path, scope);
     this.#alike.set(hash, (this.#alike.get(hash) ?? 0) + 1);
-    this.#hashOfScope.set(scope, hash);
+    this.#hashes.set(scope, hash);
     return scope;
   }
 
   /** Says of scopes of some size that are built alike that they are. */
   #likenesses(): void {
-    for (const [scope, hash] of this.#hashOfScope) {
+    for (const [scope, hash] of this.#hashes) {
       const isOne = scope.group?.kind === "stack" || scope.group?.kind === "fan" || scope.group?.kind === "more";
-      if (scope.size > 1 && !isOne && (this.#alike.get(hash) ?? 0) > 1) scope.likeness = (hash >>> 1) || 1;
+      scope.likeness = scope.size > 1 && !isOne && (this.#alike.get(hash) ?? 0) > 1 ? (hash >>> 1) || 1 : 0;
     }
-  }
-
-  #adopt(inner: Scope | undefined, into: Scope): void {
-    if (!inner) return;
-    inner.parent = into;
-    into.scopes.set(inner.path, inner);
-    this.#grow(into, inner.size);
-  }
-
-  #grow(scope: Scope, by: number): void {
-    for (let at: Scope | null = scope; at; at = at.parent) at.size += by;
   }
 
   /** Made of the first operation's name, so that it stays the same when others are added behind. */
@@ -310,102 +307,25 @@ export class FoldedTree implements Tree {
     let at: Unit | undefined = unit;
     while (at && at.item < 0) at = at.members[0];
     const item = items[at?.item ?? -1];
-    return item ? shortName(isScope(item) ? item.path : item.name) : "";
-  }
-
-  #unitOf(item: Item, number: number): Unit {
-    if (!isScope(item)) {
-      const lane = this.lanes.get(item.id) ?? "model";
-      return { first: item.id, hash: this.#hashOf(item), lane, size: 1, item: number, group: null, members: NONE, isParameter: VARIABLE.test(item.type) };
-    }
-    const known = this.#known.get(item);
-    if (!known) throw new Error(`folded: ${item.path} is not known yet`);
-    const { first, hash, lane, isParameter } = known;
-    return { first, hash, lane, size: item.size, item: number, group: null, members: NONE, isParameter };
-  }
-
-  #hashOf({ type, inputs, outputs }: Node): number {
-    let hash = mix(this.#textHash(type), inputs.length);
-    for (const output of outputs) {
-      let known = this.#outputsHash.get(output);
-      if (known === undefined) this.#outputsHash.set(output, known = hashText(typeText(output)));
-      hash = mix(hash, known);
-    }
-    return hash;
-  }
-
-  #textHash(text: string): number {
-    let known = this.#typeHash.get(text);
-    if (known === undefined) this.#typeHash.set(text, known = hashText(text));
-    return known;
-  }
-
-  #knowledge(scope: Scope, items: readonly Item[], units: readonly Unit[], wires: readonly number[]): Known {
-    const own = this.#names.idOf(scope.path);
-    const handle = own === undefined ? undefined : this.#nodes.get(own);
-    const isParameter = handle !== undefined && VARIABLE.test(handle.type) && scope.ops.has(handle.id);
-    let first = units[0];
-    for (const unit of units) if (!first || unit.first < first.first) first = unit;
-    return {
-      hash: hashOfLevel(units, wires), lane: isOfGradients(scope.path) ? "gradient" : laneOf(units), isParameter, handle: isParameter ? handle : undefined,
-      lead: items[first?.item ?? -1], first: first?.first ?? 0,
-    };
-  }
-
-  /** What a label can say of an item; asked of few. */
-  #factsOf(item: Item | undefined): Facts {
-    if (!item) return NOTHING;
-    if (!isScope(item)) {
-      return {
-        name: shortName(item.name), type: item.type, core: item.type, types: [item.type], shape: item.outputs[0]?.shape ?? null,
-        variable: item.origin ? this.#variableOf(item.origin) : "", made_in: item.origin?.function ?? "",
-      };
-    }
-    const known = this.#facts.get(item);
-    if (known) return known;
-    const { handle, lead } = this.#known.get(item) ?? {};
-    const { variable, made_in } = this.#factsOf(lead);
-    const types = this.#typesOf(item);
-    const core = item.size <= MOST_OF_ONE ? coreOf(types) : "";
-    const facts = { name: item.name, type: "", core, types, shape: handle?.outputs[0]?.shape ?? null, variable, made_in };
-    this.#facts.set(item, facts);
-    return facts;
-  }
-
-  /** Operations of one line share its origin. */
-  #variableOf(origin: Origin): string {
-    let known = this.#variables.get(origin);
-    if (known === undefined) this.#variables.set(origin, known = assigned(origin.text));
-    return known;
-  }
-
-  #typesOf(scope: Scope): string[] {
-    const found = new Set<string>();
-    const stack = [scope];
-    for (let at = stack.pop(); at && found.size < MOST_TYPES; at = stack.pop()) {
-      for (const id of at.ops) found.add(this.#nodes.get(id)?.type ?? "");
-      stack.push(...at.scopes.values());
-    }
-    return [...found];
+    return item ? shortName(isPlace(item) ? item.scope.path : item.name) : "";
   }
 }
 
-const NONE: readonly Unit[] = [];
-
-const NOTHING: Facts = { name: "", type: "", core: "", types: [], shape: null, variable: "", made_in: "" };
-
-/** The hash of a level: what stands in it, and how it is wired. */
-function hashOfLevel(units: readonly Unit[], wires: readonly number[]): number {
-  if (wires.length === 0) return units.length === 1 ? mix(units[0]?.hash ?? 0, 1) : mix(hashBag(units.map(({ hash }) => hash)), units.length);
-  // Sums do not depend on an order, and need no lists.
-  const around = units.map(({ hash }) => hash);
-  for (let k = 0; k < wires.length; k += 2) {
-    const [from, to] = [wires[k] ?? 0, wires[k + 1] ?? 0];
-    around[to] = ((around[to] ?? 0) + mix(units[from]?.hash ?? 0, 3)) | 0;
-    around[from] = ((around[from] ?? 0) + mix(units[to]?.hash ?? 0, 5)) | 0;
-  }
-  return mix(hashBag(around), units.length);
+function adopt(inner: Scope | undefined, into: Scope): void {
+  if (!inner) return;
+  inner.parent = into;
+  into.scopes.set(inner.path, inner);
 }
+
+/** The wires of a place by positions in its items. */
+function numbered(wires: readonly number[], items: readonly Item[]): Wires {
+  if (wires.length === 0) return NONE;
+  const numbers = new Map<number, number>();
+  items.forEach((item, i) => numbers.set(isPlace(item) ? item.number : item.id, i));
+  return Int32Array.from(wires, (end) => numbers.get(end) ?? 0);
+}
+
+const NONE: Wires = [];
 
 /** The name of the update group that most variables belong to: "Adam". */
 function optimizerOf(nodes: Iterable<Node>): string {

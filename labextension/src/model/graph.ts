@@ -4,7 +4,7 @@ import { bodiesOf, type Body } from "./bodies.js";
 import type { Lane } from "../rules/types.js";
 import { entriesOf, shownBy, type Entry } from "./frames.js";
 import { Identities } from "./identities.js";
-import { FoldedTree } from "./folded.js";
+import { FoldedTree, type Told } from "./folded.js";
 import { ScopeTree, type Tree } from "./scopes.js";
 import { Signal } from "./signal.js";
 
@@ -33,6 +33,8 @@ export class GraphModel {
   readonly #folds: boolean;
   #tree = new ScopeTree();
   #folded: FoldedTree | null = null;
+  /** What became of the graph since it was folded. */
+  #told: Told | null = null;
   #identities = new Identities();
   #marked: ReadonlySet<number> = new Set();
   #consumers: Map<number, number[]> | null = null;
@@ -63,7 +65,9 @@ export class GraphModel {
   }
 
   #fold(): FoldedTree {
-    this.#folded ??= new FoldedTree(this.#nodes, this.#tree, (path) => this.frames.has(path));
+    if (!this.#folded) this.#folded = new FoldedTree(this.#nodes, this.#tree, (path) => this.frames.has(path));
+    else if (this.#told) this.#folded.follow(this.#tree, this.#told);
+    this.#told = null;
     return this.#folded;
   }
 
@@ -118,6 +122,7 @@ export class GraphModel {
     this.protocol = snapshot.protocol;
     this.#nodes = new Map();
     this.#tree = new ScopeTree();
+    this.#folded = null;
     this.#identities = new Identities();
     this.#merge(snapshot.graph);
     this.run = snapshot.run && this.#identities.ofRun(snapshot.run);
@@ -146,6 +151,7 @@ export class GraphModel {
       return before?.name !== name || before.body !== body || before.scope !== scope || before.runs.join() !== runs.join();
     });
     const fresh = change.added.filter(({ id }) => !this.#nodes.has(id));
+    this.#note(fresh, known, moves || change.removed.length > 0);
     for (const node of known) this.#nodes.set(node.id, node);
     for (const id of change.removed) this.#nodes.delete(id);
     if (moves || change.removed.length > 0) this.#replant();
@@ -159,7 +165,6 @@ export class GraphModel {
     }
     this.#marked = new Set(change.marked);
     if (change.fetches.length > 0) this.fetches = change.fetches;
-    this.#folded = null;
     this.#consumers = null;
     this.#bodies = null;
     this.#frames = null;
@@ -169,11 +174,25 @@ export class GraphModel {
     this.#version += 1;
   }
 
+  /** Keeps in mind what the fold has to follow. */
+  #note(fresh: readonly Node[], known: readonly Node[], isMoved: boolean): void {
+    if (!this.#folded) return;
+    this.#told ??= { fresh: [], changed: new Set(), isMoved: false };
+    this.#told.fresh.push(...fresh);
+    this.#told.isMoved ||= isMoved || known.some((node) => isWiredAnew(node, this.#nodes.get(node.id)));
+    for (const { id } of known) this.#told.changed.add(id);
+  }
+
   /** Operations leave seldom: the tree is made anew then, and scopes that are empty are gone. */
   #replant(): void {
     this.#tree = new ScopeTree();
     for (const node of this.#nodes.values()) this.#tree.add(node);
   }
+}
+
+/** Whether an operation takes something else than before, or shows another loop. */
+function isWiredAnew(node: Node, before: Node | undefined): boolean {
+  return !before || String(node.inputs) !== String(before.inputs) || node.type !== before.type || shownBy(node) !== shownBy(before);
 }
 
 const NO_LANES: ReadonlyMap<number, Lane> = new Map();

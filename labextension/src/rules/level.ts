@@ -23,7 +23,7 @@ export interface Unit {
 }
 
 /** The data edges between boxes: from, to, from, to ...; an edge may be told more than once. */
-export type Wires = readonly number[];
+export type Wires = ArrayLike<number>;
 
 /** Boxes to be merged, and what they become. */
 export interface Merge {
@@ -141,7 +141,7 @@ export class Level {
     for (const unit of this.#units) index.set(unit, joined.join(itemsOf(unit)));
     const ends = wanted.map(({ members }) => joined.joinAll(members.map((unit) => index.get(unit) ?? 0)));
     const [names, count] = joined.numbers();
-    const wires = this.#wires.map((item) => names[item] ?? 0);
+    const wires = Int32Array.from(this.#wires, (item) => names[item] ?? 0);
     const knots = components(count, wires);
     const sizes = new Map<number, number>();
     for (const knot of knots) sizes.set(knot, (sizes.get(knot) ?? 0) + 1);

@@ -1,0 +1,145 @@
+/** What the fold knows of operations and places: their structure as a number, and what a label can say of them. */
+import { hashBag, hashText, mix } from "../rules/hash.js";
+import { assigned, coreOf, type Facts } from "../rules/labels.js";
+import { laneOf, type Unit, type Wires } from "../rules/level.js";
+import { isOfGradients } from "../rules/lanes.js";
+import type { Lane } from "../rules/types.js";
+import type { Node, Origin, Output } from "../wire/messages.js";
+import { typeText } from "./figures.js";
+import { isPlace, type Item, type Place, type Places } from "./places.js";
+import { shortName } from "./scopes.js";
+
+/** What the fold knows of a place. */
+export interface Known {
+  readonly hash: number;
+  readonly lane: Lane;
+  readonly isParameter: boolean;
+  /** Of a variable's scope: the operation of its name. */
+  readonly handle: Node | undefined;
+  /** The item that the program made first. */
+  readonly lead: Item | undefined;
+  readonly first: number;
+}
+
+/** Operations of a scope that computes one thing, at most. */
+const MOST_OF_ONE = 3;
+/** Types of a scope that a label looks at. */
+const MOST_TYPES = 40;
+const VARIABLE = /^(VarHandleOp|Variable(V2)?)$/;
+
+export class Items {
+  readonly #operations = new Map<number, Facts>();
+  readonly #hashes = new Map<number, number>();
+  readonly #places = new WeakMap<Known, Facts>();
+  readonly #variables = new WeakMap<Origin, string>();
+  readonly #texts = new Map<string, number>();
+  readonly #outputs = new WeakMap<Output, number>();
+
+  /** Forgets an operation that has changed. */
+  forget(id: number): void {
+    this.#operations.delete(id);
+    this.#hashes.delete(id);
+  }
+
+  unitOf(item: Item, number: number, lanes: ReadonlyMap<number, Lane>): Unit {
+    if (!isPlace(item)) {
+      const lane = lanes.get(item.id) ?? "model";
+      return { first: item.id, hash: this.#hashOf(item), lane, size: 1, item: number, group: null, members: NONE, isParameter: isVariable(item) };
+    }
+    if (!item.done) throw new Error(`folded: ${item.scope.path} is not known yet`);
+    const { first, hash, lane, isParameter } = item.done.known;
+    return { first, hash, lane, size: item.scope.size, item: number, group: null, members: NONE, isParameter };
+  }
+
+  /** What is known of a place that holds these units; `handle` is the operation of its name. */
+  knowledge({ scope }: Place, items: readonly Item[], units: readonly Unit[], wires: Wires, handle: Node | undefined): Known {
+    const isParameter = handle !== undefined && isVariable(handle) && scope.ops.has(handle.id);
+    let first = units[0];
+    for (const unit of units) if (!first || unit.first < first.first) first = unit;
+    return {
+      hash: hashOfLevel(units, wires), lane: isOfGradients(scope.path) ? "gradient" : laneOf(units), isParameter, handle: isParameter ? handle : undefined,
+      lead: items[first?.item ?? -1], first: first?.first ?? 0,
+    };
+  }
+
+  /** What a label can say of an item; asked of few. */
+  factsOf(item: Item | undefined, places: Places): Facts {
+    if (!item) return NOTHING;
+    if (!isPlace(item)) return this.#operations.get(item.id) ?? this.#noted(item);
+    const known = item.done?.known;
+    if (!known) return NOTHING;
+    let facts = this.#places.get(known);
+    if (!facts) this.#places.set(known, facts = this.#factsOfPlace(item, known, places));
+    return facts;
+  }
+
+  #noted(node: Node): Facts {
+    const facts = {
+      name: shortName(node.name), type: node.type, core: node.type, types: [node.type], shape: node.outputs[0]?.shape ?? null,
+      variable: node.origin ? this.#variableOf(node.origin) : "", made_in: node.origin?.function ?? "",
+    };
+    this.#operations.set(node.id, facts);
+    return facts;
+  }
+
+  #factsOfPlace(place: Place, { handle, lead }: Known, places: Places): Facts {
+    const { variable, made_in } = this.factsOf(lead, places);
+    const found = new Set<string>();
+    const items = places.itemsOf(place);
+    for (const item of items) if (!isPlace(item)) found.add(item.type);
+    for (let k = items.length - 1; k >= 0 && found.size < MOST_TYPES; k--) {
+      const item = items[k];
+      if (item && isPlace(item)) for (const type of this.factsOf(item, places).types) found.add(type);
+    }
+    const types = [...found];
+    const core = place.scope.size <= MOST_OF_ONE ? coreOf(types) : "";
+    return { name: place.scope.name, type: "", core, types, shape: handle?.outputs[0]?.shape ?? null, variable, made_in };
+  }
+
+  /** Operations of one line share its origin. */
+  #variableOf(origin: Origin): string {
+    let known = this.#variables.get(origin);
+    if (known === undefined) this.#variables.set(origin, known = assigned(origin.text));
+    return known;
+  }
+
+  #hashOf({ id, type, inputs, outputs }: Node): number {
+    const before = this.#hashes.get(id);
+    if (before !== undefined) return before;
+    let hash = mix(this.#textHash(type), inputs.length);
+    for (const output of outputs) {
+      let known = this.#outputs.get(output);
+      if (known === undefined) this.#outputs.set(output, known = hashText(typeText(output)));
+      hash = mix(hash, known);
+    }
+    this.#hashes.set(id, hash);
+    return hash;
+  }
+
+  #textHash(text: string): number {
+    let known = this.#texts.get(text);
+    if (known === undefined) this.#texts.set(text, known = hashText(text));
+    return known;
+  }
+}
+
+const NONE: readonly Unit[] = [];
+
+const NOTHING: Facts = { name: "", type: "", core: "", types: [], shape: null, variable: "", made_in: "" };
+
+function isVariable({ type }: Node): boolean {
+  return type.startsWith("Var") && VARIABLE.test(type);
+}
+
+/** The hash of a level: what stands in it, and how it is wired. */
+function hashOfLevel(units: readonly Unit[], wires: Wires): number {
+  const around = Int32Array.from(units, ({ hash }) => hash);
+  if (wires.length === 0 && units.length === 1) return mix(around[0]!, 1);
+  // Sums do not depend on an order, and need no lists.
+  for (let k = 0; k < wires.length; k += 2) {
+    const [from, to] = [wires[k]!, wires[k + 1]!];
+    around[to]! += mix(units[from]!.hash, 3);
+    around[from]! += mix(units[to]!.hash, 5);
+  }
+  return mix(hashBag(around), units.length);
+}

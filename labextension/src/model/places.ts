@@ -1,0 +1,125 @@
+/** Scopes of names as places that are folded: what lies in each, and how that is wired. Kept when operations are added. */
+import type { Known } from "./items.js";
+import type { Node } from "../wire/messages.js";
+import { shownBy } from "./frames.js";
+import type { Scope, ScopeTree } from "./scopes.js";
+
+/** What the fold has made of a place. */
+export interface Done {
+  readonly known: Known;
+  /** The scope that stands for it, and all that the fold has made inside, but not what lies in other places. */
+  readonly shown: Scope;
+  readonly own: readonly Scope[];
+}
+
+export interface Place {
+  readonly scope: Scope;
+  readonly above: Place | null;
+  readonly depth: number;
+  /** What the wires above call it; below 0, as no operation's id is. */
+  readonly number: number;
+  /** From, to, from, to ...: ids of operations and numbers of places. */
+  readonly wires: number[];
+  /** Null where it is not known now. */
+  items: readonly Item[] | null;
+  /** Null where it is to be folded. */
+  done: Done | null;
+}
+
+export type Item = Node | Place;
+export const isPlace = (item: Item): item is Place => "wires" in item;
+
+export class Places {
+  readonly root: Place;
+  readonly #names: ScopeTree;
+  readonly #nodes: ReadonlyMap<number, Node>;
+  readonly #of = new Map<Scope, Place>();
+  readonly #home = new Map<number, Place>();
+  /** Operations that others take from, but that are not there. */
+  readonly #missing = new Set<number>();
+  readonly #numbers: Map<string, number>;
+
+  /** A place has the number that the place of its path had in `before`. */
+  constructor(nodes: ReadonlyMap<number, Node>, names: ScopeTree, before: Places | null) {
+    this.#nodes = nodes;
+    this.#names = names;
+    this.#numbers = before ? before.#numbers : new Map<string, number>();
+    this.root = this.#make(names.root, null);
+    for (const place of this.ordered()) for (const id of place.scope.ops) this.#home.set(id, place);
+    for (const node of nodes.values()) this.#wire(node);
+  }
+
+  homeOf(id: number): Place | undefined {
+    return this.#home.get(id);
+  }
+
+  itemsOf(place: Place): readonly Item[] {
+    if (place.items) return place.items;
+    const found: Item[] = [];
+    for (const id of place.scope.ops) {
+      const node = this.#nodes.get(id);
+      if (node) found.push(node);
+    }
+    for (const inner of place.scope.scopes.values()) found.push(this.#of.get(inner) ?? this.#make(inner, place));
+    return (place.items = found);
+  }
+
+  /** Places that `isSought` takes with those around them, outermost first. */
+  ordered(isSought: (place: Place) => boolean = () => true): Place[] {
+    const order = isSought(this.root) ? [this.root] : [];
+    for (const place of order) for (const item of this.itemsOf(place)) if (isPlace(item) && isSought(item)) order.push(item);
+    return order;
+  }
+
+  /** Takes up operations that were not there; false where others have moved by that, so that all is to be made anew. */
+  add(fresh: readonly Node[]): boolean {
+    for (const node of fresh) {
+      if (this.#missing.has(node.id) || shownBy(node) !== null) return false;
+      const place = this.#ensure(this.#names.homeOf(node.id));
+      if (!place) return false;
+      this.#home.set(node.id, place);
+    }
+    for (const node of fresh) this.#wire(node);
+    return true;
+  }
+
+  /** The place of a scope; null where an operation that stood beside it lies in it now. */
+  #ensure(scope: Scope): Place | null {
+    const known = this.#of.get(scope);
+    if (known || !scope.parent) return known ?? null;
+    const named = this.#names.idOf(scope.path);
+    const above = this.#ensure(scope.parent);
+    return !above || (named !== undefined && this.#home.has(named)) ? null : this.#make(scope, above);
+  }
+
+  #make(scope: Scope, above: Place | null): Place {
+    let number = this.#numbers.get(scope.path);
+    if (number === undefined) this.#numbers.set(scope.path, number = -1 - this.#numbers.size);
+    const place: Place = { scope, above, depth: above ? above.depth + 1 : 0, number, wires: [], items: null, done: null };
+    this.#of.set(scope, place);
+    return place;
+  }
+
+  /** Brings each edge to the level where its ends part. */
+  #wire(to: Node): void {
+    const home = this.#home.get(to.id);
+    if (!home) return;
+    for (const [id] of to.inputs) {
+      const from = this.#nodes.get(id);
+      const source = this.#home.get(id);
+      if (!from || !source) this.#missing.add(id);
+      // What returns to a loop made by hand is no edge of the level's own direction.
+      else if (from !== to && from.type !== "NextIteration") join(id, source, to.id, home);
+    }
+  }
+}
+
+function join(from: number, source: Place, to: number, home: Place): void {
+  let [a, b, above, beside] = [from, to, source, home];
+  while (above !== beside) {
+    if (above.depth >= beside.depth && above.above) [a, above] = [above.number, above.above];
+    else if (beside.above) [b, beside] = [beside.number, beside.above];
+    else return;
+  }
+  if (a !== b) above.wires.push(a, b);
+}
