@@ -187,7 +187,7 @@ function moreNodes(random: (below: number) => number, known: readonly Node[], fi
   return g.nodes.slice(first).map((node) => (taken.has(node.name) ? { ...node, name: `${node.name}_${node.id}` } : node));
 }
 
-/** A random change: operations are added, changed, wired otherwise, renamed, placed or removed. */
+/** A random change: operations are added, changed, wired otherwise (to what comes later, too), renamed, placed or removed. */
 function changeOf(random: (below: number) => number, nodes: readonly Node[], first: number): GraphChange {
   const none: GraphChange = { version: 1, added: [], placed: [], changed: [], removed: [], marked: [], fetches: [] };
   const one = nodes[random(nodes.length)];
@@ -197,7 +197,7 @@ function changeOf(random: (below: number) => number, nodes: readonly Node[], fir
   if (kind === 6) return { ...none, placed: [[one.id, "/device:GPU:0"]] };
   if (kind === 7) return { ...none, changed: [{ ...one, type: "Relu", outputs: [{ dtype: "float32", shape: [2] }] }] };
   if (kind === 8) return { ...none, changed: [{ ...one, name: `a/moved_${first}` }], added: moreNodes(random, nodes, first) };
-  return { ...none, changed: [{ ...one, inputs: [[nodes[random(nodes.length)]?.id ?? 0, 0]] }] };
+  return { ...none, changed: [{ ...one, inputs: [[random(3) > 0 ? (nodes[random(nodes.length)]?.id ?? 0) : first + 2, 0]] }] };
 }
 
 test("a tree that follows changes is the one that is made of the whole graph", () => {
