@@ -320,11 +320,15 @@ function adopt(inner: Scope | undefined, into: Scope): void {
 /** The wires of a place by positions in its items. */
 function numbered(wires: readonly number[], items: readonly Item[]): Wires {
   if (wires.length === 0) return NONE;
+  const ends = items.map((item) => (isPlace(item) ? item.number : item.id));
+  // Few are found faster without a table, and most places hold few.
+  if (ends.length <= FEW_ITEMS) return wires.map((end) => ends.indexOf(end));
   const numbers = new Map<number, number>();
-  items.forEach((item, i) => numbers.set(isPlace(item) ? item.number : item.id, i));
-  return Int32Array.from(wires, (end) => numbers.get(end) ?? 0);
+  for (let i = 0; i < ends.length; i++) numbers.set(ends[i]!, i);
+  return wires.map((end) => numbers.get(end) ?? 0);
 }
 
+const FEW_ITEMS = 8;
 const NONE: Wires = [];
 
 /** The name of the update group that most variables belong to: "Adam". */

@@ -19,6 +19,8 @@ export interface Known {
   /** The item that the program made first. */
   readonly lead: Item | undefined;
   readonly first: number;
+  /** Null until it is asked for. */
+  facts: Facts | null;
 }
 
 /** Operations of a scope that computes one thing, at most. */
@@ -29,16 +31,13 @@ const VARIABLE = /^(VarHandleOp|Variable(V2)?)$/;
 
 export class Items {
   readonly #operations = new Map<number, Facts>();
-  readonly #hashes = new Map<number, number>();
-  readonly #places = new WeakMap<Known, Facts>();
-  readonly #variables = new WeakMap<Origin, string>();
+  readonly #variables = new Map<Origin, string>();
   readonly #texts = new Map<string, number>();
-  readonly #outputs = new WeakMap<Output, number>();
+  readonly #outputs = new Map<Output, number>();
 
   /** Forgets an operation that has changed. */
   forget(id: number): void {
     this.#operations.delete(id);
-    this.#hashes.delete(id);
   }
 
   unitOf(item: Item, number: number, lanes: ReadonlyMap<number, Lane>): Unit {
@@ -58,7 +57,7 @@ export class Items {
     for (const unit of units) if (!first || unit.first < first.first) first = unit;
     return {
       hash: hashOfLevel(units, wires), lane: isOfGradients(scope.path) ? "gradient" : laneOf(units), isParameter, handle: isParameter ? handle : undefined,
-      lead: items[first?.item ?? -1], first: first?.first ?? 0,
+      lead: items[first?.item ?? -1], first: first?.first ?? 0, facts: null,
     };
   }
 
@@ -68,9 +67,8 @@ export class Items {
     if (!isPlace(item)) return this.#operations.get(item.id) ?? this.#noted(item);
     const known = item.done?.known;
     if (!known) return NOTHING;
-    let facts = this.#places.get(known);
-    if (!facts) this.#places.set(known, facts = this.#factsOfPlace(item, known, places));
-    return facts;
+    known.facts ??= this.#factsOfPlace(item, known, places);
+    return known.facts;
   }
 
   #noted(node: Node): Facts {
@@ -103,16 +101,13 @@ export class Items {
     return known;
   }
 
-  #hashOf({ id, type, inputs, outputs }: Node): number {
-    const before = this.#hashes.get(id);
-    if (before !== undefined) return before;
+  #hashOf({ type, inputs, outputs }: Node): number {
     let hash = mix(this.#textHash(type), inputs.length);
     for (const output of outputs) {
       let known = this.#outputs.get(output);
       if (known === undefined) this.#outputs.set(output, known = hashText(typeText(output)));
       hash = mix(hash, known);
     }
-    this.#hashes.set(id, hash);
     return hash;
   }
 
@@ -133,13 +128,13 @@ function isVariable({ type }: Node): boolean {
 
 /** The hash of a level: what stands in it, and how it is wired. */
 function hashOfLevel(units: readonly Unit[], wires: Wires): number {
-  const around = Int32Array.from(units, ({ hash }) => hash);
+  const around = units.map(({ hash }) => hash);
   if (wires.length === 0 && units.length === 1) return mix(around[0]!, 1);
   // Sums do not depend on an order, and need no lists.
   for (let k = 0; k < wires.length; k += 2) {
     const [from, to] = [wires[k]!, wires[k + 1]!];
-    around[to]! += mix(units[from]!.hash, 3);
-    around[from]! += mix(units[to]!.hash, 5);
+    around[to] = (around[to]! + mix(units[from]!.hash, 3)) | 0;
+    around[from] = (around[from]! + mix(units[to]!.hash, 5)) | 0;
   }
   return mix(hashBag(around), units.length);
 }

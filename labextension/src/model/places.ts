@@ -27,7 +27,7 @@ export interface Place {
 }
 
 export type Item = Node | Place;
-export const isPlace = (item: Item): item is Place => "wires" in item;
+export const isPlace = (item: Item): item is Place => (item as Partial<Place>).wires !== undefined;
 
 export class Places {
   readonly root: Place;

@@ -24,6 +24,6 @@ export function hashList(values: Iterable<number>, start = 17): number {
 }
 
 /** The hash of numbers in any order. */
-export function hashBag(values: ArrayLike<number>, start = 29): number {
-  return hashList(Int32Array.from(values).sort(), start);
+export function hashBag(values: readonly number[], start = 29): number {
+  return hashList(values.length > 1 ? [...values].sort((a, b) => a - b) : values, start);
 }

@@ -43,7 +43,7 @@ function laneOfTakers(taken: number, { type }: Node): Lane | null {
 
 /** Whether a name lies in a scope that `fs.gradients` has made. */
 export function isOfGradients(name: string): boolean {
-  return /(^|\/)gradients(_\d+)?($|\/)/.test(name);
+  return name.includes("gradients") && /(^|\/)gradients(_\d+)?($|\/)/.test(name);
 }
 
 function ownLane({ type, name, attributes, control, inputs }: Node, nodes: ReadonlyMap<number, Node>): Lane | null {
