@@ -222,8 +222,9 @@ def test_the_view_grows_with_what_is_opened_and_with_running_loops(told: Told) -
     assert height() >= before - 40
     told.page.clock.run_for(1000)
     open_scopes("loop", "cond", "body")
-    told.page.wait_for_function(
-        "([stage, before]) => stage.clientHeight > before", arg=[stage.element_handle(), before]
+    told.page.wait_for_function(  # it grows where labels could not be read
+        "([stage, before]) => stage.clientHeight > before || Number(stage.dataset.zoom) >= 0.62",
+        arg=[stage.element_handle(), before],
     )
     assert height() <= 560
     told.page.locator(".fs-view").evaluate("view => (view.style.height = '300px')")
@@ -302,7 +303,8 @@ def test_the_held_operation_is_marked_and_found(told: Told) -> None:
     test = told.ids["loop/cond/Less"]
     told.tell(told.run(position=replace(position, op=test)), "paused")
     expect(told.find("stage")).to_have_attribute("data-held", f"o{test}")
-    expect(item).to_have_attribute("aria-selected", "true")
+    followed = told.page.get_by_role("treeitem", name=re.compile("^Less, Less"))
+    expect(followed).to_have_attribute("aria-selected", "true")
     told.tell(told.run())
     expect(told.find("position")).to_be_hidden()
     expect(told.find("stage")).to_have_attribute("data-held", "")

@@ -15,6 +15,8 @@ from typing import Any
 
 from IPython import get_ipython
 
+from flowscope_widgets import picture
+
 #: Seconds that a picture may take for it to be drawn anew at the end of cells.
 QUICK_S = 0.3
 
@@ -77,6 +79,8 @@ class Displays:
         view = self._view()
         if view is None:
             return
+        if is_update:
+            picture.start()  # what that takes says nothing about the graph's picture
         start_s = time.perf_counter()
         self._drawn = view.graph.version
         data, metadata = view.bundle(is_drawn=is_update)

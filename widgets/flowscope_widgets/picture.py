@@ -7,6 +7,7 @@ the saved one are the same by construction.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import threading
@@ -42,11 +43,22 @@ class _Drawer:
 
     def call(self, request: str) -> str:
         """Returns what the bundle answers to a request, both as text."""
+        self.start()
+        with self._lock:
+            return str(self._context.call("flowscopePicture.svg", request))
+
+    def start(self) -> None:
+        """Makes V8, which takes 0.2 s, if it is not there yet."""
         with self._lock:
             if self._context is None:
                 self._context = _context()
                 self._process = os.getpid()
-            return str(self._context.call("flowscopePicture.svg", request))
+                atexit.register(self._close)
+
+    def _close(self) -> None:
+        """Ends V8 while Python's threads still run; left to the interpreter's end, it can hang."""
+        if self.is_usable:
+            self._context.close()
 
 
 def _context() -> Any:
@@ -64,6 +76,12 @@ _drawer = _Drawer()
 def can_draw() -> bool:
     """Whether the front end was built, which draws the picture, and V8 is not a parent's."""
     return _SCRIPT.is_file() and _drawer.is_usable
+
+
+def start() -> None:
+    """Prepares drawing, so that the first picture takes no longer than others."""
+    if can_draw():
+        _drawer.start()
 
 
 def svg(nodes: Sequence[Node], *, open_scopes: Collection[str] = (), title: str = "") -> str:
@@ -86,4 +104,4 @@ def svg(nodes: Sequence[Node], *, open_scopes: Collection[str] = (), title: str 
     return _drawer.call(json.dumps(asked))
 
 
-__all__ = ["can_draw", "svg", "text"]
+__all__ = ["can_draw", "start", "svg", "text"]
