@@ -83,6 +83,9 @@ export class Display {
     stage.show({ ...picture, ...this.#composer.selected() }, positions, hold, height, sought);
     stage.renewRunning();
     if (positions.boxes.has(sought ?? "")) navigation.found();
+    // Where a step is held stays in sight when the picture is laid out anew.
+    const { held } = stage.running;
+    if (held !== null) navigation.keepInSight(held);
     shown.emit(picture);
   };
 }
