@@ -387,6 +387,8 @@ MODULES_ELSEWHERE = {
     "flowscope.ops.nn.candidate_sampling": "test_candidate_sampling.py",
     "flowscope.ops.nn.learned_sampling": "test_candidate_sampling.py",
     "flowscope.ops.random.distributions": "test_random.py",
+    "flowscope.ops.random.shuffling": "test_random.py",
+    "flowscope.ops.core.send_recv": "tests/plan/test_partitions.py",
     "flowscope.ops.random.stateless": "test_random_stateless.py",
     "flowscope.ops.host.printing": "test_printing.py",
     "flowscope.ops.host.py_functions": "test_py_functions.py",

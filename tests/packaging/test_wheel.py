@@ -60,7 +60,7 @@ def test_metadata(wheel: Path) -> None:
     needs = [Requirement(line.partition(": ")[2]) for line in lines if "Requires-Dist" in line]
     base = {need.name for need in needs if need.marker is None}
     numbers = {"ml-dtypes", "numpy", "safetensors", "scipy", "threadpoolctl"}
-    assert base == {"anywidget", "ipywidgets"} | numbers
+    assert base == {"anywidget", "ipywidgets", "mini-racer"} | numbers
     assert "[flowscope.display]\nnotebook = flowscope_widgets:display" in entry_points
     assert "License-File: LICENSE" in lines
 

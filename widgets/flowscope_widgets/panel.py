@@ -97,10 +97,11 @@ class PanelView(ViewState):
 
 
 def _graphs() -> list[Graph]:
-    """Returns the graphs that can be shown: of open sessions, and the default one; newest last."""
+    """Returns the graphs that can be shown: of open sessions, oldest first, then the default one."""
     sessions = sorted(engine.current().sessions, key=lambda s: s.number)
-    found = dict.fromkeys([get_default_graph(), *(s.graph for s in sessions if not s.is_closed)])
-    return [g for g in found if len(g)] or [get_default_graph()]
+    default = get_default_graph()
+    found = dict.fromkeys(s.graph for s in sessions if not s.is_closed and s.graph is not default)
+    return [g for g in (*found, default) if len(g)] or [default]
 
 
 def _title(graph: Graph) -> str:

@@ -10,8 +10,8 @@
 
 An input is an operation's name, with ":1" behind it for another output than the first. A shape is
 a list with null for an unknown dimension, or null. Attributes are written by `values`. `names`
-counts how often names were asked for, where operations do not tell. A place is [file, cell, line];
-an origin lists places, innermost first. What is empty is left out. `functions` are objects of a
+counts how often names were asked for, where operations do not tell. A place is [file, cell, line,
+function]; an origin lists places, innermost first. What is empty is left out. `functions` are objects of a
 name, operations, and names of tensors: captures, results, kept. `meta` adds collections.
 """
 
@@ -65,7 +65,7 @@ def document_of(graph_def: GraphDef) -> dict[str, Any]:
         "version": VERSION,
         "seed": graph_def.seed,
         "names": graph_def.names,
-        "places": [[short_file(p.filename), p.cell, p.line] for p in places.known],
+        "places": [_write_place(p) for p in places.known],
         "operations": operations,
     }
     return document | {"functions": functions} if functions else document
@@ -74,6 +74,11 @@ def document_of(graph_def: GraphDef) -> dict[str, Any]:
 def _write_function(function: FunctionDef, places: _Places) -> dict[str, Any]:
     facts = {k: getattr(function, k) for k in ("name", "captures", "results", "kept")}
     return facts | {"operations": [_write_node(n, places) for n in function.node]}
+
+
+def _write_place(place: Place) -> list[Any]:
+    line = [short_file(place.filename), place.cell, place.line]
+    return [*line, place.function] if place.function else line
 
 
 class _Places:
@@ -193,7 +198,9 @@ def _read_place(facts: Any) -> Place:
     match facts:
         case [str(file), int() | None as cell, int(line)]:
             return WrittenPlace(file, cell, line)
-    raise InvalidArgumentError(f"expected a place [file, cell, line], got {facts!r}")
+        case [str(file), int() | None as cell, int(line), str(function)]:
+            return WrittenPlace(file, cell, line, function)
+    raise InvalidArgumentError(f"expected a place [file, cell, line, function], got {facts!r}")
 
 
 def _read_node(facts: Any, where: str, places: list[Place]) -> NodeDef:
