@@ -97,7 +97,7 @@ class PanelView(ViewState):
 
 
 def _graphs() -> list[Graph]:
-    """Returns the graphs that can be shown: of open sessions, oldest first, then the default one."""
+    """Returns the graphs that can be shown: of open sessions, the oldest first, and the default."""
     sessions = sorted(engine.current().sessions, key=lambda s: s.number)
     default = get_default_graph()
     found = dict.fromkeys(s.graph for s in sessions if not s.is_closed and s.graph is not default)

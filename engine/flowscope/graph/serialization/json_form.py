@@ -11,8 +11,9 @@
 An input is an operation's name, with ":1" behind it for another output than the first. A shape is
 a list with null for an unknown dimension, or null. Attributes are written by `values`. `names`
 counts how often names were asked for, where operations do not tell. A place is [file, cell, line,
-function]; an origin lists places, innermost first. What is empty is left out. `functions` are objects of a
-name, operations, and names of tensors: captures, results, kept. `meta` adds collections.
+function]; an origin lists places, innermost first. What is empty is left out. `functions` are
+objects of a name, operations, and names of tensors: captures, results, kept. `meta` adds
+collections.
 """
 
 from __future__ import annotations
