@@ -74,7 +74,7 @@ fuzz: $(STAMPS)/dev ## random programs in all modes for some minutes (MINUTES=5 
 	$(PY) tests/fuzz/fuzz.py --minutes $(MINUTES) $(FUZZ_ARGS)
 
 .PHONY: bench
-bench: $(STAMPS)/dev ## flowscope beside TensorFlow, in ratios (BENCH_ARGS="--json out.json")
+bench: $(STAMPS)/dev ## flowscope beside TensorFlow and 0, 1, 2 busy processes (BENCH_ARGS="--cases mlp-sgd")
 	$(PY) tests/benchmarks/bench.py --peer-venv $(VENV)-tf $(BENCH_ARGS)
 
 .PHONY: bench-views

@@ -1,8 +1,13 @@
-"""flowscope beside TensorFlow, as ratios: `make bench`.
+"""flowscope beside TensorFlow, on an idle and on a busy machine: `make bench`.
 
-The two run in processes of their own and take turns, A B A B, on a machine that is shared and
-noisy; a figure is the median over the rounds, a ratio the median of the rounds' ratios. A bar is
-what flowscope promises; missing one is reported, and is no error here.
+The two run in processes of their own and take turns, a slice of steps each, while 0, 1 and 2 busy
+processes run beside them (`--neighbours`). Each side runs 2 000 steps at least; a case of long
+steps ends when its time is over (`--seconds`), and the table says how many steps that were. A
+figure is the mean, or the 99th percentile, of the times of all steps; a ratio is flowscope's figure
+over TensorFlow's. A bar is what flowscope promises; one that is missed is marked, and is no error
+here.
+
+    make bench BENCH_ARGS="--cases mlp-sgd,cnn --neighbours 0,1"
 """
 
 from __future__ import annotations
@@ -10,272 +15,301 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-TENSORFLOW = "tensorflow-cpu==2.21.0"
-ROUNDS = 9
+from neighbours import busy
+from sides import ROOT, Peer, last_line, make_peer, sources, time_text
+
+STEPS = 2000
+SLICE_S = 0.25
 IMPORTS = 7
+#: Bars beside busy processes: of the means' ratio, and of the 99th percentiles'.
+BUSY_BAR, P99_BAR = 1.5, 3.0
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of the table; values in seconds."""
+class Case:
+    """A piece of work that both sides do.
+
+    Attributes:
+        name: How `--cases` and the table call it.
+        what: What it is.
+        work, args: As peer.py knows it.
+        bar: Of the ratio on an idle machine.
+        figure: What to take of the answers of a work that measures itself; "" for one whose step
+            is timed here.
+        per: How many pieces one step stands for.
+    """
 
     name: str
     what: str
-    ours: float | None = None
-    peer: float | None = None
-    ratio: float | None = None
-    bar: float = 1.0
+    work: str
+    args: dict[str, Any]
+    bar: float
+    figure: str = ""
+    per: int = 1
+
+    def times(self, side: Peer) -> list[float]:
+        """Returns the seconds of a slice of steps."""
+        if self.figure:
+            return [side.measure(self.work, **self.args)[self.figure]]
+        return [t / self.per for t in side.steps(self.work, self.args, SLICE_S)]
+
+
+def mlp(name: str, optimizer: str, batch: int, *sizes: int) -> Case:
+    """Returns the case of a perceptron."""
+    what = f"MLP {batch}x{'-'.join(map(str, sizes))}, {optimizer.removesuffix('Optimizer')}"
+    args = {"batch": batch, "sizes": sizes, "optimizer": optimizer}
+    return Case(name, what, "mlp", args, 1.0)
+
+
+def lstm(name: str, what: str, form: str, bar: float) -> Case:
+    """Returns the case of a recurrent network."""
+    return Case(name, what, "lstm", {"form": form, "steps": 50, "batch": 32, "units": 64}, bar)
+
+
+def branches(name: str, what: str, kind: str, size: int, bar: float) -> Case:
+    """Returns the case of two pieces of work that do not depend on each other."""
+    return Case(name, what, "branches", {"kind": kind, "size": size}, bar)
+
+
+CASES = (
+    Case("step1", "step of 1 op", "step", {"length": 1}, 1 / 12),
+    Case("step1000", "step of 1000 ops", "step", {"length": 1000}, 0.3),
+    Case("loop", "iteration of a loop", "loop", {"iterations": 10_000}, 1 / 25, per=10_000),
+    mlp("mlp-sgd", "GradientDescentOptimizer", 96, 512, 384, 128, 20),
+    mlp("mlp-adam", "AdamOptimizer", 96, 512, 384, 128, 20),
+    mlp("mlp784-sgd", "GradientDescentOptimizer", 128, 784, 256, 256, 10),
+    mlp("mlp784-adam", "AdamOptimizer", 128, 784, 256, 256, 10),
+    lstm("lstm-loop", "LSTM 50x32x64 in a loop", "loop", 1.0),
+    lstm("lstm-unrolled", "LSTM 50x32x64, unrolled", "unrolled", 1.05),
+    Case(
+        "cnn", "CNN 32x28x28-16-32", "cnn", {"batch": 32, "side": 28, "channels": (1, 16, 32)}, 1.2
+    ),
+    Case(
+        "elementwise",
+        "20 ops on 200 000 floats",
+        "elementwise",
+        {"length": 20, "size": 200_000},
+        0.45,
+    ),
+    branches("two-products", "two products of 768x768", "matmul", 768, 1.0),
+    branches("two-svd", "two svd of 192x192", "svd", 192, 1.0),
+    Case("build", "build 10 000 ops", "build", {"length": 10_000}, 1 / 3, "build"),
+    Case("first-run", "first run of 10 000 ops", "build", {"length": 10_000}, 1 / 2, "first_run"),
+    Case("gradients", "gradients of 1000 products", "gradients", {"length": 1000}, 1 / 3, "value"),
+)
+ALONE = {"import": "import flowscope", "watched": "watched / unwatched loop"}
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the times of one side's steps come to; seconds."""
+
+    steps: int
+    mean: float
+    p99: float
+
+    @classmethod
+    def of(cls, times: Sequence[float]) -> Figures:
+        """Returns the figures of some times."""
+        rank = max(0, -(-99 * len(times) // 100) - 1)
+        return cls(len(times), sum(times) / len(times), sorted(times)[rank])
+
+
+@dataclass(frozen=True)
+class Result:
+    """A case beside so many busy processes; `peer` is None where there is nothing to compare."""
+
+    name: str
+    what: str
+    neighbours: int
+    bar: float
+    ours: Figures | None = None
+    peer: Figures | None = None
     error: str | None = None
+    is_ratio_of_ours: bool = field(default=False)
+
+    @property
+    def ratio(self) -> float | None:
+        """The ratio of the means; flowscope's own mean in seconds where there is no peer."""
+        if self.ours is None:
+            return None
+        return self.ours.mean / self.peer.mean if self.peer else self.ours.mean
+
+    @property
+    def p99_ratio(self) -> float | None:
+        """The ratio of the 99th percentiles."""
+        return self.ours.p99 / self.peer.p99 if self.ours and self.peer else None
 
     @property
     def is_met(self) -> bool | None:
         """Whether the bar is met; None where something is missing."""
-        value = self.ratio if self.ratio is not None else self.ours
-        if self.error or value is None:
+        if self.ratio is None:
             return None
-        return value <= self.bar
+        if not self.neighbours:
+            return self.ratio <= self.bar
+        if self.p99_ratio is None:
+            return None
+        return self.ratio <= max(self.bar, BUSY_BAR) and self.p99_ratio <= P99_BAR
 
 
-class Peer:
-    """A process of peer.py."""
-
-    def __init__(self, name: str, python: str, env: dict[str, str]) -> None:
-        """Starts it and waits until its library is imported.
-
-        Raises:
-            RuntimeError: It did not start.
-        """
-        self.name = name
-        script = Path(__file__).with_name("peer.py")
-        # Libraries chat; what they say matters when they fail.
-        self.stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115
-        self.process = subprocess.Popen(
-            [python, str(script), name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.stderr,
-            text=True,
-            env=env,
-        )
-        self.answer()
-
-    def answer(self) -> dict[str, Any]:
-        """Returns the next answer.
-
-        Raises:
-            RuntimeError: The work failed, or the process has ended.
-        """
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            self.stderr.seek(0)
-            raise RuntimeError(f"{self.name} has ended: {self.stderr.read()}")
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise RuntimeError(f"{self.name}: {answer['error']}")
-        return answer
-
-    def measure(self, work: str, **args: Any) -> dict[str, float]:
-        """Has the work done once; returns its figures by name."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"work": work, "args": args}) + "\n")
-        self.process.stdin.flush()
-        return self.answer()
-
-    def stop(self) -> None:
-        """Ends the process."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.close()
-        self.process.wait()
-        self.process.stdout.close()
-        self.stderr.close()
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A piece of work that both sides do, and the figures that it gives."""
-
-    work: str
-    args: dict[str, Any]
-    figures: Sequence[Row]
-    rounds: int = ROUNDS
-
-    def run(self, ours: Peer, peer: Peer | None) -> list[Row]:
-        """Lets the two take turns; returns the filled-in lines."""
-        sides = [ours, *([peer] if peer else [])]
-        seen: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
-        try:
-            for _ in range(self.rounds):
-                for side in sides:
-                    seen[side.name].append(side.measure(self.work, **self.args))
-        except RuntimeError as error:
-            return [Row(f.name, f.what, bar=f.bar, error=_last_line(error)) for f in self.figures]
-        return [
-            self._row(figure, seen[ours.name], peer and seen[peer.name]) for figure in self.figures
-        ]
-
-    @staticmethod
-    def _row(figure: Row, ours: list[Any], peer: list[Any] | None) -> Row:
-        mine = [answer[figure.name.rpartition(".")[2]] for answer in ours]
-        if peer is None:
-            return Row(
-                figure.name, figure.what, statistics.median(mine), bar=figure.bar, error="no peer"
-            )
-        other = [answer[figure.name.rpartition(".")[2]] for answer in peer]
-        ratios = [a / b for a, b in zip(mine, other, strict=True)]
-        middle = statistics.median
-        return Row(
-            figure.name, figure.what, middle(mine), middle(other), middle(ratios), figure.bar
-        )
-
-
-COMPARISONS = (
-    Comparison("step", {"length": 1}, [Row("step1.value", "step of 1 op", bar=1 / 12)]),
-    Comparison("step", {"length": 1000}, [Row("step1000.value", "step of 1000 ops", bar=0.3)]),
-    Comparison(
-        "build",
-        {"length": 10_000},
-        [
-            Row("chain.build", "build 10 000 ops", bar=1 / 3),
-            Row("chain.first_run", "first run of 10 000 ops", bar=1 / 2),
-        ],
-        rounds=5,
-    ),
-    Comparison(
-        "gradients",
-        {"length": 1000},
-        [Row("gradients.value", "gradients of 1000 products", bar=1 / 3)],
-        rounds=5,
-    ),
-    Comparison(
-        "loop",
-        {"iterations": 200_000},
-        [Row("loop.value", "iteration of a loop", bar=1 / 25)],
-        rounds=5,
-    ),
-    Comparison(
-        "train",
-        {"optimizer": "GradientDescentOptimizer"},
-        [Row("sgd.value", "MLP step, SGD", bar=1.0)],
-    ),
-    Comparison(
-        "train",
-        {"optimizer": "AdamOptimizer"},
-        [Row("adam.value", "MLP step, Adam", bar=1.0)],
-    ),
-)
-
-
-def watched(ours: Peer) -> Row:
-    """A loop that is watched beside one that is not; both are flowscope's."""
-    row = Row("watched", "watched / unwatched loop", bar=1.05)
+def measure(case: Case, count: int, ours: Peer, peer: Peer | None, seconds: float) -> Result:
+    """Lets the two take turns beside so many busy processes."""
+    found = Result(case.name, case.what, count, case.bar)
+    sides = [ours, *([peer] if peer else [])]
+    times: dict[str, list[float]] = {side.name: [] for side in sides}
     try:
-        pairs = [ours.measure("watched", length=10, seconds=0.6) for _ in range(2 * ROUNDS)]
+        for side in sides:
+            case.times(side)  # warm
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end and min(map(len, times.values())) < STEPS:
+            for side in sides:
+                times[side.name] += case.times(side)
     except RuntimeError as error:
-        return Row(row.name, row.what, bar=row.bar, error=_last_line(error))
-    ratio = statistics.median(p["watched"] / p["unwatched"] for p in pairs)
-    alone, seen = (statistics.median(p[k] for p in pairs) for k in ("unwatched", "watched"))
-    return Row(row.name, row.what, seen, alone, ratio, row.bar)
+        return replace(found, error=last_line(error))
+    mine, *others = (Figures.of(t) for t in times.values())
+    return replace(found, ours=mine, peer=others[0] if others else None)
 
 
-def import_time(env: dict[str, str]) -> Row:
+def watched(count: int, ours: Peer, seconds: float) -> Result:
+    """A loop that is watched beside one that is not; both are flowscope's."""
+    found = Result("watched", ALONE["watched"], count, 1.05, is_ratio_of_ours=True)
+    pairs = []
+    end = time.perf_counter() + seconds
+    try:
+        while time.perf_counter() < end or not pairs:
+            pairs.append(ours.measure("watched", length=10, seconds=0.6))
+    except RuntimeError as error:
+        return replace(found, error=last_line(error))
+    seen, alone = (Figures.of([p[k] for p in pairs]) for k in ("watched", "unwatched"))
+    return replace(found, ours=seen, peer=alone)
+
+
+def import_time(count: int, env: dict[str, str]) -> Result:
     """Seconds of `import flowscope` in fresh interpreters, after one that compiles."""
     code = "import time; t = time.perf_counter(); import flowscope; print(time.perf_counter() - t)"
-    row = Row("import", "import flowscope", bar=0.3)
+    found = Result("import", ALONE["import"], count, 0.3)
     env = {k: v for k, v in env.items() if k != "PYTHONDONTWRITEBYTECODE"}
     times = []
     for _ in range(IMPORTS + 1):
-        command = [sys.executable, "-c", code]
-        run = subprocess.run(command, env=env, capture_output=True, text=True)
+        run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
         if run.returncode:
-            return Row(row.name, row.what, bar=row.bar, error=run.stderr.strip().splitlines()[-1])
+            return replace(found, error=run.stderr.strip().splitlines()[-1])
         times.append(float(run.stdout))
-    return Row(row.name, row.what, statistics.median(times[1:]), bar=row.bar)
+    return replace(found, ours=Figures.of(times[1:]))
 
 
-def make_peer(folder: Path, env: dict[str, str]) -> Peer | None:
-    """Starts TensorFlow out of its own environment, which is made where it is missing."""
-    python = folder / "bin" / "python"
-    name, _, version = TENSORFLOW.partition("==")
-    check = f"import importlib.metadata as m; raise SystemExit(m.version({name!r}) != {version!r})"
+def results(options: argparse.Namespace) -> Iterator[Result]:
+    """Measures case after case, each beside all numbers of busy processes."""
+    env = sources(dict(os.environ))
+    ours = Peer("flowscope", sys.executable, env)
+    peer = make_peer(options.peer_venv, dict(os.environ))
     try:
-        if (
-            not python.exists()
-            or subprocess.run([python, "-c", check], stderr=subprocess.DEVNULL).returncode
-        ):
-            print(f"Setting up {folder} with {TENSORFLOW} ...", file=sys.stderr)
-            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-            pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-            subprocess.run([*pip, TENSORFLOW], check=True)
-        return Peer("tensorflow", str(python), env)
-    except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
-        print(f"No TensorFlow to compare with: {error}", file=sys.stderr)
-        return None
+        for name in options.cases:
+            for count in options.neighbours:
+                with busy(count):
+                    if name == "import":
+                        yield import_time(count, env)
+                    elif name == "watched":
+                        yield watched(count, ours, options.seconds)
+                    else:
+                        case = next(c for c in CASES if c.name == name)
+                        yield measure(case, count, ours, peer, options.seconds)
+    finally:
+        for side in (ours, peer):
+            if side:
+                side.stop()
 
 
-def table(rows: Sequence[Row]) -> str:
-    """Returns the lines as text."""
-    lines = [f"{'':26}{'TensorFlow':>14}{'flowscope':>14}{'ratio':>9}{'bar':>8}"]
-    for row in rows:
-        peer, ours = _time(row.peer), _time(row.ours)
-        ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
-        bar = f"{row.bar:.2f}" if row.name != "import" else f"{row.bar:.1f} s"
-        met = {True: "met", False: "MISSED", None: row.error or "?"}[row.is_met]
-        lines.append(f"{row.what:26}{peer:>14}{ours:>14}{ratio:>9}{bar:>8}  {met}")
-    lines.append(
-        "(In the line of the watched loop, both columns are flowscope: unwatched, watched.)"
-    )
-    return "\n".join(lines)
+def line(result: Result) -> str:
+    """Returns a result as one line, for the one who waits."""
+    head = f"{result.name} beside {result.neighbours}: "
+    if result.ours is None:
+        return head + (result.error or "?")
+    parts = [_figures("flowscope", result.ours)]
+    if result.peer:
+        parts.append(
+            _figures("unwatched" if result.is_ratio_of_ours else "TensorFlow", result.peer)
+        )
+        parts.append(f"ratios {result.ratio:.2f}, {result.p99_ratio:.2f}")
+    verdict = {True: "met", False: "MISSED", None: "no peer"}[result.is_met]
+    return f"{head}{'; '.join(parts)}; {verdict}"
 
 
-def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
+def _figures(name: str, one: Figures) -> str:
+    return f"{name} {time_text(one.mean)}, 99 % {time_text(one.p99)} ({one.steps} steps)"
 
 
-def _last_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[-1]
+def table(found: Sequence[Result]) -> str:
+    """Returns the results as a table in Markdown: a line per case, columns by neighbours."""
+    counts = sorted({r.neighbours for r in found})
+    beside = " / ".join(map(str, counts))
+    lines = [
+        f"| mean time of a step beside {beside} busy processes | TensorFlow | flowscope | ratio "
+        "| ratio of the 99th percentiles |",
+        "|---|---|---|---|---|",
+    ]
+    names = dict.fromkeys(r.name for r in found)
+    return "\n".join([*lines, *(_row([r for r in found if r.name == n]) for n in names)])
+
+
+def _row(of_case: Sequence[Result]) -> str:
+    peers = [r.peer and time_text(r.peer.mean) for r in of_case]
+    mine = [r.ours and time_text(r.ours.mean) for r in of_case]
+    ratios = [_ratio(r.ratio if r.peer else None, r) for r in of_case]
+    tails = [_ratio(r.p99_ratio, None) for r in of_case]
+    cells = (" / ".join(c or "-" for c in column) for column in (peers, mine, ratios, tails))
+    return f"| {of_case[0].what} | {' | '.join(cells)} |"
+
+
+def _ratio(value: float | None, judged: Result | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f}" + (" !" if judged is not None and judged.is_met is False else "")
+
+
+def arguments() -> argparse.Namespace:
+    """Returns the options of the command line."""
+    known = [*ALONE, *(c.name for c in CASES)]
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--peer-venv", type=Path, default=ROOT / ".venv-tf")
+    parser.add_argument("--json", type=Path, help="write the figures to this file as well")
+    parser.add_argument("--cases", default=",".join(known), help=f"of {', '.join(known)}")
+    parser.add_argument("--neighbours", default="0,1,2", help="numbers of busy processes")
+    parser.add_argument("--seconds", type=float, default=20.0, help="the most for one case")
+    options = parser.parse_args()
+    options.cases = options.cases.split(",")
+    if unknown := set(options.cases) - set(known):
+        parser.error(f"no such case: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    options.neighbours = [int(n) for n in options.neighbours.split(",")]
+    return options
 
 
 def main() -> int:
     """Measures and prints; returns the exit code, always 0."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--peer-venv", type=Path, default=ROOT / ".venv-tf")
-    parser.add_argument("--json", type=Path, help="write the figures to this file as well")
-    options = parser.parse_args()
-    sources = [str(ROOT / name) for name in ("engine", "kernel_ext", "widgets")]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sources)}
-    rows = [import_time(env)]
+    options = arguments()
+    found = []
     try:
-        ours = Peer("flowscope", sys.executable, env)
+        for result in results(options):
+            print(line(result), file=sys.stderr, flush=True)
+            found.append(result)
     except RuntimeError as error:
         print(f"flowscope does not start: {error}", file=sys.stderr)
-        return 0
-    peer = make_peer(options.peer_venv, dict(os.environ))
-    for comparison in COMPARISONS:
-        rows += comparison.run(ours, peer)
-    rows.append(watched(ours))
-    ours.stop()
-    if peer:
-        peer.stop()
-    print(table(rows))
+    print(table(found))
+    few = [r.name for r in found if r.ours and r.ours.steps < STEPS and r.name not in ALONE]
+    if few:
+        cut = ", ".join(dict.fromkeys(few))
+        print(f"\nFewer than {STEPS} steps in {options.seconds:g} s, see the lines above: {cut}.")
+    print('\nA ratio with "!" misses its bar.')
     if options.json:
-        figures = [{**asdict(row), "is_met": row.is_met} for row in rows]
+        figures = [{**asdict(r), "ratio": r.ratio, "is_met": r.is_met} for r in found]
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
     return 0
 

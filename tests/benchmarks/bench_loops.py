@@ -11,11 +11,75 @@ import argparse
 import os
 import statistics
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, os.path.dirname(__file__))
 
-from bench import ROOT, Comparison, Peer, Row, make_peer, table
+from sides import ROOT, Peer, last_line, make_peer, sources, time_text
+
+ROUNDS = 9
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; values in seconds."""
+
+    name: str
+    what: str
+    ours: float | None = None
+    peer: float | None = None
+    ratio: float | None = None
+    bar: float = 1.0
+    error: str | None = None
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether the bar is met; None where something is missing."""
+        value = self.ratio if self.ratio is not None else self.ours
+        if self.error or value is None:
+            return None
+        return value <= self.bar
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A piece of work that both sides do, and the figures that it gives."""
+
+    work: str
+    args: dict[str, Any]
+    figures: Sequence[Row]
+    rounds: int = ROUNDS
+
+    def run(self, ours: Peer, peer: Peer | None) -> list[Row]:
+        """Lets the two take turns; returns the filled-in lines."""
+        sides = [ours, *([peer] if peer else [])]
+        seen: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
+        try:
+            for _ in range(self.rounds):
+                for side in sides:
+                    seen[side.name].append(side.measure(self.work, **self.args))
+        except RuntimeError as error:
+            return [Row(f.name, f.what, bar=f.bar, error=last_line(error)) for f in self.figures]
+        return [
+            self._row(figure, seen[ours.name], peer and seen[peer.name]) for figure in self.figures
+        ]
+
+    @staticmethod
+    def _row(figure: Row, ours: list[Any], peer: list[Any] | None) -> Row:
+        mine = [answer[figure.name.rpartition(".")[2]] for answer in ours]
+        if peer is None:
+            return Row(
+                figure.name, figure.what, statistics.median(mine), bar=figure.bar, error="no peer"
+            )
+        other = [answer[figure.name.rpartition(".")[2]] for answer in peer]
+        ratios = [a / b for a, b in zip(mine, other, strict=True)]
+        middle = statistics.median
+        return Row(
+            figure.name, figure.what, middle(mine), middle(other), middle(ratios), figure.bar
+        )
 
 
 def small(kind: str, what: str, bar: float, count: int, per: int = 1) -> Comparison:
@@ -45,14 +109,25 @@ def dynamic(ours: Peer, rounds: int) -> Row:
     return Row("dynamic", "loop / unrolled (ours)", loop, flat, ratio, 1.08)
 
 
+def table(rows: Sequence[Row]) -> str:
+    """Returns the lines as text."""
+    lines = [f"{'':26}{'TensorFlow':>14}{'flowscope':>14}{'ratio':>9}{'bar':>8}"]
+    for row in rows:
+        peer, ours = time_text(row.peer), time_text(row.ours)
+        ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
+        bar = f"{row.bar:.2f}"
+        met = {True: "met", False: "MISSED", None: row.error or "?"}[row.is_met]
+        lines.append(f"{row.what:26}{peer:>14}{ours:>14}{ratio:>9}{bar:>8}  {met}")
+    return "\n".join(lines)
+
+
 def main() -> int:
     """Measures and prints; returns the exit code, always 0."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer-venv", type=Path, default=ROOT / ".venv-tf")
     parser.add_argument("--only", default="", help="comparisons whose line holds this text")
     options = parser.parse_args()
-    sources = [str(ROOT / name) for name in ("engine", "kernel_ext", "widgets")]
-    ours = Peer("flowscope", sys.executable, {**os.environ, "PYTHONPATH": os.pathsep.join(sources)})
+    ours = Peer("flowscope", sys.executable, sources(dict(os.environ)))
     peer = make_peer(options.peer_venv, dict(os.environ))
     rows = []
     for comparison in COMPARISONS:
@@ -63,7 +138,7 @@ def main() -> int:
     for side in (ours, peer):
         if side:
             side.stop()
-    print(table(rows[:]))
+    print(table(rows))
     return 0
 
 

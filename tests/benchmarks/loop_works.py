@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-STEPS, BATCH, UNITS = 100, 32, 128
-
 
 def ten_ops(fs: Any, y: Any, w: Any) -> Any:
     """Returns the end of ten operations of four kinds."""
@@ -79,22 +77,25 @@ class SmallLoop:
 class Lstm:
     """A training step of an LSTM, plain gradient descent; `form` is "loop" or "unrolled"."""
 
-    def __init__(self, fs: Any, form: str) -> None:
+    def __init__(
+        self, fs: Any, form: str, steps: int = 100, batch: int = 32, units: int = 128
+    ) -> None:
         """Builds the graph and warms up."""
         import numpy as np
 
+        self.steps, self.zero_shape = steps, [batch, units]
         graph = fs.Graph()
         with graph.as_default():
-            x = fs.placeholder(fs.float32, [STEPS, BATCH, UNITS])
-            start = fs.random_normal_initializer(stddev=(2 * UNITS) ** -0.5, seed=1)
-            self.w = fs.get_variable("w", [2 * UNITS, 4 * UNITS], initializer=start)
-            self.b = fs.get_variable("b", [4 * UNITS], initializer=fs.zeros_initializer())
+            x = fs.placeholder(fs.float32, [steps, batch, units])
+            start = fs.random_normal_initializer(stddev=(2 * units) ** -0.5, seed=1)
+            self.w = fs.get_variable("w", [2 * units, 4 * units], initializer=start)
+            self.b = fs.get_variable("b", [4 * units], initializer=fs.zeros_initializer())
             last = (self.loop if form == "loop" else self.unrolled)(fs, x)
             loss = fs.reduce_mean(fs.square(last))
             self.train = fs.train.GradientDescentOptimizer(0.01).minimize(loss)
             init = fs.global_variables_initializer()
         rng = np.random.default_rng(0)
-        self.feed = {x: rng.standard_normal((STEPS, BATCH, UNITS)).astype(np.float32)}
+        self.feed = {x: rng.standard_normal((steps, batch, units)).astype(np.float32)}
         self.session = fs.Session(graph=graph)
         self.session.run(init)
         self.count = timed(self.run)
@@ -108,21 +109,21 @@ class Lstm:
 
     def loop(self, fs: Any, x: Any) -> Any:
         """Returns the last output of a loop over time."""
-        seq = fs.TensorArray(fs.float32, STEPS).unstack(x)
-        out = fs.TensorArray(fs.float32, STEPS)
+        seq = fs.TensorArray(fs.float32, self.steps).unstack(x)
+        out = fs.TensorArray(fs.float32, self.steps)
 
         def body(t: Any, h: Any, c: Any, out: Any) -> Any:
             h, c = self.cell(fs, seq.read(t), h, c)
             return t + 1, h, c, out.write(t, h)
 
-        zero = fs.zeros([BATCH, UNITS])
+        zero = fs.zeros(self.zero_shape)
         start = [fs.constant(0), zero, zero, out]
-        found = fs.while_loop(lambda t, *_: t < STEPS, body, start, parallel_iterations=32)
+        found = fs.while_loop(lambda t, *_: t < self.steps, body, start, parallel_iterations=32)
         return found[3].stack()[-1]
 
     def unrolled(self, fs: Any, x: Any) -> Any:
         """Returns the last output of the same steps one after the other."""
-        h = c = fs.zeros([BATCH, UNITS])
+        h = c = fs.zeros(self.zero_shape)
         found = []
         for one in fs.unstack(x):
             h, c = self.cell(fs, one, h, c)

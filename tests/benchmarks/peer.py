@@ -3,8 +3,9 @@
     python peer.py flowscope | tensorflow
 
 A line of JSON comes in, {"work": name, "args": {...}}; a line of JSON goes out, {"value": seconds}
-or {"error": text}. The work is written once, for TensorFlow 1's API, and runs on either: `fs` is
-the module `flowscope`, or `tensorflow.compat.v1`.
+or {"error": text}. With "slice_s" the work's step is run for so many seconds, and the answer is
+{"value": [seconds of each step]}. The work is written once, for TensorFlow 1's API, and runs on
+either: `fs` is the module `flowscope`, or `tensorflow.compat.v1`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 sys.path.insert(0, os.path.dirname(__file__))
 
 import loop_works
+import models
 
 WARM_S = 0.1
 BATCH_S = 0.1
@@ -106,60 +108,6 @@ class Build:
             session.run(y, {x: 2.0})
             done = time.perf_counter()
         return {"build": built - start, "first_run": done - opened}
-
-
-class Train:
-    """A training step of a perceptron, 784-256-256-10 with batches of 128; fetches nothing."""
-
-    def __init__(self, fs: Any, optimizer: str, threads: int = 0) -> None:
-        """Builds the graph and warms up; with 0 threads each library chooses its own number."""
-        import numpy as np
-
-        rng = np.random.default_rng(0)
-        graph = fs.Graph()
-        with graph.as_default():
-            x = fs.placeholder(fs.float32, [128, 784])
-            labels = fs.placeholder(fs.int32, [128])
-            loss = fs.reduce_mean(
-                fs.nn.sparse_softmax_cross_entropy_with_logits(
-                    labels=labels, logits=self.logits(fs, x)
-                )
-            )
-            self.train = getattr(fs.train, optimizer)(0.01).minimize(loss)
-            init = fs.global_variables_initializer()
-        self.feed = {
-            x: rng.random((128, 784), np.float32),
-            labels: rng.integers(0, 10, 128).astype(np.int32),
-        }
-        config = fs.ConfigProto(intra_op_parallelism_threads=threads)
-        self.session = fs.Session(graph=graph, config=config)
-        self.session.run(init)
-        self.count = max(1, int(3 * BATCH_S / self.seconds(warm_up(self.run))))
-
-    @staticmethod
-    def logits(fs: Any, x: Any) -> Any:
-        """Returns the last layer's outputs."""
-        sizes = [784, 256, 256, 10]
-        for i, (rows, columns) in enumerate(zip(sizes, sizes[1:])):
-            if i:
-                x = fs.nn.relu(x)
-            start = fs.random_normal_initializer(stddev=rows**-0.5, seed=1)
-            w = fs.get_variable(f"w{i}", [rows, columns], initializer=start, use_resource=True)
-            b = fs.get_variable(
-                f"b{i}", [columns], initializer=fs.zeros_initializer(), use_resource=True
-            )
-            x = fs.matmul(x, w) + b
-        return x
-
-    def run(self) -> None:
-        """Runs the step."""
-        self.session.run(self.train, self.feed)
-
-    seconds = Step.seconds
-
-    def measure(self) -> dict[str, float]:
-        """Returns the mean time of a step over one batch of steps."""
-        return {"value": self.seconds(self.count)}
 
 
 class Loop:
@@ -251,11 +199,11 @@ class Watched:
 WORK: dict[str, Callable[..., Any]] = {
     "step": Step,
     "build": Build,
-    "train": Train,
     "gradients": Gradients,
     "loop": Loop,
     "watched": Watched,
     **loop_works.WORK,
+    **models.WORK,
 }
 
 
@@ -268,6 +216,28 @@ def warm_up(run: Callable[[], None]) -> int:
     return calls
 
 
+def times(run: Callable[[], None], slice_s: float) -> list[float]:
+    """Returns the seconds of each step that runs in a slice of time; one runs at least."""
+    clock = time.perf_counter
+    found = []
+    begin = start = clock()
+    while True:
+        run()
+        end = clock()
+        found.append(end - start)
+        if end - begin >= slice_s:
+            return found
+        start = end
+
+
+def prepare(fs: Any, work: str, args: dict[str, Any]) -> Any:
+    """Returns the work, warmed up."""
+    made = WORK[work](fs, **args)
+    if hasattr(made, "run"):
+        warm_up(made.run)
+    return made
+
+
 def serve(name: str) -> None:
     """Answers one line after the other, until there are no more."""
     answers = os.fdopen(os.dup(1), "w")
@@ -278,9 +248,12 @@ def serve(name: str) -> None:
     for line in sys.stdin:
         try:
             request = json.loads(line)
-            if line not in prepared:
-                prepared[line] = WORK[request["work"]](fs, **request["args"])
-            answer = prepared[line].measure()
+            work, args, slice_s = request["work"], request["args"], request.get("slice_s")
+            key = json.dumps([work, args])
+            if key not in prepared:
+                prepared[key] = prepare(fs, work, args)
+            one = prepared[key]
+            answer = one.measure() if slice_s is None else {"value": times(one.run, slice_s)}
         except Exception:
             answer = {"error": traceback.format_exc()}
         print(json.dumps(answer), file=answers, flush=True)
