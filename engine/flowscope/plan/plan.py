@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -24,6 +25,7 @@ from flowscope.plan.pipeline import PASSES, sources, stages
 from flowscope.plan.program import Node, Program
 from flowscope.plan.saved_for_backward import Kept, kept
 from flowscope.plan.sequence import RegionSequence
+from flowscope.plan.tensor_map import TensorAt, TensorMap
 
 #: What `Plan.text` shows: the program after each pass, and what is made of the last.
 STAGES = (
@@ -130,6 +132,22 @@ class Plan:
             UnimplementedError: if the back end makes no code that it could be added to.
         """
         return self.executable if variant == PLAIN else self.variants.of(variant)
+
+    @functools.cached_property
+    def tensors(self) -> TensorMap:
+        """What became of each tensor of the graph in this plan; made when first asked for."""
+        return TensorMap(self.program, self.sources[-1][1], self.request.feeds, self.operations)
+
+    def locate(self, tensor: Tensor) -> tuple[TensorAt, ...]:
+        """Returns what became of a tensor in this plan: its value, another one, a constant, a feed.
+
+        Args:
+            tensor: A tensor of the graph; of a function's body, too.
+
+        Returns:
+            One answer per call of the function whose body it is in; one for most tensors.
+        """
+        return self.tensors.locate(tensor)
 
     def kept(self, iterations: int | None = None, dimension: int | None = None) -> Kept:
         """Returns what its loops keep for their gradients, in bytes, told before any run.

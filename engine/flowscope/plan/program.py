@@ -18,6 +18,9 @@ from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Op, Spec
 from flowscope.plan.origins import OperationRef
 
+#: A tensor: its operation's id, its index, the calls and bodies that the operation is run in.
+TensorKey = tuple[int, int, tuple[str, ...]]
+
 
 class Value:
     """Output `index` of `node`, or a feed (`node` is None and `index` counts the feeds).
@@ -26,13 +29,34 @@ class Value:
     `name`.
     """
 
-    __slots__ = ("index", "name", "node", "spec")
+    __slots__ = ("_identity", "index", "name", "node", "spec")
 
-    def __init__(self, node: Node | None, index: int, spec: Spec, name: str = "") -> None:
+    def __init__(
+        self,
+        node: Node | None,
+        index: int,
+        spec: Spec,
+        name: str = "",
+        identity: object | None = None,
+    ) -> None:
         self.node = node
         self.index = index
         self.spec = spec
         self.name = name
+        self._identity = identity
+
+    @property
+    def identity(self) -> object:
+        """What this value and its copies in other programs have in common: they are equal."""
+        found = self._identity
+        if found is None:
+            found = self._identity = object()
+        return found
+
+    def become(self, spec: Spec) -> None:
+        """Makes it another value than those that it is a copy of, while its node is made."""
+        self.spec = spec
+        self._identity = None
 
     @property
     def label(self) -> str:
@@ -115,9 +139,11 @@ class Node:
         made.inputs = self.inputs
         like = self.outputs if outputs is None else outputs
         if len(like) == 1:
-            made.outputs = (Value(made, 0, like[0].spec),)
+            made.outputs = (Value(made, 0, like[0].spec, "", like[0].identity),)
         else:
-            made.outputs = tuple([Value(made, i, v.spec) for i, v in enumerate(like)])
+            made.outputs = tuple(
+                [Value(made, i, v.spec, "", v.identity) for i, v in enumerate(like)]
+            )
         made.control = self.control
         made.requested = self.requested
         made.device = self.device
@@ -196,6 +222,12 @@ class Program:
     targets: tuple[Node, ...] = ()
     #: What the passes want to tell the user, e.g. an op that soft placement moved.
     notes: tuple[str, ...] = field(default=())
+    #: Of values that were replaced on the way to this program: their identity, and that of the
+    #: value that is used in their place. See `flowscope.plan.tensor_map`.
+    same: tuple[tuple[object, object], ...] = field(default=(), compare=False, repr=False)
+    #: What stands for tensors that no node of the program made of the graph gives: parameters of
+    #: bodies, results of calls. By the operation's id, the output's index and the path of calls.
+    tensors: tuple[tuple[TensorKey, Value], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def device(self) -> str:

@@ -50,7 +50,8 @@ class Edits:
         """Changes fields of a node.
 
         Of a node with blocks, `inputs` are the explicit ones. `outputs` says which values its
-        outputs stand for: some that the node has, or others. `specs` has other specs of outputs.
+        outputs stand for: some that the node has, or others. `specs` has the specs of outputs that
+        are other values from now on.
         """
         self._fields[node] = {**self._fields.get(node, {}), **fields}
         self._has_edges = self._has_edges or not _EDGES.isdisjoint(fields)
@@ -85,7 +86,16 @@ class Edits:
         found = self._block(program)
         for node, made in self._circles:
             made.inputs = tuple([self.value(v) for v in node.inputs])
-        return found
+        return self._recorded(found)
+
+    def _recorded(self, program: Program) -> Program:
+        """Returns a program that knows what it uses in the place of values that are gone.
+
+        All passes replace values by an `Edits`: so this is the one place that records it.
+        """
+        pairs = [(v.identity, self.value(v).identity) for v in self.same]
+        same = [(was, now) for was, now in pairs if was is not now]
+        return dataclasses.replace(program, same=(*program.same, *same)) if same else program
 
     def value(self, value: Value) -> Value:
         """Returns what a value of the program before is now."""
@@ -107,7 +117,7 @@ class Edits:
         if fetches is block.fetches and targets is block.targets:
             if len(nodes) == len(block.nodes) and all(map(_is, nodes, block.nodes)):
                 return block
-        return Program(tuple(nodes), block.feeds, fetches, targets, block.notes)
+        return dataclasses.replace(block, nodes=tuple(nodes), fetches=fetches, targets=targets)
 
     def _all(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
         """Returns what values are now: the same tuple where nothing has changed."""
@@ -164,9 +174,11 @@ class Edits:
             return node
         outputs = fields.get("outputs", node.outputs)
         made = self._nodes[node] = node.copy(outputs)
+        specs = fields.get("specs", _NOTHING)
         for v, new in zip(outputs, made.outputs, strict=True):
             self._values[v] = new
-            new.spec = fields["specs"].get(v, v.spec) if "specs" in fields else v.spec
+            if v in specs:
+                new.become(specs[v])
         for name, value in fields.items():
             if name not in _EDGES:
                 setattr(made, name, value)

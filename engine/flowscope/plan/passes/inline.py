@@ -25,7 +25,15 @@ from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.ops.core.flow import Identity
 from flowscope.plan.origins import Operations
-from flowscope.plan.program import Node, Program, Value, is_back_edge, needed, outer_values
+from flowscope.plan.program import (
+    Node,
+    Program,
+    TensorKey,
+    Value,
+    is_back_edge,
+    needed,
+    outer_values,
+)
 from flowscope.plan.structured import LoopNode, kind_of, without_functions
 
 
@@ -48,8 +56,11 @@ def inline(program: Program, read: type, operations: Operations) -> Program:
     fetches = tuple([inliner.now(v) for v in program.fetches])
     targets = tuple(inliner.standing(program.targets))
     whole = dataclasses.replace(
-        program, nodes=tuple(inliner.nodes), fetches=fetches, targets=targets
-    )
+        program, nodes=tuple(inliner.nodes), fetches=fetches, targets=targets,
+        tensors=tuple([(key, inliner.now(v)) for key, v in (
+            *program.tensors, *inliner.tensors.items()
+        )]),
+    )  # fmt: skip
     alive = needed(whole)
     return dataclasses.replace(whole, nodes=tuple([n for n in whole.nodes if n in alive]))
 
@@ -71,6 +82,8 @@ class _Inliner:
         self.nodes: list[Node] = []
         self._own: set[Node] = set()
         self.same: dict[Value, Value] = {}
+        #: What stands for tensors that no node gives.
+        self.tensors: dict[TensorKey, Value] = {}
         self._instead: dict[Node, tuple[Node, ...]] = {}
         #: Per value from outside this program, what is there once it is.
         self._ready: dict[Value, Node] = {}
@@ -95,7 +108,9 @@ class _Inliner:
         node.control = self.standing(node.control)
         if isinstance(node.op, Call):
             yield from self._add_body(node, order)
+            self._note_outputs(node)
         elif self._is_fed(node):
+            self._note_outputs(node)
             self.same[node.outputs[0]] = node.inputs[0]
             self._instead[node] = ()
         elif _functions(node):
@@ -124,6 +139,11 @@ class _Inliner:
         while value in self.same:
             value = self.same[value]
         return value
+
+    def _note_outputs(self, node: Node) -> None:
+        """Notes what the tensors are of an operation that is no node any more."""
+        op = node.origins[0].id
+        self.tensors.update(((op, v.index, node.path), v) for v in node.outputs)
 
     def _append(self, node: Node) -> None:
         self.nodes.append(node)
@@ -226,14 +246,15 @@ class _Inliner:
                 "what repeats is a loop, or calls of a function"
             ).located(op=owner.name, op_type=owner.op.type, **where(owner.origins[0]))
         inner = _Inliner(self._read, self._operations, self._depth + 1)
-        inner.same = self.same
+        inner.same, inner.tensors = self.same, self.tensors
         given = [*feeds, *captured]
         values: dict[Tensor, Value] = {}
         nodes: dict[Operation, Node] = {}
         is_renamed = owner.name != owner.origins[0].name
         for op in function.block.operations:
             if isinstance(op.definition, Parameter):
-                values[op.outputs[0]] = given[op.definition.index]
+                value = values[op.outputs[0]] = given[op.definition.index]
+                self.tensors[op.id, 0, path] = value
                 continue
             name = f"{owner.name}/{op.name.rpartition('/')[2]}" if is_renamed else op.name
             node = nodes[op] = self._copy(op, owner, name, path, values)
@@ -248,12 +269,14 @@ class _Inliner:
         values: dict[Tensor, Value] = {}
         nodes: dict[Operation, Node] = {}
         first = len(self.nodes)
+        path = (*call.path, call.name)
         for op in function.block.operations:
             if isinstance(op.definition, Parameter):
-                values[op.outputs[0]] = call.inputs[op.definition.index]
+                value = values[op.outputs[0]] = call.inputs[op.definition.index]
+                self.tensors[op.id, 0, path] = value
                 continue
             name = f"{call.name}/{op.name.rpartition('/')[2]}"
-            node = nodes[op] = self._copy(op, call, name, (*call.path, call.name), values)
+            node = nodes[op] = self._copy(op, call, name, path, values)
             node.control = (*call.control, *self.awaited(op, node, order, nodes, values))
             values.update(zip(op.outputs, node.outputs, strict=True))
             yield node, (*order, op.order)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.origins import Operations
-from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.program import Node, Program, TensorKey, Value
 from flowscope.plan.structured import kind_of
 
 
@@ -35,9 +35,11 @@ def prune(
     needed = _closure([t.op for t in fetches if t not in fed], targets, set(fed), handles, read)
     values: dict[Tensor, Value] = dict(fed)
     nodes: dict[Operation, Node] = {}
+    tensors: list[tuple[TensorKey, Value]] = []
     for op in sorted(needed, key=lambda op: op.order):
         if handles and type(op.definition) is read and op.inputs[0] in handles:
             values[op.outputs[0]] = fed[op.inputs[0]]
+            tensors.append(((op.id, 0, ()), fed[op.inputs[0]]))
             continue
         nodes[op] = _node(op, operations)
         for tensor, value in zip(op.outputs, nodes[op].outputs, strict=True):
@@ -50,6 +52,7 @@ def prune(
         tuple(fed.values()),
         wanted,
         tuple([nodes[op] for op in targets if op in nodes]),
+        tensors=tuple(tensors),
     )
 
 
