@@ -58,12 +58,13 @@ check: lint ## lint and the quick tests, on all cores
 
 .PHONY: test
 test: $(STAMPS)/dev $(STAMPS)/front-end ## lint and all tests: front end, Python, packaging, tutorials, browser
-	@failed=0; \
-	$(MAKE) --no-print-directory lint || failed=1; \
-	$(PY) hatch_build.py --npm test || failed=1; \
-	$(PY) -m pytest -n auto --dist worksteal -m "not browser" $(PYTEST_ARGS) || failed=1; \
-	$(PY) -m pytest -m browser $(PYTEST_ARGS) || test $$? = $(NOTHING_COLLECTED) || failed=1; \
-	exit $$failed
+	@failed=; \
+	$(MAKE) --no-print-directory lint || failed="$$failed lint"; \
+	$(PY) hatch_build.py --npm test || failed="$$failed front-end"; \
+	$(PY) -m pytest -n auto --dist worksteal -m "not browser" $(PYTEST_ARGS) || failed="$$failed python"; \
+	$(PY) -m pytest -m browser $(PYTEST_ARGS) || test $$? = $(NOTHING_COLLECTED) || failed="$$failed browser"; \
+	if [ -n "$$failed" ]; then \
+		echo "Failed:$$failed"; $(PY) -m pytest -qq --cache-show cache/lastfailed; exit 1; fi
 
 .PHONY: test-browser
 test-browser: $(STAMPS)/dev $(STAMPS)/front-end ## the tests in a real browser
