@@ -42,6 +42,7 @@ class Extension:
         origin.cell_of = self._cell_of
         # The cell that loads the extension is running.
         notebook.cell_running = True
+        notebook.names = lambda: self._shell.user_ns
         for name, callback in self._callbacks():
             self._shell.events.register(name, callback)
         self._shell.set_custom_exc((OpError,), self._show_error)
@@ -54,6 +55,7 @@ class Extension:
         """Takes the hooks away."""
         origin.cell_of = lambda filename: None
         notebook.cell_running = None
+        notebook.names = None
         cells.notebook.end()
         for name, callback in self._callbacks():
             self._shell.events.unregister(name, callback)

@@ -61,6 +61,7 @@ class GraphView(ViewState, anywidget.AnyWidget):
         self._feed = feed or shared_feed(shown, session)
         self._displays = Displays(self)
         super().__init__(_esm=_LOADER.read_text("utf-8"))
+        self._follow_runs(self._feed)
         listen_while_busy(self.comm)
         panel.serve()
         self.on_msg(self._on_message)
@@ -83,6 +84,7 @@ class GraphView(ViewState, anywidget.AnyWidget):
     def close(self) -> None:
         """Ends the view."""
         self._feed.leave(self._tell)
+        self._setup.leave(self)
         self._displays.close()
         super().close()
 

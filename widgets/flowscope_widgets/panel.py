@@ -40,6 +40,7 @@ class PanelView(ViewState):
         self._comm = comm
         self._wanted = wanted
         self._feed = shared_feed(self._graph_to_show())
+        self._follow_runs(self._feed)
         self.observe(self._on_state, list(SHARED))
         self._tell_state()
 
@@ -61,6 +62,7 @@ class PanelView(ViewState):
             self._feed.leave(self._tell)
             with self.hold_trait_notifications():
                 self._feed = shared_feed(graph)
+                self._follow_runs(self._feed)
                 self.selection, self.iteration, self.open_scopes = None, None, {}
                 self.find = self.isolated = ""
                 self.set_trait("difference", {})
@@ -70,6 +72,7 @@ class PanelView(ViewState):
     def close(self) -> None:
         """Ends what the panel is told."""
         self._feed.leave(self._tell)
+        self._setup.leave(self)
 
     def _graph_to_show(self) -> Graph:
         """Returns the graph that was chosen, or else runs; else the one shown so far."""

@@ -7,6 +7,7 @@ shell. A comm that answers each message where it came in hears the browser at an
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from flowscope.live.bus import notebook
@@ -24,12 +25,15 @@ def listen_while_busy(comm: Any) -> None:
         notebook.control = "between cells"
 
 
+def running_kernel() -> Any:
+    """Returns the ipykernel of this process; None where there is none."""
+    module = sys.modules.get("ipykernel.kernelbase")  # a kernel that runs was imported
+    is_there = module is not None and module.Kernel.initialized()
+    return module.Kernel.instance() if module is not None and is_there else None
+
+
 def _can_listen(comm: Any) -> bool:
     if not hasattr(comm, "_reply_subshell_for"):
         return False
-    kernel = getattr(comm, "kernel", None)
-    if kernel is None:
-        from ipykernel.kernelbase import Kernel
-
-        kernel = Kernel.instance() if Kernel.initialized() else None
+    kernel = getattr(comm, "kernel", None) or running_kernel()
     return bool(getattr(kernel, "_supports_kernel_subshells", False))

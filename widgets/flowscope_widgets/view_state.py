@@ -12,19 +12,23 @@ from typing import Any
 
 import traitlets
 
-from flowscope.errors import DTypeError
+from flowscope.errors import DTypeError, FailedPreconditionError, OpError
 from flowscope.graph.graph import Graph
 from flowscope.live.bus import Feed
-from flowscope.live.schema import Choose, FromKernel
+from flowscope.live.schema import Choose, Command, FromKernel, Reply
 from flowscope.live.wire import message_from, to_wire
 from flowscope_widgets.chosen import ChosenIteration, graph_key, iteration_from, selection_from
 from flowscope_widgets.difference import difference
+from flowscope_widgets.run_control import RunControl
 
 #: The traits that a browser has too.
-SHARED = ("graph_key", "selection", "iteration", "open_scopes", "find", "isolated", "difference")
+SHARED = (
+    "graph_key", "selection", "iteration", "open_scopes", "find", "isolated", "difference",
+    "run_setup",
+)  # fmt: skip
 
 
-class ViewState(traitlets.HasTraits):
+class ViewState(RunControl):
     """What is chosen in a view of a graph, and the view's messages.
 
     A subclass carries messages: it calls `take` with what comes and defines `_carry`.
@@ -98,9 +102,17 @@ class ViewState(traitlets.HasTraits):
 
     def _choose(self, message: Choose) -> None:
         """Takes what was chosen in the browser, where more can be selected than the graph has."""
+        what, value = message.what, message.value
         self._hearing = threading.get_ident()
         try:
-            setattr(self, message.what, message.value)
+            if what == "fetches" and isinstance(value, tuple):
+                self._setup.note_fetches([str(name) for name in value])
+            elif what == "feed" and isinstance(value, tuple):
+                self._setup.note_feed(*value)
+            else:
+                setattr(self, what, value)
+        except OpError as e:
+            self._tell(Reply(0, False, e.message))
         finally:
             self._hearing = None
 
@@ -133,8 +145,16 @@ class ViewState(traitlets.HasTraits):
             return
         if isinstance(message, Choose):
             self._choose(message)
+        elif isinstance(message, Command) and message.name == "run":
+            self._tell(self._ask_for_run(message))
         else:
             self._feed.hear(message, self._tell)
+
+    def _ask_for_run(self, command: Command) -> Reply:
+        try:
+            return Reply(command.command_id, True, self._setup.ask(), command.view)
+        except FailedPreconditionError as e:
+            return Reply(command.command_id, False, e.message, command.view)
 
     def _tell(self, message: FromKernel) -> None:
         self._carry(*to_wire(message))

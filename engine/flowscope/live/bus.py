@@ -12,9 +12,9 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from flowscope.graph.graph import Graph
 from flowscope.live import progress
@@ -56,6 +56,8 @@ class Notebook:
         #: None where nobody tells (plain Python).
         self.cell_running: bool | None = None
         self.control: Literal["live", "between cells"] = "live"
+        #: Returns the user's variables by name; None where nobody tells.
+        self.names: Callable[[], Mapping[str, Any]] | None = None
 
 
 notebook = Notebook()
@@ -370,7 +372,7 @@ class Feed:
 
     def _is_busy(self, session: Session) -> bool:
         if notebook.cell_running is not None:
-            return notebook.cell_running
+            return notebook.cell_running or bool(session.running)
         return bool(session.running or (self._told and self._told.state not in ("idle", "stopped")))
 
 

@@ -1,6 +1,6 @@
 """The messages between the engine and a view, as data.
 
-One protocol, version 5: after `Connect` the kernel answers with one `Snapshot`, then with numbered
+One protocol, version 6: after `Connect` the kernel answers with one `Snapshot`, then with numbered
 `Delta`s; a view that sees a gap in `seq` asks again with `Connect`. Each view has numbers of its
 own, and says `Ack` for each message; two at most are on their way. A view that is silent for long
 is taken for closed, so it says `Alive`. A view sends `Command`s; each is answered with one `Reply`.
@@ -16,7 +16,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-PROTOCOL = 5
+# What a view is to run is told with these.
+from flowscope.live.run_schema import (
+    FetchChange as FetchChange,
+    Fetched as Fetched,
+    Need as Need,
+    Outcome as Outcome,
+    RunSetup as RunSetup,
+)
+
+PROTOCOL = 6
 
 
 @dataclass(frozen=True)
@@ -436,7 +445,8 @@ class Command:
     #: innermost running loop ends (or the step does), then hold. Both pause a step that runs.
     #: "resume" goes on at the pace that "pace" has set. "level" asks for a snapshot of another
     #: level.
-    name: Literal["pause", "resume", "stop", "step_op", "step_iteration", "pace", "level"]
+    #: "run" runs what is chosen to be fetched, once no cell is running.
+    name: Literal["pause", "resume", "stop", "step_op", "step_iteration", "pace", "level", "run"]
     #: For "pace": seconds per operation, 0 for full speed. For "level": "graph" or "lowered". None
     #: for the others.
     value: float | str | None = None
@@ -449,12 +459,24 @@ class Command:
 class Choose:
     """The user has chosen something in a view; all views of the widget take it over."""
 
-    what: Literal["selection", "iteration", "open_scopes", "find", "isolated"]
+    what: Literal[
+        "selection", "iteration", "open_scopes", "find", "isolated", "fetches", "feed", "baseline"
+    ]
     #: "selection": the name of an operation, or the path of a scope with a "/" behind it; None for
     #: nothing. "iteration": (path of a frame, number); None for none. "open_scopes": whether they
     #: are open, by path, for those that were opened or closed by hand. "find": what is sought, ""
-    #: for nothing. "isolated": the name of what is shown alone, "" for all.
-    value: str | tuple[str, int] | dict[str, bool] | None
+    #: for nothing. "isolated": the name of what is shown alone, "" for all. "fetches": their names.
+    #: "feed": (name of the tensor, literal or name of a variable; "" for none yet, None if it is
+    #: not to be fed). "baseline": the number of the run to compare with; None for the one before.
+    value: (
+        str
+        | int
+        | tuple[str, int]
+        | tuple[str, ...]
+        | tuple[str, str | None]
+        | dict[str, bool]
+        | None
+    )
     kind: Literal["choose"] = "choose"
 
 

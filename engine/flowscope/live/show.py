@@ -25,6 +25,11 @@ def show(graph: Graph | Session | None = None, session: Session | None = None) -
         view.find = "type:MatMul"      # what is sought; the rest is faint
         view.isolated = "encoder/"     # one scope alone
         view.compare(before)           # what is another than in a graph
+        view.fetches = [loss]          # what would run lights up,
+        view.needs                     # and what must be fed for it is listed
+        view.feeds = {x: images}
+        view.run()                     # the values, and in the picture beside their operations
+        view.changes()                 # how they differ from those of the run before
 
     Args:
         graph: The graph, or a session on it; the default graph if None.

@@ -28,7 +28,7 @@ def typescript() -> str:
     """Returns the text of messages.ts."""
     candidates = [c for c in vars(schema).values() if isinstance(c, type)]
     classes = [c for c in candidates if dataclasses.is_dataclass(c)]
-    classes.sort(key=lambda c: inspect.getsourcelines(c)[1])
+    classes.sort(key=lambda c: (c.__module__, inspect.getsourcelines(c)[1]))
     parts = ["// Generated from flowscope.live.schema by flowscope.live.typescript: do not edit."]
     parts.append(f"export const PROTOCOL = {schema.PROTOCOL};")
     columns = "".join(f'  {name}: "{kind}",\n' for name, kind in schema.COLUMNS.items())

@@ -97,10 +97,17 @@ def message_from(data: Any) -> FromView:
             "value": "graph" | "lowered" as level,
         }:
             return Command(number, "level", level, _view(data))
+        case {"kind": "choose", "what": "fetches", "value": list(names)}:
+            if all(isinstance(name, str) for name in names):
+                return Choose("fetches", tuple(names))
+        case {"kind": "choose", "what": "feed", "value": [str(name), None | str() as text]}:
+            return Choose("feed", (name, text))
+        case {"kind": "choose", "what": "baseline", "value": None | int() as number}:
+            return Choose("baseline", number)
         case {
             "kind": "command",
             "command_id": int(number),
-            "name": "pause" | "resume" | "stop" | "step_op" | "step_iteration" as name,
+            "name": "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "run" as name,
         } if data.get("value") is None:
             return Command(number, name, None, _view(data))
     raise ValueError(f"not a message of protocol {PROTOCOL}: {data!r}")

@@ -6,7 +6,7 @@ import { Store, type StoreChange } from "../model/store.js";
 import type { Choose } from "../wire/messages.js";
 
 const NAMES = ["selection", "iteration", "open_scopes", "find", "isolated"] as const;
-type Name = Choose["what"];
+type Name = (typeof NAMES)[number];
 
 /** The widget's state, as front ends keep it; all displays of a widget have the same. */
 export interface WidgetState {

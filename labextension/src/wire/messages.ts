@@ -1,6 +1,6 @@
 // Generated from flowscope.live.schema by flowscope.live.typescript: do not edit.
 
-export const PROTOCOL = 5;
+export const PROTOCOL = 6;
 
 /** How the fields of a node travel. */
 export const COLUMNS = {
@@ -18,6 +18,60 @@ export const COLUMNS = {
   body: "text",
   is_result: "number",
 } as const;
+
+/** A tensor that must be fed for what is chosen to be fetched. */
+export interface Need {
+  readonly name: string;
+  readonly dtype: string;
+  readonly shape: readonly (number | null)[] | null;
+  readonly text: string;
+  readonly value: string;
+  readonly problem: string;
+}
+
+/** What a run has made of one fetch: a short text, else what can be told of an array. */
+export interface Fetched {
+  readonly name: string;
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  readonly text: string;
+  readonly minimum: number | null;
+  readonly maximum: number | null;
+  readonly mean: number | null;
+  readonly histogram: readonly number[];
+  readonly not_finite: number;
+}
+
+/** What came of a run. */
+export interface Outcome {
+  readonly number: number;
+  readonly seconds: number;
+  readonly fetched: readonly Fetched[];
+  readonly fed: readonly (readonly [string, string])[];
+  readonly error: string;
+  readonly failed_at: string;
+}
+
+/** How a fetched value of one run differs from that of another. */
+export interface FetchChange {
+  readonly name: string;
+  readonly is_equal: boolean;
+  readonly max_abs: number | null;
+  readonly text: string;
+}
+
+/** What the views of a graph are to run, and what came of it. */
+export interface RunSetup {
+  readonly fetches: readonly string[];
+  readonly needs: readonly Need[];
+  readonly would_run: readonly (readonly [number, number])[];
+  readonly state: "ready" | "waiting" | "running";
+  readonly problem: string;
+  readonly latest: Outcome | null;
+  readonly kept: readonly number[];
+  readonly compared_with: number;
+  readonly changes: readonly FetchChange[];
+}
 
 /** One output of an operation. */
 export interface Output {
@@ -253,7 +307,7 @@ export interface Ack {
 /** A view asks for something to be done at the next safepoint. */
 export interface Command {
   readonly command_id: number;
-  readonly name: "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "pace" | "level";
+  readonly name: "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "pace" | "level" | "run";
   readonly value: number | string | null;
   readonly view: number;
   readonly kind: "command";
@@ -261,8 +315,8 @@ export interface Command {
 
 /** The user has chosen something in a view; all views of the widget take it over. */
 export interface Choose {
-  readonly what: "selection" | "iteration" | "open_scopes" | "find" | "isolated";
-  readonly value: string | readonly [string, number] | Readonly<Record<string, boolean>> | null;
+  readonly what: "selection" | "iteration" | "open_scopes" | "find" | "isolated" | "fetches" | "feed" | "baseline";
+  readonly value: string | number | readonly [string, number] | readonly string[] | readonly [string, string | null] | Readonly<Record<string, boolean>> | null;
   readonly kind: "choose";
 }
 

@@ -32,7 +32,7 @@ def prune(
     """
     fed = {t: Value(None, i, t.spec) for i, t in enumerate(feeds)}
     handles = {t for t in feeds if t.spec.dtype is resource}
-    needed = _closure([t.op for t in fetches if t not in fed], targets, set(fed), handles, read)
+    needed = needed_operations(fetches, targets, feeds, read)
     values: dict[Tensor, Value] = dict(fed)
     nodes: dict[Operation, Node] = {}
     tensors: list[tuple[TensorKey, Value]] = []
@@ -72,14 +72,17 @@ def _connect(nodes: dict[Operation, Node], values: dict[Tensor, Value]) -> None:
             node.control = tuple([nodes[c] for c in op.control_inputs if c in nodes])
 
 
-def _closure(
-    roots: list[Operation],
-    targets: Sequence[Operation],
-    fed: set[Tensor],
-    handles: set[Tensor],
-    read: type,
+def needed_operations(
+    fetches: Sequence[Tensor], targets: Sequence[Operation], feeds: Sequence[Tensor], read: type
 ) -> set[Operation]:
-    stack = [*roots, *targets]
+    """Returns the operations that `fetches` and `targets` need, cut at the feeds.
+
+    Args:
+        fetches, targets, feeds, read: As for `prune`.
+    """
+    fed = set(feeds)
+    handles = {t for t in feeds if t.spec.dtype is resource}
+    stack = [*[t.op for t in fetches if t not in fed], *targets]
     needed = set(stack)
     while stack:
         op = stack.pop()

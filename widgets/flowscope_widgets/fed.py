@@ -1,0 +1,94 @@
+"""One value to feed: given by Python, or typed in a view."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flowscope.errors import InvalidArgumentError, OpError
+from flowscope.graph.operation import Tensor
+from flowscope.graph.shapes import compatible, text as shape_text
+from flowscope.runtime.feeds import converter
+from flowscope_widgets.feed_text import FromNotebook, described, looked_up, parsed
+
+#: Values whose elements may be looked at while a cell is running.
+_SMALL = (bool, int, float, complex, str, bytes, np.generic, Tensor)
+_NOTHING = object()
+
+
+@dataclass(frozen=True, eq=False)
+class Fed:
+    """One value to feed.
+
+    Attributes:
+        given: The value, or a `FromNotebook`.
+        text: As it was typed; "" if Python has given it.
+        problem: Why what was typed is no value.
+    """
+
+    given: Any
+    text: str = ""
+    problem: str = ""
+
+    @classmethod
+    def of(cls, value: Any) -> Fed:
+        """Returns a value that Python gives."""
+        return cls(value, value.name if isinstance(value, FromNotebook) else "")
+
+    @classmethod
+    def typed(cls, text: str) -> Fed:
+        """Returns what was typed, with what is wrong with it."""
+        if not text.strip():
+            return cls(_NOTHING)
+        try:
+            return cls(parsed(text), text.strip())
+        except InvalidArgumentError as e:
+            return cls(_NOTHING, text.strip(), e.message)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether there is no value."""
+        return self.given is _NOTHING
+
+    def value(self) -> Any:
+        """Returns the value, which a variable of the notebook has now.
+
+        Raises:
+            NotFoundError: if there is no such variable.
+        """
+        return looked_up(self.given) if isinstance(self.given, FromNotebook) else self.given
+
+    def told(self, tensor: Tensor) -> tuple[str, str, str]:
+        """Returns what was typed, what the value is, and why it cannot be fed; "" for nothing."""
+        if self.is_missing:
+            return self.text, "", self.problem
+        try:
+            value = self.value()
+            is_typed = not isinstance(self.given, FromNotebook)
+            what = _what(tensor, value, is_typed and bool(self.text))
+        except OpError as e:
+            return self.text, "", e.message
+        return self.text, what, ""
+
+
+def _what(tensor: Tensor, value: Any, is_literal: bool) -> str:
+    """Returns what a value is; raises an error where it can be told that it does not fit.
+
+    Only what is small is converted: a large array is looked at, and converted when it is run.
+    """
+    spec = tensor.spec.variable or tensor.spec
+    if isinstance(value, np.ndarray) and not compatible(spec.shape, value.shape):
+        raise InvalidArgumentError(
+            f"expected shape {shape_text(spec.shape)}, got {shape_text(value.shape)}"
+        )
+    if not (is_literal or isinstance(value, _SMALL)):
+        return described(value)
+    try:
+        return described(np.asarray(converter(tensor)(value)))
+    except OpError as e:
+        raise type(e)(e.message.removeprefix(f'cannot feed "{tensor.name}": ')) from None
+
+
+__all__ = ["Fed"]
