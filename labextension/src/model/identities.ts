@@ -13,6 +13,8 @@ export class Identities {
   /** The change in our numbers. `idOf` finds the operation that has a name so far. */
   translate(change: GraphChange, idOf: (name: string) => number | undefined): GraphChange {
     for (const { id, name } of change.added) this.#inherit(id, idOf(name));
+    // A graph of which no cell was run again keeps its nodes, which are many.
+    if (this.#ours.size === 0) return change;
     const isLeft = (id: number): boolean => (this.#holder.get(this.#of(id)) ?? this.#of(id)) === id;
     return {
       ...change,
