@@ -7,7 +7,7 @@ import { OpenScopes } from "../src/model/open_scopes.js";
 import type { Scope } from "../src/model/scopes.js";
 import { Store } from "../src/model/store.js";
 import { assigned, stemOf, typesText } from "../src/rules/labels.js";
-import { components } from "../src/rules/level.js";
+import { components } from "../src/rules/components.js";
 import { stretchesOf } from "../src/rules/repeats.js";
 import { withStubs } from "../src/rules/stubs.js";
 import { MOST_BOXES, MOST_LINES } from "../src/rules/types.js";

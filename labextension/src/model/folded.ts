@@ -4,7 +4,8 @@
  */
 import { cutToParts, foldLevel, foldMore, type Around } from "../rules/fold.js";
 import type { Facts } from "../rules/labels.js";
-import { itemsOf, Level, type Unit, type Wires } from "../rules/level.js";
+import type { Wires } from "../rules/components.js";
+import { itemsOf, Level, type Unit } from "../rules/level.js";
 import { lanesOf } from "../rules/lanes.js";
 import { MOST_BOXES, type Carries, type Group, type Lane } from "../rules/types.js";
 import type { Node, Output } from "../wire/messages.js";
@@ -194,8 +195,8 @@ export class FoldedTree implements Tree {
   }
 
   #around(texts: (item: number) => Facts, level: Level): Around {
-    const feeds = (unit: Unit): boolean => [...level.out(unit)].some(({ lane }) => lane === "gradient");
-    const isDerived = (unit: Unit): boolean => feeds(unit) || [...level.into(unit)].some(feeds);
+    const feeds = (unit: Unit): boolean => level.out(unit).some(({ lane }) => lane === "gradient");
+    const isDerived = (unit: Unit): boolean => feeds(unit) || level.into(unit).some(feeds);
     return { texts, optimizer: this.#optimizer, isDerived };
   }
 

@@ -1,7 +1,8 @@
 /** What the fold knows of operations and places: their structure as a number, and what a label can say of them. */
 import { hashBag, hashText, mix } from "../rules/hash.js";
 import { assigned, coreOf, type Facts } from "../rules/labels.js";
-import { laneOf, type Unit, type Wires } from "../rules/level.js";
+import type { Wires } from "../rules/components.js";
+import { laneOf, type Unit } from "../rules/level.js";
 import { isOfGradients } from "../rules/lanes.js";
 import type { Lane } from "../rules/types.js";
 import type { Node, Origin, Output } from "../wire/messages.js";
@@ -43,11 +44,11 @@ export class Items {
   unitOf(item: Item, number: number, lanes: ReadonlyMap<number, Lane>): Unit {
     if (!isPlace(item)) {
       const lane = lanes.get(item.id) ?? "model";
-      return { first: item.id, hash: this.#hashOf(item), lane, size: 1, item: number, group: null, members: NONE, isParameter: isVariable(item) };
+      return { first: item.id, hash: this.#hashOf(item), lane, size: 1, item: number, group: null, members: NONE, isParameter: isVariable(item), at: 0 };
     }
     if (!item.done) throw new Error(`folded: ${item.scope.path} is not known yet`);
     const { first, hash, lane, isParameter } = item.done.known;
-    return { first, hash, lane, size: item.scope.size, item: number, group: null, members: NONE, isParameter };
+    return { first, hash, lane, size: item.scope.size, item: number, group: null, members: NONE, isParameter, at: 0 };
   }
 
   /** What is known of a place that holds these units; `handle` is the operation of its name. */

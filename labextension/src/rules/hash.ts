@@ -17,13 +17,13 @@ export function hashText(text: string): number {
 }
 
 /** The hash of numbers in an order. */
-export function hashList(values: Iterable<number>, start = 17): number {
+export function hashList(values: ArrayLike<number>, start = 17): number {
   let h = start;
-  for (const value of values) h = mix(h, value);
+  for (let k = 0; k < values.length; k++) h = mix(h, values[k]!);
   return h;
 }
 
 /** The hash of numbers in any order. */
 export function hashBag(values: readonly number[], start = 29): number {
-  return hashList(values.length > 1 ? [...values].sort((a, b) => a - b) : values, start);
+  return hashList(values.length > 1 ? Int32Array.from(values).sort() : values, start);
 }

@@ -14,7 +14,7 @@ export function foldLayers(level: Level, texts: Texts): number {
   const taken = new Set<Unit>();
   const wanted: Merge[] = [];
   for (const unit of level.units) {
-    const merge = unit.item >= 0 && PRODUCT.test(texts(unit.item).core) ? layerOf(level, unit, texts, taken) : null;
+    const merge = unit.item >= 0 && unit.lane === "model" && PRODUCT.test(texts(unit.item).core) ? layerOf(level, unit, texts, taken) : null;
     if (!merge) continue;
     for (const member of merge.members) taken.add(member);
     wanted.push(merge);
@@ -23,12 +23,12 @@ export function foldLayers(level: Level, texts: Texts): number {
 }
 
 function layerOf(level: Level, product: Unit, texts: Texts, taken: ReadonlySet<Unit>): Merge | null {
-  const weight = [...level.into(product)].find((unit) => isOwn(level, unit) && !taken.has(unit));
-  if (!weight || product.lane !== "model") return null;
+  const weight = level.into(product).find((unit) => isOwn(level, unit) && !taken.has(unit));
+  if (!weight) return null;
   const members = [weight, product];
   let end = product;
   const sum = follower(level, end, texts, BIAS);
-  const bias = sum && [...level.into(sum)].find((unit) => unit !== end && isOwn(level, unit) && !taken.has(unit));
+  const bias = sum && level.into(sum).find((unit) => unit !== end && isOwn(level, unit) && !taken.has(unit));
   if (sum && bias) {
     members.push(bias, sum);
     end = sum;
@@ -43,12 +43,12 @@ function layerOf(level: Level, product: Unit, texts: Texts, taken: ReadonlySet<U
 
 /** Whether a unit is a variable that the model's own way takes once. */
 function isOwn(level: Level, unit: Unit): boolean {
-  return unit.isParameter && [...level.out(unit)].filter(({ lane }) => lane === "model").length === 1;
+  return unit.isParameter && level.out(unit).filter(({ lane }) => lane === "model").length === 1;
 }
 
 /** The only unit of the model that takes what a unit gives, if its type fits. */
 function follower(level: Level, unit: Unit, texts: Texts, pattern: RegExp): Unit | null {
-  const next = [...level.out(unit)].filter(({ lane }) => lane === "model");
+  const next = level.out(unit).filter(({ lane }) => lane === "model");
   const [only] = next;
   return next.length === 1 && only && only.item >= 0 && pattern.test(texts(only.item).type) ? only : null;
 }
@@ -60,7 +60,7 @@ function fillersOf(level: Level, members: readonly Unit[]): Unit[] {
   for (const member of members) {
     if (!member.isParameter) continue;
     for (const unit of level.into(member)) {
-      if (inside.has(unit) || [...level.out(unit)].some((to) => !inside.has(to))) continue;
+      if (inside.has(unit) || level.out(unit).some((to) => !inside.has(to))) continue;
       if (unit.lane === "aside") found.push(unit);
     }
   }
@@ -89,9 +89,9 @@ export function foldLosses(level: Level, texts: Texts, isDerived: (unit: Unit) =
   const wanted: Merge[] = [];
   const taken = new Set<Unit>();
   for (const unit of level.units) {
-    const facts = unit.item >= 0 ? texts(unit.item) : null;
-    if (!facts || unit.lane !== "model" || !REDUCTION.test(facts.type) || facts.shape?.length !== 0) continue;
-    if ([...level.out(unit)].some(({ lane }) => lane === "model")) continue;
+    const facts = unit.item >= 0 && unit.lane === "model" ? texts(unit.item) : null;
+    if (!facts || !REDUCTION.test(facts.type) || facts.shape?.length !== 0) continue;
+    if (level.out(unit).some(({ lane }) => lane === "model")) continue;
     const members = backwards(level, unit, texts, taken);
     for (const member of members) taken.add(member);
     if (members.length < 2) continue;
@@ -108,8 +108,8 @@ function backwards(level: Level, end: Unit, texts: Texts, taken: ReadonlySet<Uni
     for (const from of level.into(at)) {
       if (inside.has(from) || taken.has(from) || from.item < 0) continue;
       const { type } = texts(from.item);
-      const isOwnConst = type === "Const" && [...level.out(from)].every((to) => inside.has(to) || to.lane !== "model");
-      const isPart = LOSS.test(type) && [...level.out(from)].every((to) => inside.has(to) || to.lane !== "model");
+      const isOwnConst = type === "Const" && level.out(from).every((to) => inside.has(to) || to.lane !== "model");
+      const isPart = LOSS.test(type) && level.out(from).every((to) => inside.has(to) || to.lane !== "model");
       if (!isOwnConst && !isPart) continue;
       inside.add(from);
       found.push(from);

@@ -2,6 +2,7 @@
  * One level of the hierarchy as the rules see it: boxes as numbers, in the order in which the program made them, with edges
  * between them. Merging boxes never makes a cycle that the boxes did not have.
  */
+import { components, Joined, neighbours, type Neighbours, type Wires } from "./components.js";
 import { hashBag, mix } from "./hash.js";
 import type { Group, Lane } from "./types.js";
 
@@ -20,10 +21,9 @@ export interface Unit {
   readonly members: readonly Unit[];
   /** A variable, with what reads and fills it. */
   readonly isParameter: boolean;
+  /** Position among the units of the level that was made of it last: it changes with every merge. */
+  at: number;
 }
-
-/** The data edges between boxes: from, to, from, to ...; an edge may be told more than once. */
-export type Wires = ArrayLike<number>;
 
 /** Boxes to be merged, and what they become. */
 export interface Merge {
@@ -33,48 +33,92 @@ export interface Merge {
 
 export class Level {
   #units: readonly Unit[];
-  #wires: Wires;
-  /** The unit that holds a box of the beginning. */
-  readonly #holder: (Unit | undefined)[] = [];
-  #edges: { out: Map<Unit, Set<Unit>>; into: Map<Unit, Set<Unit>> } | null = null;
+  /** Edges between boxes of the beginning. */
+  readonly #wires: Int32Array;
+  /** The position of the unit that holds a box of the beginning. */
+  readonly #holder: Int32Array;
+  #edges: { readonly out: Neighbours; readonly into: Neighbours; readonly wires: Int32Array } | null = null;
   /** Boxes of the beginning that lie on one cycle have the same number. */
-  #knot: readonly number[] | null = null;
+  #knots: Int32Array | null = null;
+  #isTangled = false;
+  /** Where the wires of each box of the beginning stand, by the end that they come from. */
+  #wiresFrom: { readonly starts: Int32Array; readonly list: Int32Array } | null = null;
+  #numbers: Int32Array | null = null;
 
-  /** `wires` join units by the numbers in `Unit.item`. */
-  constructor(units: readonly Unit[], wires: Wires) {
+  /** `wires` join units by the numbers in `Unit.item`, which are their positions; `holder` says which unit has a number, where it is another. */
+  constructor(units: readonly Unit[], wires: Wires, holder: Int32Array = Int32Array.from(units, ({ item }) => item)) {
     this.#units = units;
-    this.#wires = wires;
-    for (const unit of units) this.#holder[unit.item] = unit;
+    this.#wires = wires instanceof Int32Array ? wires : Int32Array.from(wires);
+    this.#holder = holder;
+    this.#count();
+  }
+
+  #count(): void {
+    const units = this.#units;
+    for (let i = 0; i < units.length; i++) units[i]!.at = i;
   }
 
   get units(): readonly Unit[] {
     return this.#units;
   }
 
-  /** A level of some of the units alone, with the edges between them. */
+  /** A level of some of the units alone, or of members of theirs, with the edges between them. Only for a level that was given all of its boxes. */
   inside(members: readonly Unit[]): Level {
-    const found = new Level([], []);
-    found.#begin(members, this.#wires);
-    return found;
+    const numbers = (this.#numbers ??= new Int32Array(this.#holder.length).fill(-1));
+    const items: number[] = [];
+    const holder: number[] = [];
+    members.forEach((unit, i) => {
+      for (const item of itemsOf(unit)) {
+        numbers[item] = items.length;
+        items.push(item);
+        holder.push(i);
+      }
+    });
+    const wires = this.#wiresAmong(items, numbers);
+    for (let k = 0; k < wires.length; k++) wires[k] = numbers[wires[k]!]!;
+    for (const item of items) numbers[item] = -1;
+    return new Level(members, wires, Int32Array.from(holder));
   }
 
-  #begin(members: readonly Unit[], wires: Wires): void {
-    this.#units = members;
-    for (const unit of members) this.#hold(unit, unit);
-    const inside: number[] = [];
-    for (let k = 0; k < wires.length; k += 2) {
-      const [from, to] = [wires[k] ?? -1, wires[k + 1] ?? -1];
-      if (this.#holder[from] && this.#holder[to]) inside.push(from, to);
+  /** The wires between some boxes of the beginning, which have numbers, in their order. */
+  #wiresAmong(items: readonly number[], numbers: Int32Array): Int32Array {
+    const { starts, list } = (this.#wiresFrom ??= wiresByStart(this.#holder.length, this.#wires));
+    const found: number[] = [];
+    for (const item of items) {
+      for (let k = starts[item]!; k < starts[item + 1]!; k++) if (numbers[this.#wires[list[k]! + 1]!]! >= 0) found.push(list[k]!);
     }
-    this.#wires = inside;
+    const order = Int32Array.from(found).sort();
+    const wires = new Int32Array(2 * order.length);
+    for (let k = 0; k < order.length; k++) {
+      wires[2 * k] = this.#wires[order[k]!]!;
+      wires[2 * k + 1] = this.#wires[order[k]! + 1]!;
+    }
+    return wires;
   }
 
-  into(unit: Unit): ReadonlySet<Unit> {
-    return this.#adjacency().into.get(unit) ?? NONE;
+  /** The units that a unit takes from. */
+  into(unit: Unit): Unit[] {
+    return this.#listed(unit, this.#adjacency().into);
   }
 
-  out(unit: Unit): ReadonlySet<Unit> {
-    return this.#adjacency().out.get(unit) ?? NONE;
+  /** The units that take from a unit. */
+  out(unit: Unit): Unit[] {
+    return this.#listed(unit, this.#adjacency().out);
+  }
+
+  /** Positions of neighbours. */
+  get taking(): Neighbours {
+    return this.#adjacency().out;
+  }
+
+  get giving(): Neighbours {
+    return this.#adjacency().into;
+  }
+
+  #listed({ at }: Unit, { starts, ends, list }: Neighbours): Unit[] {
+    const found: Unit[] = [];
+    for (let k = starts[at]!; k < ends[at]!; k++) found.push(this.#units[list[k]!]!);
+    return found;
   }
 
   /** Merges boxes, but for those whose merging would make a cycle; returns what came of it. */
@@ -84,44 +128,48 @@ export class Level {
 
   /** Merges stretches of `sequenceOf` this level: where the level has no cycle, they make none. */
   mergeStretches(wanted: readonly Merge[]): Unit[] {
-    return new Set(this.#knots).size === this.#knots.length ? this.#apply(wanted) : this.merge(wanted);
+    this.#findKnots();
+    return this.#isTangled ? this.merge(wanted) : this.#apply(wanted);
   }
 
-  get #knots(): readonly number[] {
-    this.#knot ??= components(this.#holder.length, this.#wires);
-    return this.#knot;
+  #findKnots(): Int32Array {
+    if (this.#knots) return this.#knots;
+    const knots = components(this.#holder.length, this.#wires);
+    let most = -1;
+    for (const knot of knots) if (knot > most) most = knot;
+    this.#isTangled = most + 1 < knots.length;
+    return (this.#knots = knots);
   }
 
   #apply(safe: readonly Merge[]): Unit[] {
     if (safe.length === 0) return [];
-    const gone = new Set(safe.flatMap(({ members }) => members));
     const made = safe.map(mergedUnit);
-    for (const unit of made) this.#hold(unit, unit);
-    this.#units = [...this.#units.filter((unit) => !gone.has(unit)), ...made].sort((a, b) => a.first - b.first);
+    const before = this.#units;
+    const into: (Unit | undefined)[] = new Array<Unit | undefined>(before.length);
+    for (const unit of made) for (const { at } of unit.members) into[at] = unit;
+    this.#units = [...before.filter((_, i) => into[i] === undefined), ...made].sort((a, b) => a.first - b.first);
+    this.#count();
+    for (let i = 0; i < this.#holder.length; i++) {
+      const was = this.#holder[i]!;
+      this.#holder[i] = (into[was] ?? before[was]!).at;
+    }
     this.#edges = null;
     return made;
   }
 
-  #hold(unit: Unit, holder: Unit): void {
-    const stack: Unit[] = [unit];
-    for (let at = stack.pop(); at; at = stack.pop()) {
-      if (at.item >= 0) this.#holder[at.item] = holder;
-      for (const member of at.members) stack.push(member);
-    }
-  }
-
-  #adjacency(): { out: Map<Unit, Set<Unit>>; into: Map<Unit, Set<Unit>> } {
+  #adjacency(): { readonly out: Neighbours; readonly into: Neighbours; readonly wires: Int32Array } {
     if (this.#edges) return this.#edges;
-    const out = new Map<Unit, Set<Unit>>(this.#units.map((unit) => [unit, new Set()]));
-    const into = new Map<Unit, Set<Unit>>(this.#units.map((unit) => [unit, new Set()]));
-    for (let k = 0; k < this.#wires.length; k += 2) {
-      const [from, to] = [this.#holder[this.#wires[k] ?? -1], this.#holder[this.#wires[k + 1] ?? -1]];
-      if (!from || !to || from === to) continue;
-      out.get(from)?.add(to);
-      into.get(to)?.add(from);
+    const wires = new Int32Array(this.#wires.length);
+    let length = 0;
+    for (let k = 0; k < wires.length; k += 2) {
+      const [from, to] = [this.#holder[this.#wires[k]!]!, this.#holder[this.#wires[k + 1]!]!];
+      if (from === to) continue;
+      wires[length++] = from;
+      wires[length++] = to;
     }
-    this.#edges = { out, into };
-    return this.#edges;
+    const between = wires.subarray(0, length);
+    const count = this.#units.length;
+    return (this.#edges = { out: neighbours(count, between, 0), into: neighbours(count, between, 1), wires: between });
   }
 
   /** Those merges that make no cycle; where some together make one, none of these. */
@@ -135,24 +183,44 @@ export class Level {
     return kept;
   }
 
+  /** What is on one cycle already counts as one box. */
   #onCycles(wanted: readonly Merge[]): Set<Merge> {
-    const joined = new Joined(this.#knots);
-    const index = new Map<Unit, number>();
-    for (const unit of this.#units) index.set(unit, joined.join(itemsOf(unit)));
-    const ends = wanted.map(({ members }) => joined.joinAll(members.map((unit) => index.get(unit) ?? 0)));
+    const joined = new Joined(this.#units.length);
+    const knots = this.#findKnots();
+    if (this.#isTangled) joinKnots(joined, knots, this.#holder);
+    for (const { members } of wanted) for (const { at } of members) joined.link(at, members[0]!.at);
     const [names, count] = joined.numbers();
-    const wires = Int32Array.from(this.#wires, (item) => names[item] ?? 0);
-    const knots = components(count, wires);
-    const sizes = new Map<number, number>();
-    for (const knot of knots) sizes.set(knot, (sizes.get(knot) ?? 0) + 1);
-    return new Set(wanted.filter((_, k) => (sizes.get(knots[names[ends[k] ?? 0] ?? 0] ?? 0) ?? 1) > 1));
+    const wires = this.#adjacency().wires.map((unit) => names[unit]!);
+    const found = components(count, wires);
+    const sizes = new Int32Array(count);
+    for (const knot of found) sizes[knot]! += 1;
+    return new Set(wanted.filter(({ members }) => sizes[found[names[members[0]!.at]!]!]! > 1));
   }
 }
 
-const NONE: ReadonlySet<Unit> = new Set();
+function joinKnots(joined: Joined, knots: Int32Array, holder: Int32Array): void {
+  const first = new Int32Array(knots.length).fill(-1);
+  for (let i = 0; i < knots.length; i++) {
+    const knot = knots[i]!;
+    if (first[knot] === -1) first[knot] = holder[i]!;
+    else joined.link(holder[i]!, first[knot]!);
+  }
+}
+
+/** Where wires stand, by the box that they come from. */
+function wiresByStart(count: number, wires: Int32Array): { readonly starts: Int32Array; readonly list: Int32Array } {
+  const starts = new Int32Array(count + 1);
+  for (let k = 0; k < wires.length; k += 2) starts[wires[k]! + 1]! += 1;
+  for (let i = 0; i < count; i++) starts[i + 1]! += starts[i]!;
+  const fill = starts.slice(0, count);
+  const list = new Int32Array(wires.length >> 1);
+  for (let k = 0; k < wires.length; k += 2) list[fill[wires[k]!]!++] = k;
+  return { starts, list };
+}
 
 /** The boxes of the beginning that a unit holds. */
 export function itemsOf(unit: Unit): number[] {
+  if (unit.item >= 0) return [unit.item];
   const found: number[] = [];
   const stack: Unit[] = [unit];
   for (let at = stack.pop(); at; at = stack.pop()) {
@@ -167,141 +235,18 @@ function mergedUnit({ members, group }: Merge): Unit {
   return {
     first: sorted[0]?.first ?? 0, hash: mix(hashBag(sorted.map(({ hash }) => hash)), group.kind.length), lane: laneOf(sorted),
     size: sorted.reduce((sum, { size }) => sum + size, 0), item: -1, group, members: sorted,
-    isParameter: sorted.every(({ isParameter }) => isParameter),
+    isParameter: sorted.every(({ isParameter }) => isParameter), at: 0,
   };
 }
 
+const ORDER: readonly Lane[] = ["model", "gradient", "optimizer", "aside"];
+
 /** What is part of the model makes the whole part of it. */
 export function laneOf(members: readonly { readonly lane: Lane }[]): Lane {
-  const order: readonly Lane[] = ["model", "gradient", "optimizer", "aside"];
-  return order.find((lane) => members.some((one) => one.lane === lane)) ?? "model";
-}
-
-/** Sets of numbers that grow together. */
-class Joined {
-  readonly #up: number[];
-
-  constructor(knots: readonly number[]) {
-    this.#up = knots.map((_, i) => i);
-    const first = new Map<number, number>();
-    knots.forEach((knot, i) => this.#link(i, first.get(knot) ?? (first.set(knot, i), i)));
+  let found = ORDER.length;
+  for (const { lane } of members) {
+    if (lane === "model") return lane;
+    found = Math.min(found, ORDER.indexOf(lane));
   }
-
-  join(items: readonly number[]): number {
-    const [head = 0] = items;
-    for (const item of items) this.#link(item, head);
-    return head;
-  }
-
-  joinAll(items: readonly number[]): number {
-    return this.join(items);
-  }
-
-  #find(item: number): number {
-    let at = item;
-    while (this.#up[at] !== at) {
-      this.#up[at] = this.#up[this.#up[at] ?? at] ?? at;
-      at = this.#up[at] ?? at;
-    }
-    return at;
-  }
-
-  #link(a: number, b: number): void {
-    this.#up[this.#find(a)] = this.#find(b);
-  }
-
-  /** A number for each item, from 0 without a gap, and how many there are. */
-  numbers(): [number[], number] {
-    const names = new Map<number, number>();
-    const found = this.#up.map((_, i) => {
-      const root = this.#find(i);
-      const name = names.get(root) ?? names.size;
-      names.set(root, name);
-      return name;
-    });
-    return [found, names.size];
-  }
-}
-
-/** Numbers of the strongly connected components, by Tarjan's algorithm without recursion. */
-export function components(count: number, wires: Wires): number[] {
-  const starts = new Int32Array(count + 1);
-  for (let k = 0; k < wires.length; k += 2) starts[(wires[k] ?? 0) + 1]! += 1;
-  for (let i = 0; i < count; i++) starts[i + 1]! += starts[i]!;
-  const fill = starts.slice();
-  const targets = new Int32Array(wires.length / 2);
-  for (let k = 0; k < wires.length; k += 2) targets[fill[wires[k]!]!++] = wires[k + 1]!;
-  const order = new Int32Array(count).fill(-1);
-  const low = new Int32Array(count);
-  const found = new Array<number>(count).fill(-1);
-  const path: number[] = [];
-  const next = starts.slice();
-  let time = 0;
-  let number = 0;
-  for (let start = 0; start < count; start++) {
-    if (order[start] !== -1) continue;
-    const calls = [start];
-    while (calls.length > 0) {
-      const at = calls[calls.length - 1]!;
-      if (order[at] === -1) {
-        order[at] = low[at] = time++;
-        path.push(at);
-      }
-      if (next[at]! < starts[at + 1]!) {
-        const to = targets[next[at]!++]!;
-        if (order[to] === -1) calls.push(to);
-        else if (found[to] === -1) low[at] = Math.min(low[at]!, order[to]!);
-        continue;
-      }
-      calls.pop();
-      const above = calls[calls.length - 1];
-      if (above !== undefined) low[above] = Math.min(low[above]!, low[at]!);
-      if (low[at] !== order[at]) continue;
-      for (let one = path.pop(); one !== undefined; one = path.pop()) {
-        found[one] = number;
-        if (one === at) break;
-      }
-      number += 1;
-    }
-  }
-  return found;
-}
-
-/**
- * The units in an order in which data runs forward: as the program made them, but a variable that only one other box
- * takes, and what fills it, stand before that. Any stretch of it can be merged without a cycle.
- */
-export function sequenceOf(level: Level): Unit[] {
-  const found: Unit[] = [];
-  const state = new Map<Unit, "begun" | "done">();
-  const isLazy = lazyUnits(level);
-  for (const start of [...level.units.filter((unit) => !isLazy.has(unit)), ...level.units]) {
-    const stack: Unit[] = [start];
-    while (stack.length > 0) {
-      const at = stack[stack.length - 1]!;
-      if (state.has(at)) {
-        stack.pop();
-        if (state.get(at) === "begun") {
-          state.set(at, "done");
-          found.push(at);
-        }
-        continue;
-      }
-      state.set(at, "begun");
-      const before = [...level.into(at)].filter((unit) => !state.has(unit)).sort((a, b) => b.first - a.first);
-      stack.push(...before);
-    }
-  }
-  return found;
-}
-
-function lazyUnits(level: Level): Set<Unit> {
-  const found = new Set<Unit>();
-  for (const unit of level.units) {
-    const into = [...level.into(unit)];
-    const holds = unit.isParameter || unit.lane === "aside";
-    const takers = [...level.out(unit)].filter(({ lane }) => lane === "model" || unit.lane !== "model");
-    if (holds && takers.length === 1 && into.every((one) => found.has(one))) found.add(unit);
-  }
-  return found;
+  return ORDER[found] ?? "model";
 }

@@ -1,6 +1,7 @@
 /** Parts: where a level has more boxes than its budget, stretches of its sequence become parts of their own. Pure. */
 import { partTitle, type Texts } from "./labels.js";
-import { sequenceOf, type Level, type Merge, type Unit } from "./level.js";
+import type { Level, Merge, Unit } from "./level.js";
+import { placesOf, sequenceOf } from "./sequence.js";
 import type { Lane } from "./types.js";
 
 /** Parts that a level of too many is cut to, about. */
@@ -11,7 +12,11 @@ export function foldParts(level: Level, texts: Texts, most: number): boolean {
   if (level.units.length <= most) return false;
   const sequence = sequenceOf(level);
   const lanes = new Map<Lane, Unit[]>();
-  for (const unit of sequence) lanes.set(unit.lane, [...(lanes.get(unit.lane) ?? []), unit]);
+  for (const unit of sequence) {
+    const known = lanes.get(unit.lane);
+    if (known) known.push(unit);
+    else lanes.set(unit.lane, [unit]);
+  }
   const cuts = cutsOf(level, sequence);
   const wanted: Merge[] = [];
   for (const units of lanes.values()) {
@@ -26,21 +31,23 @@ function sizeFor(wished: number): number {
   return 2 ** Math.max(1, Math.ceil(Math.log2(wished)));
 }
 
-/** How many units' values cross the gap behind each unit. */
-function cutsOf(level: Level, sequence: readonly Unit[]): Map<Unit, number> {
-  const place = new Map(sequence.map((unit, i) => [unit, i]));
+/** How many units' values cross the gap behind each unit, by its position in the level. */
+function cutsOf({ taking: { starts, ends, list } }: Level, sequence: readonly Unit[]): Int32Array {
+  const place = placesOf(sequence);
   const change = new Int32Array(sequence.length + 1);
-  sequence.forEach((unit, i) => {
+  sequence.forEach(({ at }, i) => {
     let last = i;
-    for (const to of level.out(unit)) last = Math.max(last, place.get(to) ?? i);
+    for (let k = starts[at]!; k < ends[at]!; k++) last = Math.max(last, place[list[k]!]!);
     change[i]! += 1;
     change[last]! -= 1;
   });
+  const cuts = new Int32Array(sequence.length);
   let open = 0;
-  return new Map(sequence.map((unit, i) => [unit, (open += change[i] ?? 0)]));
+  sequence.forEach(({ at }, i) => (cuts[at] = open += change[i]!));
+  return cuts;
 }
 
-function partsOf(units: readonly Unit[], size: number, cuts: ReadonlyMap<Unit, number>, texts: Texts): Merge[] {
+function partsOf(units: readonly Unit[], size: number, cuts: Int32Array, texts: Texts): Merge[] {
   const found: Merge[] = [];
   let start = 0;
   while (start < units.length) {
@@ -55,12 +62,12 @@ function partsOf(units: readonly Unit[], size: number, cuts: ReadonlyMap<Unit, n
 }
 
 /** Where fewest values cross, within a third of the size around it; the nearest to the size of equals. */
-function bestEnd(units: readonly Unit[], start: number, size: number, cuts: ReadonlyMap<Unit, number>): number {
+function bestEnd(units: readonly Unit[], start: number, size: number, cuts: Int32Array): number {
   let best = start + size;
   let least = Infinity;
   for (let end = start + Math.ceil(0.67 * size); end <= Math.min(units.length, start + Math.floor(1.33 * size)); end++) {
     const last = units[end - 1];
-    const cost = (last ? (cuts.get(last) ?? 0) : 0) + Math.abs(end - start - size) / (2 * size);
+    const cost = (last ? cuts[last.at]! : 0) + Math.abs(end - start - size) / (2 * size);
     if (cost < least) [best, least] = [end, cost];
   }
   return Math.min(best, units.length);

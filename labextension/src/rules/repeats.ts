@@ -2,9 +2,10 @@
  * Repeats: stretches of a level's sequence that are built alike, one behind the other, become one stack where each hands
  * something to the next, and one fan where they stand side by side. Names play no part. Pure.
  */
-import { hashList } from "./hash.js";
-import { sequenceOf, type Level, type Unit } from "./level.js";
+import { hashList, mix } from "./hash.js";
+import type { Level, Unit } from "./level.js";
 import { repeatTitle, type Texts } from "./labels.js";
+import { placesOf, sequenceOf } from "./sequence.js";
 import type { Group } from "./types.js";
 
 /** Copies that make a repeat at least; of single operations it takes more. */
@@ -80,8 +81,7 @@ function checked(
 export function foldRepeats(level: Level, texts: Texts): boolean {
   if (!hasAlike(level.units)) return false;
   const sequence = sequenceOf(level);
-  const place = new Map(sequence.map((unit, i) => [unit, i]));
-  const wiring = (start: number, period: number): number => insideOf(level, sequence, place, start, period);
+  const wiring = wiringOf(level, sequence);
   const hashes = sequence.map(({ hash, lane }) => hashList([hash, lane.length]));
   const stretches = stretchesOf(hashes, (a, b, period) => period === 1 || wiring(a, period) === wiring(b, period), (start, period) => {
     const ops = sequence.slice(start, start + period).reduce((sum, { size }) => sum + size, 0);
@@ -100,17 +100,32 @@ function hasAlike(units: readonly Unit[]): boolean {
   });
 }
 
-/** How the units of one copy are wired among themselves. */
-function insideOf(level: Level, sequence: readonly Unit[], place: ReadonlyMap<Unit, number>, start: number, period: number): number {
-  const found: number[] = [];
-  for (let i = start; i < start + period; i++) {
-    const unit = sequence[i];
-    if (!unit) continue;
-    const offsets = [...level.into(unit)].map((from) => (place.get(from) ?? -1) - start).filter((offset) => offset >= 0 && offset < period);
-    found.push(-1, ...offsets.sort((a, b) => a - b));
-  }
-  return hashList(found);
+/** How the units of one copy are wired among themselves; what was asked for a period is kept until another is. */
+function wiringOf({ giving: { starts, ends, list } }: Level, sequence: readonly Unit[]): (start: number, period: number) => number {
+  const place = placesOf(sequence);
+  const known = new Map<number, number>();
+  let knownFor = 0;
+  return (start, period) => {
+    if (period !== knownFor) known.clear();
+    knownFor = period;
+    let found = known.get(start);
+    if (found !== undefined) return found;
+    found = 17;
+    for (let i = start; i < start + period; i++) {
+      const { at } = sequence[i]!;
+      const offsets: number[] = [];
+      for (let k = starts[at]!; k < ends[at]!; k++) {
+        const offset = place[list[k]!]! - start;
+        if (offset >= 0 && offset < period) offsets.push(offset);
+      }
+      found = hashList(offsets.sort(ascending), mix(found, -1));
+    }
+    known.set(start, found);
+    return found;
+  };
 }
+
+const ascending = (a: number, b: number): number => a - b;
 
 function foldStretches(level: Level, sequence: readonly Unit[], stretches: readonly Stretch[], texts: Texts): boolean {
   const repeats = stretches.map(({ start, period, copies }) => {
@@ -125,7 +140,7 @@ function foldStretches(level: Level, sequence: readonly Unit[], stretches: reado
   const stacks = repeats.flatMap(({ parts, title }) => {
     const units = parts.flatMap((part) => (part.length === 1 ? part : (made.get(firstOf(part) ?? part[0]!) ?? [])));
     if (units.length < parts.length) return [];
-    const joined = units.slice(1).filter((unit, k) => level.into(unit).has(units[k] ?? unit)).length;
+    const joined = units.slice(1).filter((unit, k) => level.into(unit).includes(units[k] ?? unit)).length;
     const kind = joined >= parts.length - 2 ? "stack" as const : "fan" as const;
     return [{ members: units, group: { kind, title, detail: "", count: parts.length, carries: null } }];
   });
@@ -138,11 +153,10 @@ function copyGroup(title: string): Group {
 
 /** Merges units that are built alike and take from the same units, wherever they stand. */
 export function foldTwins(level: Level, texts: Texts, least: number): boolean {
-  const numbers = new Map(level.units.map((unit, i) => [unit, i]));
   const alike = new Map<string, Unit[]>();
   for (const unit of level.units) {
     if (unit.group?.kind === "fan" || unit.group?.kind === "stack") continue;
-    const from = [...level.into(unit)].map((one) => numbers.get(one) ?? -1).sort((a, b) => a - b);
+    const from = level.into(unit).map(({ at }) => at).sort(ascending);
     const key = `${unit.hash} ${unit.lane} ${from.join(" ")}`;
     const known = alike.get(key);
     if (known) known.push(unit);
