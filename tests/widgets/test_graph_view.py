@@ -94,16 +94,30 @@ def test_what_the_browser_chooses_is_read_and_observed(view):
     assert view.selection == "loop/Switch_3", "what only the lowered program has is taken too"
     assert view.open_scopes == {"model": True}
     assert ("iteration", ("loop", 4)) in seen
+    hear(view, kind="choose", what="step", value=120)
+    hear(view, kind="choose", what="heat", value="time")
+    assert (view.step, view.heat) == (120, "time")
+    hear(view, kind="choose", what="step", value=None)
+    assert view.step is None
 
 
 @pytest.mark.parametrize(
     ("what", "value"),
-    [("selection", 3), ("iteration", ["loop"]), ("open_scopes", {"a": 1}), ("colour", "red")],
+    [
+        ("selection", 3),
+        ("iteration", ["loop"]),
+        ("open_scopes", {"a": 1}),
+        ("colour", "red"),
+        ("step", "3"),
+        ("step", True),
+        ("heat", "hot"),
+    ],
 )
 def test_what_is_no_choice_is_refused(view, what, value):
     with pytest.warns(UserWarning, match="not a message"):
         hear(view, kind="choose", what=what, value=value)
     assert (view.selection, view.iteration, view.open_scopes) == (None, None, {})
+    assert (view.step, view.heat) == (None, "off")
 
 
 def test_what_is_sought_and_what_is_shown_alone_is_data(view, graph):

@@ -63,7 +63,7 @@ class PanelView(ViewState):
             with self.hold_trait_notifications():
                 self._feed = shared_feed(graph)
                 self._follow_runs(self._feed)
-                self.selection, self.iteration, self.open_scopes = None, None, {}
+                self.selection, self.iteration, self.step, self.open_scopes = None, None, None, {}
                 self.find = self.isolated = ""
                 self.set_trait("difference", {})
                 self.set_trait("graph_key", graph_key(graph))

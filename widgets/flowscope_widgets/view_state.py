@@ -24,7 +24,7 @@ from flowscope_widgets.run_control import RunControl
 #: The traits that a browser has too.
 SHARED = (
     "graph_key", "selection", "iteration", "open_scopes", "find", "isolated", "difference",
-    "run_setup",
+    "run_setup", "step", "heat",
 )  # fmt: skip
 
 
@@ -43,6 +43,12 @@ class ViewState(RunControl):
     #: faint in the view. None for none. Frames are those of `session.frames()`; what is chosen
     #: before a loop runs waits for it, and the choice ends with the step.
     iteration = traitlets.Any(None, allow_none=True).tag(sync=True)
+    #: The number of the recorded step that is chosen: timeline and table are about it. None for
+    #: all that was recorded.
+    step = traitlets.Int(None, allow_none=True).tag(sync=True)
+    #: What each box of the graph tells by a bar: "off" for nothing, its share of a step's "time",
+    #: or of the "memory" that a step takes.
+    heat = traitlets.Enum(("off", "time", "memory"), "off").tag(sync=True)
     #: The scopes that were opened or closed by hand, by path: whether they are open.
     open_scopes = traitlets.Dict(key_trait=traitlets.Unicode(), value_trait=traitlets.Bool()).tag(
         sync=True

@@ -460,7 +460,16 @@ class Choose:
     """The user has chosen something in a view; all views of the widget take it over."""
 
     what: Literal[
-        "selection", "iteration", "open_scopes", "find", "isolated", "fetches", "feed", "baseline"
+        "selection",
+        "iteration",
+        "open_scopes",
+        "find",
+        "isolated",
+        "fetches",
+        "feed",
+        "baseline",
+        "step",
+        "heat",
     ]
     #: "selection": the name of an operation, or the path of a scope with a "/" behind it; None for
     #: nothing. "iteration": (path of a frame, number); None for none. "open_scopes": whether they
@@ -468,6 +477,7 @@ class Choose:
     #: for nothing. "isolated": the name of what is shown alone, "" for all. "fetches": their names.
     #: "feed": (name of the tensor, literal or name of a variable; "" for none yet, None if it is
     #: not to be fed). "baseline": the number of the run to compare with; None for the one before.
+    #: "step": the number of a recorded step, None for none. "heat": "off", "time" or "memory".
     value: (
         str
         | int

@@ -87,6 +87,12 @@ def message_from(data: Any) -> FromView:
             return Choose("iteration", (frame, count))
         case {"kind": "choose", "what": "find" | "isolated" as what, "value": str(text)}:
             return Choose(what, text)
+        case {"kind": "choose", "what": "step", "value": None | int() as number} if not isinstance(
+            number, bool
+        ):
+            return Choose("step", number)
+        case {"kind": "choose", "what": "heat", "value": "off" | "time" | "memory" as heat}:
+            return Choose("heat", heat)
         case {"kind": "choose", "what": "open_scopes", "value": dict(scopes)}:
             if all(isinstance(k, str) and isinstance(v, bool) for k, v in scopes.items()):
                 return Choose("open_scopes", scopes)

@@ -1,9 +1,10 @@
 /**
- * What the user has chosen in the views of one graph: the selection, an iteration of a running loop, the scopes opened and
- * closed, the box under the pointer. All views of a graph in a page share one store. Boxes are told by their operations'
+ * What the user has chosen in the views of one graph: the selection, an iteration of a loop, a recorded step, the scopes opened
+ * and closed, the box under the pointer. All views of a graph in a page share one store. Boxes are told by their operations'
  * and scopes' names, for each view has its own ids. The level is not here: the kernel decides it, and the model has it.
  */
 import type { BoxId } from "./ids.js";
+import type { HeatKind } from "./heat.js";
 import type { Difference } from "./search.js";
 import type { ChosenIteration } from "./running.js";
 import { Signal } from "./signal.js";
@@ -16,7 +17,7 @@ export interface BoxName {
 }
 
 export interface StoreChange {
-  readonly what: "selection" | "iteration" | "open" | "hover" | "find" | "isolated" | "difference";
+  readonly what: "selection" | "iteration" | "open" | "hover" | "find" | "isolated" | "difference" | "step" | "heat";
   /** The view, or the link to the kernel, that has made the change. */
   readonly by: object;
 }
@@ -30,6 +31,8 @@ export class Store {
   #find = "";
   #isolated = "";
   #difference: Difference = new Map();
+  #step: number | null = null;
+  #heat: HeatKind = "off";
 
   get selection(): BoxName | null {
     return this.#selection;
@@ -51,6 +54,28 @@ export class Store {
     if (known?.frame === iteration?.frame && known?.number === iteration?.number) return;
     this.#iteration = iteration;
     this.changed.emit({ what: "iteration", by });
+  }
+
+  /** The number of the recorded step that the user has chosen, or null. */
+  get step(): number | null {
+    return this.#step;
+  }
+
+  chooseStep(step: number | null, by: object): void {
+    if (step === this.#step) return;
+    this.#step = step;
+    this.changed.emit({ what: "step", by });
+  }
+
+  /** What share of a step the boxes tell. */
+  get heat(): HeatKind {
+    return this.#heat;
+  }
+
+  setHeat(heat: HeatKind, by: object): void {
+    if (heat === this.#heat) return;
+    this.#heat = heat;
+    this.changed.emit({ what: "heat", by });
   }
 
   /** The scopes that the user has opened (true) or closed (false), by path. */

@@ -2,10 +2,11 @@
  * The stores of this page: one per graph, joined to the state of each widget that shows it, so that Python reads and sets
  * what is chosen and it outlives a reload of the page. What is chosen here is sent; a widget's state follows the kernel alone.
  */
+import { HEATS } from "../model/heat.js";
 import { Store, type StoreChange } from "../model/store.js";
 import type { Choose } from "../wire/messages.js";
 
-const NAMES = ["selection", "iteration", "open_scopes", "find", "isolated"] as const;
+const NAMES = ["selection", "iteration", "open_scopes", "find", "isolated", "step", "heat"] as const;
 type Name = (typeof NAMES)[number];
 
 /** The widget's state, as front ends keep it; all displays of a widget have the same. */
@@ -47,7 +48,9 @@ class StoreSync {
   readonly #store: Store;
   readonly #state: WidgetState;
   /** What was sent and has not come back yet. */
-  readonly #sent: Readonly<Record<Name, string[]>> = { selection: [], iteration: [], open_scopes: [], find: [], isolated: [] };
+  readonly #sent: Readonly<Record<Name, string[]>> = {
+    selection: [], iteration: [], open_scopes: [], find: [], isolated: [], step: [], heat: [],
+  };
 
   constructor(state: WidgetState, store: Store, isJoining: boolean, until: AbortSignal) {
     this.#state = state;
@@ -80,12 +83,14 @@ class StoreSync {
     if (name === "iteration") this.#store.chooseIteration(iterationOf(value), this);
     else if (name === "find") this.#store.setFind(textOf(value), this);
     else if (name === "isolated") this.#store.setIsolated(textOf(value), this);
+    else if (name === "step") this.#store.chooseStep(typeof value === "number" ? value : null, this);
+    else if (name === "heat") this.#store.setHeat(HEATS.find((heat) => heat === value) ?? "off", this);
     else if (name === "open_scopes") this.#store.setOpened(scopesOf(value), this);
     else this.#store.select(typeof value === "string" && value !== "" ? { name: value, box: null } : null, this);
   }
 
   #isEqual(name: Name): boolean {
-    const told = this.#state.get(name) ?? (name === "find" || name === "isolated" ? "" : null);
+    const told = this.#state.get(name) ?? (name === "find" || name === "isolated" ? "" : name === "heat" ? "off" : null);
     return JSON.stringify(told) === JSON.stringify(this.#mine(name));
   }
 
@@ -104,7 +109,7 @@ class StoreSync {
   #mine(name: Name): Choose["value"] {
     const { selection, iteration, opened } = this.#store;
     if (name === "open_scopes") return Object.fromEntries(opened);
-    if (name === "find" || name === "isolated") return this.#store[name];
+    if (name === "find" || name === "isolated" || name === "step" || name === "heat") return this.#store[name];
     if (name === "iteration") return iteration && [iteration.frame, iteration.number];
     return selection && selection.name;
   }

@@ -315,7 +315,7 @@ export interface Command {
 
 /** The user has chosen something in a view; all views of the widget take it over. */
 export interface Choose {
-  readonly what: "selection" | "iteration" | "open_scopes" | "find" | "isolated" | "fetches" | "feed" | "baseline";
+  readonly what: "selection" | "iteration" | "open_scopes" | "find" | "isolated" | "fetches" | "feed" | "baseline" | "step" | "heat";
   readonly value: string | number | readonly [string, number] | readonly string[] | readonly [string, string | null] | Readonly<Record<string, boolean>> | null;
   readonly kind: "choose";
 }
