@@ -58,3 +58,11 @@ const ELEMENT_BYTES: Readonly<Record<string, number>> = {
 export function bytesOf({ dtype, shape }: Output): number {
   return (shape ?? []).reduce((product: number, n) => product * (n ?? 1), ELEMENT_BYTES[dtype] ?? 1);
 }
+
+/** 0.634 -> "63 %"; small shares have three digits at most: "0.4 %", "< 0.1 %". */
+export function shareText(share: number): string {
+  const percent = 100 * share;
+  if (percent === 0) return `0${GROUP}%`;
+  if (percent < 0.1) return `<${GROUP}0.1${GROUP}%`;
+  return `${percent < 9.95 ? Number(percent.toFixed(1)) : Math.round(percent)}${GROUP}%`;
+}
