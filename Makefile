@@ -40,7 +40,8 @@ help: ## list the targets
 
 .PHONY: lab
 lab: $(STAMPS)/lab $(STAMPS)/front-end ## open the tutorials in JupyterLab (LAB_ARGS="--no-browser --port=9999")
-	JUPYTER_CONFIG_PATH=$(CURDIR)/tutorials/.jupyter:$$JUPYTER_CONFIG_PATH \
+	env `$(PY) -m flowscope --environment` \
+		JUPYTER_CONFIG_PATH=$(CURDIR)/tutorials/.jupyter:$$JUPYTER_CONFIG_PATH \
 		$(BIN)/jupyter lab --notebook-dir=tutorials $(AS_ROOT) $(LAB_ARGS)
 
 # ---------------------------------------------------------------- work

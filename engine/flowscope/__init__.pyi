@@ -820,6 +820,9 @@ from flowscope.runtime.containers import (
 from flowscope.runtime.interactive import (
     InteractiveSession as InteractiveSession,
 )
+from flowscope.runtime.report import (
+    runtime_report as runtime_report,
+)
 from flowscope.runtime.session import (
     Session as Session,
 )
@@ -1270,6 +1273,7 @@ __all__ = [
     "roll",
     "round",
     "rsqrt",
+    "runtime_report",
     "saturate_cast",
     "scalar_mul",
     "scan",

@@ -143,6 +143,7 @@ NAMES = {
     "flowscope.ops.state.matrix_initializers": "orthogonal_initializer",
     "flowscope.runtime.containers": "container",
     "flowscope.runtime.interactive": "InteractiveSession",
+    "flowscope.runtime.report": "runtime_report",
     "flowscope.runtime.session": "Session",
     "flowscope.train.moving_averages": "moving_average_variables",
 }

@@ -272,6 +272,7 @@ NAMES = {
     ),
     "flowscope.runtime.containers": "container",
     "flowscope.runtime.interactive": "InteractiveSession",
+    "flowscope.runtime.report": "runtime_report",
     "flowscope.runtime.session": "Session",
     "flowscope.train.moving_averages": "moving_average_variables",
 }

@@ -13,7 +13,7 @@ from flowscope.cells.interrupts import deferred
 from flowscope.errors import OpError
 from flowscope.graph import origin
 from flowscope.live.bus import notebook
-from flowscope.runtime import engine
+from flowscope.runtime import blas_kernels, engine
 from flowscope_kernel.tracebacks import users_lines
 from flowscope_widgets import panel
 
@@ -23,6 +23,16 @@ def _open_panel(line: str) -> None:
     if line.strip():
         raise UsageError(f"%flowscope opens the panel and takes no arguments, got {line.strip()!r}")
     panel.tell_pages(is_wanted=True)
+
+
+def _tell_of_kernels() -> None:
+    """Says what would make products quicker, where it is too late to do it for the user."""
+    if better := blas_kernels.better_choice():
+        print(
+            "flowscope: matrix products would be quicker with the kernel "
+            '"Python 3 (flowscope)", or where the environment has '
+            f"{blas_kernels.VARIABLE}={better} before Python starts (see python -m flowscope)."
+        )
 
 
 #: Stands for the facts about the cell that loads the extension.
@@ -48,6 +58,7 @@ class Extension:
         self._shell.set_custom_exc((OpError,), self._show_error)
         self._shell.register_magic_function(_open_panel, magic_name="flowscope")
         panel.serve()
+        _tell_of_kernels()
         parent: dict[str, Any] = getattr(self._shell, "get_parent", dict)() or {}
         self._begin(parent.get("metadata", {}).get("cellId"), _LOADING)
 

@@ -65,6 +65,25 @@ def test_metadata(wheel: Path) -> None:
     assert "License-File: LICENSE" in lines
 
 
+def test_stock_install_is_the_quick_one(wheel: Path) -> None:
+    """The extra of the tutorials brings oneDNN where there is a wheel, and the kernelspec."""
+    with zipfile.ZipFile(wheel) as archive:
+        files = {Path(name).name: name for name in archive.namelist()}
+        metadata = archive.read(files["METADATA"]).decode()
+        spec = json.loads(archive.read(files["kernel.json"]))
+    assert files["kernel.json"].endswith("data/share/jupyter/kernels/flowscope/kernel.json")
+    assert spec["argv"][1:3] == ["-m", "flowscope_kernel"]
+    lines = metadata.partition("\n\n")[0].splitlines()
+    needs = [Requirement(line.partition(": ")[2]) for line in lines if "Requires-Dist" in line]
+    linux = {"sys_platform": "linux", "platform_machine": "x86_64"}
+    lab = {str(need) for need in needs if need.marker and need.marker.evaluate({"extra": "lab"})}
+    assert any(need.startswith("flowscope[onednn]") for need in lab)
+    for place, count in ((linux, 1), ({**linux, "sys_platform": "darwin"}, 0)):
+        extra = {**place, "extra": "onednn"}
+        found = [n.name for n in needs if n.marker and n.marker.evaluate(extra)]
+        assert found == ["onednn-cpu-gomp"] * count
+
+
 def test_runs_where_it_is_installed(installed) -> None:
     """A program runs on the installed package, without node, dot or a browser on PATH."""
     out = installed.run(

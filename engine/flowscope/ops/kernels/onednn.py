@@ -19,6 +19,7 @@ import contextlib
 import ctypes
 import functools
 import os
+import site
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -52,7 +53,7 @@ class Refused(Exception):
 
 
 class _Version(ctypes.Structure):
-    _fields_ = (("major", ctypes.c_int), ("minor", ctypes.c_int))
+    _fields_ = (("major", ctypes.c_int), ("minor", ctypes.c_int), ("patch", ctypes.c_int))
 
 
 class Library:
@@ -62,7 +63,9 @@ class Library:
         """Loads it; raises OSError if it is no oneDNN of the right version."""
         self.c = ctypes.CDLL(path)
         self.c.dnnl_version.restype = ctypes.POINTER(_Version)
-        if self.c.dnnl_version().contents.major != _VERSION:
+        found = self.c.dnnl_version().contents
+        self.version = f"{found.major}.{found.minor}.{found.patch}"
+        if found.major != _VERSION:
             raise OSError(f"expected oneDNN {_VERSION}, got another version in {path}")
         self.c.dnnl_primitive_desc_query_md.restype = _Pointer
         self.c.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
@@ -291,12 +294,13 @@ def library() -> Library | None:
     """Returns oneDNN, loaded at the first call; None where it is not installed or not wanted."""
     if os.environ.get("FLOWSCOPE_ONEDNN") == "0":
         return None
-    for place in ("lib", "Library/bin"):
-        for name in ("libdnnl.so.3", "libdnnl.3.dylib", "dnnl.dll"):
-            path = os.path.join(sys.prefix, place, name)
-            if os.path.exists(path):
-                with _without_spinning():
-                    return _loaded(path)
+    # pip puts it beside Python, or, without the right to do so, where the user's packages are.
+    tops = [sys.prefix, *([site.getuserbase()] if site.ENABLE_USER_SITE else [])]
+    names = "lib/libdnnl.so.3", "lib/libdnnl.3.dylib", "Library/bin/dnnl.dll"
+    for path in (os.path.join(top, name) for top in tops for name in names):
+        if os.path.exists(path):
+            with _without_spinning():
+                return _loaded(path)
     return None
 
 
