@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { layoutJob, roughMeasure } from "../src/layout/measure.js";
+import { scopesToClose } from "../src/layout/closing.js";
 import { LayoutMemory, layoutTree } from "../src/layout/tree.js";
 import type { Positions } from "../src/layout/types.js";
 import { GraphModel } from "../src/model/graph.js";
@@ -15,11 +16,10 @@ import type { Scene } from "../src/render/marks.js";
 import { LIGHT } from "../src/render/theme.js";
 import { unpacked } from "../src/wire/columns.js";
 import type { FromKernel } from "../src/wire/messages.js";
-import { sizeAt } from "../src/render/paint.js";
-import { cover, crossings, flips, labels, longestLine, roomOf, zoomOf, type StageSize } from "./figures.js";
+import { cover, crossings, flips, labels, longestLine, roomOf, zoomOf, type Labels, type StageSize } from "./figures.js";
 
 const STAGES = { wide: { width: 1280, height: 800 }, narrow: { width: 600, height: 600 } } as const;
-/** Below this zoom the view closes what it has opened by itself. */
+/** A picture is fitted at this zoom at least; what does not fit then is reached by panning. */
 const LEGIBLE = 0.62;
 /** Scopes that are opened, one at a time, to see what flips. */
 const OPENED = 8;
@@ -46,11 +46,14 @@ function lay(model: GraphModel, isOpen: (path: string) => boolean, memory: Layou
 function firstPicture(model: GraphModel, stage: StageSize): First {
   const memory = new LayoutMemory();
   const scopes = new OpenScopes(new Store(), {});
-  scopes.begin(model.tree, model.bodies);
+  scopes.begin(model);
   const isOpen = (path: string): boolean => scopes.isOpen(path);
-  const laid = lay(model, isOpen, memory, stage);
-  if (zoomOf(laid.positions, stage) >= LEGIBLE || !scopes.retreat()) return { laid, isOpen, memory };
-  return { laid: lay(model, isOpen, memory, stage), isOpen, memory };
+  for (;;) {
+    const laid = lay(model, isOpen, memory, stage);
+    const closed = scopesToClose(laid.graph, laid.positions, roomOf(stage), null, (path) => scopes.isAutomatic(path));
+    if (closed.length === 0) return { laid, isOpen, memory };
+    scopes.close(closed);
+  }
 }
 
 function flipsOnOpening(model: GraphModel, { laid, isOpen, memory }: First, stage: StageSize): number {
@@ -67,14 +70,14 @@ function pictureOf({ graph, links }: Laid): Picture {
   return { graph, links, devices: new Map(), selection: null, related: new Set(), marked: new Set(), stale: new Set() };
 }
 
-interface Seen extends First { readonly zoom: number; readonly drawn: Scene; readonly size: ReturnType<typeof labels> }
+interface Seen extends First { readonly zoom: number; readonly drawn: Scene; readonly size: Labels }
 
 function seen(model: GraphModel, stage: StageSize): Seen {
   const first = firstPicture(model, stage);
   const drawn = scene(pictureOf(first.laid), first.laid.positions, null, LIGHT);
   // What does not fit at a zoom at which names can be read is reached by panning.
-  const zoom = Math.max(LEGIBLE, zoomOf(first.laid.positions, stage));
-  return { ...first, zoom, drawn, size: labels(drawn, zoom, sizeAt) };
+  const zoom = zoomOf(first.laid.positions, stage);
+  return { ...first, zoom, drawn, size: labels(drawn, Math.max(LEGIBLE, zoom)) };
 }
 
 function figures(path: string): Record<string, number> {
@@ -93,7 +96,8 @@ function figures(path: string): Record<string, number> {
     crossings: crossings(links, positions), "longest line px": longestLine(positions),
     "zoom at 1280": Math.round(100 * wide.zoom) / 100, "zoom at 600": Math.round(100 * narrow.zoom) / 100,
     "smallest label px at 1280": wide.size.smallest, "smallest label px at 600": narrow.size.smallest,
-    "labels of one letter": Math.max(wide.size.cut, narrow.size.cut),
+    "names cut to a letter": Math.max(wide.size.cut, narrow.size.cut),
+    "second lines left out at 1280": wide.size.omitted, "at 600": narrow.size.omitted,
     "cover of width %": filled.width, "cover of height %": filled.height, "cover by boxes %": filled.boxes,
     "flips on opening %": flipsOnOpening(model, wide, STAGES.wide), "first picture ms": ms,
   };

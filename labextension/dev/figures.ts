@@ -3,9 +3,10 @@ import type { Positions, Rect } from "../src/layout/types.js";
 import type { Room } from "../src/layout/types.js";
 import type { Link } from "../src/model/links.js";
 import type { VisibleGraph } from "../src/model/visible.js";
-import { fitText } from "../src/render/fit.js";
+import { textWidth } from "../src/layout/text.js";
+import { seenText } from "../src/render/legible.js";
 import { roomIn, zoomToFit } from "../src/view/camera.js";
-import type { Scene, TextMark } from "../src/render/marks.js";
+import type { Scene } from "../src/render/marks.js";
 
 /** The stage's size, and what its buttons and its line of text take of it. */
 export interface StageSize { readonly width: number; readonly height: number }
@@ -77,18 +78,29 @@ export function longestLine({ routes }: Positions): number {
   return Math.round(longest);
 }
 
-/** The smallest name of a box in CSS pixels, 0 where one is not drawn; and how many names are cut to a letter or nothing. */
-export function labels(scene: Scene, zoom: number, sizeAt: (zoom: number, mark: TextMark) => number): { smallest: number; cut: number } {
+/** Texts of a picture at a zoom. */
+export interface Labels {
+  /** In CSS pixels, of all texts that are drawn; 0 where a box's name is not. */
+  readonly smallest: number;
+  /** How many names are cut to a letter or nothing. */
+  readonly cut: number;
+  /** Second lines that are left out, for they could not be read. */
+  readonly omitted: number;
+}
+
+export function labels(scene: Scene, zoom: number): Labels {
   let smallest = Infinity;
-  let cut = 0;
+  let [cut, omitted] = [0, 0];
   for (const mark of scene.marks) {
-    if (mark.kind !== "text" || mark.id === "" || mark.weight !== 600) continue;
-    const size = sizeAt(zoom, mark);
-    smallest = Math.min(smallest, zoom < mark.from ? 0 : size * zoom);
-    const shown = fitText(mark.text, mark.room, (part) => part.length * size * 0.56);
-    if (shown.replace("\u2026", "").length < 2) cut += 1;
+    if (mark.kind !== "text" || mark.text === "") continue;
+    const isName = mark.id !== "" && mark.weight === 600;
+    const seen = seenText(mark, zoom, (text, size, weight) => textWidth(text, size, weight === 600));
+    if (seen) smallest = Math.min(smallest, seen.size * zoom);
+    else if (isName) smallest = 0;
+    else if (mark.id !== "") omitted += 1;
+    if (isName && seen && seen.text !== mark.text && seen.text.replace("\u2026", "").length < 2) cut += 1;
   }
-  return { smallest: smallest === Infinity ? 0 : Math.round(smallest * 10) / 10, cut };
+  return { smallest: smallest === Infinity ? 0 : Math.round(smallest * 10) / 10, cut, omitted };
 }
 
 /** Shares of the stage's width and height that a fitted picture fills, and of its area that leaf and closed boxes do. */

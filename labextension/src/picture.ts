@@ -36,7 +36,7 @@ export function svg(request: string): string {
   const model = new GraphModel();
   model.applySnapshot(snapshotOf(nodes, title));
   const scopes = new OpenScopes(new Store(), {});
-  scopes.begin(model.tree, model.bodies);
+  scopes.begin(model);
   scopes.reveal(open.flatMap((path) => model.tree.ancestry(path)));
   const graph = visibleGraph(model, (path) => scopes.isOpen(path));
   const { root, links } = layoutJob(graph, roughMeasure);

@@ -148,12 +148,18 @@ test("whole depths open while the first picture stays small", () => {
 test("the user's choice beats the automatic one", () => {
   const model = modelOf(mlp());
   const scopes = new OpenScopes(new Store(), {});
-  scopes.begin(model.tree, model.bodies);
+  scopes.begin(model);
   assert.ok(scopes.isOpen("loss"));
+  assert.ok(!scopes.isOpen("train"), "what only serves the model says enough closed");
   scopes.setOpen("loss", false);
-  scopes.begin(model.tree, model.bodies);
+  scopes.begin(model);
   assert.ok(!scopes.isOpen("loss"));
-  assert.ok(!scopes.retreat());
+  assert.ok(!scopes.isAutomatic("loss"), "what the user has chosen is not changed by itself");
+  const others = new OpenScopes(new Store(), {});
+  others.begin(model);
+  assert.ok(others.isAutomatic("loss"));
+  others.close(["loss"]);
+  assert.ok(!others.isOpen("loss"));
 });
 
 test("a function's body is a closed scope that its calls lead to, and that leads to its calls", () => {
@@ -197,11 +203,11 @@ test("a result leaves through the lower wall of an open body", () => {
   assert.deepEqual(walls(), []);
 });
 
-test("gradients of functions stay closed in the first picture", () => {
+test("gradients stay closed in the first picture, and so do those of functions", () => {
   const model = modelOf(functions());
   const scopes = new OpenScopes(new Store(), {});
-  scopes.begin(model.tree, model.bodies);
-  assert.deepEqual(["layer", "gradients", "layer_grad"].map((path) => scopes.isOpen(path)), [true, true, false]);
+  scopes.begin(model);
+  assert.deepEqual(["layer", "gradients", "layer_grad"].map((path) => scopes.isOpen(path)), [true, false, false]);
 });
 
 test("the inspector's facts of a body, of a call and of a result", () => {

@@ -125,7 +125,7 @@ test("a stack, a fan and a layer do not open by themselves: closed they tell mor
   for (let k = 0; k < 6; k++) g.op("Add", `inner/cell_${k}/add`, { inputs: [g.op("Neg", `inner/cell_${k}/neg`, { inputs: [x] }), x] });
   const model = modelOf(g.nodes);
   const scopes = new OpenScopes(new Store(), {});
-  scopes.begin(model.tree, model.bodies);
+  scopes.begin(model);
   const [inner] = model.tree.root.scopes.values();
   const [fan] = inner?.scopes.values() ?? [];
   assert.deepEqual([fan?.group?.kind, fan?.name, fan?.group?.count], ["fan", "cell", 6]);

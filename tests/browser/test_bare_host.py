@@ -1,83 +1,23 @@
 """The widget in a page that has nothing but anywidget's contract, as VS Code and Colab give it.
 
-The page gives `get`, `set`, `save_changes`, `on`, `off` and `send` of a model, and an element.
-Nothing comes from a network.
+The page (`bare_host`) gives `get`, `set`, `save_changes`, `on`, `off` and `send` of a model, and
+an element. Nothing comes from a network.
 """
 
 from __future__ import annotations
 
-import base64
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from bare_host import Host
+from playwright.sync_api import Page, expect
 
 import flowscope as fs
 from flowscope.live.bus import Feed
 from flowscope.live.schema import Failure, SessionState, Snapshot
-from flowscope.live.wire import to_wire
-
-#: A host: what the kernel would answer is given; `hosts` keeps each view's messages and its end.
-HOST = """async ([loader, script, style, snapshot, buffers]) => {
-    const url = URL.createObjectURL(new Blob([loader], {type: "text/javascript"}));
-    const widget = (await import(url)).default;
-    const bytes = text => Uint8Array.from(atob(text), c => c.charCodeAt(0)).buffer;
-    window.sent = [];
-    window.show = async el => {
-        const listeners = new Map();
-        const tell = (name, ...told) => (listeners.get(name) ?? []).forEach(l => l(...told));
-        const answers = {
-            core: () => tell("msg:custom", {kind: "core", script, style}),
-            connect: ({view}) => tell("msg:custom", {...snapshot, view}, buffers.map(bytes)),
-        };
-        const model = {
-            get: name => ({core: "digest-1", graph_key: "graph-1"})[name],
-            set: () => { throw new Error("what is chosen is sent"); },
-            save_changes: () => undefined,
-            on: (name, l) => listeners.set(name, [...(listeners.get(name) ?? []), l]),
-            off: (name, l) => listeners.set(name, (listeners.get(name) ?? []).filter(o => o !== l)),
-            send: m => { window.sent.push(m); setTimeout(() => answers[m.kind]?.(m)); },
-        };
-        return widget.render({model, el, experimental: {}});
-    };
-    window.ends = [await window.show(document.body)];
-}"""
-
-
-class Host:
-    """A bare page with a view."""
-
-    def __init__(self, page: Page, static: Path) -> None:
-        self.page = page
-        self.requests: list[str] = []
-        self._files = [
-            (static / n).read_text("utf-8")
-            for n in ("loader.js", "graph_view.js", "graph_view.css")
-        ]
-
-    def start(self, snapshot: Snapshot) -> None:
-        """Shows a view of what a snapshot tells."""
-        self.page.goto("about:blank")
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        told, buffers = to_wire(snapshot)
-        given = [base64.b64encode(b).decode() for b in buffers]
-        self.page.evaluate(HOST, [*self._files, told, given])
-        expect(self.page.locator(".fs-view[data-ready]")).to_be_visible()
-
-    def count(self, kind: str) -> int:
-        """Returns how many messages of a kind all views have sent."""
-        return int(self.page.evaluate("k => window.sent.filter(m => m.kind === k).length", kind))
-
-    @property
-    def stage(self) -> Locator:
-        return self.page.get_by_test_id("fs-stage").first
-
-    def find(self, name: str) -> Locator:
-        """Returns the element with a test id."""
-        return self.page.get_by_test_id(f"fs-{name}")
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@
  * Which scopes are open in a view. A choice of the user's, which all views share, beats the automatic one, which each view
  * makes once, for the first graph that it shows.
  */
-import type { Body } from "./bodies.js";
-import type { Scope, Tree } from "./scopes.js";
+import { isVariableScope } from "./bodies.js";
+import type { GraphModel } from "./graph.js";
+import type { Scope } from "./scopes.js";
 import type { Store } from "./store.js";
 
 /** Boxes that the first picture may have before scopes are left closed. */
@@ -42,18 +43,26 @@ export class OpenScopes {
   }
 
   /** Decides which scopes are open at first; later calls change nothing. */
-  begin(tree: Tree, bodies: ReadonlyMap<string, Body>): void {
+  begin(model: GraphModel): void {
+    const { tree, bodies } = model;
     if (this.#automatic || tree.root.size === 0) return;
-    // A closed group says what it is, and how often it repeats.
-    const isShut = (path: string): boolean => (bodies.get(path)?.isOfGradient ?? false) || tree.get(path)?.group != null;
+    // A closed group says what it is, and how often it repeats; of what serves the model it is enough that it is there.
+    const isShut = (path: string): boolean => {
+      const { group = null, lane = "model" } = tree.get(path) ?? {};
+      return (bodies.get(path)?.isOfGradient ?? false) || group !== null || lane !== "model" || isVariableScope(model, path);
+    };
     this.#automatic = new Set(firstOpen(tree.root, FIRST_PICTURE, isShut));
   }
 
-  /** Closes what was opened automatically; whether that changed anything. */
-  retreat(): boolean {
-    const hadOpen = !this.hasChosen && (this.#automatic?.size ?? 0) > 0;
-    if (hadOpen) this.#automatic = new Set();
-    return hadOpen;
+  /** Whether a scope was opened by itself, and the user has not chosen that. */
+  isAutomatic(path: string): boolean {
+    return (this.#automatic?.has(path) ?? false) && !this.#store.opened.has(path);
+  }
+
+  /** Closes scopes that were opened automatically. */
+  close(paths: readonly string[]): void {
+    const closed = new Set(paths);
+    this.#automatic = new Set([...(this.#automatic ?? [])].filter((path) => !closed.has(path)));
   }
 }
 

@@ -10,15 +10,16 @@ import { deviceColor, tint, type Theme } from "./theme.js";
 
 /** Side of the square with "+" or "-" on a scope. */
 export const TOGGLE_PX = 14;
+/** Half of a line of the sign. */
+const SIGN_PX = 3.5;
 
 const DOT_PX = 9;
 
 /** Between the two lines around the frame of a loop or a branching operation. */
 const FRAME_PX = 3;
 
-/** Below this zoom names are no longer legible, though they grow (see `paint`). */
+/** Below this zoom names are no longer legible, though they grow (see `legible`). */
 const NAME_FROM = 0.27;
-const DETAIL_FROM = 0.55;
 
 export function opMarks({ box, rect }: PlacedBox, picture: Picture, theme: Theme): Mark[] {
   const node = box.node;
@@ -39,7 +40,7 @@ export function opMarks({ box, rect }: PlacedBox, picture: Picture, theme: Theme
   return [
     outline, ...strip(node.placed, rect, shape, picture), ...dots({ box, rect }, picture, theme),
     text(box.id, box.name, x, y - 7, room, theme, { weight: 600 }),
-    text(box.id, kindLine(box), x, y + 8, room, theme, { size: FONT_PX.type, fill: theme.muted, from: DETAIL_FROM }),
+    text(box.id, kindLine(box), x, y + 8, room, theme, { size: FONT_PX.type, fill: theme.muted }),
   ];
 }
 
@@ -84,8 +85,8 @@ export function scopeMarks({ box, rect }: PlacedBox, picture: Picture, theme: Th
     text(box.id, box.name, x, y - 7, room - forTimes, theme, { weight: 600, anchor: "start", ...(quiet ? { fill: theme.muted } : {}) }),
     ...(times ? [text(box.id, times, right, y - 7, forTimes, theme, { weight: 600, anchor: "end", fill: theme.accent })] : []),
     text(box.id, detailOf(box), x, y + 8, room, theme,
-      { size: FONT_PX.type, fill: theme.muted, anchor: "start", from: DETAIL_FROM }),
-    ...toggle(rect, y - rect.y, "+", theme),
+      { size: FONT_PX.type, fill: theme.muted, anchor: "start" }),
+    ...toggle(rect, y - rect.y, false, theme),
     ...dots({ box, rect }, picture, theme),
   ];
 }
@@ -124,8 +125,8 @@ export function openScopeHeader({ box, rect }: PlacedBox, theme: Theme): Mark[] 
   return [
     text(box.id, box.name, x, y, room - forCount, theme, { weight: 600, anchor: "start", halo }),
     text(box.id, count, rect.x + rect.w - TOGGLE_PX - 16, y, Math.max(forCount, 46), theme,
-      { size: FONT_PX.type, fill: theme.muted, anchor: "end", from: DETAIL_FROM, halo }),
-    ...toggle(rect, SPACE.header / 2 + 1, "\u2212", theme),
+      { size: FONT_PX.type, fill: theme.muted, anchor: "end", halo }),
+    ...toggle(rect, SPACE.header / 2 + 1, true, theme),
   ];
 }
 
@@ -145,11 +146,16 @@ export function toggleRect(rect: Rect, middle: number): Rect {
   return { x: rect.x + rect.w - TOGGLE_PX - 9, y: rect.y + middle - TOGGLE_PX / 2, w: TOGGLE_PX, h: TOGGLE_PX };
 }
 
-function toggle(rect: Rect, middle: number, sign: string, theme: Theme): Mark[] {
+/** The sign is drawn, so that it can be seen where a text of its size could not be read. */
+function toggle(rect: Rect, middle: number, isOpen: boolean, theme: Theme): Mark[] {
   const at = toggleRect(rect, middle);
+  const [x, y] = [at.x + at.w / 2, at.y + at.h / 2];
+  const line = (route: readonly number[]): Mark => (
+    { kind: "path", id: "", route, stroke: theme.text, width: 1.6, isDashed: false, hasArrow: false, opacity: 1 }
+  );
   return [
     { kind: "shape", id: "", shape: "box", ...at, r: 3, fill: theme.paper, stroke: theme.border, width: 1 },
-    text("", sign, at.x + at.w / 2, at.y + at.h / 2 + 0.5, at.w, theme, { weight: 600 }),
+    line([x - SIGN_PX, y, x + SIGN_PX, y]), ...(isOpen ? [] : [line([x, y - SIGN_PX, x, y + SIGN_PX])]),
   ];
 }
 

@@ -2,7 +2,7 @@
  * Draws a scene on a canvas: the only place that does. Marks outside the canvas are skipped, and
  * what would be too small to see is drawn more simply.
  */
-import { fitText } from "./fit.js";
+import { isTooSmall, seenText, sizeAt, type SeenText } from "./legible.js";
 import type { Mark, PathMark, Scene, ShapeMark, TextMark } from "./marks.js";
 import { traceOutline } from "./outline.js";
 import { arrowHead, trace, traceStraight } from "./trace.js";
@@ -14,13 +14,6 @@ export interface Camera {
   readonly zoom: number;
 }
 
-/** Texts smaller than this are left out. */
-const LEAST_TEXT_PX = 5;
-/** Names are kept at this size where they have so much room. */
-const LEAST_NAME_PX = 9;
-const LEAST_NAME_ROOM_PX = 14;
-/** A name that has grown may come nearer to the walls of its box. */
-const GROWN_ROOM_PX = 10;
 /** Below this zoom lines are straight and shapes are plain rectangles. */
 const FAR = 0.25;
 
@@ -104,40 +97,37 @@ function paintHead(ctx: CanvasRenderingContext2D, mark: PathMark): void {
 }
 
 function paintText({ ctx, zoom, font }: View, mark: TextMark): void {
-  const size = sizeAt(zoom, mark);
-  if (zoom < mark.from || size * zoom < LEAST_TEXT_PX) return;
+  const seen = cachedText(ctx, mark, zoom, font);
+  if (!seen) return;
   ctx.globalAlpha = 1;
-  ctx.font = `${mark.weight} ${size}px ${font}`;
+  ctx.font = `${mark.weight} ${seen.size}px ${font}`;
   ctx.textAlign = mark.anchor === "middle" ? "center" : mark.anchor;
-  const text = cachedFit(ctx, mark.text, size > mark.size ? mark.room + GROWN_ROOM_PX : mark.room);
   if (mark.halo) {
     ctx.strokeStyle = mark.halo;
     ctx.lineWidth = 3;
-    ctx.strokeText(text, mark.x, mark.y);
+    ctx.strokeText(seen.text, mark.x, mark.y);
   }
   ctx.fillStyle = mark.fill;
-  ctx.fillText(text, mark.x, mark.y);
+  ctx.fillText(seen.text, mark.x, mark.y);
 }
 
-/** From afar names grow against the picture, up to twice their size: what a box is can still be read. */
-export function sizeAt(zoom: number, mark: TextMark): number {
-  if (mark.weight !== 600 || mark.room * zoom < LEAST_NAME_ROOM_PX) return mark.size;
-  const wished = Math.round((4 * LEAST_NAME_PX) / zoom) / 4;
-  return Math.min(Math.max(mark.size, wished), 2 * mark.size);
-}
+const known = new Map<string, SeenText | null>();
+const MOST_KNOWN = 20_000;
 
-const fitted = new Map<string, string>();
-
-/** Measuring is dear; a text of one style and room is cut once. */
-function cachedFit(ctx: CanvasRenderingContext2D, whole: string, room: number): string {
-  const key = `${ctx.font}|${Math.round(room)}|${whole}`;
-  let text = fitted.get(key);
-  if (text === undefined) {
-    if (fitted.size > 20_000) fitted.clear();
-    text = fitText(whole, room, (part) => ctx.measureText(part).width);
-    fitted.set(key, text);
+/** Measuring is dear; a text of one style, room and zoom is cut once. */
+function cachedText(ctx: CanvasRenderingContext2D, mark: TextMark, zoom: number, font: string): SeenText | null {
+  if (isTooSmall(mark, zoom)) return null;
+  const key = `${mark.weight} ${mark.size} ${sizeAt(zoom, mark)} ${Math.round(mark.room)} ${font} ${mark.text}`;
+  let seen = known.get(key);
+  if (seen === undefined) {
+    if (known.size > MOST_KNOWN) known.clear();
+    seen = seenText(mark, zoom, (text, size, weight) => {
+      ctx.font = `${weight} ${size}px ${font}`;
+      return ctx.measureText(text).width;
+    });
+    known.set(key, seen);
   }
-  return text;
+  return seen;
 }
 
 function isInside(mark: Mark, view: View): boolean {

@@ -123,7 +123,7 @@ export class App {
     this.#onRun();
     commands.refresh();
     if (!graph) return;
-    scopes.begin(model.tree, model.bodies);
+    scopes.begin(model);
     const before = selection.isKnown;
     selection.settle();
     if (!before) navigation.uncover();

@@ -1,4 +1,6 @@
 /** Shows the picture: asks for it, makes room for it, and puts it on the stage. */
+import { scopesToClose } from "../layout/closing.js";
+import type { Positions } from "../layout/types.js";
 import type { GraphModel } from "../model/graph.js";
 import type { OpenScopes } from "../model/open_scopes.js";
 import type { Selection } from "../model/selection.js";
@@ -67,13 +69,22 @@ export class Display {
     this.#composer.measure = canvasMeasure(family);
   }
 
+  /** Closes what was opened by itself where a fitted picture could not be read; whether it did. */
+  #close({ graph }: Picture, positions: Positions): boolean {
+    const { stage, scopes, selection } = this.#around;
+    if (!stage.isFitted) return false;
+    const paths = scopesToClose(graph, positions, stage.room, selection.box, (path) => scopes.isAutomatic(path));
+    scopes.close(paths);
+    return paths.length > 0;
+  }
+
   readonly #show: ShowPicture = (picture, positions, hold) => {
     const { stage, scopes, navigation, shown } = this.#around;
     // A layout of the empty graph may still have been under way when the snapshot came.
     const isFirst = this.#isFirst && picture.graph.boxes.size > 1;
-    // What cannot be read is shown with closed scopes; then, and for what the user opens, the stage grows.
+    if (hold === null && this.#close(picture, positions)) return this.refresh();
+    // What still cannot be read, and what the user opens, lets the stage grow.
     const isSmall = isFirst && stage.zoomFor(positions) < LEGIBLE;
-    if (isSmall && scopes.retreat()) return this.refresh();
     const mayGrow = isSmall || scopes.hasChosen;
     const height = this.#room.growFor(mayGrow ? positions : { w: 0, h: 0 });
     if (isFirst) this.#isFirst = false;

@@ -19,7 +19,7 @@ const MOVE_MS = 180;
 const TOOLS_PX = 36;
 /** Height at the top that a fitted picture leaves to the text about the step. */
 export const TEXT_PX = 30;
-/** Below this zoom names cannot be read. */
+/** Below this zoom names are cut to be read. */
 export const LEGIBLE = 0.62;
 /** What is sought is shown at this zoom at least. */
 const READABLE = 0.85;
@@ -186,6 +186,11 @@ export class Stage {
     const isQuiet = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const canMove = this.#seen !== EMPTY && this.#positions.boxes.size <= MOST_MOVING && !isQuiet;
     return canMove ? { from: this.#seen, camera: this.#seenFrom, startedAt: performance.now() } : null;
+  }
+
+  /** Whether the whole picture is shown, as large as it fits. */
+  get isFitted(): boolean {
+    return this.#isFitted;
   }
 
   fit(): void {
