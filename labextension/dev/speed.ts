@@ -33,7 +33,7 @@ for (const path of process.argv.slice(2)) {
     timed("frames", () => model.frames);
     timed("fold", () => model.tree);
     const scopes = new OpenScopes(new Store(), {});
-    timed("begin", () => scopes.begin(model.tree, model.bodies));
+    timed("begin", () => scopes.begin(model));
     const graph = timed("visible", () => visibleGraph(model, (scope) => scopes.isOpen(scope)));
     const job = timed("job", () => layoutJob(graph, roughMeasure));
     timed("layout", () => layoutTree(job.root, new LayoutMemory()));
