@@ -826,6 +826,9 @@ from flowscope.runtime.report import (
 from flowscope.runtime.session import (
     Session as Session,
 )
+from flowscope.tracing.profile import (
+    profile as profile,
+)
 from flowscope.train.moving_averages import (
     moving_average_variables as moving_average_variables,
 )
@@ -1209,6 +1212,7 @@ __all__ = [
     "pow",
     "prevent_gradient",
     "print",
+    "profile",
     "progress",
     "py_func",
     "py_function",

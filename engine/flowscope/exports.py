@@ -146,6 +146,7 @@ NAMES = {
     "flowscope.runtime.report": "runtime_report",
     "flowscope.runtime.session": "Session",
     "flowscope.train.moving_averages": "moving_average_variables",
+    "flowscope.tracing.profile": "profile",
 }
 
 #: What parts show, by modules: "*" for all that `__all__` names, names, or "theirs=ours". They are
@@ -336,6 +337,7 @@ REGISTRIES = {
     "default_setters": "flowscope.graph.default",
     "deferrers": "flowscope.runtime.interrupt",
     "densifier": "flowscope.ops.array.gathering",
+    "device_stats": "flowscope.tracing.step_stats",
     "differentiator": "flowscope.autodiff",
     "eager_calls": "flowscope.runtime.eager",
     "function_makers": "flowscope.control.serialization",

@@ -274,6 +274,7 @@ NAMES = {
     "flowscope.runtime.interactive": "InteractiveSession",
     "flowscope.runtime.report": "runtime_report",
     "flowscope.runtime.session": "Session",
+    "flowscope.tracing.profile": "profile",
     "flowscope.train.moving_averages": "moving_average_variables",
 }
 #: Op types that modules define.
@@ -490,6 +491,7 @@ REGISTRIES = {
     "default_setters": "flowscope.graph.default",
     "deferrers": "flowscope.runtime.interrupt",
     "densifier": "flowscope.ops.array.gathering",
+    "device_stats": "flowscope.tracing.step_stats",
     "differentiator": "flowscope.autodiff",
     "eager_calls": "flowscope.runtime.eager",
     "function_makers": "flowscope.control.serialization",

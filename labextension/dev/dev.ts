@@ -41,7 +41,7 @@ const model = {
     if (message.kind !== "command") return;
     played.hear(message);
     tell({ kind: "reply", view: 0, command_id: message.command_id, ok: true, message: `${message.name}: done` });
-    tell({ kind: "delta", skipped: 0, view: 0, seq: ++seq, graph: null, session: session(), run: played.run() });
+    tell({ kind: "delta", skipped: 0, trace: null, view: 0, seq: ++seq, graph: null, session: session(), run: played.run() });
   },
 };
 
@@ -55,6 +55,6 @@ if (query.has("live")) {
     if (played.state !== "running") return;
     played.tick();
     steps += 124;
-    tell({ kind: "delta", skipped: 0, view: 0, seq: ++seq, graph: null, session: session(), run: played.run() });
+    tell({ kind: "delta", skipped: 0, trace: null, view: 0, seq: ++seq, graph: null, session: session(), run: played.run() });
   }, 125);
 }

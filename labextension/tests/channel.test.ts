@@ -5,7 +5,7 @@ import { snapshotOf } from "../dev/builder.js";
 import { Channel, isFromKernel, type Instruction } from "../src/wire/channel.js";
 import { PROTOCOL, type Delta, type FromKernel } from "../src/wire/messages.js";
 
-const delta = (seq: number): Delta => ({ kind: "delta", seq, graph: null, session: null, run: null, skipped: 0, view: 0 });
+const delta = (seq: number): Delta => ({ kind: "delta", seq, graph: null, session: null, run: null, skipped: 0, trace: null, view: 0 });
 const hear = (channel: Channel, message: FromKernel, at_ms = 0): readonly Instruction[] =>
   channel.take({ kind: "message", message, at_ms });
 const kinds = (instructions: readonly Instruction[]): string[] =>

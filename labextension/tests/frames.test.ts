@@ -47,7 +47,7 @@ test("a body that is named elsewhere lies in the frame of the operation that run
   const model = modelOf(g.nodes);
   assert.ok(model.tree.get("while"));
   const loop = g.op("Loop", "gradients/while_grad", { runs: ["while/body_grad"], roles: ["body"] });
-  model.applyDelta({ kind: "delta", skipped: 0, view: 0, seq: 1, session: null, run: null, graph: {
+  model.applyDelta({ kind: "delta", skipped: 0, trace: null, view: 0, seq: 1, session: null, run: null, graph: {
     version: 2, added: [g.nodes[loop]!], placed: [], changed: [], removed: [], marked: [], fetches: [],
   } });
   assert.equal(model.tree.get("while"), undefined, "nothing is left there");

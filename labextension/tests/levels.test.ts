@@ -84,7 +84,7 @@ test("a queue's handle tells what is in the queue now", () => {
 test("of a program it is said which fetches it is of", () => {
   const model = modelOf(primitives());
   assert.equal(levelText(model), "program of the latest step");
-  model.applyDelta({ kind: "delta", skipped: 0, view: 0, seq: 1, session: null, run: null, graph: {
+  model.applyDelta({ kind: "delta", skipped: 0, trace: null, view: 0, seq: 1, session: null, run: null, graph: {
     version: 2, added: [], placed: [], changed: [], removed: [], marked: [], fetches: ["a", "b", "c", "d", "e"],
   } });
   assert.equal(levelText(model), "program of a, b, c and 2 more");

@@ -48,7 +48,7 @@ test("a delta adds operations, moves an op into a new scope and sets placements"
   g.op("VariableV2", "w", { placed: null });
   const model = modelOf(g.nodes);
   g.op("Identity", "w/read", { inputs: [0] });
-  model.applyDelta({ kind: "delta", skipped: 0, view: 0, seq: 1, session: null, run: null, graph: { ...NO_CHANGE, added: [g.nodes[1]!], placed: [[0, "/device:GPU:0"]] } });
+  model.applyDelta({ kind: "delta", skipped: 0, trace: null, view: 0, seq: 1, session: null, run: null, graph: { ...NO_CHANGE, added: [g.nodes[1]!], placed: [[0, "/device:GPU:0"]] } });
   assert.equal(model.tree.homeOf(0).path, "w");
   assert.equal(model.nodes.get(0)?.placed, "/device:GPU:0");
   assert.deepEqual(model.consumersOf(0), [1]);
@@ -62,7 +62,7 @@ test("operations change and leave when a cell is run again, and what came of it 
   const model = modelOf(g.nodes);
   const fresh = g.op("Exp", "s/new", { inputs: [x] });
   const changed = { ...g.nodes[y]!, type: "Tanh", inputs: [[fresh, 0] as const], stale: "re-run cell 5" };
-  model.applyDelta({ kind: "delta", skipped: 0, view: 0, seq: 1, session: null, run: null, graph: {
+  model.applyDelta({ kind: "delta", skipped: 0, trace: null, view: 0, seq: 1, session: null, run: null, graph: {
     ...NO_CHANGE, added: [g.nodes[fresh]!], changed: [changed], removed: [old], marked: [y, fresh],
   } });
   assert.deepEqual([...model.nodes.keys()], [x, y, fresh]);
@@ -73,7 +73,7 @@ test("operations change and leave when a cell is run again, and what came of it 
   assert.deepEqual([...markedBoxes(model)].sort(), ["o2", "o3", "s:s"]);
   const told = factsOf(model, "o2")?.sections.at(-1)?.facts.map((f) => `${f.name}: ${f.value}`);
   assert.deepEqual(told, ["changed: by the latest re-run", "stale: re-run cell 5"]);
-  model.applyDelta({ kind: "delta", skipped: 0, view: 0, seq: 2, session: null, run: null, graph: NO_CHANGE });
+  model.applyDelta({ kind: "delta", skipped: 0, trace: null, view: 0, seq: 2, session: null, run: null, graph: NO_CHANGE });
   assert.deepEqual([...markedBoxes(model)], []);
 });
 
@@ -83,7 +83,7 @@ test("an operation that takes over a name is the same box", () => {
   const y = g.op("Neg", "y", { inputs: [x] });
   const model = modelOf(g.nodes);
   const tell = (change: Partial<GraphChange>): void =>
-    model.applyDelta({ kind: "delta", skipped: 0, view: 0, seq: 1, session: null, run: null, graph: { ...NO_CHANGE, ...change } });
+    model.applyDelta({ kind: "delta", skipped: 0, trace: null, view: 0, seq: 1, session: null, run: null, graph: { ...NO_CHANGE, ...change } });
   const [newX, newY] = [{ ...g.nodes[x]!, id: 7, type: "Const" }, { ...g.nodes[y]!, id: 8, inputs: [[7, 0] as const] }];
   tell({ added: [newX, newY], marked: [7, 8] });
   tell({ removed: [x, y], placed: [[8, "/device:GPU:0"]], marked: [8] });
@@ -191,7 +191,7 @@ test("what stands in a body lies there, whatever its name", () => {
   assert.equal(see(model, "f").boxes.get(`o${inside}`)?.name, "w/read_1");
   assert.deepEqual(edgesOf(see(model)), []);
   const moved = { ...g.nodes[inside]!, body: "" };
-  model.applyDelta({ kind: "delta", skipped: 0, view: 0, seq: 1, session: null, run: null, graph: { ...NO_CHANGE, changed: [moved] } });
+  model.applyDelta({ kind: "delta", skipped: 0, trace: null, view: 0, seq: 1, session: null, run: null, graph: { ...NO_CHANGE, changed: [moved] } });
   assert.equal(model.tree.homeOf(inside).path, "w");
 });
 

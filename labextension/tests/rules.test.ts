@@ -22,7 +22,7 @@ function randomOf(seed: number): (below: number) => number {
   };
 }
 
-const DELTA: Delta = { kind: "delta", seq: 1, view: 0, session: null, run: null, skipped: 0, graph: null };
+const DELTA: Delta = { kind: "delta", seq: 1, view: 0, session: null, run: null, skipped: 0, trace: null, graph: null };
 
 const TYPES = ["Add", "Mul", "Tanh", "Slice", "Relu"];
 

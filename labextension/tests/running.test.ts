@@ -33,7 +33,7 @@ const FRAME: FrameState = {
 };
 const RUN: RunState = { frames: [], position: null, tokens: [], pace_s: 0 };
 const iteration = (number: number, state: Iteration["state"], finished = 3): Iteration => ({ number, state, finished, total: 7 });
-const deltaOf = (run: RunState | null): Delta => ({ kind: "delta", skipped: 0, view: 0, seq: 1, graph: null, session: null, run });
+const deltaOf = (run: RunState | null): Delta => ({ kind: "delta", skipped: 0, trace: null, view: 0, seq: 1, graph: null, session: null, run });
 
 class Picture {
   readonly model = new GraphModel();

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -9,11 +10,36 @@ from random_programs import Program as RandomProgram
 
 import flowscope as fs
 from flowscope.plan.codegen import outlining
-from flowscope.plan.codegen.stamps import Stamped, Stamps, decoded
+from flowscope.plan.codegen.readings import SlotTable
+from flowscope.plan.codegen.stamps import Stamped, Stamps
 from flowscope.plan.codegen.variants import PLAIN, Breakpoints
 
 pytestmark = pytest.mark.usefixtures("graph")
 RUN = (7, 11, 3)
+
+
+class Span(NamedTuple):
+    node: object
+    iterations: tuple
+    begin: int
+    end: int
+
+
+def decoded(table, start, stamps, cuts=()):
+    """Returns the spans that readings tell, which may come in pieces."""
+    slots, frames, spans = SlotTable(table), {}, []
+    cursor = slots.cursor(start)
+    for piece in np.split(np.array(stamps, np.int64), cuts):
+        reading = slots.read(cursor, piece)
+        frames |= {int(row[0]): row for row in reading.frames}
+        for i in np.flatnonzero(slots.parts(reading)):
+            frame, iteration, path = int(reading.frame[i]), int(reading.iteration[i]), ()
+            while frame >= 0:
+                path = (iteration, *path)
+                frame, iteration = int(frames[frame][2]), int(frames[frame][3])
+            node = slots.nodes[slots.owner[reading.slots[i]]]
+            spans.append(Span(node, path, int(reading.starts[i]), int(reading.end[i])))
+    return spans
 
 
 def bits(values):
@@ -109,6 +135,35 @@ def test_what_a_step_has_stamped_before_it_ended_can_be_read():
         assert found == spans[: len(found)]
         assert not found or found[-1].end == n + 1 or stamps[n - 1] < 0 or found[-1].end < n + 1
     assert len(decoded(table, 1, stamps[:-1])) == len(spans) - 1
+
+
+def test_readings_may_come_in_pieces():
+    fetches, feeds = nested()
+    with fs.Session() as sess:
+        plan, arrays, states = planned(sess, fetches, feeds)
+        clock = itertools.count(1).__next__
+        _, spans, stamps = stamped(plan, arrays, states, clock)
+    table = plan.variant(Stamps(clock)).code.stamps
+    for a, b in itertools.combinations(range(0, len(stamps) + 1, 3), 2):
+        assert decoded(table, 1, stamps, (a, b)) == spans
+
+
+def test_intervals_are_a_partition_of_the_time():
+    fetches, feeds = nested()
+    with fs.Session() as sess:
+        plan, arrays, states = planned(sess, fetches, feeds)
+        clock = itertools.count(1).__next__
+        _, spans, stamps = stamped(plan, arrays, states, clock)
+    slots = SlotTable(plan.variant(Stamps(clock)).code.stamps)
+    reading = slots.read(slots.cursor(1), np.array(stamps))
+    own = np.bincount(slots.owner[reading.slots], reading.end - reading.begin)
+    assert own.sum() == abs(stamps[-1]) - 1
+    for i, node in enumerate(slots.nodes):
+        if node.blocks:
+            inside = [s for s in spans if s.node in [n for b in node.blocks for n in b.walk()]]
+            whole = sum(s.end - s.begin for s in spans if s.node is node)
+            leaves = sum(s.end - s.begin for s in inside if not s.node.blocks)
+            assert 0 < own[i] <= whole - leaves
 
 
 def test_functions_of_deep_blocks_are_stamped_too(monkeypatch):

@@ -25,6 +25,7 @@ from flowscope.live.schema import (
     PROTOCOL,
     Ack,
     Alive,
+    AskSpans,
     Command,
     Connect,
     Delta,
@@ -35,9 +36,11 @@ from flowscope.live.schema import (
     RunState,
     SessionState,
     Snapshot,
+    TraceState,
 )
 from flowscope.live.state import GraphWatcher, Meter, activity, session_state
 from flowscope.live.subscribers import Audience
+from flowscope.live.traces import Tracing
 from flowscope.runtime import engine
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.session import Session
@@ -111,6 +114,10 @@ class Feed:
         #: The gate that is looked at, and how many of its moves were told.
         self._gate: Gate | None = None
         self._moves_told = 0
+        #: What views have traced, and of which session; None before the first wants it.
+        self._tracing: Tracing | None = None
+        self._traced: Session | None = None
+        self._trace_told: tuple[int, float] = (0, 0.0)
 
     @property
     def graph(self) -> Graph:
@@ -150,6 +157,7 @@ class Feed:
             if not self._ports and self._end is not None:
                 self._end.set()
                 self._end = None
+                self._end_tracing()
                 self._forget()
 
     def leave(self, send: Subscriber) -> None:
@@ -177,7 +185,9 @@ class Feed:
 
     # -- what views say -------------------------------------------------------------------------
 
-    def hear(self, message: Connect | Disconnect | Alive | Ack | Command, send: Subscriber) -> None:
+    def hear(
+        self, message: Connect | Disconnect | Alive | Ack | Command | AskSpans, send: Subscriber
+    ) -> None:
         """Takes a view's message.
 
         Args:
@@ -205,6 +215,8 @@ class Feed:
                 self._flush(port, time.monotonic())
             if isinstance(message, Command):
                 self._obey(message, [port])
+            elif isinstance(message, AskSpans):
+                port.send((self._tracing or Tracing()).spans(message))
 
     def receive(self, message: Connect | Command) -> None:
         """Takes a message of a function of this process: all of these are answered."""
@@ -258,6 +270,7 @@ class Feed:
             control=notebook.control,
             run=self._run and replace(self._run, tokens=()),
             level=level,
+            trace=None if self._tracing is None else self._tracing.state(),
         )
 
     def describe(self) -> Snapshot:
@@ -285,17 +298,19 @@ class Feed:
             changes = self._changes(now_s)
             state = self._session_state(now_s)
             run, before = self._run_state(now_s), self._run
-            if not any(changes.values()) and state == self._told and run == before:
+            trace = self._trace_state(now_s)
+            is_same = not any(changes.values()) and state == self._told and run == before
+            if is_same and trace is None:
                 return None
             self._told, self._run = state, run
             # A step that has ended is told by frames and a position that are no more.
             news = None if run == before else run or NOTHING_RUNS
             for port in [p for p in self._ports if p is not asking]:
-                port.outbox.put(changes[port.level], state, news)
+                port.outbox.put(changes[port.level], state, news, trace)
                 self._flush(port, now_s)
             self._seq += 1
             level: Level = next((p.level for p in self._ports if not p.view), "graph")
-            return Delta(seq=self._seq, graph=changes[level], session=state, run=news)
+            return Delta(self._seq, changes[level], state, news, trace=trace)
 
     def _flush(self, port: Port, now_s: float) -> None:
         outbox = port.outbox
@@ -343,6 +358,37 @@ class Feed:
         gate.look()
         return state
 
+    def _trace_state(self, now_s: float) -> TraceState | None:
+        """Asks for steps to be traced; returns what is new of those that were, None for nothing."""
+        tracing, session = self._tracing, self.session
+        if tracing is None:
+            return None
+        if session is not self._traced and self._traced is not None:
+            tracing.end(self._traced)
+        if session is not None:
+            tracing.ask(session, now_s)
+        self._traced = session
+        news = tracing.version, tracing.steps_per_s
+        if news == self._trace_told:
+            return None
+        self._trace_told = news
+        return tracing.state()
+
+    def _end_tracing(self) -> None:
+        if self._tracing is not None and self._traced is not None:
+            self._tracing.end(self._traced)
+
+    def _trace(self, command: Command) -> Reply:
+        """Has steps traced, or no more."""
+        steps_per_s = float(command.value or 0.0)
+        if self._tracing is None:
+            self._tracing = Tracing()
+        if not steps_per_s:
+            self._end_tracing()
+        self._tracing.steps_per_s = steps_per_s
+        what = f"tracing {steps_per_s:g} steps a second" if steps_per_s else "tracing no more"
+        return Reply(command.command_id, True, what)
+
     def _show_level(self, command: Command, ports: list[Port]) -> Reply:
         """Sends a snapshot of the level that is asked for."""
         session = self.session
@@ -360,6 +406,8 @@ class Feed:
 
     def _carry_out(self, command: Command) -> Reply:
         session = self.session
+        if command.name == "trace":
+            return self._trace(command)
         if session is None:
             return Reply(command.command_id, False, "no session runs this graph")
         if command.name == "stop" and not self._is_busy(session):

@@ -12,7 +12,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from flowscope.live.nodes import Described
-from flowscope.live.schema import Delta, GraphChange, Node, RunState, SessionState, Snapshot
+from flowscope.live.schema import (
+    Delta,
+    GraphChange,
+    Node,
+    RunState,
+    SessionState,
+    Snapshot,
+    TraceState,
+)
 
 #: Messages on their way to a view at most.
 WINDOW = 2
@@ -38,6 +46,7 @@ class Outbox:
         self._graph: GraphChange | None = None
         self._session: SessionState | None = None
         self._run: RunState | None = None
+        self._trace: TraceState | None = None
         self._has_news = False
         self._skipped = 0
         self.needs_snapshot = True
@@ -48,7 +57,11 @@ class Outbox:
         return self._window is None or len(self._sent) < self._window
 
     def put(
-        self, graph: GraphChange | None, session: SessionState | None, run: RunState | None
+        self,
+        graph: GraphChange | None,
+        session: SessionState | None,
+        run: RunState | None,
+        trace: TraceState | None = None,
     ) -> None:
         """Puts in what is new: the session's state whole, of the others None for no news."""
         if self.needs_snapshot:
@@ -60,18 +73,21 @@ class Outbox:
         self._session = session
         if run is not None:
             self._run = run if self._run is None else _with_tokens(self._run, run)
+        if trace is not None:
+            self._trace = trace
 
     def give_up(self, operations: int) -> None:
         """Lets a snapshot take the place of what waits, if that is more than the graph has."""
         waiting = self._graph
         if waiting is not None and len(waiting.added) + len(waiting.changed) > operations:
-            self._graph, self._run, self._has_news = None, None, False
+            self._graph = self._run = self._trace = None
+            self._has_news = False
             self._skipped += 1
             self.needs_snapshot = True
 
     def snapshot(self, message: Snapshot) -> Snapshot:
         """Returns a snapshot as it is sent: what waited is part of it."""
-        self._graph = self._session = self._run = None
+        self._graph = self._session = self._run = self._trace = None
         self._has_news = self.needs_snapshot = False
         self._sent.clear()  # a view that asks anew has lost what was on its way
         return dataclasses.replace(message, seq=self._number())
@@ -81,8 +97,9 @@ class Outbox:
         if not self._has_news or not self.has_room:
             return None
         skipped, self._skipped = self._skipped, 0
-        message = Delta(self._number(), self._graph, self._session, self._run, skipped)
-        self._graph = self._run = None
+        found = self._graph, self._session, self._run, skipped, self._trace
+        message = Delta(self._number(), *found)
+        self._graph = self._run = self._trace = None
         self._has_news = False
         return message
 

@@ -13,6 +13,7 @@ from flowscope.live.schema import (
     PROTOCOL,
     Ack,
     Alive,
+    AskSpans,
     Choose,
     Command,
     Connect,
@@ -21,7 +22,10 @@ from flowscope.live.schema import (
     FromKernel,
     FromView,
     Snapshot,
+    Spans,
+    Table,
 )
+from flowscope.live.tables import Numbers
 
 #: Field names by message class; `dataclasses.asdict` takes five times as long on a large graph.
 _FIELDS: dict[type, tuple[str, ...]] = {
@@ -38,17 +42,34 @@ def to_json(message: FromKernel) -> dict[str, Any]:
 
 def to_wire(message: FromKernel) -> tuple[dict[str, Any], list[bytes]]:
     """Returns a message as it travels: its JSON form, with columns for operations, and buffers."""
-    if not isinstance(message, Snapshot | Delta) or message.graph is None:
+    buffers: list[bytes] = []
+    if isinstance(message, Spans):
+        return _with_tables(message, buffers), buffers
+    if not isinstance(message, Snapshot | Delta):
         return to_json(message), []
-    change, buffers = message.graph, list[bytes]()
-    told = plain(
-        dataclasses.replace(message, graph=dataclasses.replace(change, added=(), changed=()))
-    )
-    for name in ("added", "changed"):
-        columns, buffer = columns_of(getattr(change, name))
-        told["graph"][name] = plain(dataclasses.replace(columns, buffer=len(buffers)))
-        buffers.append(buffer)
+    change = message.graph
+    bare: Any = None if change is None else dataclasses.replace(change, added=(), changed=())
+    told = plain(dataclasses.replace(message, graph=bare, trace=None))
+    if change is not None:
+        for name in ("added", "changed"):
+            columns, buffer = columns_of(getattr(change, name))
+            told["graph"][name] = plain(dataclasses.replace(columns, buffer=len(buffers)))
+            buffers.append(buffer)
+    if message.trace is not None:
+        told["trace"] = _with_tables(message.trace, buffers)
     return told, buffers
+
+
+def _with_tables(message: Any, buffers: list[bytes]) -> dict[str, Any]:
+    """Returns the JSON form of what has tables, whose numbers go into buffers."""
+    told: dict[str, Any] = {}
+    for name in _FIELDS[type(message)]:
+        value = getattr(message, name)
+        if isinstance(value, Numbers):
+            buffers.append(value.data)
+            value = Table(value.rows, len(buffers) - 1, value.columns)
+        told[name] = plain(value)
+    return told
 
 
 def plain(value: Any) -> Any:
@@ -57,6 +78,8 @@ def plain(value: Any) -> Any:
     fields = _FIELDS.get(kind)
     if fields is not None:
         return {name: plain(getattr(value, name)) for name in fields}
+    if kind is Numbers:
+        return plain(Table(value.rows, value.buffer, value.columns))
     if kind is tuple or kind is Described:
         return [plain(v) for v in value]
     if kind is dict:
@@ -76,9 +99,16 @@ def message_from(data: Any) -> FromView:
             return Alive(view)
         case {"kind": "ack", "view": int(view), "seq": int(seq)} if view:
             return Ack(view, seq)
-        case {"kind": "command", "command_id": int(number), "name": "pace", "value": value}:
+        case {
+            "kind": "command",
+            "command_id": int(number),
+            "name": "pace" | "trace" as name,
+            "value": value,
+        }:
             if isinstance(value, int | float) and 0 <= value < math.inf:
-                return Command(number, "pace", float(value), _view(data))
+                return Command(number, name, float(value), _view(data))
+        case {"kind": "ask_spans", "view": int(view)} if view:
+            return _ask_spans(data, view)
         case {"kind": "choose", "what": "selection", "value": None | str() as name}:
             return Choose("selection", name)
         case {"kind": "choose", "what": "iteration", "value": None}:
@@ -116,6 +146,19 @@ def message_from(data: Any) -> FromView:
             "name": "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "run" as name,
         } if data.get("value") is None:
             return Command(number, name, None, _view(data))
+    raise ValueError(f"not a message of protocol {PROTOCOL}: {data!r}")
+
+
+def _ask_spans(data: dict[str, Any], view: int) -> AskSpans:
+    match data:
+        case {
+            "request_id": int(number),
+            "step": None | int() as step,
+            "begin_us": None | int() | float() as begin,
+            "end_us": None | int() | float() as end,
+            "most": int(most),
+        } if most > 0 and all(t is None or math.isfinite(t) for t in (begin, end)):
+            return AskSpans(number, step, begin, end, most, view)
     raise ValueError(f"not a message of protocol {PROTOCOL}: {data!r}")
 
 

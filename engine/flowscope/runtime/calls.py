@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
@@ -14,6 +15,14 @@ from flowscope.runtime.feeds import Converter
 from flowscope.runtime.fetches import Rebuild
 from flowscope.runtime.queue_transactions import QueueUse
 from flowscope.runtime.resources import uninitialized
+
+if TYPE_CHECKING:
+    from flowscope.runtime.step_trace import StepTrace
+
+
+def as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What stands around a plan's function where nothing does."""
+    return function
 
 
 class Call:
@@ -31,6 +40,9 @@ class Call:
         required: Of it, what must have a value before the step.
         is_checked: Whether the required variables were seen initialised.
         queues: What its steps may do to queues, None where they use none.
+        wrap: What stands around a function of the plan in this session: on an accelerator, what
+            puts the step on the device.
+        trace: Where a traced run of it notes what it does; None for most.
     """
 
     __slots__ = (
@@ -45,6 +57,8 @@ class Call:
         "required",
         "resources",
         "single",
+        "trace",
+        "wrap",
     )
 
     def __init__(
@@ -59,6 +73,7 @@ class Call:
         resources: tuple[Any, ...],
         required: tuple[Any, ...],
         queues: QueueUse | None = None,
+        wrap: Callable[[Callable[..., Any]], Callable[..., Any]] = as_it_is,
     ) -> None:
         self.plan = plan
         self.edits = edits
@@ -71,6 +86,15 @@ class Call:
         self.required = required
         self.queues = queues
         self.is_checked = not required
+        self.wrap = wrap
+        self.trace: StepTrace | None = None
+
+    def traced(self, trace: StepTrace) -> Call:
+        """Returns the same for one run, which is traced."""
+        made = copy.copy(self)
+        made.trace = trace
+        made.function = trace.traced(self.wrap)
+        return made
 
     def is_current(self, graph: Graph) -> bool:
         """Whether the plan is not stale: no operation of it was edited since it was made."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
+from flowscope.graph import providers
 from flowscope.graph.lazy import frozen
 from flowscope.graph.message import Message
 
@@ -190,8 +193,8 @@ class RunOptions(Message):
     """Options of one run.
 
     Attributes:
-        trace_level: One of the constants. Above `NO_TRACE`, `RunMetadata.step_stats.dev_stats` says
-            which operations ran on which device; operations are not timed one by one.
+        trace_level: One of the constants. Above `NO_TRACE` operations are timed one by one:
+            `RunMetadata.step_stats.dev_stats` tells when each of them ran, and where.
         timeout_in_ms: The run ends with DeadlineExceededError at its first safepoint after so many
             milliseconds, also while it is paused; 0 for none.
         inter_op_thread_pool: 0 or -1: the caller's thread runs the step.
@@ -212,30 +215,121 @@ class RunOptions(Message):
     mode: Literal["compiled", "op", "tokens"] | None = None
 
 
-@frozen
-class NodeExecStats:
-    """One operation of a traced run.
+class AllocatorMemoryUsed(Message):
+    """Memory that an operation has taken.
 
     Attributes:
-        node_name: Its name.
-        timeline_label: Its name and op type.
+        allocator_name: Whose memory.
+        total_bytes, peak_bytes, live_bytes: Bytes of its outputs.
     """
 
-    node_name: str
-    timeline_label: str
+    allocator_name: str = ""
+    total_bytes: int = 0
+    peak_bytes: int = 0
+    live_bytes: int = 0
+    allocator_bytes_in_use: int = 0
 
 
-@frozen
-class DeviceStepStats:
+class AllocationDescription(Message):
+    """The memory of a tensor.
+
+    Attributes:
+        requested_bytes, allocated_bytes: Its bytes.
+        allocator_name: Whose memory.
+    """
+
+    requested_bytes: int = 0
+    allocated_bytes: int = 0
+    allocator_name: str = ""
+    allocation_id: int = 0
+    has_single_reference: bool = False
+    ptr: int = 0
+
+
+class TensorShapeDim(Message):
+    """The size of a dimension."""
+
+    size: int = 0
+    name: str = ""
+
+
+class TensorShapeDims(Message):
+    """A shape, as descriptions of tensors have it."""
+
+    dim: list[TensorShapeDim] = []  # noqa: RUF012
+    unknown_rank: bool = False
+
+
+class TensorDescription(Message):
+    """What is known of a tensor.
+
+    Attributes:
+        dtype: The number of its dtype.
+        shape: Its shape.
+        allocation_description: Its memory.
+    """
+
+    dtype: int = 0
+    shape: TensorShapeDims = TensorShapeDims()
+    allocation_description: AllocationDescription = AllocationDescription()
+
+
+class NodeOutput(Message):
+    """An output of an operation."""
+
+    slot: int = 0
+    tensor_description: TensorDescription = TensorDescription()
+
+
+class NodeExecStats(Message):
+    """One span of a traced run: an operation once, in one iteration.
+
+    Attributes:
+        node_name: The operation's name.
+        all_start_micros: When it began, in microseconds since 1970.
+        op_start_rel_micros, op_end_rel_micros: From there to the begin and end of its kernel.
+        all_end_rel_micros: From there to its end.
+        all_start_nanos, op_start_rel_nanos, op_end_rel_nanos, all_end_rel_nanos: The same.
+        memory, output: Its outputs and their memory, as far as shapes are known.
+        timeline_label: Its name, op type and inputs, as timelines read them.
+        scheduled_micros, scheduled_nanos: When it could begin: as it did.
+        thread_id: The lane of its device, from 0.
+    """
+
+    node_name: str = ""
+    all_start_micros: int = 0
+    op_start_rel_micros: int = 0
+    op_end_rel_micros: int = 0
+    all_end_rel_micros: int = 0
+    memory: list[AllocatorMemoryUsed] = []  # noqa: RUF012
+    output: list[NodeOutput] = []  # noqa: RUF012
+    timeline_label: str = ""
+    scheduled_micros: int = 0
+    thread_id: int = 0
+    referenced_tensor: list[AllocationDescription] = []  # noqa: RUF012
+    all_start_nanos: int = 0
+    op_start_rel_nanos: int = 0
+    op_end_rel_nanos: int = 0
+    all_end_rel_nanos: int = 0
+    scheduled_nanos: int = 0
+
+
+class DeviceStepStats(Message):
     """What ran on a device in a traced run.
 
     Attributes:
         device: The device's name.
-        node_stats: The operations, in the order of the plan.
+        node_stats: The spans, by begin.
+        thread_names: Names of the lanes.
     """
 
-    device: str
-    node_stats: tuple[NodeExecStats, ...]
+    device: str = ""
+    node_stats: list[NodeExecStats] = []  # noqa: RUF012
+    thread_names: dict[int, str] = {}  # noqa: RUF012
+
+
+#: Makes what `StepStats.dev_stats` tells of a traced step: `flowscope.tracing` does.
+device_stats: list[Callable[[Any], tuple[DeviceStepStats, ...]]] = []
 
 
 @frozen
@@ -263,7 +357,7 @@ class StepStats:
         plan_was_cached: Whether the plan was there.
         feeds: One per feed, in their order.
         fetched_bytes: Bytes of all fetched values.
-        dev_stats: Of a traced run: what ran where, per device.
+        trace: Of a traced run: its trace.
     """
 
     total_ns: int
@@ -271,7 +365,15 @@ class StepStats:
     plan_was_cached: bool
     feeds: tuple[FeedStats, ...]
     fetched_bytes: int
-    dev_stats: tuple[DeviceStepStats, ...] = ()
+    trace: Any = None
+
+    @functools.cached_property
+    def dev_stats(self) -> tuple[DeviceStepStats, ...]:
+        """Of a traced run: what ran when, per device."""
+        if self.trace is None:
+            return ()
+        providers.load("device_stats")
+        return device_stats[0](self.trace)
 
     @property
     def fed_bytes(self) -> int:
@@ -295,7 +397,7 @@ class RunMetadata(Message):
     def HasField(self, field_name: str) -> bool:
         """Whether the field is filled; `step_stats` of a traced run."""
         if field_name == "step_stats":
-            return self.step_stats is not None and bool(self.step_stats.dev_stats)
+            return self.step_stats is not None and self.step_stats.trace is not None
         return super().HasField(field_name)
 
     def __repr__(self) -> str:

@@ -25,6 +25,7 @@ from flowscope.runtime.thread_pool import ThreadPool
 
 if TYPE_CHECKING:
     from flowscope.runtime.session import Session
+    from flowscope.runtime.step_trace import Tracer
 
 
 class Engine:
@@ -38,6 +39,7 @@ class Engine:
         loops: The loops of `fs.progress` that run now, the outermost first.
         feeds: What tells views of its sessions, by the ids of graph and chosen session.
         ended_loop: The one that has ended last; views show its end, and not its last sample.
+        tracers: Who wants the steps of all its sessions traced.
     """
 
     def __init__(self) -> None:
@@ -47,6 +49,7 @@ class Engine:
         self.host_threads = HostThreads()
         self.loops: list[Any] = []
         self.ended_loop: Any = None
+        self.tracers: tuple[Tracer, ...] = ()
         self.feeds: weakref.WeakValueDictionary[tuple[int, int], Any] = (
             weakref.WeakValueDictionary()
         )
@@ -69,6 +72,18 @@ class Engine:
         """Notes a session that was opened; returns its number: they count as they are made."""
         self.sessions.add(session)
         return next(self._numbers)
+
+    def trace(self, tracer: Tracer) -> None:
+        """Has the steps of all sessions traced, also of those that will be opened."""
+        self.tracers = (*self.tracers, tracer)
+        for session in list(self.sessions):
+            session.tracers = (*session.tracers, tracer)
+
+    def end_trace(self, tracer: Tracer) -> None:
+        """Ends what `trace` has begun."""
+        self.tracers = tuple([t for t in self.tracers if t is not tracer])
+        for session in list(self.sessions):
+            session.tracers = tuple([t for t in session.tracers if t is not tracer])
 
     def closed(self, session: Session) -> None:
         """Notes that a session was closed."""

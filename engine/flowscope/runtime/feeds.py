@@ -17,8 +17,7 @@ from flowscope.graph.shapes import compatible, is_known, text
 from flowscope.nest import flatten
 from flowscope.ops.core.flow import Placeholder
 from flowscope.ops.sparse.sparse_tensor import SparseTensor
-from flowscope.plan.plan import Plan
-from flowscope.runtime.config import DeviceStepStats, FeedStats, NodeExecStats
+from flowscope.runtime.config import FeedStats
 from flowscope.runtime.devices import Device
 
 Converter = Callable[[Any], Any]
@@ -240,15 +239,6 @@ def stats(
 def nbytes(value: Any) -> int:
     """Returns how many bytes a value takes; of strings in an array, its references."""
     return len(value) if isinstance(value, bytes) else int(value.nbytes)
-
-
-def traced(plan: Plan) -> tuple[DeviceStepStats, ...]:
-    """Returns which operations of a plan run on which device."""
-    found: dict[str, list[NodeExecStats]] = {}
-    for node in plan.program.walk():
-        stats = NodeExecStats(node.name, f"{node.name} = {node.op.type}")
-        found.setdefault(node.device or plan.program.device, []).append(stats)
-    return tuple(DeviceStepStats(name, tuple(nodes)) for name, nodes in found.items())
 
 
 def _why_copied(given: Any, used: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, OpError, StaleError
@@ -20,7 +21,7 @@ from flowscope.plan.partial_run import Staged, staged
 from flowscope.plan.partitions import Mode
 from flowscope.plan.plan import Plan, Request, make_plan
 from flowscope.plan.program import Node
-from flowscope.runtime.calls import Call
+from flowscope.runtime.calls import Call, as_it_is
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.device_variable import PlacedVariable, on_device, within
 from flowscope.runtime.devices import Device
@@ -169,21 +170,22 @@ class Planner:
     ) -> Call:
         device = self.device_of(plan)
         variables = {h: self._variable(h, device) for h in (*plan.handles, *plan.required)}
-        is_cpu = device.device_type == "CPU"
+        around = as_it_is if device.device_type == "CPU" else partial(wrap, device)
         for handle, state in variables.items():
             if isinstance(state, QueueState):
                 self.queues.update((op.id, state) for op in handle.origins)
         return Call(
             plan,
             edits,
-            plan.executable.function if is_cpu else wrap(device, plan.executable.function),
-            plan.executable.by_op if is_cpu else wrap(device, plan.executable.by_op),
+            around(plan.executable.function),
+            around(plan.executable.by_op),
             tuple(self.converter(t) for t in (plan.request.feeds if feeds is None else feeds)),
             rebuild,
             single,
             tuple(variables[h] for h in plan.handles),
             tuple(variables[h] for h in plan.required),
             _queue_use(plan, variables),
+            around,
         )
 
     def _variable(self, handle: Node, device: Device) -> Any:

@@ -32,7 +32,7 @@ from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
 from flowscope.runtime.controls import Controls
 from flowscope.runtime.devices import Device
-from flowscope.runtime.feeds import nbytes, stats, taken_apart, traced
+from flowscope.runtime.feeds import nbytes, stats, taken_apart
 from flowscope.runtime.fetches import structure_key
 from flowscope.runtime.local_devices import local_devices
 from flowscope.runtime.partial_run import PartialRun, Pattern
@@ -40,6 +40,7 @@ from flowscope.runtime.plan_cache import Recent
 from flowscope.runtime.planner import Planner
 from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.resources import Container, VariableState
+from flowscope.runtime.step_trace import StepTrace, Tracer
 
 _ATOMS = frozenset({Tensor, Operation, str})
 
@@ -83,6 +84,8 @@ class Session(Controls):
         self._calls = self._planner.calls
         self._patterns = Recent(self.config.plan_cache_size, Pattern.count_nodes)
         self._contexts: list[AbstractContextManager[Any]] = []
+        #: Who wants its steps traced.
+        self.tracers: tuple[Tracer, ...] = self.engine.tracers
         #: Sessions are numbered as they are made.
         self.number = self.engine.opened(self)
 
@@ -118,7 +121,12 @@ class Session(Controls):
         """
         __tracebackhide__ = True
         config = self.config
-        if options is not None or run_metadata is not None or config.operation_timeout_in_ms:
+        if (
+            options is not None
+            or run_metadata is not None
+            or config.operation_timeout_in_ms
+            or self.tracers
+        ):
             return self._run_observed(fetches, feed_dict, options, run_metadata)
         try:
             fetch_key = fetches if type(fetches) in _ATOMS else structure_key(fetches)
@@ -163,10 +171,25 @@ class Session(Controls):
         was_cached: bool,
     ) -> Any:
         __tracebackhide__ = True
-        feeds = tuple([c(v) for c, v in zip(call.converters, given, strict=True)])
-        step_start = time.perf_counter_ns()
-        values = self._step(call, feeds, timeout_ms=self._timeout_ms(options))
-        step_ns = time.perf_counter_ns() - step_start
+        tracers = [t for t in self.tracers if t.wants(call.plan)]
+        trace: StepTrace | None = None
+        if tracers or (options is not None and options.trace_level):
+            trace = StepTrace(call.plan, start)
+        try:
+            feeds = tuple([c(v) for c, v in zip(call.converters, given, strict=True)])
+            step_start = time.perf_counter_ns()
+            traced = call
+            if trace is not None:
+                trace.fed = step_start
+                traced = call.traced(trace)
+            values = self._step(traced, feeds, timeout_ms=self._timeout_ms(options))
+            step_ns = time.perf_counter_ns() - step_start
+            result = values[0] if call.single else call.rebuild(values)
+        finally:
+            if trace is not None:
+                trace.done = time.perf_counter_ns()
+                for tracer in tracers:
+                    tracer.take(trace)
         if run_metadata is not None:
             run_metadata.plan = call.plan
             wants_graphs = options is not None and options.output_partition_graphs
@@ -177,9 +200,9 @@ class Session(Controls):
                 plan_was_cached=was_cached,
                 feeds=stats(call.plan.request.feeds, given, feeds),
                 fetched_bytes=sum(nbytes(v) for v in values),
-                dev_stats=traced(call.plan) if options and options.trace_level else (),
+                trace=trace,
             )
-        return values[0] if call.single else call.rebuild(values)
+        return result
 
     def _timeout_ms(self, options: RunOptions | None) -> int:
         own = options.timeout_in_ms if options is not None else 0

@@ -37,7 +37,7 @@ export function render({ model, el, signal, arrangement }: RenderContext): () =>
   const carryOut = (instruction: Instruction): void => {
     if (instruction.kind === "send") model.send(instruction.message);
     else if (instruction.kind === "answered") answer(app, instruction.name, instruction.reply);
-    else deliver(instruction.message, instruction.ack);
+    else if (instruction.kind === "deliver") deliver(instruction.message, instruction.ack);
   };
   const deliver = (message: Snapshot | Delta, ack: Ack): void => {
     if (message.kind === "snapshot") {

@@ -2,14 +2,18 @@
  * The live channel as a state machine: messages and wishes in, instructions out. It knows no DOM,
  * no socket and no clock; whoever owns it carries the instructions out.
  */
-import { PROTOCOL, type Ack, type Command, type Delta, type FromKernel, type FromView, type Reply, type Snapshot } from "./messages.js";
+import { PROTOCOL, type Ack, type AskSpans, type Command, type Delta, type FromKernel, type FromView, type Reply, type Snapshot, type Spans } from "./messages.js";
 
 export type ChannelState = "new" | "connecting" | "synced" | "gap" | "away" | "closed";
+
+/** What a view wants to know of a traced step. */
+export type SpansWish = Pick<AskSpans, "request_id" | "step" | "begin_us" | "end_us" | "most">;
 
 export type ChannelEvent =
   | { readonly kind: "open" }
   | { readonly kind: "message"; readonly message: FromKernel; readonly at_ms: number }
   | { readonly kind: "command"; readonly name: Command["name"]; readonly value?: Command["value"]; readonly at_ms: number }
+  | { readonly kind: "ask"; readonly wish: SpansWish }
   | { readonly kind: "alive" }
   | { readonly kind: "away" }
   | { readonly kind: "close" };
@@ -18,12 +22,14 @@ export type Instruction =
   | { readonly kind: "send"; readonly message: FromView }
   /** The message is to be shown, and then acknowledged. */
   | { readonly kind: "deliver"; readonly message: Snapshot | Delta; readonly ack: Ack }
+  /** The answer to what was asked of a traced step. */
+  | { readonly kind: "told"; readonly message: Spans }
   | { readonly kind: "answered"; readonly name: Command["name"] | null; readonly reply: Reply; readonly took_ms: number };
 
 /** What the table is asked about: a delta is told apart by its number. */
-type Trigger = "open" | "close" | "alive" | "away" | "command" | "snapshot" | "reply" | "next" | "ahead" | "old";
+type Trigger = "open" | "close" | "alive" | "away" | "command" | "ask" | "snapshot" | "reply" | "spans" | "next" | "ahead" | "old";
 
-type Action = "connect" | "adopt" | "apply" | "drop" | "ask" | "answer" | "stay" | "leave" | "end";
+type Action = "connect" | "adopt" | "apply" | "drop" | "ask" | "answer" | "tell" | "stay" | "leave" | "end";
 
 interface Transition {
   readonly action: Action;
@@ -31,6 +37,7 @@ interface Transition {
 }
 
 const answer = (next: ChannelState): Transition => ({ action: "answer", next });
+const tell = (next: ChannelState): Transition => ({ action: "tell", next });
 const drop = (next: ChannelState): Transition => ({ action: "drop", next });
 const ask = (next: ChannelState): Transition => ({ action: "ask", next });
 const adopt: Transition = { action: "adopt", next: "synced" };
@@ -43,24 +50,24 @@ const stay = (next: ChannelState): Transition => ({ action: "stay", next });
 const TABLE: Readonly<Record<ChannelState, Partial<Record<Trigger, Transition>>>> = {
   new: { open: { action: "connect", next: "connecting" }, close: end },
   connecting: {
-    snapshot: adopt, reply: answer("connecting"), alive: stay("connecting"), away, close: leave,
+    snapshot: adopt, reply: answer("connecting"), spans: tell("connecting"), ask: drop("connecting"), alive: stay("connecting"), away, close: leave,
     // Deltas that were on their way before the snapshot say nothing we can use.
     next: drop("connecting"), ahead: drop("connecting"), old: drop("connecting"),
   },
   synced: {
     // The kernel may put a snapshot in the place of many deltas.
-    snapshot: adopt, reply: answer("synced"), command: ask("synced"), alive: stay("synced"), away, close: leave,
+    snapshot: adopt, reply: answer("synced"), spans: tell("synced"), command: ask("synced"), ask: ask("synced"), alive: stay("synced"), away, close: leave,
     next: { action: "apply", next: "synced" }, old: drop("synced"),
     ahead: { action: "connect", next: "gap" },
   },
   gap: {
-    snapshot: adopt, reply: answer("gap"), command: ask("gap"), alive: stay("gap"), away, close: leave,
+    snapshot: adopt, reply: answer("gap"), spans: tell("gap"), command: ask("gap"), ask: ask("gap"), alive: stay("gap"), away, close: leave,
     next: drop("gap"), ahead: drop("gap"), old: drop("gap"),
   },
   // The page is hidden for good, or comes back from the browser's memory.
   away: {
     open: { action: "connect", next: "connecting" }, close: end, alive: drop("away"), away: drop("away"),
-    snapshot: drop("away"), reply: drop("away"), next: drop("away"), ahead: drop("away"), old: drop("away"),
+    snapshot: drop("away"), reply: drop("away"), spans: drop("away"), ask: drop("away"), next: drop("away"), ahead: drop("away"), old: drop("away"),
   },
   closed: { close: end },
 };
@@ -115,9 +122,11 @@ export class Channel {
     if (action === "stay") return [{ kind: "send", message: { kind: "alive", view: this.#view } }];
     if (action === "leave") return [{ kind: "send", message: { kind: "disconnect", view: this.#view } }];
     if (event.kind === "command" && action === "ask") return [this.#ask(event.name, event.value ?? null, event.at_ms)];
+    if (event.kind === "ask" && action === "ask") return [{ kind: "send", message: { kind: "ask_spans", ...event.wish, view: this.#view } }];
     if (event.kind !== "message") return [];
     const message = event.message;
     if (action === "drop") return [];
+    if (message.kind === "spans") return [{ kind: "told", message }];
     if (message.kind === "reply") return [this.#answer(message, event.at_ms)];
     this.#seq = message.seq;
     return [{ kind: "deliver", message, ack: { kind: "ack", view: this.#view, seq: message.seq } }];
@@ -141,5 +150,5 @@ export class Channel {
 export function isFromKernel(message: unknown): message is FromKernel {
   if (typeof message !== "object" || message === null) return false;
   const kind = (message as { kind?: unknown }).kind;
-  return kind === "snapshot" || kind === "delta" || kind === "reply";
+  return kind === "snapshot" || kind === "delta" || kind === "reply" || kind === "spans";
 }

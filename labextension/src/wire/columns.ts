@@ -1,6 +1,7 @@
 /** Operations as binary columns, back to nodes: see flowscope/live/columns.py and `COLUMNS`. */
 import { COLUMNS, type Columns, type FromKernel, type Node } from "./messages.js";
 import { finish, SLICE, type Sliced } from "./sliced.js";
+import { filled } from "./tables.js";
 
 /** What a node has that `Columns.rest` does not tell. */
 const NONE: readonly never[] = [];
@@ -102,17 +103,23 @@ function lists(counts: Int32Array, reader: Reader, width: number, value: (number
   return found;
 }
 
-/** Puts nodes in the place of a message's columns; a message without them, as a file has it, stays. */
+/** Puts nodes and numbers in the place of what a message has in buffers; one without them, as a file has it, stays. */
 export function unpacked(message: FromKernel, buffers: readonly Buffer[]): FromKernel {
   return finish(unpack(message, buffers));
 }
 
 /** The same in slices. */
 export function* unpack<M extends FromKernel>(message: M, buffers: readonly Buffer[]): Sliced<M> {
-  if (message.kind === "reply" || !message.graph) return message;
+  if (message.kind === "reply") return message;
+  if (message.kind === "spans") {
+    const { frames, spans, memory } = message;
+    return { ...message, frames: filled(frames, buffers), spans: filled(spans, buffers), memory: filled(memory, buffers) };
+  }
+  const trace = message.trace && { ...message.trace, heat: filled(message.trace.heat, buffers) };
+  if (!message.graph) return { ...message, trace };
   const { added, changed } = message.graph as unknown as Record<"added" | "changed", readonly Node[] | Columns>;
   const told = { added: yield* nodesIn(added, buffers), changed: yield* nodesIn(changed, buffers) };
-  return { ...message, graph: { ...message.graph, ...told } };
+  return { ...message, trace, graph: { ...message.graph, ...told } };
 }
 
 function* nodesIn(told: readonly Node[] | Columns, buffers: readonly Buffer[]): Sliced<readonly Node[]> {

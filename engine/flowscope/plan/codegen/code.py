@@ -13,7 +13,7 @@ from flowscope.plan.program import Node
 from flowscope.plan.structured import loop_name
 
 if TYPE_CHECKING:
-    from flowscope.plan.codegen.stamps import StampTable
+    from flowscope.plan.codegen.readings import SlotTable, StampTable
 
 
 class Line(NamedTuple):
@@ -40,6 +40,13 @@ class Code:
     outlined: Mapping[int, Code]
     #: Which readings of a clock it leaves; None for none.
     stamps: StampTable | None = None
+
+    @functools.cached_property
+    def slots(self) -> SlotTable | None:
+        """What the readings mean; None where it leaves none."""
+        from flowscope.plan.codegen.readings import SlotTable  # at need: plain code has none
+
+        return None if self.stamps is None else SlotTable(self.stamps)
 
     @property
     def text(self) -> str:

@@ -7,17 +7,19 @@ positive one where it is the second; an iteration begins with a negative reading
 after the loop is positive. (So does the condition of a loop that has a count, too, which may end it
 before the condition is asked.) Constants and handles take no time and leave no reading.
 
-The table can be read along a list that ends anywhere: that of a step that failed or was left.
+Where an iteration begins and many readings have come together they are taken away, so a loop may
+run for as long as it likes. `flowscope.plan.codegen.readings` tells what they mean.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
 from flowscope.ops.core.flow import NoOp
+from flowscope.plan.codegen.readings import StampTable
 from flowscope.plan.codegen.variants import Probe, Variant
 from flowscope.plan.locations import NestedRun
 from flowscope.plan.program import Node, Program
@@ -25,6 +27,9 @@ from flowscope.plan.structured import LoopNode
 
 if TYPE_CHECKING:
     from flowscope.plan.codegen.function import BlockScope, Writer
+
+#: Readings that are in a list at most when an iteration begins.
+MOST = 1 << 14
 
 
 @frozen
@@ -34,10 +39,12 @@ class Stamped:
     Attributes:
         run: The run of the step.
         stamps: Where readings are appended.
+        flush: Takes them away; it is called where an iteration begins, once there are `MOST`.
     """
 
     run: Any
     stamps: list[int]
+    flush: Callable[[], None] = lambda: None
 
 
 @frozen
@@ -63,34 +70,6 @@ class Stamps(Variant):
         return made
 
 
-@frozen
-class StampTable:
-    """Which nodes of a block leave a reading, in order.
-
-    Attributes:
-        nodes: The nodes.
-        blocks: The tables of the blocks of those that have some.
-    """
-
-    nodes: tuple[Node, ...]
-    blocks: Mapping[Node, tuple[StampTable, ...]]
-
-
-class Span(NamedTuple):
-    """One invocation of a node, as it was measured.
-
-    Attributes:
-        node: The node; of a branch or a loop as a whole, too.
-        iterations: Numbers of the iterations of the loops around, from the outermost.
-        begin, end: By the clock.
-    """
-
-    node: Node
-    iterations: tuple[int, ...]
-    begin: int
-    end: int
-
-
 class _StampProbe(Probe):
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
@@ -104,7 +83,7 @@ class _StampProbe(Probe):
     def head(self, writer: Writer) -> None:
         """Finds the list."""
         writer.namespace.update(clock=self._clock, stamps_of=_stamps_of)
-        writer.emit("stamp = stamps_of(run)")
+        writer.emit("stamps, stamp, flush = stamps_of(run)")
 
     def after(self, writer: Writer, scope: BlockScope, node: Node) -> None:
         """Writes a reading."""
@@ -123,7 +102,7 @@ class _StampProbe(Probe):
 
     def iteration(self, writer: Writer) -> None:
         """Writes a reading whose sign tells that there is another iteration."""
-        writer.emit("stamp(-clock())")
+        writer.emit(f"stamp(-clock()) or len(stamps) < {MOST} or flush()")
 
     def table(self, program: Program) -> StampTable:
         """Returns the table of a program."""
@@ -132,72 +111,10 @@ class _StampProbe(Probe):
         return StampTable(nodes, blocks)
 
 
-def _stamps_of(run: Any) -> Callable[[int], None]:
+def _stamps_of(run: Any) -> tuple[list[int], Callable[[int], None], Callable[[], None]]:
     while isinstance(run, NestedRun):
         run = run.run
-    stamps: list[int] = run.stamps
-    return stamps.append
+    return run.stamps, run.stamps.append, run.flush
 
 
-def decoded(table: StampTable, start: int, stamps: Sequence[int]) -> list[Span]:
-    """Returns the spans of one run, each behind those inside of it.
-
-    Args:
-        table: The code's table.
-        start: When the code began.
-        stamps: What it has appended; of a run that did not end as far as it came.
-    """
-    return list(_Decoder(start, stamps).block(table, ()))
-
-
-class _Decoder:
-    def __init__(self, start: int, stamps: Sequence[int]) -> None:
-        self._last = start
-        self._stamps = stamps
-        self._at = 0
-
-    def block(self, table: StampTable, iterations: tuple[int, ...]) -> Iterator[Span]:
-        """Yields the spans of a block."""
-        for node in table.nodes:
-            begin = self._last
-            blocks = table.blocks.get(node)
-            if isinstance(node, LoopNode):
-                assert blocks is not None
-                yield from self._loop(node, blocks, iterations)
-            elif blocks is not None:
-                is_then = self._peek() < 0
-                if self._next():
-                    yield from self.block(blocks[0 if is_then else 1], iterations)
-            if not self._next():
-                return
-            yield Span(node, iterations, begin, self._last)
-
-    def _loop(
-        self, node: LoopNode, blocks: tuple[StampTable, ...], iterations: tuple[int, ...]
-    ) -> Iterator[Span]:
-        *tests, body = blocks
-        number = 0
-        while True:
-            inner = (*iterations, number)
-            if tests:
-                if node.count is not None and not (self._peek() < 0 and self._next()):
-                    return
-                yield from self.block(tests[0], inner)
-            if not (self._peek() < 0 and self._next()):
-                return
-            yield from self.block(body, inner)
-            number += 1
-
-    def _peek(self) -> int:
-        return self._stamps[self._at] if self._at < len(self._stamps) else 0
-
-    def _next(self) -> bool:
-        """Takes a reading; returns whether there was one."""
-        if self._at >= len(self._stamps):
-            return False
-        self._last = abs(self._stamps[self._at])
-        self._at += 1
-        return True
-
-
-__all__ = ["Span", "StampTable", "Stamped", "Stamps", "decoded"]
+__all__ = ["MOST", "Stamped", "Stamps"]

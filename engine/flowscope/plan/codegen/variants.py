@@ -17,7 +17,7 @@ from flowscope.plan.structured import LoopNode
 
 if TYPE_CHECKING:
     from flowscope.plan.codegen.function import BlockScope, Writer
-    from flowscope.plan.codegen.stamps import StampTable
+    from flowscope.plan.codegen.readings import StampTable
 
 
 class Probe:

@@ -1,0 +1,171 @@
+"""Traces for views: steps are traced now and then, and told as heat and, on request, as spans.
+
+While views want traces, each look at a session asks for its next step; so a step that is not traced
+pays nothing. All views of a graph share what was traced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowscope.live.schema import (
+    AskSpans,
+    Spans,
+    StepSummary,
+    Table,
+    TraceGap,
+    TraceLane,
+    TraceNode,
+    TraceState,
+)
+from flowscope.live.tables import Numbers
+from flowscope.plan.plan import Plan
+from flowscope.runtime.session import Session
+from flowscope.runtime.step_trace import StepTrace
+from flowscope.tracing.recorder import Recorder
+from flowscope.tracing.recording import Recording, TracedStep
+from flowscope.tracing.windows import window
+
+#: Spans that are kept for views.
+MOST = 1 << 17
+#: Steps whose spans can be asked for.
+STEPS = 200
+_PHASES = ("forward", "gradient", "update")
+
+
+class Tracing:
+    """What is traced of a session for views.
+
+    Attributes:
+        steps_per_s: How many steps views want; 0 for none.
+    """
+
+    def __init__(self) -> None:
+        self.steps_per_s = 0.0
+        self._recorder = Recorder(MOST)
+        self._due_s = 0.0
+        self._left = 0
+
+    # -- a tracer of the session ----------------------------------------------------------------
+
+    def wants(self, plan: Plan) -> bool:
+        """Whether the step that begins is to be traced."""
+        return self._left > 0
+
+    def take(self, trace: StepTrace) -> None:
+        """Takes the trace of a step."""
+        self._left -= 1
+        self._recorder.take(trace)
+
+    def ask(self, session: Session, now_s: float) -> None:
+        """Has the next steps traced, as many as are due."""
+        if self._left <= 0:
+            session.tracers = tuple([t for t in session.tracers if t is not self])
+        if not self.steps_per_s or now_s < self._due_s:
+            return
+        self._due_s = max(self._due_s + 1 / self.steps_per_s, now_s - 1.0)
+        self._left = 1
+        if self not in session.tracers:
+            session.tracers = (*session.tracers, self)
+
+    def end(self, session: Session) -> None:
+        """Has no more steps traced."""
+        self.steps_per_s, self._left = 0.0, 0
+        session.tracers = tuple([t for t in session.tracers if t is not self])
+
+    # -- what is told ---------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """Grows with everything that is traced."""
+        return self._recorder.version
+
+    def state(self) -> TraceState | None:
+        """Returns what is told to all views; None where nothing was traced."""
+        if not self.version and not self.steps_per_s:
+            return None
+        recording = self._recorder.recording()
+        steps = tuple([summary(s) for s in recording.steps[-STEPS:]])
+        return TraceState(self.steps_per_s, self.version, self.version, steps, heat(recording))
+
+    def spans(self, asked: AskSpans) -> Spans:
+        """Returns the answer to a view that asks for spans."""
+        recording = self._recorder.recording()
+        chosen = [s for s in recording.steps if asked.step is None or s.number == asked.step]
+        if not chosen:
+            found = asked.request_id, self.version, None, 0.0, 0.0, (), ()
+            return Spans(*found, frames=_NONE, spans=_NONE, gaps=(), memory=_NONE, view=asked.view)
+        return _spans(recording, chosen[-1], asked, self.version)
+
+
+_NONE: Table = Numbers({})
+
+
+def summary(step: TracedStep) -> StepSummary:
+    """Returns what is told of a step."""
+    s = step.split
+    return StepSummary(
+        number=step.number,
+        begin_us=step.begin / 1e3,
+        end_us=step.end / 1e3,
+        compute_us=s.compute / 1e3,
+        copies_us=s.copies / 1e3,
+        waits_us=s.waits / 1e3,
+        python_us=s.python / 1e3,
+        other_us=s.other / 1e3,
+        spans=step.last - step.first,
+        error=step.error,
+        is_whole=step.is_whole,
+    )
+
+
+def heat(recording: Recording) -> Table:
+    """Returns where the time went, a row per operation."""
+    totals = recording.totals
+    ran = np.flatnonzero(totals.count)
+    pairs = [(op, int(i)) for i in ran for op in recording.nodes[i].operations]
+    ids = np.array([op for op, _ in pairs], np.int32)
+    nodes = np.array([i for _, i in pairs], np.int32)
+    whole = max(1, int(totals.self_ns.sum()))
+    return Numbers({
+        "id": ids,
+        "node": nodes,
+        "phase": np.array([_PHASES.index(recording.nodes[i].phase) for i in nodes], np.int32),
+        "count": np.minimum(totals.count[nodes], 2**31 - 1).astype(np.int32),
+        "self_us": totals.self_ns[nodes] / 1e3,
+        "total_us": totals.total_ns[nodes] / 1e3,
+        "share": totals.self_ns[nodes] / whole,
+    })  # fmt: skip
+
+
+def _spans(recording: Recording, step: TracedStep, asked: AskSpans, version: int) -> Spans:
+    begin = step.begin if asked.begin_us is None else int(asked.begin_us * 1e3)
+    end = step.end if asked.end_us is None else int(asked.end_us * 1e3)
+    found = window(recording, step, begin, end, asked.most)
+    nodes = [recording.nodes[i] for i in found.nodes]
+    columns: dict[str, Any] = dict(found.columns)
+    columns["begin_us"], columns["end_us"] = columns.pop("begin") / 1e3, columns.pop("end") / 1e3
+    memory = recording.memory
+    return Spans(
+        asked.request_id,
+        version,
+        summary(step),
+        begin / 1e3,
+        end / 1e3,
+        tuple([TraceLane(lane.name, lane.kind) for lane in recording.lanes]),
+        tuple([TraceNode(n.name, n.type, n.operations, n.device, n.phase, n.kind) for n in nodes]),
+        Numbers(found.frames),
+        Numbers(columns),
+        tuple([
+            TraceGap(g.lane, g.begin / 1e3, g.end / 1e3, g.spans, g.why)
+            for g in recording.gaps
+            if g.begin < end and g.end > begin
+        ]),
+        Numbers({"time_us": memory.time / 1e3, "nbytes": memory.nbytes.astype(np.float64)}),
+        asked.view,
+    )  # fmt: skip
+
+
+__all__ = ["MOST", "STEPS", "Tracing", "heat", "summary"]

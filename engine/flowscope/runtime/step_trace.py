@@ -1,0 +1,207 @@
+"""Traces of steps as they are taken: readings of a clock, and what happened around and besides.
+
+A step that is traced runs another variant of its plan's code, in the place of the plain function.
+Nothing is worked out while it runs, but where it runs for long: of its readings the newest are
+kept, and of those before only whose time they were.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from flowscope.errors import UnimplementedError
+from flowscope.plan.codegen.readings import Cursor, Reading, SlotTable
+from flowscope.plan.codegen.stamps import Stamped, Stamps
+from flowscope.plan.plan import Plan
+
+clock = time.perf_counter_ns
+_STAMPS = Stamps(clock)
+#: Readings of one step that are kept: the newest.
+MOST = 1 << 20
+
+
+class Wait(NamedTuple):
+    """A time in which a step stood still.
+
+    Attributes:
+        kind: Whether it was held (a pause, slow motion), or waited for others.
+        begin, end: By the clock.
+    """
+
+    kind: Literal["pause", "wait"]
+    begin: int
+    end: int
+
+
+class Part(NamedTuple):
+    """A part of a large operation that a helper thread took.
+
+    Attributes:
+        thread: The thread's name.
+        begin, end: By the clock.
+    """
+
+    thread: str
+    begin: int
+    end: int
+
+
+class Dropped:
+    """Readings of a step that are not kept: whose time they were.
+
+    Attributes:
+        count, self_ns: Per node of the table how often it ran, and its own nanoseconds.
+        begin, end: From when to when.
+        spans: How many spans there were.
+    """
+
+    def __init__(self, nodes: int, begin: int) -> None:
+        self.count = np.zeros(nodes, np.int64)
+        self.self_ns = np.zeros(nodes, np.int64)
+        self.begin = self.end = begin
+        self.spans = 0
+
+    def add(self, table: SlotTable, reading: Reading, waits: list[Wait]) -> None:
+        """Adds what readings tell."""
+        owner = table.owner[reading.slots]
+        own_ns = reading.end - reading.begin - waited(reading, waits)
+        spans = owner[table.parts(reading)]
+        self.count += np.bincount(spans, minlength=len(self.count))
+        self.self_ns += np.bincount(owner, own_ns, len(self.count)).astype(np.int64)
+        self.end = int(reading.end[-1]) if len(owner) else self.end
+        self.spans += len(spans)
+
+
+def waited(reading: Reading, waits: list[Wait]) -> Any:
+    """Returns the nanoseconds of each interval in which the step stood still."""
+    found = np.zeros(len(reading.end), np.int64)
+    for wait in waits:
+        i = int(np.searchsorted(reading.end, wait.end))
+        if i < len(found) and reading.begin[i] <= wait.begin:
+            found[i] += wait.end - wait.begin
+    return found
+
+
+class StepTrace:
+    """The trace of one step.
+
+    Args:
+        plan: The plan.
+        called: When the step was asked for.
+
+    Attributes:
+        plan: As above.
+        number: The number of the run in its session; None where it has none.
+        thread: The thread that ran it.
+        called, planned, fed, begin, end, done: When the step was asked for, had its plan, had its
+            feeds, began, had ended, and had its results put together; nanoseconds of the clock.
+        waits: When it stood still.
+        parts: What helper threads did.
+        error: What it failed with, "" for nothing.
+        dropped: What is not kept; None for nothing.
+        cursor: What came before the readings that are kept.
+    """
+
+    def __init__(self, plan: Plan, called: int) -> None:
+        self.plan = plan
+        self.number: int | None = None
+        self.thread = get_ident()
+        self.called = called
+        self.planned = self.fed = self.begin = self.end = self.done = clock()
+        self.waits: list[Wait] = []
+        self.parts: list[Part] = []
+        self.error = ""
+        self.dropped: Dropped | None = None
+        self.cursor: Cursor | None = None
+        self._stamps: list[int] = []
+        self._pieces: deque[Any] = deque()
+        self._kept = 0
+
+    @property
+    def stamps(self) -> Any:
+        """The readings that are kept."""
+        return np.concatenate(self._pieces) if self._pieces else np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return self._kept
+
+    def traced(self, wrap: Callable[[Any], Any]) -> Callable[..., Any]:
+        """Returns what runs the plan and is traced; see `Call.function`.
+
+        Args:
+            wrap: What a session puts around a plan's function.
+        """
+        executable = self.plan.variant(_STAMPS)
+
+        def run(gate: Any, run: Any, feeds: Any, resources: Any) -> Any:
+            self.number = run[-1]
+            stamped = Stamped(run, self._stamps, self._flush)
+            self.begin = clock()
+            try:
+                return executable.function(gate, stamped, feeds, resources)
+            except Exception as e:
+                self.error = f"{type(e).__name__}: {e}"
+                error = e if executable.code is None else executable.code.located(e)
+                if error is e:
+                    raise
+                raise error from e
+            finally:
+                self.end = clock()
+                self._flush()
+
+        return wrap(run)  # type: ignore[no-any-return]
+
+    def _flush(self) -> None:
+        """Takes readings away from the code."""
+        stamps = self._stamps
+        self._pieces.append(np.fromiter(stamps, np.int64, len(stamps)))
+        self._kept += len(stamps)
+        stamps.clear()
+        while self._kept > MOST and len(self._pieces) > 1:
+            self._drop(self._pieces.popleft())
+
+    def _drop(self, piece: Any) -> None:
+        table = slot_table(self.plan)
+        if self.dropped is None or self.cursor is None:
+            self.dropped = Dropped(len(table.nodes), self.begin)
+            self.cursor = table.cursor(self.begin)
+        self.dropped.add(table, table.read(self.cursor, piece), self.waits)
+        self._kept -= len(piece)
+
+    @property
+    def table(self) -> SlotTable:
+        """What its readings mean."""
+        return slot_table(self.plan)
+
+    def read(self) -> tuple[SlotTable, Reading, Cursor]:
+        """Returns what the readings that are kept mean, and how far they go."""
+        table = slot_table(self.plan)
+        cursor = table.cursor(self.begin) if self.cursor is None else self.cursor.copy()
+        return table, table.read(cursor, self.stamps), cursor
+
+
+class Tracer(Protocol):
+    """Who wants steps of a session traced."""
+
+    def wants(self, plan: Plan) -> bool:
+        """Whether the step that begins is to be traced."""
+
+    def take(self, trace: StepTrace) -> None:
+        """Takes the trace of a step that has ended, or failed."""
+
+
+def slot_table(plan: Plan) -> SlotTable:
+    """Returns what the readings of a plan's traced code mean."""
+    code = plan.variant(_STAMPS).code
+    if code is None or code.slots is None:
+        raise UnimplementedError("this plan has no code that could be traced")
+    return code.slots
+
+
+__all__ = ["MOST", "Dropped", "Part", "StepTrace", "Tracer", "Wait", "clock", "waited"]

@@ -1,0 +1,173 @@
+"""From the trace of a step to its spans: rows that name lanes, nodes, frames and iterations.
+
+The readings of code tell when each node ran (`flowscope.plan.codegen.readings`); to them come what
+helper threads did, when the step stood still, and what was done before and after it. A time in
+which the step stood still is nobody's: a span that it falls into begins after it, or, of a loop or
+branch, has it taken out of its total.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowscope.graph.lazy import frozen
+from flowscope.runtime.step_trace import StepTrace, waited
+from flowscope.tracing.nodes import PlanNodes
+from flowscope.tracing.recording import Frames, Lane, LaneKind, Spans
+
+Array = Any
+
+
+class Lanes:
+    """The lanes of a recording, as they come up."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, LaneKind], int] = {}
+
+    def number(self, name: str, kind: LaneKind) -> int:
+        """Returns the position of a lane."""
+        return self._found.setdefault((name, kind), len(self._found))
+
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """All of them."""
+        return tuple([Lane(*key) for key in self._found])
+
+
+@frozen
+class StepSpans:
+    """What a step's trace tells.
+
+    Attributes:
+        spans: The spans; the nodes by their positions in the plan, the frames by rows of `frames`.
+        frames: The loops that ran.
+        count, self_ns: Per node of the plan, of what is kept and what was dropped.
+        failed: The node that ran when the step failed, as far as that is known; -1 for none.
+    """
+
+    spans: Spans
+    frames: Frames
+    count: Array
+    self_ns: Array
+
+
+def decoded(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> StepSpans:
+    """Returns what the trace of a step tells.
+
+    Args:
+        trace: The trace.
+        nodes: The nodes of its plan.
+        lanes: Where new lanes are noted.
+    """
+    table, reading, cursor = trace.read()
+    at = np.array([nodes.index[n] for n in table.nodes], np.int32)
+    own_ns = reading.end - reading.begin - waited(reading, trace.waits)
+    owner = at[table.owner[reading.slots]] if len(at) else np.empty(0, np.int32)
+    rows = table.parts(reading)
+    size = len(nodes.nodes)
+    count = np.bincount(owner[rows], minlength=size).astype(np.int64)
+    self_ns = np.bincount(owner, own_ns, size).astype(np.int64)
+    if trace.dropped is not None:
+        np.add.at(count, at, trace.dropped.count)
+        np.add.at(self_ns, at, trace.dropped.self_ns)
+    frames, renumbered = _frames(trace, reading, at)
+    names = [n.device or trace.plan.program.device for n in nodes.nodes]
+    devices = np.array([lanes.number(name, "device") for name in names], np.int32)
+    begin = _after_waits(reading, trace)
+    owners = owner[rows]
+    own = Spans(
+        devices[owners] if size else owners,
+        owners,
+        renumbered[reading.frame[rows]],
+        reading.iteration[rows],
+        begin[rows],
+        reading.end[rows],
+    )
+    spans = _joined([own, _open(trace, cursor, at, devices, renumbered), _besides(trace, lanes)])
+    return StepSpans(spans, frames, count, self_ns)
+
+
+def _frames(trace: StepTrace, reading: Any, at: Array) -> tuple[Frames, Array]:
+    """Returns the frames that spans name, and the rows of the numbers that the reading has."""
+    opened = {} if trace.cursor is None else trace.cursor.open
+    loops = [b for b in trace.table.blocks if b.next >= 0 and b.close in opened]
+    before = [(opened[b.close].frame, at[b.node], *opened[b.close].around) for b in loops]
+    new = reading.frames.copy()
+    if len(new):
+        new[:, 1] = at[new[:, 1]]
+    rows = np.array([*before, *new.tolist()], np.int64).reshape(-1, 4)
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    most = int(rows[:, 0].max(initial=-1))
+    renumbered = np.full(most + 2, -1, np.int32)  # the last one is that of -1
+    renumbered[rows[:, 0]] = np.arange(len(rows))
+    parents = renumbered[rows[:, 2]]
+    frames = Frames(rows[:, 1].astype(np.int32), parents, rows[:, 3].astype(np.int32))
+    return frames, renumbered
+
+
+def _after_waits(reading: Any, trace: StepTrace) -> Array:
+    """Returns the begins of spans, behind what stood still in them: an operation begins after."""
+    begin = reading.starts.copy()
+    for wait in trace.waits:
+        i = int(np.searchsorted(reading.end, wait.end))
+        if i < len(begin) and reading.begin[i] <= wait.begin and begin[i] == reading.begin[i]:
+            begin[i] = wait.end
+    return begin
+
+
+def _open(trace: StepTrace, cursor: Any, at: Array, devices: Array, frames: Array) -> Spans:
+    """Returns the spans of what had begun and did not end: the step failed, or was left."""
+    table = trace.table
+    rows: list[tuple[int, ...]] = []
+    if not trace.error:
+        return _spans([])
+    end = trace.end
+    blocks = [b for b in reversed(table.blocks) if b.close in cursor.open]
+    place = (-1, -1)
+    if blocks:
+        loops = [b for b in blocks if b.next >= 0]
+        if loops:
+            one = cursor.open[loops[0].close]
+            place = int(frames[one.frame]), one.count - 1
+    slot = cursor.entry[0]
+    if slot >= 0 and cursor.entry[0] == cursor.entry[1]:
+        node = int(at[table.owner[slot]])
+        rows.append((int(devices[node]), node, *place, cursor.last, end))
+    for block in blocks:
+        one = cursor.open[block.close]
+        node = int(at[block.node])
+        around = int(frames[one.around[0]]), one.around[1]
+        rows.append((int(devices[node]), node, *around, one.begin, end))
+    return _spans(rows)
+
+
+def _besides(trace: StepTrace, lanes: Lanes) -> Spans:
+    """Returns the spans of what is no operation's own."""
+    rows = [
+        (lanes.number("feeds", "feeds"), -1, -1, -1, trace.planned, trace.fed),
+        (lanes.number("fetches", "fetches"), -1, -1, -1, trace.end, trace.done),
+    ]
+    rows += [(lanes.number(f"{w.kind}s", w.kind), -1, -1, -1, w.begin, w.end) for w in trace.waits]
+    rows += [(lanes.number(p.thread, "helper"), -1, -1, -1, p.begin, p.end) for p in trace.parts]
+    return _spans([r for r in rows if r[5] > r[4]])
+
+
+def _spans(rows: list[tuple[int, ...]]) -> Spans:
+    columns = np.array(rows, np.int64).reshape(-1, 6).T
+    small = [c.astype(np.int32) for c in columns[:4]]
+    return Spans(*small, *columns[4:])
+
+
+def _joined(parts: list[Spans]) -> Spans:
+    """Returns spans in the order of their ends, inner ones first."""
+    columns = [
+        np.concatenate([getattr(p, name) for p in parts])
+        for name in ("lane", "node", "frame", "iteration", "begin", "end")
+    ]
+    order = np.argsort(columns[5], kind="stable")
+    return Spans(*[c[order] for c in columns])
+
+
+__all__ = ["Lanes", "StepSpans", "decoded"]

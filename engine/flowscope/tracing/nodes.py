@@ -1,0 +1,103 @@
+"""The nodes of a plan as a recording tells of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from flowscope.graph.constant import Const
+from flowscope.ops.core.flow import NoOp
+from flowscope.plan.program import Node, Program
+from flowscope.plan.structured import CondNode, LoopNode
+from flowscope.tracing.recording import Line, Phase, TracedNode
+
+
+class PlanNodes:
+    """The nodes of one plan that take time.
+
+    Args:
+        program: The plan's program.
+        plan: The plan's position in the recording.
+        first: The position of its first node there.
+
+    Attributes:
+        nodes: The nodes.
+        traced: What the recording tells of them.
+        parents: Per node the position of the loop or branch around it in this plan, -1 for none.
+        index: The positions of nodes in this plan.
+    """
+
+    def __init__(self, program: Program, plan: int = 0, first: int = 0) -> None:
+        self.plan = plan
+        self.first = first
+        self.nodes: list[Node] = []
+        self.parents: list[int] = []
+        self.index: dict[Node, int] = {}
+        phases: dict[Node, Phase] = {}
+        for node, parent in _walk(program.nodes, None):
+            self.parents.append(-1 if parent is None else self.index[parent])
+            self.index[node] = len(self.nodes)
+            self.nodes.append(node)
+            phases[node] = _phase(node, phases)
+        pairs = zip(self.nodes, self.parents, strict=True)
+        self.traced = [
+            traced_node(n, -1 if p < 0 else first + p, plan, phases[n]) for n, p in pairs
+        ]
+
+
+def takes_time(node: Node) -> bool:
+    """Whether a node does anything while a step runs."""
+    return not isinstance(node.op, (Const, NoOp)) and not node.op.is_handle
+
+
+def _walk(nodes: Sequence[Node], parent: Node | None) -> Iterator[tuple[Node, Node | None]]:
+    for node in nodes:
+        if takes_time(node):
+            yield node, parent
+            for block in node.blocks:
+                yield from _walk(block.nodes, node)
+
+
+def traced_node(node: Node, parent: int, plan: int, phase: Phase) -> TracedNode:
+    """Returns what a recording tells of a node."""
+    origins = node.origins
+    return TracedNode(
+        node.name,
+        node.op.type,
+        tuple([o.id for o in origins]),
+        tuple([o.name for o in origins]),
+        _line(origins[0].origin) if origins else None,
+        node.name.rpartition("/")[0],
+        node.device,
+        phase,
+        _kind(node),
+        parent,
+        plan,
+    )
+
+
+def _kind(node: Node) -> Literal["op", "loop", "branch"]:
+    if isinstance(node, LoopNode):
+        return "loop"
+    return "branch" if isinstance(node, CondNode) else "op"
+
+
+def _phase(node: Node, known: Mapping[Node, Phase]) -> Phase:
+    if node.writes_state:
+        return "update"
+    if any(o.forward is not None for o in node.origins):
+        return "gradient"
+    # What joins gradients, or changes them before they are applied, is no operation's gradient.
+    before = [known.get(v.node) for v in node.inputs if v.node is not None]
+    return "gradient" if "gradient" in before else "forward"
+
+
+def _line(origin: Any) -> Line | None:
+    place = origin.place
+    if place is None:
+        return None
+    file = None if place.cell is not None else place.filename
+    return Line(file, place.cell, place.line, place.text)
+
+
+__all__ = ["PlanNodes", "takes_time", "traced_node"]

@@ -1,0 +1,62 @@
+"""Profiling: `with fs.profile() as recorded:` traces all steps of the block."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from flowscope.runtime import engine
+from flowscope.runtime.step_trace import MOST
+from flowscope.tracing.recorder import Recorder
+from flowscope.tracing.recording import Recording
+
+if TYPE_CHECKING:
+    from flowscope.runtime.session import Session
+
+
+class profile:
+    """Traces the steps that run in a block, of a session or of all sessions.
+
+        with fs.profile() as profiled:
+            sess.run(train)
+        profiled.recording
+
+    Sessions that are opened in the block are traced too. Of many steps the newest are kept; totals
+    are exact for all.
+
+    Args:
+        session: The session; None for all of this process's default engine.
+        most_spans: So many spans are kept, or one step if it has more.
+    """
+
+    def __init__(self, session: Session | None = None, most_spans: int = MOST) -> None:
+        self._session = session
+        self._engine = engine.current() if session is None else session.engine
+        self._recorder = Recorder(most_spans)
+
+    @property
+    def recording(self) -> Recording:
+        """What was traced so far."""
+        return self._recorder.recording()
+
+    def __enter__(self) -> profile:
+        if self._session is not None:
+            self._session.tracers = (*self._session.tracers, self._recorder)
+        else:
+            self._engine.trace(self._recorder)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            found = self._session.tracers
+            self._session.tracers = tuple([t for t in found if t is not self._recorder])
+        else:
+            self._engine.end_trace(self._recorder)
+
+
+__all__ = ["profile"]
