@@ -243,79 +243,6 @@ export interface RunState {
   readonly pace_s: number;
 }
 
-/** Numbers as they travel: columns one behind the other in a buffer of the message. */
-export interface Table {
-  readonly rows: number;
-  readonly buffer: number;
-  readonly columns: readonly (readonly [string, "int32" | "float64"])[];
-}
-
-/** A step that was traced. Its times are microseconds since the recording's begin. */
-export interface StepSummary {
-  readonly number: number;
-  readonly begin_us: number;
-  readonly end_us: number;
-  readonly compute_us: number;
-  readonly copies_us: number;
-  readonly waits_us: number;
-  readonly python_us: number;
-  readonly other_us: number;
-  readonly spans: number;
-  readonly error: string;
-  readonly is_whole: boolean;
-}
-
-/** What is traced, and where the time of the traced steps went. */
-export interface TraceState {
-  readonly steps_per_s: number;
-  readonly version: number;
-  readonly traced_steps: number;
-  readonly steps: readonly StepSummary[];
-  readonly heat: Table;
-}
-
-/** What runs beside others: a device, a helper thread, the user's program. */
-export interface TraceLane {
-  readonly name: string;
-  readonly kind: "device" | "helper" | "transfer" | "wait" | "pause" | "feeds" | "fetches" | "python";
-}
-
-/** A node of a plan: its time counts once, whatever it was made of. */
-export interface TraceNode {
-  readonly name: string;
-  readonly type: string;
-  readonly operations: readonly number[];
-  readonly device: string;
-  readonly phase: "forward" | "gradient" | "update";
-  readonly kind: "op" | "loop" | "branch";
-}
-
-/** A time of which nothing is kept: nobody's. */
-export interface TraceGap {
-  readonly lane: number;
-  readonly begin_us: number;
-  readonly end_us: number;
-  readonly spans: number;
-  readonly why: string;
-}
-
-/** The answer to `AskSpans`: what happened in a step, as finely as was asked for. */
-export interface Spans {
-  readonly request_id: number;
-  readonly version: number;
-  readonly step: StepSummary | null;
-  readonly begin_us: number;
-  readonly end_us: number;
-  readonly lanes: readonly TraceLane[];
-  readonly nodes: readonly TraceNode[];
-  readonly frames: Table;
-  readonly spans: Table;
-  readonly gaps: readonly TraceGap[];
-  readonly memory: Table;
-  readonly view: number;
-  readonly kind: "spans";
-}
-
 /** Everything a view needs to draw its first picture. */
 export interface Snapshot {
   readonly seq: number;
@@ -393,6 +320,79 @@ export interface Choose {
   readonly what: "selection" | "iteration" | "open_scopes" | "find" | "isolated" | "fetches" | "feed" | "baseline" | "step" | "heat";
   readonly value: string | number | readonly [string, number] | readonly string[] | readonly [string, string | null] | Readonly<Record<string, boolean>> | null;
   readonly kind: "choose";
+}
+
+/** Numbers as they travel: columns one behind the other in a buffer of the message. */
+export interface Table {
+  readonly rows: number;
+  readonly buffer: number;
+  readonly columns: readonly (readonly [string, "int32" | "float64"])[];
+}
+
+/** A step that was traced. Its times are microseconds since the recording's begin. */
+export interface StepSummary {
+  readonly number: number;
+  readonly begin_us: number;
+  readonly end_us: number;
+  readonly compute_us: number;
+  readonly copies_us: number;
+  readonly waits_us: number;
+  readonly python_us: number;
+  readonly other_us: number;
+  readonly spans: number;
+  readonly error: string;
+  readonly is_whole: boolean;
+}
+
+/** What is traced, and where the time of the traced steps went. */
+export interface TraceState {
+  readonly steps_per_s: number;
+  readonly version: number;
+  readonly traced_steps: number;
+  readonly steps: readonly StepSummary[];
+  readonly heat: Table;
+}
+
+/** What runs beside others: a device, a helper thread, the user's program. */
+export interface TraceLane {
+  readonly name: string;
+  readonly kind: "device" | "helper" | "transfer" | "wait" | "pause" | "feeds" | "fetches" | "python";
+}
+
+/** A node of a plan: its time counts once, whatever it was made of. */
+export interface TraceNode {
+  readonly name: string;
+  readonly type: string;
+  readonly operations: readonly number[];
+  readonly device: string;
+  readonly phase: "forward" | "gradient" | "update";
+  readonly kind: "op" | "loop" | "branch";
+}
+
+/** A time of which nothing is kept: nobody's. */
+export interface TraceGap {
+  readonly lane: number;
+  readonly begin_us: number;
+  readonly end_us: number;
+  readonly spans: number;
+  readonly why: string;
+}
+
+/** The answer to `AskSpans`: what happened in a step, as finely as was asked for. */
+export interface Spans {
+  readonly request_id: number;
+  readonly version: number;
+  readonly step: StepSummary | null;
+  readonly begin_us: number;
+  readonly end_us: number;
+  readonly lanes: readonly TraceLane[];
+  readonly nodes: readonly TraceNode[];
+  readonly frames: Table;
+  readonly spans: Table;
+  readonly gaps: readonly TraceGap[];
+  readonly memory: Table;
+  readonly view: number;
+  readonly kind: "spans";
 }
 
 /** A view asks what happened in a step; the answer is one `Spans`. */

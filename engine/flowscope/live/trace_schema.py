@@ -1,0 +1,144 @@
+"""What a view is told of traces, as data: a part of `flowscope.live.schema`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers as they travel: columns one behind the other in a buffer of the message.
+
+    The numbers are little-endian; each column begins at a multiple of 8 bytes.
+    """
+
+    rows: int
+    #: Which of the message's buffers has the columns.
+    buffer: int
+    columns: tuple[tuple[str, Literal["int32", "float64"]], ...]
+
+
+@dataclass(frozen=True)
+class StepSummary:
+    """A step that was traced. Its times are microseconds since the recording's begin."""
+
+    number: int
+    begin_us: float
+    end_us: float
+    #: Where its time went: in operations; feeds converted, fetches put together and transfers; held
+    #: or waiting for others; in the user's program since the step before, where that was traced
+    #: too; in the engine itself.
+    compute_us: float
+    copies_us: float
+    waits_us: float
+    python_us: float
+    other_us: float
+    spans: int
+    #: What it failed with, "" for nothing.
+    error: str
+    #: Whether it was traced from its begin to its end.
+    is_whole: bool
+
+
+@dataclass(frozen=True)
+class TraceState:
+    """What is traced, and where the time of the traced steps went."""
+
+    #: Steps a second that are traced for views; 0 while none are.
+    steps_per_s: float
+    #: Grows with everything that is traced: what was asked of spans is old then.
+    version: int
+    #: Steps that were traced so far, also those of which only totals are kept.
+    traced_steps: int
+    #: The steps whose spans can be asked for, the oldest first.
+    steps: tuple[StepSummary, ...]
+    #: A row per operation: "id", "node" (a node of the plan; several operations that were made one
+    #: have the same, and its time counts once), "phase" (0 forward, 1 gradient, 2 update), "count",
+    #: "self_us" and "total_us" (with what it runs), and "share": its own part of all traced time.
+    heat: Table
+
+
+@dataclass(frozen=True)
+class TraceLane:
+    """What runs beside others: a device, a helper thread, the user's program."""
+
+    name: str
+    kind: Literal["device", "helper", "transfer", "wait", "pause", "feeds", "fetches", "python"]
+
+
+@dataclass(frozen=True)
+class TraceNode:
+    """A node of a plan: its time counts once, whatever it was made of."""
+
+    name: str
+    #: Op type.
+    type: str
+    #: The operations that it was made of; () of what planning added.
+    operations: tuple[int, ...]
+    device: str
+    phase: Literal["forward", "gradient", "update"]
+    #: Whether it runs others, whose spans lie inside of its own.
+    kind: Literal["op", "loop", "branch"]
+
+
+@dataclass(frozen=True)
+class TraceGap:
+    """A time of which nothing is kept: nobody's."""
+
+    #: Position of the lane.
+    lane: int
+    begin_us: float
+    end_us: float
+    #: How many spans were dropped; 0 where nothing was traced.
+    spans: int
+    #: One line for people.
+    why: str
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The answer to `AskSpans`: what happened in a step, as finely as was asked for."""
+
+    request_id: int
+    #: `TraceState.version` of what is told.
+    version: int
+    #: None where the step is not kept any more, or nothing was traced yet; all else is empty then.
+    step: StepSummary | None
+    #: The part of the step that is told.
+    begin_us: float
+    end_us: float
+    lanes: tuple[TraceLane, ...]
+    #: The nodes of the spans, by position.
+    nodes: tuple[TraceNode, ...]
+    #: The loops that ran, a row each: "loop" (position of the node), "parent" (row of the frame
+    #: around, -1 for none) and "iteration" (the iteration there).
+    frames: Table
+    #: A row each, by begin, outer ones first: "lane"; "node" (-1 where it is no operation's, or
+    #: where several spans that are too narrow are told as one); "frame" (row, -1 outside of loops);
+    #: "iteration" there; "begin_us"; "end_us"; "count" (how many spans it stands for); "depth" (how
+    #: many spans of its lane it lies in); "critical" (1 on the critical path of the step).
+    spans: Table
+    gaps: tuple[TraceGap, ...]
+    #: Bytes of the values that are alive: "time_us", "nbytes" (from then on).
+    memory: Table
+    #: The view that it is for.
+    view: int = 0
+    kind: Literal["spans"] = "spans"
+
+
+@dataclass(frozen=True)
+class AskSpans:
+    """A view asks what happened in a step; the answer is one `Spans`."""
+
+    request_id: int
+    #: The number of the step, None for the newest.
+    step: int | None
+    #: The part of it that is wanted, by the recording's time; None from its begin, to its end.
+    begin_us: float | None
+    end_us: float | None
+    #: So many spans at most: those that are too narrow for that are told as one.
+    most: int
+    #: The view that asks.
+    view: int
+    kind: Literal["ask_spans"] = "ask_spans"
