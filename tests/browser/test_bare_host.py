@@ -6,6 +6,7 @@ an element. Nothing comes from a network.
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +42,22 @@ def host(page: Page, root: Path) -> Host:
     if not (static / "loader.js").is_file():
         pytest.skip("needs the front end: make front-end")
     return Host(page, static)
+
+
+def test_an_item_of_the_outline_keeps_the_focus_when_the_picture_changes(
+    host: Host, snapshot: Snapshot
+) -> None:
+    host.start(snapshot)
+    loss = host.page.get_by_role("treeitem", name=re.compile("^sparse_softmax"))
+    loss.evaluate("item => item.click()")
+    expect(loss).to_have_attribute("aria-selected", "true")
+    item = host.page.get_by_role("treeitem", name="labels, Placeholder")
+    item.focus()
+    host.stage.evaluate(
+        "stage => stage.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true}))"
+    )
+    expect(loss).to_have_attribute("aria-expanded", "true")
+    expect(item).to_be_focused()
 
 
 def test_a_second_view_does_not_ask_for_the_script_again(host: Host, snapshot: Snapshot) -> None:

@@ -58,3 +58,14 @@ export function button(label: string, shape: IconName, onClick: () => void, unti
 export function setText(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
+
+/** Gives an element these children in this order. Those that stay are not moved without need: they keep the focus. */
+export function placeChildren(parent: HTMLElement, children: readonly HTMLElement[]): void {
+  const wanted = new Set<Element>(children);
+  for (const had of [...parent.children]) if (!wanted.has(had)) had.remove();
+  let at = parent.firstElementChild;
+  for (const child of children) {
+    if (child === at) at = at.nextElementSibling;
+    else parent.insertBefore(child, at);
+  }
+}

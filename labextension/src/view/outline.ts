@@ -8,7 +8,7 @@ import { rowsOf, windowAround, type Row } from "../model/outline_rows.js";
 import { boxOf } from "../model/selection.js";
 import { sizeText, type Box, type VisibleGraph } from "../model/visible.js";
 import type { Picture } from "../render/scene.js";
-import { make, OWN_KEYS } from "./dom.js";
+import { make, OWN_KEYS, placeChildren } from "./dom.js";
 import type { Panel } from "./panel.js";
 
 /** Height of an item; graph_view.css has it too. */
@@ -60,13 +60,11 @@ class Outline {
 
   update({ graph, marked, stale }: Pick<Picture, "graph" | "marked" | "stale">): void {
     [this.#marked, this.#stale] = [marked, stale];
-    const hadFocus = this.#tree.contains(document.activeElement);
     this.#graph = graph;
     this.#rows = rowsOf(graph);
     this.#places.clear();
     this.#rows.forEach(({ id }, at) => this.#places.set(id, at));
     this.#fill(windowAround(this.#places.get(this.#current ?? "") ?? this.#first, this.#rows.length, MOST));
-    if (hadFocus) this.#items.get(this.#current ?? "")?.focus({ preventScroll: true });
   }
 
   mark(selection: BoxId | null): void {
@@ -89,12 +87,21 @@ class Outline {
     this.#hovered?.classList.add("fs-hovered");
   }
 
-  /** Puts the rows from a place on into the page, and room for the others. */
+  /**
+   * Puts the rows from a place on into the page, and room for the others. What stays in the page keeps its element, and so
+   * the focus; where the item that has it leaves, the selection gets it.
+   */
   #fill(first: number): void {
     this.#first = first;
     const shown = this.#rows.slice(first, first + MOST);
+    const had = new Map(this.#items);
+    const hadFocus = this.#tree.contains(document.activeElement);
     this.#items.clear();
-    this.#tree.replaceChildren(...shown.map((row) => this.#item(row)));
+    for (const row of shown) this.#items.set(row.id, this.#item(row, had.get(row.id)));
+    placeChildren(this.#tree, [...this.#items.values()]);
+    if (hadFocus && !this.#tree.contains(document.activeElement)) {
+      this.#items.get(this.#current ?? "")?.focus({ preventScroll: true });
+    }
     this.#tree.style.paddingTop = `${first * ROW_PX}px`;
     this.#tree.style.paddingBottom = `${(this.#rows.length - first - shown.length) * ROW_PX}px`;
     this.mark(this.#current);
@@ -105,27 +112,25 @@ class Outline {
     const from = Math.floor(this.element.scrollTop / ROW_PX);
     const to = from + Math.ceil(this.element.clientHeight / ROW_PX);
     const isThere = from >= this.#first && to <= this.#first + MOST;
-    if (isThere || this.#rows.length <= MOST) return;
-    const hadFocus = this.#tree.contains(document.activeElement);
-    this.#fill(windowAround(from, this.#rows.length, MOST));
-    if (hadFocus) this.#items.get(this.#current ?? "")?.focus({ preventScroll: true });
+    if (!isThere && this.#rows.length > MOST) this.#fill(windowAround(from, this.#rows.length, MOST));
   }
 
-  #item({ id, level, size, place }: Row): HTMLElement {
+  #item({ id, level, size, place }: Row, had?: HTMLElement): HTMLElement {
     const box = this.#graph?.boxes.get(id);
-    const item = make("li", {
-      role: "treeitem", "aria-level": String(level), "aria-setsize": String(size), "aria-posinset": String(place),
-      id: `${this.#id}-${id}`, "data-box": id, tabindex: "-1", style: `padding-left: ${(level - 1) * INDENT_PX}px`, ...OWN_KEYS,
-    });
-    this.#items.set(id, item);
+    const item = had ?? make("li", { role: "treeitem", id: `${this.#id}-${id}`, "data-box": id, tabindex: "-1", ...OWN_KEYS });
+    item.setAttribute("aria-level", String(level));
+    item.setAttribute("aria-setsize", String(size));
+    item.setAttribute("aria-posinset", String(place));
+    item.style.paddingLeft = `${(level - 1) * INDENT_PX}px`;
     if (!box) return item;
     const isMarked = this.#marked.has(id);
     const notes = [...(isMarked ? ["changed"] : []), ...(this.#stale.has(id) ? ["stale"] : [])];
     const detail = [box.node ? box.kind : sizeText(box), ...notes].join(", ");
     item.classList.toggle("fs-changed", isMarked);
     item.setAttribute("aria-label", `${box.name}, ${detail}`);
-    item.append(make("span", { class: "fs-item" }, box.name, " ", make("small", {}, detail)));
+    item.replaceChildren(make("span", { class: "fs-item" }, box.name, " ", make("small", {}, detail)));
     if (box.scope) item.setAttribute("aria-expanded", String(box.isOpen));
+    else item.removeAttribute("aria-expanded");
     return item;
   }
 
