@@ -19,9 +19,12 @@ class CurrentStep(Protocol):
 
     Attributes:
         left_call: The operation whose function was started and left to the executor, and its call.
+        product: Returns the product of two large matrices that several threads share, or None where
+            one thread should compute it; None where no kernel of the plan multiplies.
     """
 
     left_call: tuple[Any, Any] | None
+    product: Callable[[Any, Any], Any] | None
 
     def call_function(self, function: Callable[[], Any]) -> Any:
         """Returns what a function of the user's returns."""

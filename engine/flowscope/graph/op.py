@@ -168,6 +168,7 @@ class Op(Immutable):
         is_random: The kernel takes a counter-based generator after `xp`.
         is_blocking: May wait for another step or device: it has `begin` in place of a kernel, and
             perhaps `attempt`.
+        uses_blas: The kernel multiplies matrices: BLAS has one thread while steps with it run.
         ends_with_step: Of a blocking op: what its `begin` returned is called when the step has
             ended, too, however it ended: nothing is held beyond it.
         is_handle: Makes the handle of something that outlives steps: it has no kernel, for the
@@ -201,6 +202,7 @@ class Op(Immutable):
     is_stateful: ClassVar[bool] = False
     is_random: ClassVar[bool] = False
     is_blocking: ClassVar[bool] = False
+    uses_blas: ClassVar[bool] = False
     ends_with_step: ClassVar[bool] = False
     is_handle: ClassVar[bool] = False
     reads_state: ClassVar[bool] = False

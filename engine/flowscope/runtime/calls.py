@@ -43,6 +43,7 @@ class Call:
         wrap: What stands around a function of the plan in this session: on an accelerator, what
             puts the step on the device.
         trace: Where a traced run of it notes what it does; None for most.
+        uses_blas: Whether a kernel of the plan multiplies matrices.
     """
 
     __slots__ = (
@@ -58,6 +59,7 @@ class Call:
         "resources",
         "single",
         "trace",
+        "uses_blas",
         "wrap",
     )
 
@@ -86,6 +88,7 @@ class Call:
         self.required = required
         self.queues = queues
         self.is_checked = not required
+        self.uses_blas = any(node.op.uses_blas for node in plan.program.walk())
         self.wrap = wrap
         self.trace: StepTrace | None = None
 

@@ -15,6 +15,7 @@ from flowscope.graph.current_step import steps_of_threads
 from flowscope.graph.graph import Graph
 from flowscope.plan.plan import Plan
 from flowscope.runtime import interrupt
+from flowscope.runtime.blas import one_thread
 from flowscope.runtime.calls import Call
 from flowscope.runtime.engine import Engine
 from flowscope.runtime.failures import FailureNote, located_failure
@@ -72,6 +73,9 @@ class Runner:
             if timeout_ms:
                 gate.limit(step, timeout_ms)
             function = call.function
+            if call.uses_blas:
+                one_thread.enter()
+                step.product = self.engine.pool.product
             if gate.raised:
                 self._check_open()
                 step.inherit_limit()
@@ -105,6 +109,8 @@ class Runner:
             # One bytecode reads and adds: several threads count here without a lock.
             self.busy_ns += time.perf_counter_ns() - start - step.waited_ns
             step.has_ended = True
+            if step.product is not None:
+                one_thread.leave()
             if around is None:
                 del steps_of_threads[me]
             else:

@@ -15,6 +15,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Literal
 
 from flowscope.runtime import host_calls, interrupt
+from flowscope.runtime.blas import one_thread
 from flowscope.runtime.device_variable import PlacedVariable
 from flowscope.runtime.queue_transactions import QueueTransaction
 from flowscope.runtime.resources import VariableState
@@ -52,6 +53,8 @@ class Step:
         waited_ns: Nanoseconds that it stood still.
         queues: What it has moved in queues; None where it uses none.
         left_call: The function that code has started and left to the executor.
+        product: Shares the product of two large matrices among threads; None where no kernel of
+            the plan multiplies.
     """
 
     # In the class as long as they are as at the beginning: a step of one operation is made quickly.
@@ -65,6 +68,7 @@ class Step:
     waited_ns = 0
     queues: QueueTransaction | None = None
     left_call: tuple[Any, host_calls.HostCall] | None = None
+    product: Callable[[Any, Any], Any] | None = None
 
     def __init__(
         self,
@@ -142,6 +146,12 @@ class Step:
         """Returns what a function of the user's returns; see `flowscope.runtime.host_calls`."""
         if get_ident() != self.thread:
             return function()  # it was started on a thread of its own, and nobody waits for it here
+        if self.product is None:
+            return self._called(function)
+        with one_thread.suspended():
+            return self._called(function)
+
+    def _called(self, function: Callable[[], Any]) -> Any:
         if self.deadline is not None:
             return host_calls.call_and_wait(self.gate, self._host_threads, function)
         if get_ident() == interrupt.MAIN_THREAD:

@@ -10,11 +10,12 @@ import itertools
 import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flowscope.graph.current_step import current_step, working_for
+from flowscope.runtime.matrix_products import MatrixProducts
 
 if TYPE_CHECKING:
     from queue import SimpleQueue
@@ -28,6 +29,7 @@ class ThreadPool:
 
     Attributes:
         size: How many threads work on one kernel at the most, with the one that shares it.
+        products: Shares matrix products, on threads of its own.
 
     Args:
         size: As above; None for as many as the processor has cores, within reason.
@@ -35,6 +37,7 @@ class ThreadPool:
 
     def __init__(self, size: int | None = None) -> None:
         self.size = min(_cores(), _MOST) if size is None else size
+        self.products = MatrixProducts()
         self._forget_threads()
 
     def _forget_threads(self) -> None:
@@ -46,6 +49,10 @@ class ThreadPool:
     def limit(self, size: int) -> None:
         """Lets at most so many threads work on one kernel."""
         self.size = min(size, _MOST)
+
+    def product(self, a: Any, b: Any) -> Any:
+        """Returns the product of two large matrices; None where one thread should compute it."""
+        return None if self.size < 2 else self.products.product(a, b, self.size)
 
     def parallel_for(self, count: int, run: Callable[[int], None]) -> None:
         """Calls `run` with 0 .. count - 1, on several threads; returns when all have ended.

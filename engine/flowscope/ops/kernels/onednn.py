@@ -31,9 +31,6 @@ from flowscope.ops.kernels.windows import Axis
 #: Below so many flops the calls cost more than they gain.
 WORTH_FLOPS = 2e6
 
-#: And below so many multiplications in a product of matrices, for which BLAS uses one thread.
-WORTH_PRODUCTS = 1 << 18
-
 _VERSION = 3
 _CPU, _FLOAT32, _ANY, _IN_ORDER, _USER = 1, 3, 1, 1, 1
 TRAINING, _DIRECT = 64, 1
@@ -256,37 +253,6 @@ def _filters(dims: tuple[int, ...], groups: int) -> tuple[list[int], list[int]]:
         return [outputs, channels, *windows], [by_output, by_channel, *steps]
     each = outputs // groups
     return [groups, each, channels, *windows], [each * by_output, by_output, by_channel, *steps]
-
-
-def matrix_product(xp: Any, a: Any, b: Any) -> Any:
-    """Returns the product of two large matrices of float32; None where `xp.matmul` should do it."""
-    if a.size * b.shape[-1] < WORTH_PRODUCTS or a.ndim != 2 or b.ndim != 2 or xp is not np:
-        return None
-    (m, k), n = a.shape, b.shape[1]
-    if a.dtype != np.float32 or min(m, n, k) < 2:
-        return None
-    loaded = library()
-    if loaded is None:
-        return None
-    (ta, a, lda), (tb, b, ldb) = _laid_out(a), _laid_out(b)
-    out = np.empty((m, n), np.float32)
-    longs = [ctypes.c_int64(v) for v in (m, n, k)]
-    one, zero = ctypes.c_float(1), ctypes.c_float(0)
-    status = loaded.c.dnnl_sgemm(
-        ta, tb, *longs, one, _Pointer(a.ctypes.data), lda, _Pointer(b.ctypes.data), ldb, zero,
-        _Pointer(out.ctypes.data), longs[1],
-    )  # fmt: skip
-    return None if status else out
-
-
-def _laid_out(a: Any) -> tuple[ctypes.c_char, Any, ctypes.c_int64]:
-    """Returns whether a matrix lies transposed, it (or a copy), and its rows' distance."""
-    rows, columns = a.strides
-    if columns == 4 and rows >= 4 * a.shape[1] and rows % 4 == 0:
-        return ctypes.c_char(b"N"), a, ctypes.c_int64(rows // 4)
-    if rows == 4 and columns >= 4 * a.shape[0] and columns % 4 == 0:
-        return ctypes.c_char(b"T"), a, ctypes.c_int64(columns // 4)
-    return ctypes.c_char(b"N"), np.ascontiguousarray(a), ctypes.c_int64(a.shape[1])
 
 
 @functools.cache

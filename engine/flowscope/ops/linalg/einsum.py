@@ -31,6 +31,7 @@ from flowscope.ops.core.broadcasting import as_sizes, sum_to
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import conj
 from flowscope.ops.core.shape_rules import check_kind, check_same
+from flowscope.ops.kernels.products import matrix_product
 
 __all__ = ["einsum"]
 
@@ -84,7 +85,7 @@ def _shape(labels: str, found: dict[str, Any]) -> Dims:
 
 
 @frozen
-class Einsum(Op, grad_reads=("operands",), accumulates=True):
+class Einsum(Op, grad_reads=("operands",), accumulates=True, uses_blas=True):
     """The sum over products of elements that an equation names, for one or two operands.
 
     Two operands have each label once, the ellipsis first, and share or hand on every label.
@@ -226,7 +227,7 @@ def _contracted(xp: ArrayModule, a: Array, b: Array, ours: str, theirs: str, out
     x, left = _block(a, ours, plan.batch, plan.left, plan.contracted)
     y, right = _block(b, theirs, plan.batch, plan.right, plan.contracted)
     y = y.swapaxes(-1, -2)
-    found = xp.matmul(x, y) if plan.contracted else x * y
+    found = matrix_product(xp, x, y) if plan.contracted else x * y
     found = found.reshape((*found.shape[:-2], *left, *right))
     labels = plan.batch + plan.left + plan.right
     have = [*map(str, range(found.ndim - len(labels))), *labels]

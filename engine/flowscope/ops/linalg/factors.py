@@ -44,7 +44,7 @@ __all__ = ["cholesky", "qr"]
 _INDEFINITE = "expected Hermitian positive definite matrices, got another"
 
 
-class Cholesky(Op, grad_reads=("y",)):
+class Cholesky(Op, grad_reads=("y",), uses_blas=True):
     """The lower triangular matrices L with L @ adjoint(L) = x; only x's lower triangle is read.
 
     Raises: InvalidArgumentError if a matrix is not positive definite.
@@ -67,7 +67,7 @@ class Cholesky(Op, grad_reads=("y",)):
 
 
 @frozen
-class Qr(Op, grad_reads=("y", "x")):
+class Qr(Op, grad_reads=("y", "x"), uses_blas=True):
     """Matrices q with orthonormal columns and upper triangular r with q @ r = x.
 
     Shapes: [..., m, n] -> q [..., m, p], r [..., p, n], where p is min(m, n), or m if full
@@ -140,7 +140,7 @@ def _with_real_diagonal(inner: Tensor) -> Tensor:
 
 
 @frozen
-class Lu(Op, grad_reads=("y",), devices=("CPU",)):
+class Lu(Op, grad_reads=("y",), devices=("CPU",), uses_blas=True):
     """Triangular matrices in one, and a permutation: rows of x in that order are lower @ upper.
 
     Shapes: [..., n, n] -> lu [..., n, n], permutation [..., n]

@@ -24,7 +24,7 @@ from flowscope.ops.linalg.matrix_tools import adjoint_of, check_square, each, sq
 __all__ = ["matrix_square_root"]
 
 
-class _MatrixFunction(Op, abstract=True, grad_reads=("x",)):
+class _MatrixFunction(Op, abstract=True, grad_reads=("x",), uses_blas=True):
     """Base of functions of square matrices."""
 
     routine: ClassVar[str]

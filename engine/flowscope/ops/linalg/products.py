@@ -23,7 +23,7 @@ from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast, conj
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.shape_rules import check_kind, check_same
-from flowscope.ops.kernels.onednn import matrix_product
+from flowscope.ops.kernels.products import matrix_product
 from flowscope.ops.math.elementwise import multiply
 from flowscope.ops.math.reductions import reduce_prod, reduce_sum
 
@@ -31,7 +31,7 @@ __all__ = ["cross", "matmul", "matrix_transpose", "sparse_matmul", "tensordot", 
 
 
 @frozen
-class MatMul(Op, grad_reads=("a", "b"), memory_order="C2", accumulates=True):
+class MatMul(Op, grad_reads=("a", "b"), memory_order="C2", accumulates=True, uses_blas=True):
     """Matrix product a @ b, of the transposes if asked for.
 
     Shapes: a [..., m, k], b [..., k, n] -> [..., m, n]   (after the transposes; ... is broadcast)
@@ -83,10 +83,7 @@ class MatMul(Op, grad_reads=("a", "b"), memory_order="C2", accumulates=True):
             raise InvalidArgumentError(
                 f"inner dimensions must agree: expected {a.shape[-1]}, got {b.shape[-2]}"
             )
-        found = matrix_product(xp, a, b)
-        if found is None:
-            found = xp.matmul(a, b)
-        return found
+        return matrix_product(xp, a, b)
 
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
         a = inputs[0].shape

@@ -53,7 +53,7 @@ _SMALL = 64
 
 
 @frozen
-class MatrixInverse(Op, grad_reads=("y",)):
+class MatrixInverse(Op, grad_reads=("y",), uses_blas=True):
     """The inverse of square matrices, of their adjoints if asked for.
 
     Raises: InvalidArgumentError if a matrix is singular.
@@ -74,7 +74,7 @@ class MatrixInverse(Op, grad_reads=("y",)):
         return xp.conj(out.swapaxes(-1, -2)) if self.adjoint else out
 
 
-class MatrixDeterminant(Op, grad_reads=("x", "y")):
+class MatrixDeterminant(Op, grad_reads=("x", "y"), uses_blas=True):
     """The determinants of square matrices.
 
     Shapes: [..., n, n] -> [...]
@@ -92,7 +92,7 @@ class MatrixDeterminant(Op, grad_reads=("x", "y")):
         return xp.linalg.det(x)
 
 
-class LogMatrixDeterminant(Op, grad_reads=("x",)):
+class LogMatrixDeterminant(Op, grad_reads=("x",), uses_blas=True):
     """The signs of determinants of square matrices, and the logarithms of their absolute values.
 
     Shapes: [..., n, n] -> [...], [...]
@@ -147,7 +147,7 @@ def _matrix_grad(to_rhs: Tensor, y: Tensor, is_adjoint: bool) -> Tensor:
 
 
 @frozen
-class MatrixSolve(Op, grad_reads=("y", "matrix")):
+class MatrixSolve(Op, grad_reads=("y", "matrix"), uses_blas=True):
     """The solutions x of matrix @ x = rhs, or of adjoint(matrix) @ x = rhs.
 
     Shapes: matrix [..., n, n], rhs [..., n, k] -> [..., n, k]; leading axes are broadcast
@@ -171,7 +171,7 @@ class MatrixSolve(Op, grad_reads=("y", "matrix")):
 
 
 @frozen
-class MatrixTriangularSolve(Op, grad_reads=("y", "matrix")):
+class MatrixTriangularSolve(Op, grad_reads=("y", "matrix"), uses_blas=True):
     """The solutions x of matrix @ x = rhs, of which only the lower (or upper) triangle is read.
 
     Shapes: matrix [..., n, n], rhs [..., n, k] -> [..., n, k]; leading axes are broadcast

@@ -80,7 +80,7 @@ class Pooling(Windowed, abstract=True, memory_order="K"):
 _NAMES = frozenset(["strides", "padding", "data_format", "explicit_paddings", "ksize", "dilations"])
 
 
-class MaxPooling(Pooling, abstract=True, grad_reads=("x",)):
+class MaxPooling(Pooling, abstract=True, grad_reads=("x",), uses_blas=True):
     """Base of the pools of maxima."""
 
     backward: ClassVar[type[Pooling]]
@@ -100,7 +100,7 @@ class MaxPooling(Pooling, abstract=True, grad_reads=("x",)):
         return x.copy() if y is x else y
 
 
-class MaxPoolingGrad(Pooling, abstract=True, grad_reads=("x",), accumulates=True):
+class MaxPoolingGrad(Pooling, abstract=True, grad_reads=("x",), accumulates=True, uses_blas=True):
     """Base of the gradients of pools of maxima."""
 
     backward: ClassVar[type[Pooling]]

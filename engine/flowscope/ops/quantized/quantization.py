@@ -250,7 +250,7 @@ def _floats(*values: Any) -> list[Tensor]:
 # -- products -------------------------------------------------------------------------------------
 
 
-class QuantizedMatMul(Op, is_differentiable=False):
+class QuantizedMatMul(Op, is_differentiable=False, uses_blas=True):
     """The product of matrices of quint8, as qint32, and the range that it covers.
 
     Shapes: a [m, k], b [k, n], four scalars: the ends of their ranges -> [m, n], [], []
