@@ -58,9 +58,9 @@ def _text(triple: str, integer: str) -> str:
     """
     pause = ""
     if triple.startswith("x86_64"):
-        pause = "call void asm sideeffect \"pause\", \"\"()"
+        pause = 'call void asm sideeffect "pause", ""()'
     elif triple.startswith(("aarch64", "arm64")):
-        pause = "call void asm sideeffect \"yield\", \"\"()"
+        pause = 'call void asm sideeffect "yield", ""()'
     data = object.__basicsize__
     load = "\n".join(
         f"  %{name}.p = getelementptr i64, ptr %recipe, i64 {i}\n  %{name} = load i64, ptr %{name}.p"
@@ -562,9 +562,7 @@ class _Helpers:
                 return
             for number in set(range(count)) - set(self.threads):
                 name = f"flowscope-native-{number + 1}"
-                thread = threading.Thread(
-                    target=self._help, args=(number,), name=name, daemon=True
-                )
+                thread = threading.Thread(target=self._help, args=(number,), name=name, daemon=True)
                 self.threads[number] = thread
                 thread.start()
 

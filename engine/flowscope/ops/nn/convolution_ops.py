@@ -21,9 +21,7 @@ from flowscope.ops.kernels.windows import Windowed
 
 
 @frozen
-class Convolving(
-    Windowed, abstract=True, memory_order="C", accumulates=True, uses_blas=True
-):
+class Convolving(Windowed, abstract=True, memory_order="C", accumulates=True, uses_blas=True):
     """Base of the ops of convolutions, with dilations, one per axis of the image."""
 
     dilations: tuple[int, ...] = ()
