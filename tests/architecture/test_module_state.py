@@ -77,6 +77,7 @@ ALLOWED = {
     "ops.kernels.scipy_modules._loaded": CACHE,
     "ops.kernels.scipy_modules.finders": REGISTRY,
     "plan.codegen.function._numbers": "generated files are numbered: `linecache` has one list",
+    "runtime.blas.one_thread": "BLAS has one number of threads, the process's",
     "runtime.engine._default": "which engine is the default one, by thread and task",
     "runtime.engine._process": "the engine of the process, for programs that name none",
     "runtime.interrupt._around": SIGNALS,

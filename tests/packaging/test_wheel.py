@@ -67,7 +67,7 @@ def test_metadata(wheel: Path) -> None:
 
 
 def test_stock_install_is_the_quick_one(wheel: Path) -> None:
-    """The extra of the tutorials brings oneDNN where there is a wheel, and the kernelspec."""
+    """The extra of the tutorials brings oneDNN and llvmlite where they serve, and the kernelspec."""
     with zipfile.ZipFile(wheel) as archive:
         files = {Path(name).name: name for name in archive.namelist()}
         metadata = archive.read(files["METADATA"]).decode()
@@ -76,12 +76,13 @@ def test_stock_install_is_the_quick_one(wheel: Path) -> None:
     assert spec["argv"][1:3] == ["-m", "flowscope_kernel"]
     lines = metadata.partition("\n\n")[0].splitlines()
     needs = [Requirement(line.partition(": ")[2]) for line in lines if "Requires-Dist" in line]
-    linux = {"sys_platform": "linux", "platform_machine": "x86_64"}
+    linux = {"sys_platform": "linux", "platform_machine": "x86_64", "python_version": "3.12"}
     mac = {**linux, "sys_platform": "darwin"}
-    for extra, place in itertools.product(("lab", "onednn"), (linux, mac)):
+    for extra, place in itertools.product(("lab", "onednn", "threads"), (linux, mac)):
         of_extra = {**place, "extra": extra}
         found = {n.name for n in needs if n.marker and n.marker.evaluate(of_extra)}
-        assert ("onednn-cpu-gomp" in found) is (place is linux)
+        assert ("onednn-cpu-gomp" in found) is (place is linux and extra != "threads")
+        assert ("llvmlite" in found) is (place is linux and extra != "onednn")
 
 
 def test_runs_where_it_is_installed(installed) -> None:

@@ -75,6 +75,16 @@ def test_report_advises_onednn_where_it_is_missing(monkeypatch: pytest.MonkeyPat
         assert "33 and 14 ms" in str(found)
 
 
+def test_report_advises_llvmlite_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "available_cores", lambda: 2)
+    monkeypatch.setattr(blas_kernels, "libraries", lambda: [library("SkylakeX")])
+    monkeypatch.setattr(report, "_has_llvmlite", lambda: False)
+    (advice,) = [a for a in fs.runtime_report(measure=False).advice if "products" in a.what]
+    assert advice.todo == 'pip install "flowscope[threads]"'
+    monkeypatch.setattr(report, "_has_llvmlite", lambda: True)
+    assert "on several" in fs.runtime_report(measure=False).used["threads"]
+
+
 def test_report_is_content_where_nothing_is_missing() -> None:
     assert str(report.RuntimeReport({"cores": "2"}, ())).endswith("Nothing is missing.")
 

@@ -1,4 +1,4 @@
-"""The BLAS libraries under NumPy and SciPy: how many threads they use, and where their products lie.
+"""The BLAS libraries under NumPy and SciPy: how many threads they use, where their products are.
 
 Their own threads wait for each other by spinning. Where another process wants the processor too
 that costs far more than it gains: eight products of a small network take 0.5 ms on two idle cores,
@@ -90,12 +90,9 @@ def open_blas() -> list[Any]:
     """Returns the OpenBLAS libraries that are loaded, NumPy's first."""
     import threadpoolctl  # at need: it looks at all loaded libraries
 
-    found = [
-        c.dynlib
-        for c in threadpoolctl.ThreadpoolController().lib_controllers
-        if c.internal_api == "openblas"
-    ]
-    return sorted(found, key=lambda library: "scipy.libs" in library._name)
+    found = threadpoolctl.ThreadpoolController().lib_controllers
+    found = [c for c in found if c.internal_api == "openblas"]
+    return [c.dynlib for c in sorted(found, key=lambda c: "scipy.libs" in c.filepath)]
 
 
 def symbol(library: Any, name: str) -> tuple[Any, bool] | None:

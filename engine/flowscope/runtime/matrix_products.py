@@ -44,15 +44,13 @@ class _Cut:
     """How products of one layout are cut.
 
     Attributes:
-        words: What the native code is told.
-        address: Where the words lie.
+        recipe: The words that the native code is told, and their address.
         rows: Rows of a block; 0 where columns are cut.
         columns: Columns of a block; 0 where rows are cut.
         blocks: How many blocks there are.
     """
 
-    words: Any
-    address: int
+    recipe: tuple[Any, int]
     rows: int
     columns: int
     blocks: int
@@ -90,7 +88,7 @@ class MatrixProducts:
         if cut is None or self._pool is None:
             return None
         out = np.empty((a.shape[0], b.shape[1]), a.dtype)
-        late = self._pool.run(cut.address, a, b, out, size - 1)
+        late = self._pool.run(cut.recipe, a, b, out, size - 1)
         if late == 0:
             return out
         return None if late < 0 else _completed(a, b, out, cut, late)
@@ -156,7 +154,7 @@ class MatrixProducts:
     def _is_equal(self, cut: _Cut, x: Any, y: Any, whole: Any) -> bool:
         assert self._pool is not None
         out = np.empty(whole.shape, whole.dtype)
-        return self._pool.run(cut.address, x, y, out, 0) == 0 and out.tobytes() == whole.tobytes()
+        return self._pool.run(cut.recipe, x, y, out, 0) == 0 and out.tobytes() == whole.tobytes()
 
     def _cut(self, a: Any, b: Any, rows: int, columns: int) -> _Cut:
         (m, k), n, item = a.shape, b.shape[1], a.itemsize
@@ -172,7 +170,7 @@ class MatrixProducts:
             "is_double": a.dtype.char == "d", "alignment": item - 1,
         }  # fmt: skip
         words = np.array([told[name] for name in RECIPE], np.int64)
-        return _Cut(words, words.ctypes.data, rows, columns, blocks)
+        return _Cut((words, words.ctypes.data), rows, columns, blocks)
 
     def _like(self, a: Any) -> Any:
         """Returns an array of noise of the same shape, dtype and order."""

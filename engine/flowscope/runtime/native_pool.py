@@ -16,451 +16,20 @@ for so long.
 
 from __future__ import annotations
 
-import ctypes
 import os
-import platform
 import threading
-import time
 import weakref
 from typing import Any
 
 import numpy as np
 
-#: At most so many helpers.
-MOST = 3
+from flowscope.runtime import native_code as at
+from flowscope.runtime.native_code import MOST, RECIPE, Code
+
 #: Blocks of a job at most: what is late is told as bits.
 MOST_BLOCKS = 32
 #: For so long a helper looks for the next job before it sleeps, giving way to other processes.
 _LINGER_S = 5e-4
-#: A helper that slept for so long ends.
-_IDLE_S = 5.0
-
-# Places in the state, in words of 8 bytes; what threads write lies in cache lines of its own.
-_WORD, _OWNER, _QUIT, _YIELDS, _ACQUIRE, _RELEASE, _YIELD, _SLEEP_US = 0, 8, 16, 17, 18, 19, 20, 21
-_RECIPE, _A, _B, _C = 24, 25, 26, 27
-_HELPER, _HELPER_WORDS, _IN_BLOCK, _ASLEEP, _LOCK = 32, 32, 0, 8, 16
-_WORDS = _HELPER + MOST * _HELPER_WORDS
-
-#: The words of a recipe: how one product is cut.
-RECIPE = (
-    "trans_a", "trans_b", "m", "n", "k", "lda", "ldb", "ldc", "rows", "columns", "a_bytes",
-    "b_bytes", "c_bytes", "blocks", "patience", "gemm", "is_double", "alignment",
-)  # fmt: skip
-_AT = {name: i for i, name in enumerate(RECIPE)}
-
-
-def _text(triple: str, integer: str) -> str:
-    """Returns the code.
-
-    Args:
-        triple: For which machine.
-        integer: The type of sizes in the BLAS library.
-    """
-    pause = ""
-    if triple.startswith("x86_64"):
-        pause = 'call void asm sideeffect "pause", ""()'
-    elif triple.startswith(("aarch64", "arm64")):
-        pause = 'call void asm sideeffect "yield", ""()'
-    data = object.__basicsize__
-    load = "\n".join(
-        f"  %{name}.p = getelementptr i64, ptr %recipe, i64 {i}\n  %{name} = load i64, ptr %{name}.p"
-        for name, i in _AT.items()
-    )
-    sizes = ("mi", "ni", "k", "lda", "ldb", "ldc")
-    cast = "\n".join(
-        f"  %{s}.i = {'add i64 0,' if integer == 'i64' else 'trunc i64'} %{s}"
-        + ("" if integer == "i64" else " to i32")
-        for s in sizes
-    )
-
-    def gemm(real: str) -> str:
-        i = integer
-        return (
-            f"call void %f(i32 101, i32 %ta, i32 %tb, {i} %mi.i, {i} %ni.i, {i} %k.i, "
-            f"{real} 1.0, ptr %a, {i} %lda.i, ptr %b, {i} %ldb.i, {real} 0.0, ptr %c, {i} %ldc.i)"
-        )
-
-    return f"""
-target triple = "{triple}"
-
-define internal void @block(ptr %state, i64 %i) noinline {{
-  %recipe.p = getelementptr i64, ptr %state, i64 {_RECIPE}
-  %recipe = load ptr, ptr %recipe.p
-{load}
-  %r = mul i64 %i, %rows
-  %s = mul i64 %i, %columns
-  %left.m = sub i64 %m, %r
-  %left.n = sub i64 %n, %s
-  %cut.rows = icmp ne i64 %rows, 0
-  %short.m = icmp slt i64 %left.m, %rows
-  %part.m = select i1 %short.m, i64 %left.m, i64 %rows
-  %mi = select i1 %cut.rows, i64 %part.m, i64 %m
-  %cut.columns = icmp ne i64 %columns, 0
-  %short.n = icmp slt i64 %left.n, %columns
-  %part.n = select i1 %short.n, i64 %left.n, i64 %columns
-  %ni = select i1 %cut.columns, i64 %part.n, i64 %n
-  %a.p = getelementptr i64, ptr %state, i64 {_A}
-  %b.p = getelementptr i64, ptr %state, i64 {_B}
-  %c.p = getelementptr i64, ptr %state, i64 {_C}
-  %a0 = load ptr, ptr %a.p
-  %b0 = load ptr, ptr %b.p
-  %c0 = load ptr, ptr %c.p
-  %a.o = mul i64 %i, %a_bytes
-  %b.o = mul i64 %i, %b_bytes
-  %c.o = mul i64 %i, %c_bytes
-  %a = getelementptr i8, ptr %a0, i64 %a.o
-  %b = getelementptr i8, ptr %b0, i64 %b.o
-  %c = getelementptr i8, ptr %c0, i64 %c.o
-  %ta = trunc i64 %trans_a to i32
-  %tb = trunc i64 %trans_b to i32
-{cast}
-  %f = inttoptr i64 %gemm to ptr
-  %double = icmp ne i64 %is_double, 0
-  br i1 %double, label %doubles, label %floats
-floats:
-  {gemm("float")}
-  ret void
-doubles:
-  {gemm("double")}
-  ret void
-}}
-
-define i64 @pauses(i64 %n) {{
-entry:
-  br label %again
-again:
-  %i = phi i64 [ 0, %entry ], [ %next, %again ]
-  {pause}
-  call void asm sideeffect "", "~{{memory}}"()
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, %n
-  br i1 %more, label %again, label %end
-end:
-  ret i64 %n
-}}
-
-define i64 @give_way(ptr %state, i64 %n) {{
-entry:
-  %yield.p = getelementptr i64, ptr %state, i64 {_YIELD}
-  %yield = load ptr, ptr %yield.p
-  br label %again
-again:
-  %i = phi i64 [ 0, %entry ], [ %next, %again ]
-  %ignored = call i32 %yield()
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, %n
-  br i1 %more, label %again, label %end
-end:
-  ret i64 %n
-}}
-
-define i64 @help(ptr %state, i64 %number) {{
-entry:
-  %at = mul i64 %number, {_HELPER_WORDS}
-  %at.h = add i64 %at, {_HELPER}
-  %own = getelementptr i64, ptr %state, i64 %at.h
-  %in.p = getelementptr i64, ptr %own, i64 {_IN_BLOCK}
-  %asleep.p = getelementptr i64, ptr %own, i64 {_ASLEEP}
-  %lock.p = getelementptr i64, ptr %own, i64 {_LOCK}
-  %lock = load ptr, ptr %lock.p
-  %quit.p = getelementptr i64, ptr %state, i64 {_QUIT}
-  %yields.p = getelementptr i64, ptr %state, i64 {_YIELDS}
-  %acquire.p = getelementptr i64, ptr %state, i64 {_ACQUIRE}
-  %acquire = load ptr, ptr %acquire.p
-  %yield.p = getelementptr i64, ptr %state, i64 {_YIELD}
-  %yield = load ptr, ptr %yield.p
-  %sleep.p = getelementptr i64, ptr %state, i64 {_SLEEP_US}
-  %sleep = load i64, ptr %sleep.p
-  br label %look
-look:
-  %looked = phi i64 [ 0, %entry ], [ 0, %leave ], [ %looked.1, %linger ], [ 0, %rouse ], [ 0, %slept ], [ 0, %woken.late ]
-  %w = load atomic i64, ptr %state acquire, align 8
-  %first = and i64 %w, 65535
-  %w.16 = lshr i64 %w, 16
-  %last = and i64 %w.16, 65535
-  %is.work = icmp ult i64 %first, %last
-  br i1 %is.work, label %take, label %nothing
-take:
-  store atomic i64 %last, ptr %in.p seq_cst, align 8
-  %w.less = sub i64 %w, 65536
-  %pair = cmpxchg ptr %state, i64 %w, i64 %w.less seq_cst seq_cst
-  %taken = extractvalue {{ i64, i1 }} %pair, 1
-  br i1 %taken, label %run, label %leave
-run:
-  %index = sub i64 %last, 1
-  call void @block(ptr %state, i64 %index)
-  br label %leave
-leave:
-  store atomic i64 0, ptr %in.p release, align 8
-  br label %look
-nothing:
-  %quit = load atomic i64, ptr %quit.p acquire, align 8
-  %quits = icmp ne i64 %quit, 0
-  br i1 %quits, label %end, label %idle
-idle:
-  %looked.1 = add i64 %looked, 1
-  %yields = load i64, ptr %yields.p
-  %lingers = icmp slt i64 %looked.1, %yields
-  br i1 %lingers, label %linger, label %sleepy
-linger:
-  %ignored = call i32 %yield()
-  br label %look
-sleepy:
-  store atomic i64 1, ptr %asleep.p seq_cst, align 8
-  %w2 = load atomic i64, ptr %state seq_cst, align 8
-  %first2 = and i64 %w2, 65535
-  %w2.16 = lshr i64 %w2, 16
-  %last2 = and i64 %w2.16, 65535
-  %is.work2 = icmp ult i64 %first2, %last2
-  %quit2 = load atomic i64, ptr %quit.p seq_cst, align 8
-  %quits2 = icmp ne i64 %quit2, 0
-  %stays = or i1 %is.work2, %quits2
-  br i1 %stays, label %rouse.self, label %fall.asleep
-rouse.self:
-  %pair2 = cmpxchg ptr %asleep.p, i64 1, i64 0 seq_cst seq_cst
-  %roused = extractvalue {{ i64, i1 }} %pair2, 1
-  br i1 %roused, label %rouse, label %fall.asleep
-rouse:
-  br label %look
-fall.asleep:
-  %status = call i32 %acquire(ptr %lock, i64 %sleep, i32 0)
-  %got = icmp eq i32 %status, 1
-  br i1 %got, label %slept, label %late
-slept:
-  br label %look
-late:
-  %pair3 = cmpxchg ptr %asleep.p, i64 1, i64 0 seq_cst seq_cst
-  %alone = extractvalue {{ i64, i1 }} %pair3, 1
-  br i1 %alone, label %end, label %woken.late
-woken.late:
-  %status2 = call i32 %acquire(ptr %lock, i64 -1, i32 0)
-  br label %look
-end:
-  ret i64 0
-}}
-
-define internal void @wake(ptr %state, i64 %helpers) {{
-entry:
-  %release.p = getelementptr i64, ptr %state, i64 {_RELEASE}
-  %release = load ptr, ptr %release.p
-  br label %next
-next:
-  %h = phi i64 [ 0, %entry ], [ %h.1, %done ]
-  %is.one = icmp slt i64 %h, %helpers
-  br i1 %is.one, label %look, label %end
-look:
-  %at = mul i64 %h, {_HELPER_WORDS}
-  %at.h = add i64 %at, {_HELPER}
-  %own = getelementptr i64, ptr %state, i64 %at.h
-  %asleep.p = getelementptr i64, ptr %own, i64 {_ASLEEP}
-  %asleep = load atomic i64, ptr %asleep.p seq_cst, align 8
-  %sleeps = icmp ne i64 %asleep, 0
-  br i1 %sleeps, label %rouse, label %done
-rouse:
-  %pair = cmpxchg ptr %asleep.p, i64 1, i64 0 seq_cst seq_cst
-  %roused = extractvalue {{ i64, i1 }} %pair, 1
-  br i1 %roused, label %release.it, label %done
-release.it:
-  %lock.p = getelementptr i64, ptr %own, i64 {_LOCK}
-  %lock = load ptr, ptr %lock.p
-  call void %release(ptr %lock)
-  br label %done
-done:
-  %h.1 = add i64 %h, 1
-  br label %next
-end:
-  ret void
-}}
-
-define i64 @stop(ptr %state) {{
-  %quit.p = getelementptr i64, ptr %state, i64 {_QUIT}
-  store atomic i64 1, ptr %quit.p seq_cst, align 8
-  call void @wake(ptr %state, i64 {MOST})
-  ret i64 0
-}}
-
-define i64 @late(ptr %state, i64 %patience) {{
-entry:
-  br label %next
-next:
-  %h = phi i64 [ 0, %entry ], [ %h.1, %done ]
-  %bits = phi i64 [ 0, %entry ], [ %bits.1, %done ]
-  %left = phi i64 [ %patience, %entry ], [ %left.1, %done ]
-  %is.one = icmp slt i64 %h, {MOST}
-  br i1 %is.one, label %look, label %end
-look:
-  %left.2 = phi i64 [ %left, %next ], [ %left.3, %wait ]
-  %at = mul i64 %h, {_HELPER_WORDS}
-  %at.h = add i64 %at, {_HELPER}
-  %own = getelementptr i64, ptr %state, i64 %at.h
-  %index.1 = load atomic i64, ptr %own acquire, align 8
-  %inside = icmp ne i64 %index.1, 0
-  br i1 %inside, label %hope, label %done
-hope:
-  %patient = icmp sgt i64 %left.2, 0
-  br i1 %patient, label %wait, label %give.up
-wait:
-  {pause}
-  %left.3 = sub i64 %left.2, 1
-  br label %look
-give.up:
-  %index = sub i64 %index.1, 1
-  %bit = shl i64 1, %index
-  %bits.2 = or i64 %bits, %bit
-  br label %done
-done:
-  %bits.1 = phi i64 [ %bits, %look ], [ %bits.2, %give.up ]
-  %left.1 = phi i64 [ %left.2, %look ], [ 0, %give.up ]
-  %h.1 = add i64 %h, 1
-  br label %next
-end:
-  ret i64 %bits
-}}
-
-define i64 @product(ptr %state, ptr %recipe, ptr %x, ptr %y, ptr %z, i64 %helpers) {{
-entry:
-  %owner.p = getelementptr i64, ptr %state, i64 {_OWNER}
-  %pair = cmpxchg ptr %owner.p, i64 0, i64 1 seq_cst seq_cst
-  %owned = extractvalue {{ i64, i1 }} %pair, 1
-  br i1 %owned, label %check, label %refuse
-refuse:
-  ret i64 -1
-check:
-  %inside = call i64 @late(ptr %state, i64 0)
-  %still = icmp ne i64 %inside, 0
-  %x.p = getelementptr i8, ptr %x, i64 {data}
-  %y.p = getelementptr i8, ptr %y, i64 {data}
-  %z.p = getelementptr i8, ptr %z, i64 {data}
-  %xd = load i64, ptr %x.p
-  %yd = load i64, ptr %y.p
-  %zd = load i64, ptr %z.p
-  %same = icmp eq i64 %xd, %yd
-  %alignment.p = getelementptr i64, ptr %recipe, i64 {_AT["alignment"]}
-  %alignment = load i64, ptr %alignment.p
-  %both = or i64 %xd, %yd
-  %odd = and i64 %both, %alignment
-  %is.odd = icmp ne i64 %odd, 0
-  %no.1 = or i1 %still, %same
-  %no = or i1 %no.1, %is.odd
-  br i1 %no, label %give.back, label %publish
-give.back:
-  store atomic i64 0, ptr %owner.p release, align 8
-  ret i64 -1
-publish:
-  %recipe.p = getelementptr i64, ptr %state, i64 {_RECIPE}
-  %a.p = getelementptr i64, ptr %state, i64 {_A}
-  %b.p = getelementptr i64, ptr %state, i64 {_B}
-  %c.p = getelementptr i64, ptr %state, i64 {_C}
-  store ptr %recipe, ptr %recipe.p
-  store i64 %xd, ptr %a.p
-  store i64 %yd, ptr %b.p
-  store i64 %zd, ptr %c.p
-  %blocks.p = getelementptr i64, ptr %recipe, i64 {_AT["blocks"]}
-  %blocks = load i64, ptr %blocks.p
-  %w = load atomic i64, ptr %state acquire, align 8
-  %job = lshr i64 %w, 32
-  %job.1 = add i64 %job, 1
-  %high = shl i64 %job.1, 32
-  %count = shl i64 %blocks, 16
-  %new = or i64 %high, %count
-  store atomic i64 %new, ptr %state seq_cst, align 8
-  call void @wake(ptr %state, i64 %helpers)
-  br label %take
-take:
-  %w2 = load atomic i64, ptr %state acquire, align 8
-  %first = and i64 %w2, 65535
-  %w2.16 = lshr i64 %w2, 16
-  %last = and i64 %w2.16, 65535
-  %is.work = icmp ult i64 %first, %last
-  br i1 %is.work, label %try, label %wait
-try:
-  %w2.more = add i64 %w2, 1
-  %pair2 = cmpxchg ptr %state, i64 %w2, i64 %w2.more seq_cst seq_cst
-  %taken = extractvalue {{ i64, i1 }} %pair2, 1
-  br i1 %taken, label %run, label %take
-run:
-  call void @block(ptr %state, i64 %first)
-  br label %take
-wait:
-  %patience.p = getelementptr i64, ptr %recipe, i64 {_AT["patience"]}
-  %patience = load i64, ptr %patience.p
-  %bits = call i64 @late(ptr %state, i64 %patience)
-  store atomic i64 0, ptr %owner.p release, align 8
-  ret i64 %bits
-}}
-"""
-
-
-class _Code:
-    """The compiled functions, and what they call.
-
-    Raises:
-        ImportError: if llvmlite is not installed.
-        RuntimeError: if the code does not compile here, or arrays lie otherwise than it expects.
-    """
-
-    def __init__(self, long_sizes: bool) -> None:
-        from llvmlite import binding as llvm
-
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        llvm.initialize_native_asmparser()
-        triple = llvm.get_process_triple()
-        module = llvm.parse_assembly(_text(triple, "i64" if long_sizes else "i32"))
-        module.verify()
-        machine = llvm.Target.from_triple(triple).create_target_machine(opt=2)
-        self._engine = llvm.create_mcjit_compiler(module, machine)
-        self._engine.finalize_object()
-        pointer, word, array = ctypes.c_void_p, ctypes.c_int64, ctypes.py_object
-        made = ctypes.CFUNCTYPE
-        at = self._engine.get_function_address
-        self.pauses = made(word, word)(at("pauses"))
-        self.give_way = made(word, pointer, word)(at("give_way"))
-        self.help = made(word, pointer, word)(at("help"))
-        self.stop = made(word, pointer)(at("stop"))
-        self.product = made(word, pointer, pointer, array, array, array, word)(at("product"))
-        self._locks = ctypes.pythonapi.PyThread_allocate_lock
-        self._locks.restype, self._locks.argtypes = pointer, ()
-        self._hold = ctypes.pythonapi.PyThread_acquire_lock
-        self._hold.restype, self._hold.argtypes = ctypes.c_int, (pointer, ctypes.c_int)
-        self.acquire = _address(ctypes.pythonapi.PyThread_acquire_lock_timed)
-        self.release = _address(ctypes.pythonapi.PyThread_release_lock)
-        self.yields = _address(_yield_function())
-        self._check()
-        count = 2000
-        self.pauses_per_second = count / min(_seconds(self.pauses, count) for _ in range(5))
-        state = np.zeros(_WORDS, np.int64)
-        state[_YIELD] = self.yields
-        times = [_seconds(self.give_way, state.ctypes.data, 100) for _ in range(3)]
-        self.yield_s = min(times) / 100
-
-    def new_lock(self) -> int:
-        """Returns a lock of the interpreter's that is held: to take it is to sleep."""
-        lock: int = self._locks()
-        self._hold(lock, 1)
-        return lock
-
-    def _check(self) -> None:
-        probe = np.arange(3.0)
-        word = ctypes.c_int64.from_address(id(probe) + object.__basicsize__)
-        if word.value != probe.ctypes.data:
-            raise RuntimeError("arrays lie otherwise than expected")
-
-
-def _seconds(function: Any, *args: Any) -> float:
-    start = time.perf_counter()
-    function(*args)
-    return time.perf_counter() - start
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
-def _yield_function() -> Any:
-    if os.name == "nt":
-        return ctypes.WinDLL("kernel32").SwitchToThread
-    return ctypes.CDLL(None).sched_yield
 
 
 class NativePool:
@@ -471,6 +40,7 @@ class NativePool:
 
     Args:
         long_sizes: Whether BLAS takes sizes of 64 bits, and not of 32.
+        idle_s: A helper that slept for so long ends.
 
     Attributes:
         pauses_per_second: How many steps of waiting make a second.
@@ -480,23 +50,24 @@ class NativePool:
         RuntimeError: if the code does not fit this machine.
     """
 
-    def __init__(self, long_sizes: bool) -> None:
-        self._code = _Code(long_sizes)
+    def __init__(self, long_sizes: bool, idle_s: float = 5.0) -> None:
+        self._code = Code(long_sizes)
+        self._idle_s = idle_s
         self.pauses_per_second = self._code.pauses_per_second
         self._begin()
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._helpers = _Helpers(self._code)
+        self._helpers = _Helpers(self._code, self._idle_s)
         #: The arrays of a job that a helper has not left.
         self._lent: tuple[Any, ...] = ()
-        weakref.finalize(self, self._helpers.end)
+        self._end = weakref.finalize(self, self._helpers.end)
 
-    def run(self, recipe: int, a: Any, b: Any, out: Any, helpers: int) -> int:
+    def run(self, recipe: Any, a: Any, b: Any, out: Any, helpers: int) -> int:
         """Computes a product into `out`, with at most so many helpers.
 
         Args:
-            recipe: The address of the words that `RECIPE` names.
+            recipe: The words that `RECIPE` names, and their address.
             a: The first factor, an array of the layout that the recipe is for.
             b: The second one.
             out: An array in C order that nobody reads yet.
@@ -511,16 +82,16 @@ class NativePool:
         team = self._helpers
         if len(team.threads) < helpers:
             team.start(helpers)
-        late: int = self._code.product(team.address, recipe, a, b, out, helpers)
+        late: int = self._code.product(team.address, recipe[1], a, b, out, helpers)
         if late > 0:
-            self._lent = (a, b, out)
+            self._lent = (recipe, a, b, out)
         elif self._lent and late == 0:
             self._lent = ()
         return late
 
     def stop(self) -> None:
         """Ends the threads, and waits until they have ended; a later job starts others."""
-        self._helpers.end()
+        self._end()
         self._begin()
 
     @property
@@ -534,31 +105,33 @@ class _Helpers:
 
     Args:
         code: What they run.
+        idle_s: One that slept for so long ends.
 
     Attributes:
         address: Where the memory lies.
         threads: Those that run, by their numbers.
     """
 
-    def __init__(self, code: _Code) -> None:
+    def __init__(self, code: Code, idle_s: float) -> None:
         self._code = code
         self._process = os.getpid()
         self._lock = threading.Lock()
         self.threads: dict[int, threading.Thread] = {}
-        memory = np.zeros(_WORDS + 8, np.int64)
+        memory = np.zeros(at.WORDS + 8, np.int64)
         skipped = -memory.ctypes.data % 64 // 8
-        self._state = state = memory[skipped : skipped + _WORDS]
+        self._state = state = memory[skipped : skipped + at.WORDS]
         self.address: int = state.ctypes.data
-        state[_ACQUIRE], state[_RELEASE], state[_YIELD] = code.acquire, code.release, code.yields
-        state[_SLEEP_US] = int(_IDLE_S * 1e6)
-        state[_YIELDS] = max(1, int(_LINGER_S / code.yield_s))
+        state[at.ACQUIRE], state[at.RELEASE] = code.acquire, code.release
+        state[at.YIELD] = code.yields
+        state[at.SLEEP_US] = int(idle_s * 1e6)
+        state[at.YIELDS] = max(1, int(_LINGER_S / code.yield_s))
         for h in range(MOST):
-            state[_HELPER + h * _HELPER_WORDS + _LOCK] = code.new_lock()
+            state[at.HELPER + h * at.HELPER_WORDS + at.LOCK] = code.new_lock()
 
     def start(self, count: int) -> None:
         """Starts threads until there are so many."""
         with self._lock:
-            if self._state[_QUIT]:
+            if self._state[at.QUIT]:
                 return
             for number in set(range(count)) - set(self.threads):
                 name = f"flowscope-native-{number + 1}"

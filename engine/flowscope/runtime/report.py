@@ -8,6 +8,7 @@ figure was measured.
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import subprocess
@@ -33,6 +34,10 @@ _ONEDNN_GAIN = (
     "a 3x3 convolution of 32x28x28x32 with 64 filters takes 10.5 ms without and 6.7 ms with it,\n"
     "    its gradients 33 and 14 ms (measured on two cores of a Xeon at 2.8 GHz)"
 )
+_THREADS_GAIN = (
+    "eight products of a perceptron (96x512-384-128-20) take 1.2 ms without and 0.8 ms with it\n"
+    "    (measured on two cores of a Xeon at 2.8 GHz)"
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class RuntimeReport:
     """What is used on this machine.
 
     Attributes:
-        used: What is used, by topic: "flowscope", "cores", "BLAS", "oneDNN", "GPU".
+        used: What is used, by topic: "flowscope", "cores", "BLAS", "threads", "oneDNN", "GPU".
         advice: What is missing.
     """
 
@@ -83,12 +88,13 @@ def runtime_report(measure: bool = True) -> RuntimeReport:
         measure: Whether kernels that this machine could use and does not are timed, in processes
             of their own; that takes about a second. Where all is well nothing is measured.
     """
-    advice = [*_blas_advice(measure), *_onednn_advice()]
+    advice = [*_blas_advice(measure), *_threads_advice(), *_onednn_advice()]
     used = {
         "flowscope": _versions(),
         "cores": f"{available_cores()} of {os.cpu_count()} for this process",
         "BLAS": "; ".join(map(_library_text, blas_kernels.libraries()))
         or "unknown to threadpoolctl",
+        "threads": _threads_text(),
         "oneDNN": _onednn_text(),
         "GPU": _gpu_text(),
     }
@@ -130,6 +136,24 @@ def _product_ms(variables: dict[str, str]) -> float | None:
     env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **variables}
     run = subprocess.run([sys.executable, "-c", _PRODUCT], env=env, capture_output=True, text=True)
     return None if run.returncode else float(run.stdout)
+
+
+def _threads_text() -> str:
+    if available_cores() < 2:
+        return "matrix products on one thread: there is one core"
+    return f"matrix products on {'several' if _has_llvmlite() else 'one'}"
+
+
+def _threads_advice() -> list[Advice]:
+    libraries = (one["internal_api"] for one in blas_kernels.libraries())
+    if _has_llvmlite() or available_cores() < 2 or "openblas" not in libraries:
+        return []
+    what = "Matrix products run on one thread"
+    return [Advice(what, 'pip install "flowscope[threads]"', _THREADS_GAIN)]
+
+
+def _has_llvmlite() -> bool:
+    return importlib.util.find_spec("llvmlite") is not None
 
 
 def _onednn_text() -> str:

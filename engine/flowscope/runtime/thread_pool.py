@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowscope.graph.current_step import current_step, working_for
+from flowscope.runtime.cores import available_cores
 from flowscope.runtime.matrix_products import MatrixProducts
 
 if TYPE_CHECKING:
@@ -32,11 +33,11 @@ class ThreadPool:
         products: Shares matrix products, on threads of its own.
 
     Args:
-        size: As above; None for as many as the processor has cores, within reason.
+        size: As above; None for as many as there are cores to use, within reason.
     """
 
     def __init__(self, size: int | None = None) -> None:
-        self.size = min(_cores(), _MOST) if size is None else size
+        self.size = min(available_cores(), _MOST) if size is None else size
         self.products = MatrixProducts()
         self._forget_threads()
 
@@ -143,13 +144,6 @@ class _Task:
         if not is_left:
             self._done.wait()
         del self._run
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
 
 
 __all__ = ["ThreadPool"]
