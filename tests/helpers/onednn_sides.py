@@ -5,7 +5,6 @@ from flowscope.ops.kernels import onednn, onednn_norms, onednn_pools
 
 THRESHOLDS = [
     (onednn, "WORTH_FLOPS"),
-    (onednn, "WORTH_PRODUCTS"),
     (onednn_norms, "WORTH_ELEMENTS"),
     (onednn_pools, "WORTH_ELEMENTS"),
 ]

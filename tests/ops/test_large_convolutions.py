@@ -1,4 +1,4 @@
-"""Convolutions and products large enough for oneDNN, where it is installed: NumPy says the same."""
+"""Convolutions large enough for oneDNN, where it is installed: NumPy says the same."""
 
 import numpy as np
 import pytest
@@ -49,15 +49,6 @@ def test_depthwise_convolution_and_gradients(monkeypatch, multiplier, form):
     shape = (16, 24, 24, 32) if form == "NHWC" else (16, 32, 24, 24)
     arrays = [rng.standard_normal(s).astype("f4") for s in (shape, (3, 3, 32, multiplier))]
     agree(*both(monkeypatch, results, *arrays))
-
-
-@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
-def test_matrix_product(monkeypatch, transposed):
-    rng = np.random.default_rng(0)
-    a, b = rng.standard_normal((200, 100)), rng.standard_normal((100, 150))
-    left, right = transposed
-    arrays = (a.T if left else a).astype("f4"), (b.T if right else b).astype("f4")
-    agree(*both(monkeypatch, lambda x, y: [fs.matmul(x, y, left, right)], *arrays))
 
 
 def test_a_convolution_of_one_large_image_takes_its_windows_in_blocks():

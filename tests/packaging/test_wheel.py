@@ -67,7 +67,7 @@ def test_metadata(wheel: Path) -> None:
 
 
 def test_stock_install_is_the_quick_one(wheel: Path) -> None:
-    """The extra of the tutorials brings oneDNN and llvmlite where they serve, and the kernelspec."""
+    """The extra of the tutorials brings oneDNN, llvmlite where they serve, and the kernelspec."""
     with zipfile.ZipFile(wheel) as archive:
         files = {Path(name).name: name for name in archive.namelist()}
         metadata = archive.read(files["METADATA"]).decode()
