@@ -137,6 +137,11 @@ export class GraphModel {
     this.changed.emit({ fresh: false, graph: delta.graph !== null });
   }
 
+  /** The number that an operation has here, by the one that it has in the kernel. */
+  ownId(id: number): number {
+    return this.#identities.of(id);
+  }
+
   /** Ids of the operations that take an output of this one, or wait for it. */
   consumersOf(id: number): readonly number[] {
     this.#consumers ??= consumers(this.#nodes.values());

@@ -26,6 +26,11 @@ export class Identities {
     };
   }
 
+  /** Our number of an operation, by the kernel's. */
+  of(id: number): number {
+    return this.#of(id);
+  }
+
   /** Where steps are, in our numbers. */
   ofRun(run: RunState): RunState {
     const { frames, position, tokens } = run;

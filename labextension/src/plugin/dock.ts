@@ -92,9 +92,12 @@ function asArea(config: Config): Area {
   return { ...config, widgets: config.widgets.map(({ id }) => id.replace(/^fs-dock-/, "")) };
 }
 
+/** Where a panel is opened, from the graph. */
+const SIDES: Readonly<Record<string, DockPanel.InsertMode>> = { outline: "split-left", run: "split-bottom" };
+
 function show(dock: DockPanel, widgets: ReadonlyMap<string, DockPart>, id: string, isOpen: boolean): void {
   const widget = widgets.get(id);
   if (!widget || isOpen === (widget.parent !== null)) return;
   if (!isOpen) widget.parent = null;
-  else dock.addWidget(widget, { mode: id === "outline" ? "split-left" : "split-right", ref: widgets.get(STAGE) ?? null });
+  else dock.addWidget(widget, { mode: SIDES[id] ?? "split-right", ref: widgets.get(STAGE) ?? null });
 }

@@ -20,6 +20,8 @@ import { Navigation } from "./navigation.js";
 import { listenToPointer } from "./pointer.js";
 import { keepPresses } from "./presses.js";
 import { PANELS_IN_ORDER } from "./registry.js";
+import { notesOf, wouldRun } from "../model/run_setup.js";
+import { RunLink } from "./run_link.js";
 import { SessionLink, type SendCommand } from "./session_link.js";
 import { Stage } from "./stage.js";
 import { storeOf, type WidgetState } from "./store_sync.js";
@@ -49,10 +51,11 @@ export class App {
     const selection = new Selection(model, store, this);
     const scopes = new OpenScopes(store, this);
     const stage = new Stage(until);
+    const runs = new RunLink(state, until);
     const navigation = new Navigation({ model, store, selection, scopes, session, stage, view: this });
     const commands = new CommandTable(() => this.#view, until);
     this.#view = {
-      model, store, selection, scopes, session, stage, navigation, commands, until,
+      model, store, selection, scopes, session, runs, stage, navigation, commands, until,
       root: this.#root, graphKey: String(state?.get("graph_key") ?? ""), isDocked: arrangement.isDocked,
       finder: new Finder(model, store), drawers: new Drawers(), shown: new Signal<Picture>(),
     };
@@ -71,6 +74,7 @@ export class App {
     const wrap = make("div", { class: "fs-stage-wrap" }, stage.element, ...elementsIn(parts, "stage"));
     this.#root.classList.toggle("fs-docked", arrangement.isDocked);
     drawers.changed.connect((id) => {
+      if (id === "run") this.#light();
       this.#root.classList.toggle(`fs-with-${id}`, drawers.isOpen(id));
       this.#view.commands.refresh();
     }, until);
@@ -80,7 +84,7 @@ export class App {
   }
 
   #listen(): void {
-    const { stage, navigation, commands, finder, shown, until } = this.#view;
+    const { stage, navigation, commands, finder, runs, shown, until } = this.#view;
     listenToPointer(stage, {
       select: (box) => navigation.select(box),
       toggle: (box) => navigation.toggle(box),
@@ -90,6 +94,7 @@ export class App {
     commands.listenToKeys(stage.element);
     this.session.changed.connect(() => commands.refresh(), until);
     finder.changed.connect(() => this.#light(), until);
+    runs.changed.connect(() => this.#onRuns(), until);
     shown.connect(({ graph }) => {
       this.#light();
       if (graph.boxes.size > 1) this.#root.dataset.ready = "true";
@@ -130,6 +135,7 @@ export class App {
     stage.element.setAttribute("aria-label", `${model.level === "graph" ? "Graph " : "Lowered "}${levelText(model)}`);
     this.#onSelection();
     this.#view.finder.update();
+    this.#onRuns();
     this.#display.refresh();
     if (fresh) this.#onLevel();
   }
@@ -184,12 +190,24 @@ export class App {
     commands.refresh();
   }
 
-  /** What is found stands out. */
+  /** What is found stands out, or else what would run. */
   #light(): void {
-    const { finder, stage } = this.#view;
+    const { finder, stage, runs, drawers } = this.#view;
     const { edgePaths } = stage.running;
-    if (!finder.isOn || finder.found.problem || !edgePaths) return stage.setLit(null);
-    stage.setLit(new Set(finder.found.ops.flatMap((op) => edgePaths.boxOf(op) ?? [])));
+    const isFound = finder.isOn && !finder.found.problem;
+    const isToRun = !isFound && drawers.isOpen("run") && runs.setup.would_run.length > 0 && this.model.level === "graph";
+    if (!edgePaths || !(isFound || isToRun)) return stage.setLit(null);
+    const ops = isFound ? finder.found.ops : wouldRun(this.model, runs.setup);
+    stage.setLit(new Set([...ops].flatMap((op) => edgePaths.boxOf(op) ?? [])));
+  }
+
+  /** What is fetched or fed is another, or there are results. */
+  #onRuns(): void {
+    const { stage, runs, commands } = this.#view;
+    stage.notes.notes = this.model.level === "graph" ? notesOf(this.model, runs.setup) : [];
+    stage.renewRunning();
+    this.#light();
+    commands.refresh();
   }
 
   #onSelection(): void {

@@ -1,12 +1,20 @@
 /** The commands of one view: runs them by id and by key, and keeps their buttons true. */
 import { COMMANDS, keysText, type ViewCommand } from "./commands.js";
 import type { ViewContext } from "./context.js";
-import { button, icon } from "./dom.js";
+import { button, icon, make, setText } from "./dom.js";
+
+interface Shown {
+  readonly command: ViewCommand;
+  readonly element: HTMLButtonElement;
+  /** What a wide button says. */
+  readonly text: HTMLElement | null;
+  icon: string | undefined;
+}
 
 export class CommandTable {
   readonly #view: () => ViewContext;
   readonly #until: AbortSignal;
-  readonly #buttons: { readonly command: ViewCommand; readonly element: HTMLButtonElement; icon: string | undefined }[] = [];
+  readonly #buttons: Shown[] = [];
 
   /** The view is asked for when a command is used: it is made with the table. */
   constructor(view: () => ViewContext, until: AbortSignal) {
@@ -31,28 +39,33 @@ export class CommandTable {
     return { isEnabled: command.isEnabled(view), isPressed: command.isPressed?.(view) ?? false, label };
   }
 
-  /** A button that runs a command. */
-  button(id: string): HTMLButtonElement {
+  /** A button that runs a command; `isWide` for one that also says what it does. */
+  button(id: string, isWide = false): HTMLButtonElement {
     const command = commandOf(id);
     if (!command.icon) throw new Error(`commands: ${id} has no icon`);
     const element = button(command.label, command.icon, () => this.run(id), this.#until);
-    this.#buttons.push({ command, element, icon: command.icon });
+    const text = isWide ? make("span", {}, command.label) : null;
+    if (text) element.append(text);
+    element.classList.toggle("fs-wide", isWide);
+    this.#buttons.push({ command, element, text, icon: command.icon });
     return element;
   }
 
   /** Shows on the buttons what the commands would do now. */
   refresh(): void {
     for (const shown of this.#buttons) {
-      const { command, element } = shown;
+      const { command, element, text } = shown;
       const view = this.#view();
       const { label, icon: shape } = command.look?.(view) ?? command;
       const keys = keysText(command);
       element.setAttribute("aria-label", label);
-      element.title = `${command.hint ?? label}${keys && ` (${keys})`}`;
       element.disabled = !command.isEnabled(view);
+      const why = element.disabled ? (command.why?.(view) ?? "") : "";
+      element.title = `${command.hint ?? label}${keys && ` (${keys})`}${why && `: ${why}`}`;
+      if (text) setText(text, label);
       element.hidden = command.isHidden?.(view) ?? false;
       if (command.isPressed) element.setAttribute("aria-pressed", String(command.isPressed(view)));
-      if (shape && shape !== shown.icon) element.replaceChildren(icon(shape));
+      if (shape && shape !== shown.icon) element.replaceChildren(icon(shape), ...(text ? [text] : []));
       shown.icon = shape;
     }
   }

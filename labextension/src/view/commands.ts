@@ -6,6 +6,7 @@ import type { Direction } from "../layout/walk.js";
 import type { IconName } from "./dom.js";
 import type { ViewContext } from "./context.js";
 import { hasPanel, PANEL_EVENT, tellPage, type PanelWish } from "./host.js";
+import { fetchesOf, statusText, toggled } from "../model/run_setup.js";
 import { exportSvg } from "./save.js";
 
 export interface ViewCommand {
@@ -23,6 +24,8 @@ export interface ViewCommand {
   /** Whether there is no button for it here. */
   isHidden?(view: ViewContext): boolean;
   isEnabled(view: ViewContext): boolean;
+  /** Why it cannot be run now; "" where that is plain. */
+  why?(view: ViewContext): string;
   run(view: ViewContext): void;
 }
 
@@ -68,6 +71,21 @@ const walkFound = (by: 1 | -1) => ({ finder, selection, navigation }: ViewContex
   if (to !== null) navigation.goNear(to);
 };
 const hasFound = ({ finder }: ViewContext): boolean => finder.found.ops.length > 0;
+
+const SAVED = "this picture was saved without its kernel; run the cell for the live view";
+const noRun = ({ runs, model }: ViewContext): string =>
+  !runs.isLive ? SAVED : model.level === "graph" ? "" : "this is the program as lowered; l shows the graph";
+const fetchable = ({ model, selection }: ViewContext): readonly string[] => fetchesOf(model, selection.box);
+const canFetch = (view: ViewContext): boolean => noRun(view) === "" && fetchable(view).length > 0;
+const isFetched = (view: ViewContext): boolean => {
+  const names = fetchable(view);
+  return names.length > 0 && names.every((name) => view.runs.setup.fetches.includes(name));
+};
+/** The tensor that is fed where an operation is selected. */
+const fed = ({ runs, model, selection }: ViewContext): string | null => {
+  const [name] = fetchesOf(model, selection.box);
+  return runs.setup.needs.find((need) => need.name === name)?.name ?? null;
+};
 
 export const COMMANDS: readonly ViewCommand[] = [
   {
@@ -137,6 +155,30 @@ export const COMMANDS: readonly ViewCommand[] = [
     hint: "The program of the latest step as lowered: Switch, Merge, Enter, Exit, NextIteration",
     isPressed: ({ model }) => model.level === "lowered", isEnabled: ({ session }) => session.isLive,
     run: ({ session, model }) => session.send("level", model.level === "lowered" ? "graph" : "lowered"),
+  },
+  {
+    id: "fetch", label: "Fetch", keys: ["v"], icon: "fetch", hint: "Fetch the value of the selection",
+    look: (view) => (isFetched(view) ? { label: "Do not fetch", icon: "close" } : null),
+    isPressed: isFetched, isEnabled: canFetch,
+    why: (view) => noRun(view) || (hasSelection(view) ? "it has no single value; select an operation" : "select an operation first"),
+    run: (view) => view.runs.fetch(toggled(view.runs.setup.fetches, fetchable(view))),
+  },
+  {
+    id: "feed", label: "Feed the selection, and run nothing before it", keys: ["V"],
+    isPressed: (view) => fed(view) !== null, isEnabled: canFetch, why: noRun,
+    run: (view) => {
+      const [name] = fetchable(view);
+      if (name !== undefined) view.runs.feed(name, fed(view) === null ? "" : null);
+    },
+  },
+  {
+    id: "run", label: "Run", keys: ["x"], icon: "play", hint: "Run the fetches",
+    isEnabled: (view) => noRun(view) === "" && view.session.isHeard && view.runs.isReady,
+    why: (view) => noRun(view) || statusText(view.runs.setup), run: ({ session }) => session.send("run"),
+  },
+  {
+    id: "run-panel", label: "Run from the picture", keys: ["e"], icon: "fetch", isPressed: ({ drawers }) => drawers.isOpen("run"),
+    isEnabled: always, run: ({ drawers }) => drawers.toggle("run"),
   },
   { id: "export-svg", label: "Export SVG", keys: [], icon: "save", isEnabled: always, run: exportSvg },
   walk("walk-up", "Go to an input", "ArrowUp", "up"),

@@ -9,6 +9,7 @@ import type { CommandTable } from "./command_table.js";
 import type { Drawers } from "./drawers.js";
 import type { Finder } from "./finder.js";
 import type { Navigation } from "./navigation.js";
+import type { RunLink } from "./run_link.js";
 import type { SessionLink } from "./session_link.js";
 import type { Stage } from "./stage.js";
 
@@ -20,6 +21,8 @@ export interface ViewContext {
   readonly selection: Selection;
   readonly scopes: OpenScopes;
   readonly session: SessionLink;
+  /** What is to be fetched and fed, and what came of it. */
+  readonly runs: RunLink;
   readonly stage: Stage;
   readonly navigation: Navigation;
   /** The element that holds the view. */

@@ -31,6 +31,7 @@ const ICONS = {
   panel: "M2 2h12v12H2zM4 5v7h4V5zM10 5v7h2V5z",
   up: "M8 4l5 6-1.4 1L8 7l-3.6 4L3 10z",
   down: "M8 12l5-6-1.4-1L8 9 4.4 5 3 6z",
+  fetch: "M2 2h4v2H4v8h2v2H2zM10 2h4v12h-4v-2h2V4h-2zM6 5l5 3-5 3z",
   search: "M7 2a5 5 0 0 1 4 8l3.2 3.2-1.2 1.2L9.8 11.2A5 5 0 1 1 7 2zm0 2a3 3 0 1 0 0 6 3 3 0 0 0 0-6z",
   close: "M4 3l4 4 4-4 1 1-4 4 4 4-1 1-4-4-4 4-1-1 4-4-4-4z",
 } as const;

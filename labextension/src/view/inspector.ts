@@ -17,13 +17,14 @@ class Inspector {
   /** What changes while loops run. */
   readonly #run = make("div", { "data-testid": "fs-inspector-run" });
   readonly #rest = make("div");
-  readonly #body = make("div", { class: "fs-inspector-body" }, this.#head, this.#run, this.#rest);
+  readonly #body: HTMLElement;
   readonly #go: (box: BoxId, level?: string) => void;
   #shown = "";
   #shownRun = "";
 
-  constructor(go: (box: BoxId, level?: string) => void, shut: HTMLElement, until: AbortSignal) {
+  constructor(go: (box: BoxId, level?: string) => void, shut: HTMLElement, acts: HTMLElement, until: AbortSignal) {
     this.#go = go;
+    this.#body = make("div", { class: "fs-inspector-body" }, this.#head, acts, this.#run, this.#rest);
     shut.classList.add("fs-inspector-close");
     this.element.append(shut, this.#body);
     // One listener for all links, so that links need none of their own.
@@ -106,7 +107,8 @@ export const inspectorPanel: Panel = {
   id: "inspector", title: "Inspector", region: "right", order: 10,
   make({ model, store, selection, navigation, commands, until }) {
     const go = (box: BoxId, level?: string): void => (level ? navigation.showWritten(box) : navigation.go(box));
-    const inspector = new Inspector(go, commands.button("deselect"), until);
+    const acts = make("div", { class: "fs-acts" }, commands.button("fetch", true));
+    const inspector = new Inspector(go, commands.button("deselect"), acts, until);
     let shown: BoxId | null = null;
     const updateRun = (): void => inspector.updateRun(model, selection.subject, store.iteration);
     const update = (): void => {

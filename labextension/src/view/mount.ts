@@ -97,7 +97,7 @@ function otherVersion(protocol: number): string {
 
 /** What a step or a pace does is seen. A reply to another view's command is not ours to show, unless it failed. */
 function answer(app: App, name: Command["name"] | null, reply: Reply): void {
-  const isSeen = name === null || name === "step_op" || name === "step_iteration" || name === "pace" || name === "level";
+  const isSeen = name === null || name === "step_op" || name === "step_iteration" || name === "pace" || name === "level" || name === "run";
   if (!isSeen || !reply.ok) app.session.say(reply.message, !reply.ok);
   else if (name === "level") app.session.say("", false);
 }

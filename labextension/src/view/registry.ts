@@ -9,6 +9,7 @@ import { minimapPanel } from "./minimap.js";
 import { outlinePanel } from "./outline.js";
 import type { Panel, Region } from "./panel.js";
 import { positionPanel } from "./position.js";
+import { runPanel } from "./run_panel.js";
 import { runBarPanel } from "./run_bar.js";
 import { speechPanel } from "./speech.js";
 import { toolsPanel } from "./tools.js";
@@ -24,6 +25,7 @@ export const PANELS: readonly Panel[] = [
   findPanel,
   hoverCardPanel,
   speechPanel,
+  runPanel,
   framesPanel,
   inspectorPanel,
 ];

@@ -12,6 +12,7 @@ import { LIGHT, type Theme } from "../render/theme.js";
 import type { SessionState } from "../wire/messages.js";
 import { bringIn, fitBelow, holdStill, roomIn, showNear, showOpened, zoomAt, zoomToFit } from "./camera.js";
 import { make, OWN_KEYS } from "./dom.js";
+import { NoteLayer } from "./note_layer.js";
 import { RunningLayer } from "./running_layer.js";
 
 const MOVE_MS = 180;
@@ -46,6 +47,8 @@ export class Stage {
   #scene: Scene | null = null;
   /** What runs, drawn over the scene. */
   readonly running = new RunningLayer();
+  /** What is fetched and fed, and the values. */
+  readonly notes = new NoteLayer();
   /** Where the boxes are seen now, on the way to their positions. */
   #seen: Positions = EMPTY;
   /** The box under the pointer, in whichever view. */
@@ -322,7 +325,8 @@ export class Stage {
     const now = performance.now();
     if (this.#scene) {
       const hovered = hoverMarks(this.#seen.boxes.get(this.#hover ?? ""), this.#theme, camera.zoom);
-      const marks = [...this.#scene.marks, ...hovered, ...this.running.marks(this.#seen, this.#theme, now, camera.zoom)];
+      const noted = this.notes.marks(this.running.edgePaths, this.#seen, this.#theme, camera.zoom);
+      const marks = [...this.#scene.marks, ...hovered, ...noted, ...this.running.marks(this.#seen, this.#theme, now, camera.zoom)];
       paint(this.#ctx, { ...this.#scene, marks }, camera, this.#width, this.#height, ratio);
     }
     if (this.#lit) this.#veil(this.#ctx, this.#lit, camera, ratio);

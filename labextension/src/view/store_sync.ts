@@ -12,8 +12,8 @@ type Name = (typeof NAMES)[number];
 /** The widget's state, as front ends keep it; all displays of a widget have the same. */
 export interface WidgetState {
   get(name: string): unknown;
-  on(event: `change:${Name | "difference"}`, listener: () => void): void;
-  off(event: `change:${Name | "difference"}`, listener: () => void): void;
+  on(event: `change:${Name | "difference" | "run_setup"}`, listener: () => void): void;
+  off(event: `change:${Name | "difference" | "run_setup"}`, listener: () => void): void;
   send(message: Choose): void;
 }
 

@@ -1,0 +1,39 @@
+/** What is fetched and fed, over the picture: notes of operations on the boxes that show them. */
+import type { Positions } from "../layout/types.js";
+import type { EdgePaths } from "../model/edge_paths.js";
+import type { BoxId } from "../model/ids.js";
+import type { Badge, Note } from "../model/run_setup.js";
+import type { Mark } from "../render/marks.js";
+import { noteMarks } from "../render/notes.js";
+import type { Theme } from "../render/theme.js";
+
+/** Of several notes on one box this decides the colour. */
+const ORDER: readonly Badge[] = ["failed", "missing", "value", "fetch", "feed"];
+
+export class NoteLayer {
+  notes: readonly Note[] = [];
+
+  marks(edgePaths: EdgePaths | null, positions: Positions, theme: Theme, zoom: number): Mark[] {
+    if (!edgePaths || this.notes.length === 0) return [];
+    const shown = [...this.#byBox(edgePaths)].flatMap(([box, notes]) => {
+      const rect = positions.boxes.get(box);
+      const badge = ORDER.find((one) => notes.some((note) => note.badge === one)) ?? "fetch";
+      return rect ? [{ rect, badge, text: textOf(notes.filter((note) => note.badge === badge)) }] : [];
+    });
+    return noteMarks(shown, theme, zoom);
+  }
+
+  #byBox(edgePaths: EdgePaths): Map<BoxId, Note[]> {
+    const found = new Map<BoxId, Note[]>();
+    for (const note of this.notes) {
+      const box = edgePaths.boxOf(note.op);
+      if (box) found.set(box, [...(found.get(box) ?? []), note]);
+    }
+    return found;
+  }
+}
+
+function textOf(notes: readonly Note[]): string {
+  const [first] = notes;
+  return notes.length > 1 ? `${first?.text}, ${notes.length - 1} more` : (first?.text ?? "");
+}
