@@ -1,4 +1,4 @@
-"""Running from the picture in JupyterLab: what is fetched is chosen, feeds are typed, values seen."""
+"""Running from the picture in JupyterLab: fetches are chosen, feeds are typed, values are seen."""
 
 from __future__ import annotations
 
@@ -24,7 +24,16 @@ batch = np.arange(8, dtype=np.float32).reshape(2, 4)
 wrong = np.zeros((2, 3))
 view = fs.show()
 """
-BUSY = "import time\nend = time.time() + 40\nwhile time.time() < end and not view.find: time.sleep(0.05)"
+#: A cell that is busy until something is sought in the view.
+BUSY = """
+end = time.time() + 40
+while time.time() < end and not view.find:
+    time.sleep(0.05)
+"""
+FAILING = """
+view.find = ""
+view.fetches = fs.check_numerics(fs.log(-total), "bad", name="check")
+"""
 
 
 class Running:
@@ -45,7 +54,7 @@ class Running:
         item.first.press("Enter")
 
     def feed(self, name: str, text: str) -> None:
-        self.output.get_by_role("textbox", name=f"Value of {name}").fill(text)
+        self.output.get_by_role("combobox", name=f"Value of {name}").fill(text)
 
     def need(self, name: str) -> Locator:
         needs = self.output.get_by_test_id("fs-needs").get_by_role("listitem")
@@ -88,7 +97,7 @@ def test_choose_fetch_run_see_compare(notebook: Notebook, running: Running) -> N
     expect(running.results).to_contain_text("28")
     expect(running.status).to_contain_text("Run 1")
     running.feed("x", "[[1, 2, 3, 4.5]]")
-    running.output.get_by_role("textbox", name="Value of x").press("Enter")
+    running.output.get_by_role("combobox", name="Value of x").press("Enter")
     expect(running.results).to_contain_text("10.5")
     expect(running.results).to_contain_text("differs by up to 17.5")
     running.stage.press("x")
@@ -124,10 +133,7 @@ def test_a_run_waits_for_the_running_cell_and_an_error_marks_its_operation(
     running.output.get_by_role("searchbox", name="Search").fill("total")
     notebook.expect_done(2)
     expect(running.results).to_contain_text("28")
-    notebook.edit(
-        3,
-        "wrong = batch; view.find = ''; c = fs.check_numerics(fs.log(-total), 'bad', name='check'); view.fetches = c",
-    )
+    notebook.edit(3, FAILING)
     notebook.run(3)
     running.button.click()
     expect(running.status).to_contain_text("Run 2 failed: InvalidArgumentError")

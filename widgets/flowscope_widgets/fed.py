@@ -11,11 +11,21 @@ from flowscope.errors import InvalidArgumentError, OpError
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text as shape_text
 from flowscope.runtime.feeds import converter
-from flowscope_widgets.feed_text import FromNotebook, described, looked_up, parsed
+from flowscope_widgets.feed_text import (
+    FromNotebook,
+    described,
+    looked_up,
+    names_of_notebook,
+    parsed,
+)
 
 #: Values whose elements may be looked at while a cell is running.
 _SMALL = (bool, int, float, complex, str, bytes, np.generic, Tensor)
 _NOTHING = object()
+#: Kinds of arrays that are offered to be fed, by kind of dtype.
+_KINDS = {"f": "f", "i": "iu", "u": "iu", "c": "cf", "b": "b"}
+#: Variables that are offered at most.
+MOST_CANDIDATES = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +83,18 @@ class Fed:
         return self.text, what, ""
 
 
+def candidates(tensor: Tensor) -> tuple[str, ...]:
+    """Returns the names of the notebook's arrays that fit a tensor, those made last first."""
+    spec = tensor.spec.variable or tensor.spec
+    kinds = _KINDS.get(spec.dtype.kind, spec.dtype.kind)
+    found = []
+    for name, value in reversed(list(names_of_notebook().items())):
+        is_array = isinstance(value, np.ndarray) and name[:1] != "_"
+        if is_array and value.dtype.kind in kinds and compatible(spec.shape, value.shape):
+            found.append(name)
+    return tuple(found[:MOST_CANDIDATES])
+
+
 def _what(tensor: Tensor, value: Any, is_literal: bool) -> str:
     """Returns what a value is; raises an error where it can be told that it does not fit.
 
@@ -91,4 +113,4 @@ def _what(tensor: Tensor, value: Any, is_literal: bool) -> str:
         raise type(e)(e.message.removeprefix(f'cannot feed "{tensor.name}": ')) from None
 
 
-__all__ = ["Fed"]
+__all__ = ["Fed", "candidates"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import difflib
 import keyword
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +55,11 @@ def parsed(text: str) -> Any:
         ) from None
 
 
+def names_of_notebook() -> Mapping[str, Any]:
+    """Returns the notebook's variables by name; none where nobody tells of them."""
+    return {} if notebook.names is None else dict(notebook.names())
+
+
 def looked_up(variable: FromNotebook) -> Any:
     """Returns the value of a variable of the notebook.
 
@@ -66,7 +72,7 @@ def looked_up(variable: FromNotebook) -> Any:
             f'the notebook\'s variables are not known, "{variable.name}" neither: run '
             "%load_ext flowscope, or write a literal"
         )
-    names = notebook.names()
+    names = names_of_notebook()
     if variable.name in names:
         return names[variable.name]
     near = difflib.get_close_matches(variable.name, [n for n in names if n[:1] != "_"], 3)
@@ -85,4 +91,4 @@ def described(value: Any) -> str:
     return type(value).__name__
 
 
-__all__ = ["FromNotebook", "described", "looked_up", "parsed"]
+__all__ = ["FromNotebook", "described", "looked_up", "names_of_notebook", "parsed"]

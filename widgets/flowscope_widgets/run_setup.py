@@ -25,7 +25,7 @@ from flowscope.live.wire import plain
 from flowscope.runtime.feeds import taken_apart
 from flowscope.runtime.fetches import Flattened
 from flowscope_widgets import between_cells
-from flowscope_widgets.fed import Fed
+from flowscope_widgets.fed import Fed, candidates
 from flowscope_widgets.feed_text import described
 from flowscope_widgets.runs import Run, Runs
 
@@ -165,7 +165,8 @@ class Setup:
         given = self.feeds.get(tensor.name)
         told = output_of(tensor.spec.variable or tensor.spec)
         text, value, problem = ("", "", "") if given is None else given.told(tensor)
-        return Need(tensor.name, told.dtype, told.shape, text, value, problem)
+        fitting = candidates(tensor)
+        return Need(tensor.name, told.dtype, told.shape, text, value, problem, fitting)
 
     def _problem(self, needs: Iterable[Need]) -> str:
         if not self.fetches:

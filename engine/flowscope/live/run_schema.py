@@ -22,6 +22,8 @@ class Need:
     value: str
     #: Why the value cannot be fed, and what to write; "" if it can, or none was given.
     problem: str
+    #: The notebook's variables whose values would fit, those made last first.
+    candidates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

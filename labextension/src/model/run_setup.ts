@@ -78,6 +78,8 @@ export interface Note {
   readonly op: number;
   readonly text: string;
   readonly badge: Badge;
+  /** The figures of an array: how its elements are spread, and a line. */
+  readonly figures?: { readonly text: string; readonly histogram: readonly number[] };
 }
 
 /** What stands beside operations: values, or that they are fetched; what is fed, and what has yet to be. */
@@ -88,26 +90,21 @@ export function notesOf(model: GraphModel, setup: RunSetup): readonly Note[] {
     ...setup.needs.map((need) => ({ name: need.name, text: feedText(need), badge: (need.value === "" ? "missing" : "feed") as Badge })),
     ...setup.fetches.map((name) => {
       const value = known.get(name);
-      return { name, text: value ? resultText(value) : "fetch", badge: (value ? "value" : "fetch") as Badge };
+      if (!value) return { name, text: "fetch", badge: "fetch" as const };
+      if (value.text !== "") return { name, text: value.text, badge: "value" as const };
+      return { name, text: typeText(value), badge: "value" as const, figures: { text: figuresText(value), histogram: value.histogram } };
     }),
     ...(latest && latest.failed_at !== "" ? [{ name: latest.failed_at, text: "failed", badge: "failed" as const }] : []),
   ];
-  return named.flatMap(({ name, text, badge }) => {
+  return named.flatMap(({ name, ...note }: { name: string } & Omit<Note, "op">) => {
     const op = model.tree.idOf(opName(name));
-    return op === undefined ? [] : [{ op, text, badge }];
+    return op === undefined ? [] : [{ op, ...note }];
   });
 }
 
 function feedText(need: Need): string {
   if (need.value === "") return need.problem === "" ? "feed?" : "cannot be fed";
   return need.text !== "" && need.text.length <= 18 ? `= ${need.text}` : `= ${need.value}`;
-}
-
-/** A value in a few words. */
-export function resultText(value: Fetched): string {
-  if (value.dtype === "" || value.text !== "") return value.text;
-  const mean = value.mean === null ? "" : `, mean ${significant(value.mean)}`;
-  return `${typeText(value)}${mean}`;
 }
 
 /** Figures of an array: "-1.2 to 3.4, mean 0.1, 2 not finite". */

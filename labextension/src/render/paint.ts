@@ -31,10 +31,17 @@ interface View {
 export function paint(
   ctx: CanvasRenderingContext2D, scene: Scene, camera: Camera, width: number, height: number, ratio: number,
 ): void {
-  const { zoom } = camera;
   ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
   ctx.fillStyle = scene.background;
   ctx.fillRect(0, 0, width, height);
+  paintOver(ctx, scene, camera, width, height, ratio);
+}
+
+/** Draws marks over what is there. */
+export function paintOver(
+  ctx: CanvasRenderingContext2D, scene: Pick<Scene, "marks" | "font">, camera: Camera, width: number, height: number, ratio: number,
+): void {
+  const { zoom } = camera;
   ctx.setTransform(ratio * zoom, 0, 0, ratio * zoom, ratio * camera.x, ratio * camera.y);
   ctx.textBaseline = "middle";
   ctx.lineJoin = "round";

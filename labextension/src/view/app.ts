@@ -20,7 +20,7 @@ import { Navigation } from "./navigation.js";
 import { listenToPointer } from "./pointer.js";
 import { keepPresses } from "./presses.js";
 import { PANELS_IN_ORDER } from "./registry.js";
-import { notesOf, wouldRun } from "../model/run_setup.js";
+import { notesOf, opName, wouldRun } from "../model/run_setup.js";
 import { RunLink } from "./run_link.js";
 import { SessionLink, type SendCommand } from "./session_link.js";
 import { Stage } from "./stage.js";
@@ -197,8 +197,9 @@ export class App {
     const isFound = finder.isOn && !finder.found.problem;
     const isToRun = !isFound && drawers.isOpen("run") && runs.setup.would_run.length > 0 && this.model.level === "graph";
     if (!edgePaths || !(isFound || isToRun)) return stage.setLit(null);
-    const ops = isFound ? finder.found.ops : wouldRun(this.model, runs.setup);
-    stage.setLit(new Set([...ops].flatMap((op) => edgePaths.boxOf(op) ?? [])));
+    const fed = runs.setup.needs.flatMap(({ name }) => this.model.tree.idOf(opName(name)) ?? []);
+    const ops = isFound ? finder.found.ops : [...wouldRun(this.model, runs.setup), ...fed];
+    stage.setLit(new Set(ops.flatMap((op) => edgePaths.boxOf(op) ?? [])));
   }
 
   /** What is fetched or fed is another, or there are results. */

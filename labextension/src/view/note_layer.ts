@@ -4,10 +4,10 @@ import type { EdgePaths } from "../model/edge_paths.js";
 import type { BoxId } from "../model/ids.js";
 import type { Badge, Note } from "../model/run_setup.js";
 import type { Mark } from "../render/marks.js";
-import { noteMarks } from "../render/notes.js";
+import { noteMarks, type BoxNote } from "../render/notes.js";
 import type { Theme } from "../render/theme.js";
 
-/** Of several notes on one box this decides the colour. */
+/** Of several notes on one box this decides which are shown. */
 const ORDER: readonly Badge[] = ["failed", "missing", "value", "fetch", "feed"];
 
 export class NoteLayer {
@@ -15,10 +15,10 @@ export class NoteLayer {
 
   marks(edgePaths: EdgePaths | null, positions: Positions, theme: Theme, zoom: number): Mark[] {
     if (!edgePaths || this.notes.length === 0) return [];
-    const shown = [...this.#byBox(edgePaths)].flatMap(([box, notes]) => {
+    const shown = [...this.#byBox(edgePaths)].flatMap(([box, notes]): BoxNote[] => {
       const rect = positions.boxes.get(box);
       const badge = ORDER.find((one) => notes.some((note) => note.badge === one)) ?? "fetch";
-      return rect ? [{ rect, badge, text: textOf(notes.filter((note) => note.badge === badge)) }] : [];
+      return rect ? [{ rect, badge, ...said(notes.filter((note) => note.badge === badge)) }] : [];
     });
     return noteMarks(shown, theme, zoom);
   }
@@ -33,7 +33,8 @@ export class NoteLayer {
   }
 }
 
-function textOf(notes: readonly Note[]): string {
-  const [first] = notes;
-  return notes.length > 1 ? `${first?.text}, ${notes.length - 1} more` : (first?.text ?? "");
+function said([first, ...more]: readonly Note[]): Pick<BoxNote, "text" | "figures"> {
+  if (!first) return { text: "" };
+  if (more.length > 0) return { text: `${first.text}, ${more.length} more` };
+  return first.figures ? { text: first.text, figures: first.figures } : { text: first.text };
 }

@@ -2,7 +2,7 @@
 import { typeText } from "../model/figures.js";
 import type { GraphModel } from "../model/graph.js";
 import { opBox, type BoxId } from "../model/ids.js";
-import { figuresText, opName, resultText, shortFetch, statusText } from "../model/run_setup.js";
+import { figuresText, opName, shortFetch, statusText } from "../model/run_setup.js";
 import type { Fetched, Need, RunSetup } from "../wire/messages.js";
 import type { ViewContext } from "./context.js";
 import { button, make, OWN_KEYS, setText } from "./dom.js";
@@ -29,9 +29,9 @@ class RunPanel {
     const { commands, drawers, until } = view;
     this.element.append(
       make("div", { class: "fs-run-head" },
-        commands.button("run", true), this.#fetches, this.#status, this.#baseline,
+        commands.button("run", true), this.#status, this.#baseline,
         button("Close", "close", () => drawers.setOpen("run", false), until)),
-      this.#needs, this.#results,
+      this.#fetches, this.#needs, this.#results,
     );
     this.element.addEventListener("click", ({ target }) => this.#onClick(target), { signal: until });
     this.#baseline.addEventListener("change", () => view.runs.compareWith(Number(this.#baseline.value) || null), { signal: until });
@@ -120,11 +120,16 @@ class RunPanel {
   }
 }
 
+/** Lists have ids in the page. */
+let lists = 0;
+
 /** A tensor that is to be fed: its type, what is typed for it, and what is to be said of that. */
 class NeedRow {
   readonly element = make("li", { class: "fs-need" });
   readonly #input: HTMLInputElement;
   readonly #told = make("span", { class: "fs-need-told" });
+  /** The notebook's variables that fit. */
+  readonly #list = make("datalist");
   #need: Need;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #sent: string | null = null;
@@ -132,11 +137,13 @@ class NeedRow {
   constructor(need: Need, link: HTMLElement, { runs, session, until }: ViewContext) {
     this.#need = need;
     this.#input = make("input", {
-      type: "text", class: "fs-need-value", spellcheck: "false", autocomplete: "off", placeholder: "a variable's name, or a value",
+      type: "text", class: "fs-need-value", spellcheck: "false", autocomplete: "off",
       "aria-label": `Value of ${shortFetch(need.name)}`, ...OWN_KEYS,
     });
     const type = make("span", { class: "fs-need-type" }, typeText(need));
-    this.element.append(link, type, this.#input, this.#told);
+    this.#list.id = `fs-candidates-${lists++}`;
+    this.#input.setAttribute("list", this.#list.id);
+    this.element.append(link, type, this.#input, this.#told, this.#list);
     this.#input.disabled = !runs.isLive;
     const send = (): void => {
       clearTimeout(this.#timer);
@@ -162,6 +169,7 @@ class NeedRow {
 
   update(need: Need): void {
     this.#need = need;
+    this.#offer(need.candidates);
     if (need.text === this.#sent) this.#sent = null;
     const isTyping = document.activeElement === this.#input;
     if (!isTyping && this.#sent === null) this.#input.value = need.text;
@@ -171,12 +179,23 @@ class NeedRow {
     this.element.dataset.state = isProblem ? "problem" : need.value === "" ? "missing" : "known";
     this.#input.setAttribute("aria-invalid", String(isProblem));
   }
+
+  #offer(candidates: readonly string[]): void {
+    if (this.#list.dataset.told === candidates.join()) return;
+    this.#list.dataset.told = candidates.join();
+    this.#list.replaceChildren(...candidates.map((value) => make("option", { value })));
+    this.#input.placeholder = placeholder(candidates);
+  }
+}
+
+function placeholder([first]: readonly string[]): string {
+  return first === undefined ? "a value, or a variable's name" : `e.g. ${first}`;
 }
 
 function valueElement(value: Fetched): HTMLElement {
   const figures = figuresText(value);
   return make(
-    "span", { class: "fs-value" }, make("code", {}, value.text !== "" ? resultText(value) : typeText(value)),
+    "span", { class: "fs-value" }, make("code", {}, value.text !== "" ? value.text : typeText(value)),
     ...(value.histogram.length > 0 ? [histogram(value)] : []), ...(figures ? [make("small", {}, figures)] : []),
   );
 }

@@ -4,7 +4,7 @@ import { boxAt } from "../layout/hit.js";
 import { between } from "../layout/tween.js";
 import type { BoxId } from "../model/ids.js";
 import { Signal } from "../model/signal.js";
-import { paint, type Camera } from "../render/paint.js";
+import { paint, paintOver, type Camera } from "../render/paint.js";
 import { hoverMarks } from "../render/hover.js";
 import { scene, type Picture } from "../render/scene.js";
 import type { Scene } from "../render/marks.js";
@@ -325,11 +325,12 @@ export class Stage {
     const now = performance.now();
     if (this.#scene) {
       const hovered = hoverMarks(this.#seen.boxes.get(this.#hover ?? ""), this.#theme, camera.zoom);
-      const noted = this.notes.marks(this.running.edgePaths, this.#seen, this.#theme, camera.zoom);
-      const marks = [...this.#scene.marks, ...hovered, ...noted, ...this.running.marks(this.#seen, this.#theme, now, camera.zoom)];
+      const marks = [...this.#scene.marks, ...hovered, ...this.running.marks(this.#seen, this.#theme, now, camera.zoom)];
       paint(this.#ctx, { ...this.#scene, marks }, camera, this.#width, this.#height, ratio);
     }
     if (this.#lit) this.#veil(this.#ctx, this.#lit, camera, ratio);
+    const marks = this.notes.marks(this.running.edgePaths, this.#seen, this.#theme, camera.zoom);
+    paintOver(this.#ctx, { marks, font: this.#theme.font }, camera, this.#width, this.#height, ratio);
     if (this.running.moves(now)) this.#draw();
     this.#tellMoved(camera);
     this.element.dataset.zoom = camera.zoom.toFixed(3);

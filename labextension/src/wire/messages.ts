@@ -27,6 +27,7 @@ export interface Need {
   readonly text: string;
   readonly value: string;
   readonly problem: string;
+  readonly candidates: readonly string[];
 }
 
 /** What a run has made of one fetch: a short text, else what can be told of an array. */
