@@ -4,7 +4,7 @@ import base64
 import json
 import pathlib
 
-import pytest
+from work import calls_in
 
 import flowscope as fs
 from flowscope.live.bus import Feed
@@ -103,13 +103,9 @@ def test_the_front_ends_vector_is_what_is_sent(monkeypatch):
     assert json.loads(VECTORS.read_text("utf-8")) == json.loads(found)
 
 
-@pytest.mark.slow
-def test_what_is_described_stays_quick(graph):
-    import time
-
+def test_what_is_described_takes_little_work(graph):
     y = fs.placeholder(fs.float32, [4], name="x")
-    for _ in range(3000):
+    for _ in range(300):
         y = y + 1.0
-    start = time.process_time()
-    to_wire(Feed(graph).snapshot(0.0))
-    assert time.process_time() - start < 1.0
+    calls, _ = calls_in(lambda: to_wire(Feed(graph).snapshot(0.0)))
+    assert calls < 100 * len(graph)

@@ -2,9 +2,9 @@
 
 import gc
 import threading
-import time
 
 import pytest
+from work import calls_in
 
 import flowscope as fs
 from flowscope.live import bus
@@ -248,33 +248,26 @@ def test_what_views_held_is_let_go(graph, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("operations", "most_s"), [(15_000, 0.3), (36_000, 0.8)])
-def test_a_large_graph_is_told_in_a_moment(feed, operations, most_s):
-    """Twice what the figures of DESIGN allow: machines differ."""
+def test_a_large_graph_is_told_with_little_work_per_operation(feed):
+    """`bench_live.py` has the time that it takes."""
     x = fs.placeholder(fs.float32, [4], name="x")
     y = x
-    for i in range(operations // 3):
+    for i in range(5_000):
         with fs.name_scope(f"s{i % 97}"):
             y = fs.tanh(y * x + x)
-    took = []
-    for number in (1, 2):
-        sent = []
-        start = time.process_time()
-        feed.hear(Connect(number), lambda message, sent=sent: sent.append(to_wire(message)))
-        took.append(time.process_time() - start)
-    assert min(took) < most_s
+    sent = []
+    calls, _ = calls_in(lambda: feed.hear(Connect(1), lambda m: sent.append(to_wire(m))))
     ((content, buffers),) = sent
     columns = content["graph"]["added"]
-    assert columns["rows"] == len(feed.graph)
+    assert columns["rows"] == len(feed.graph) == 15_001
     assert sum(map(len, buffers)) < 80 * len(feed.graph)
+    assert calls < 60 * len(feed.graph)
     # A cell that adds to it.
-    feed.hear(Ack(2, 1), sent.append)
+    feed.hear(Ack(1, 1), sent.append)
     for _ in range(100):
         y = y + x
-    start = time.process_time()
-    delta = feed.tick(1.0)
-    to_wire(delta)
-    assert time.process_time() - start < 0.06
+    calls, delta = calls_in(lambda: feed.tick(1.0))
+    assert calls + calls_in(lambda: to_wire(delta))[0] < 300 * 100
     assert len(delta.graph.added) == 100
 
 
