@@ -26,6 +26,7 @@ from flowscope import (
     spectral as spectral,
     strings as strings,
     test as test,
+    tracing as tracing,
     train as train,
 )
 from flowscope.autodiff.custom_gradient import (
@@ -1397,6 +1398,7 @@ __all__ = [
     "to_int32",
     "to_int64",
     "trace",
+    "tracing",
     "train",
     "trainable_variables",
     "transpose",

@@ -22,7 +22,7 @@ from flowscope.graph import providers
 PARTS = """
     bitwise debugging dtypes errors experimental graph_util initializers io layers linalg losses
     manip math metrics nest nn quantization random raw_ops sets signal sparse spectral strings test
-    train
+    tracing train
 """.split()  # noqa: SIM905
 
 #: Modules of which all that `__all__` names is shown.

@@ -7,7 +7,7 @@ Written by `python -m flowscope.exports`: what is changed here is lost.
 PARTS = (
     "bitwise debugging dtypes errors experimental graph_util initializers io layers linalg "
     "losses manip math metrics nest nn quantization random raw_ops sets signal sparse "
-    "spectral strings test train"
+    "spectral strings test tracing train"
 )
 #: What modules show.
 NAMES = {

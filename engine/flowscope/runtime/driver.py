@@ -340,7 +340,11 @@ class _Step:
 
     def _wait(self) -> None:
         self.position.inside(None, None, [])
+        begin = time.perf_counter_ns()
         self.gate.wait(lambda: bool(self.finished), self.position)
+        step = current_step()
+        if step is not None and step.call.trace is not None:
+            step.call.trace.waited("wait", begin)
 
     # -- the end --------------------------------------------------------------------------------
 

@@ -418,6 +418,8 @@ class Gate:
             waited_ns = time.perf_counter_ns() - start
             self.held_ns += waited_ns
             step.waited_ns += waited_ns
+            if step.call.trace is not None:
+                step.call.trace.waited("pause", start)
 
     def _check(self, step: Step) -> None:
         """Ends a step if it is to end."""

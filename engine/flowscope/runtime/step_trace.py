@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from threading import get_ident
+from threading import current_thread, get_ident
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -19,11 +19,16 @@ from flowscope.errors import UnimplementedError
 from flowscope.plan.codegen.readings import Cursor, Reading, SlotTable
 from flowscope.plan.codegen.stamps import Stamped, Stamps
 from flowscope.plan.plan import Plan
+from flowscope.plan.program import Node
 
 clock = time.perf_counter_ns
 _STAMPS = Stamps(clock)
 #: Readings of one step that are kept: the newest.
 MOST = 1 << 20
+#: The same where operations run one by one, and each is an object.
+MOST_ROWS = 1 << 17
+#: Waits so near to each other are one.
+_NEAR_NS = 100_000
 
 
 class Wait(NamedTuple):
@@ -88,6 +93,51 @@ def waited(reading: Reading, waits: list[Wait]) -> Any:
     return found
 
 
+class Row(NamedTuple):
+    """An invocation of which a probe was told.
+
+    Attributes:
+        node: The node.
+        iterations: Numbers of the iterations of the loops around, from the outermost.
+        end: By the clock.
+    """
+
+    node: Node
+    iterations: tuple[int, ...]
+    end: int
+
+
+class Rows:
+    """What a probe was told, where operations run one by one: the newest invocations.
+
+    Attributes:
+        rows: The invocations.
+        begin: From when on they are kept.
+        dropped: Of the others per node how often it ran, and its own nanoseconds.
+        spans: How many others there were.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.begin = 0
+        self.dropped: dict[Node, tuple[int, int]] = {}
+        self.spans = 0
+
+    def probe(self, node: Node, iterations: tuple[int, ...], outputs: Any) -> None:
+        """Takes an invocation."""
+        self.rows.append(Row(node, iterations, clock()))
+        if len(self.rows) > MOST_ROWS:
+            self._drop(MOST_ROWS // 2)
+
+    def _drop(self, count: int) -> None:
+        for row in self.rows[:count]:
+            before = self.dropped.get(row.node, (0, 0))
+            self.dropped[row.node] = before[0] + 1, before[1] + row.end - self.begin
+            self.begin = row.end
+        self.spans += count
+        del self.rows[:count]
+
+
 class StepTrace:
     """The trace of one step.
 
@@ -106,6 +156,7 @@ class StepTrace:
         error: What it failed with, "" for nothing.
         dropped: What is not kept; None for nothing.
         cursor: What came before the readings that are kept.
+        rows: In the place of readings, where operations run one by one; else None.
     """
 
     def __init__(self, plan: Plan, called: int) -> None:
@@ -119,6 +170,7 @@ class StepTrace:
         self.error = ""
         self.dropped: Dropped | None = None
         self.cursor: Cursor | None = None
+        self.rows = None if _is_code(plan) else Rows()
         self._stamps: list[int] = []
         self._pieces: deque[Any] = deque()
         self._kept = 0
@@ -129,7 +181,23 @@ class StepTrace:
         return np.concatenate(self._pieces) if self._pieces else np.empty(0, np.int64)
 
     def __len__(self) -> int:
-        return self._kept
+        return self._kept if self.rows is None else len(self.rows.rows)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is kept."""
+        return self.dropped is None and (self.rows is None or not self.rows.spans)
+
+    def waited(self, kind: Literal["pause", "wait"], begin: int) -> None:
+        """Notes that the step has stood still until now."""
+        last = self.waits[-1] if self.waits else None
+        if last is not None and last.kind == kind and begin - last.end < _NEAR_NS:
+            begin = self.waits.pop().begin
+        self.waits.append(Wait(kind, begin, clock()))
+
+    def took_part(self, begin: int) -> None:
+        """Notes that the calling thread, a helper, has worked for the step until now."""
+        self.parts.append(Part(current_thread().name, begin, clock()))
 
     def traced(self, wrap: Callable[[Any], Any]) -> Callable[..., Any]:
         """Returns what runs the plan and is traced; see `Call.function`.
@@ -137,6 +205,8 @@ class StepTrace:
         Args:
             wrap: What a session puts around a plan's function.
         """
+        if self.rows is not None:
+            return wrap(self._probed(self.rows))  # type: ignore[no-any-return]
         executable = self.plan.variant(_STAMPS)
 
         def run(gate: Any, run: Any, feeds: Any, resources: Any) -> Any:
@@ -156,6 +226,22 @@ class StepTrace:
                 self._flush()
 
         return wrap(run)  # type: ignore[no-any-return]
+
+    def _probed(self, rows: Rows) -> Callable[..., Any]:
+        function = self.plan.executable.probed(rows.probe)
+
+        def run(gate: Any, run: Any, feeds: Any, resources: Any) -> Any:
+            self.number = run[-1]
+            self.begin = rows.begin = clock()
+            try:
+                return function(gate, run, feeds, resources)
+            except Exception as e:
+                self.error = f"{type(e).__name__}: {e}"
+                raise
+            finally:
+                self.end = clock()
+
+        return run
 
     def _flush(self) -> None:
         """Takes readings away from the code."""
@@ -196,6 +282,11 @@ class Tracer(Protocol):
         """Takes the trace of a step that has ended, or failed."""
 
 
+def _is_code(plan: Plan) -> bool:
+    """Whether a plan is one generated function; else its operations are traced one by one."""
+    return all(p.back_end == "python" for p in plan.partitions)
+
+
 def slot_table(plan: Plan) -> SlotTable:
     """Returns what the readings of a plan's traced code mean."""
     code = plan.variant(_STAMPS).code
@@ -204,4 +295,4 @@ def slot_table(plan: Plan) -> SlotTable:
     return code.slots
 
 
-__all__ = ["MOST", "Dropped", "Part", "StepTrace", "Tracer", "Wait", "clock", "waited"]
+__all__ = ["MOST", "Rows", "StepTrace", "Tracer", "Wait", "clock", "waited"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -119,9 +120,13 @@ class _Task:
             if self._is_closed:
                 return
             self._helping += 1
+        trace = None if self._step is None else self._step.call.trace
+        begin = 0 if trace is None else time.perf_counter_ns()
         try:
             with working_for(self._step):
                 self.work()
+            if trace is not None:
+                trace.took_part(begin)
         except BaseException as e:  # the one that shares raises it
             self.error = e
         self._leave()

@@ -8,12 +8,14 @@ branch, has it taken out of its total.
 
 from __future__ import annotations
 
+from collections import deque
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from flowscope.graph.lazy import frozen
-from flowscope.runtime.step_trace import StepTrace, waited
+from flowscope.runtime.step_trace import Rows, StepTrace, waited
 from flowscope.tracing.nodes import PlanNodes
 from flowscope.tracing.recording import Frames, Lane, LaneKind, Spans
 
@@ -25,10 +27,16 @@ class Lanes:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, LaneKind], int] = {}
+        self._threads: dict[int, int] = {}
 
     def number(self, name: str, kind: LaneKind) -> int:
         """Returns the position of a lane."""
         return self._found.setdefault((name, kind), len(self._found))
+
+    def of_thread(self, thread: int, name: str, kind: LaneKind) -> int:
+        """Returns the position of a lane that each thread with steps has one of."""
+        number = self._threads.setdefault(thread, len(self._threads) + 1)
+        return self.number(name if number == 1 else f"{name} (thread {number})", kind)
 
     @property
     def lanes(self) -> tuple[Lane, ...]:
@@ -61,6 +69,8 @@ def decoded(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> StepSpans:
         nodes: The nodes of its plan.
         lanes: Where new lanes are noted.
     """
+    if trace.rows is not None:
+        return probed(trace, trace.rows, nodes, lanes)
     table, reading, cursor = trace.read()
     at = np.array([nodes.index[n] for n in table.nodes], np.int32)
     own_ns = reading.end - reading.begin - waited(reading, trace.waits)
@@ -73,8 +83,7 @@ def decoded(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> StepSpans:
         np.add.at(count, at, trace.dropped.count)
         np.add.at(self_ns, at, trace.dropped.self_ns)
     frames, renumbered = _frames(trace, reading, at)
-    names = [n.device or trace.plan.program.device for n in nodes.nodes]
-    devices = np.array([lanes.number(name, "device") for name in names], np.int32)
+    devices = _devices(trace, nodes, lanes)
     begin = _after_waits(reading, trace)
     owners = owner[rows]
     own = Spans(
@@ -87,6 +96,87 @@ def decoded(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> StepSpans:
     )
     spans = _joined([own, _open(trace, cursor, at, devices, renumbered), _besides(trace, lanes)])
     return StepSpans(spans, frames, count, self_ns)
+
+
+def probed(trace: StepTrace, rows: Rows, nodes: PlanNodes, lanes: Lanes) -> StepSpans:
+    """Returns what the trace of a step tells whose operations ran one by one.
+
+    An interval belongs to the operation that ends it. Loops and branches begin with what is first
+    in them; where a machine of tokens runs them they have no spans, only frames.
+    """
+    devices, found = _devices(trace, nodes, lanes), _Probed(nodes)
+    count, self_ns = np.zeros((2, len(nodes.nodes)), np.int64)
+    for node, (often, took) in rows.dropped.items():
+        position = nodes.find(node)
+        if position >= 0:
+            count[position] += often
+            self_ns[position] += took
+    last = rows.begin
+    waits = deque(trace.waits)
+    spans: list[tuple[int, ...]] = []
+    for row in rows.rows:
+        begin = last
+        while waits and waits[0].end <= row.end:
+            begin = max(begin, waits.popleft().end)
+        last = row.end
+        position = nodes.find(row.node)
+        if position < 0:
+            continue
+        count[position] += 1
+        self_ns[position] += row.end - begin
+        start, place = found.span(position, row.iterations, begin)
+        spans.append((int(devices[position]), position, *place, start, row.end))
+    joined = _joined([_spans(spans), _besides(trace, lanes)])
+    return StepSpans(joined, found.frames(), count, self_ns)
+
+
+class _Probed:
+    """Finds the frames of invocations, and where loops and branches have begun."""
+
+    def __init__(self, nodes: PlanNodes) -> None:
+        self._nodes = nodes
+        self._frames: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._rows: list[tuple[int, int, int]] = []
+        self._begun: dict[tuple[int, tuple[int, ...]], int] = {}
+
+    def span(
+        self, position: int, iterations: tuple[int, ...], begin: int
+    ) -> tuple[int, tuple[int, int]]:
+        """Returns when a span begins that ends now, and its frame and iteration.
+
+        Args:
+            position: The node.
+            iterations: Those of the loops around.
+            begin: When the interval begins that ends now.
+        """
+        around = self._nodes.around(position)
+        depth = sum(self._nodes.traced[p].kind == "loop" for p in around)
+        path = iterations[-depth:] if depth else ()
+        loops = 0
+        for p in around:
+            self._begun.setdefault((p, path[:loops]), begin)
+            loops += self._nodes.traced[p].kind == "loop"
+        begin = self._begun.pop((position, path), begin)
+        frame = -1
+        for i, p in enumerate([p for p in around if self._nodes.traced[p].kind == "loop"]):
+            key = p, path[:i]
+            if key not in self._frames:
+                self._frames[key] = len(self._rows)
+                self._rows.append((p, frame, path[i - 1] if i else -1))
+            frame = self._frames[key]
+        return begin, (frame, path[-1] if path else -1)
+
+    def frames(self) -> Frames:
+        """Returns the frames."""
+        columns = np.array(self._rows, np.int32).reshape(-1, 3).T
+        return Frames(*columns)
+
+
+def _devices(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> Array:
+    """Returns the lane of each node."""
+    names = [n.device or trace.plan.program.device for n in nodes.nodes]
+    found = {n: lanes.of_thread(trace.thread, n, "device") for n in dict.fromkeys(names)}
+    return np.array([found[name] for name in names], np.int32)
 
 
 def _frames(trace: StepTrace, reading: Any, at: Array) -> tuple[Frames, Array]:
@@ -145,11 +235,12 @@ def _open(trace: StepTrace, cursor: Any, at: Array, devices: Array, frames: Arra
 
 def _besides(trace: StepTrace, lanes: Lanes) -> Spans:
     """Returns the spans of what is no operation's own."""
+    own = partial(lanes.of_thread, trace.thread)
     rows = [
-        (lanes.number("feeds", "feeds"), -1, -1, -1, trace.planned, trace.fed),
-        (lanes.number("fetches", "fetches"), -1, -1, -1, trace.end, trace.done),
+        (own("feeds", "feeds"), -1, -1, -1, trace.planned, trace.fed),
+        (own("fetches", "fetches"), -1, -1, -1, trace.end, trace.done),
     ]
-    rows += [(lanes.number(f"{w.kind}s", w.kind), -1, -1, -1, w.begin, w.end) for w in trace.waits]
+    rows += [(own(f"{w.kind}s", w.kind), -1, -1, -1, w.begin, w.end) for w in trace.waits]
     rows += [(lanes.number(p.thread, "helper"), -1, -1, -1, p.begin, p.end) for p in trace.parts]
     return _spans([r for r in rows if r[5] > r[4]])
 

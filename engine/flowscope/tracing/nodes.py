@@ -39,10 +39,26 @@ class PlanNodes:
             self.index[node] = len(self.nodes)
             self.nodes.append(node)
             phases[node] = _phase(node, phases)
+        self._named = {n.name: i for i, n in enumerate(self.nodes)}
+        self._around: dict[int, tuple[int, ...]] = {}
         pairs = zip(self.nodes, self.parents, strict=True)
         self.traced = [
             traced_node(n, -1 if p < 0 else first + p, plan, phases[n]) for n, p in pairs
         ]
+
+    def find(self, node: Node) -> int:
+        """Returns the position of a node, or of what it stands for once lowered; -1 for none."""
+        found = self.index.get(node)
+        return self._named.get(node.name, -1) if found is None else found
+
+    def around(self, position: int) -> tuple[int, ...]:
+        """Returns the positions of the loops and branches around a node, from the outermost."""
+        found = self._around.get(position)
+        if found is None:
+            parent = self.parents[position]
+            found = () if parent < 0 else (*self.around(parent), parent)
+            self._around[position] = found
+        return found
 
 
 def takes_time(node: Node) -> bool:

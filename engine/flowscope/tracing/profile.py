@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from flowscope.graph.serialization.files import write_file
 from flowscope.runtime import engine
 from flowscope.runtime.step_trace import MOST
+from flowscope.tracing.chrome import chrome_trace
+from flowscope.tracing.files import save
 from flowscope.tracing.recorder import Recorder
 from flowscope.tracing.recording import Recording
 
@@ -38,6 +42,24 @@ class profile:
     def recording(self) -> Recording:
         """What was traced so far."""
         return self._recorder.recording()
+
+    def save(self, path: Any) -> None:
+        """Writes what was traced to a file, with the graph where that can be written.
+
+        `fs.tracing.load` reads it.
+
+        Args:
+            path: The file's path.
+        """
+        save(replace(self.recording, graph=self._recorder.graph()), path)
+
+    def export_chrome_trace(self, path: Any) -> None:
+        """Writes what was traced to a file that Chrome (chrome://tracing) and Perfetto open.
+
+        Args:
+            path: The file's path.
+        """
+        write_file(path, chrome_trace(self.recording))
 
     def __enter__(self) -> profile:
         if self._session is not None:

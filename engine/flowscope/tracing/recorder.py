@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from flowscope.errors import DTypeError, UnimplementedError
 from flowscope.plan.plan import Plan
 from flowscope.runtime.step_trace import MOST, StepTrace, clock
 from flowscope.tracing.analysis import critical_path, split, with_inner
@@ -90,6 +91,16 @@ class Recorder:
                 self._recording = self.version, self._made()
             return self._recording[1]
 
+    def graph(self) -> str:
+        """Returns the graph of the steps in its JSON form; "" where there is none to be written."""
+        operations = [op for plan in self._held for op in plan.operations.values()]
+        if not operations:
+            return ""
+        try:
+            return operations[-1].graph.as_graph_def().to_json()
+        except (DTypeError, UnimplementedError):
+            return ""  # functions of the user's, say, are no data
+
     def _made(self) -> Recording:
         lanes = Lanes()
         steps = [(t, decoded(t, self._nodes(t.plan), lanes)) for t in self._traces]
@@ -126,7 +137,10 @@ class Recorder:
             nodes, s, f = self._nodes(trace.plan), found.spans, found.frames
             python = self._python(before, trace)
             if python:
-                lane, end = lanes.number("Python", "python"), trace.called - self._origin
+                lane, end = (
+                    lanes.of_thread(trace.thread, "Python", "python"),
+                    trace.called - self._origin,
+                )
                 parts.append(tuple([[v] for v in (lane, -1, -1, -1, end - python, end)]))
                 rows += 1
             node, frame = _shifted(s.node, nodes.first), _shifted(s.frame, frame_rows)
@@ -151,7 +165,7 @@ class Recorder:
             first + critical_path(found.spans, nodes),
             split(trace, int(found.self_ns.sum()), python),
             trace.error,
-            trace.dropped is None,
+            trace.is_whole,
         )
 
     @staticmethod
@@ -163,15 +177,17 @@ class Recorder:
         return trace.called - before.done if follows else 0
 
     def _gaps(self, lanes: Lanes) -> tuple[Gap, ...]:
-        lane = lanes.number("feeds", "feeds")
+        lane = 0  # that of the device, where there is any
         o = self._origin
         gaps = [Gap(lane, b - o, e - o, n, "dropped: newer steps took its place")
                 for b, e, n in self._dropped]  # fmt: skip
         for trace in self._traces:
-            d = trace.dropped
+            d, rows = trace.dropped, trace.rows
+            why = "dropped: newer iterations took its place"
             if d is not None:
-                why = "dropped: newer iterations took its place"
                 gaps.append(Gap(lane, d.begin - o, d.end - o, d.spans, why))
+            if rows is not None and rows.spans:
+                gaps.append(Gap(lane, trace.begin - o, rows.begin - o, rows.spans, why))
         return tuple(gaps)
 
 

@@ -234,6 +234,7 @@ class Recording:
         memory: The bytes that were alive.
         traced_steps: How many steps were traced.
         origin_us: When the recording's time begins, in microseconds since 1970.
+        graph: The graph, in its JSON form; "" where it was not kept.
     """
 
     nodes: tuple[TracedNode, ...]
@@ -246,10 +247,11 @@ class Recording:
     memory: Memory
     traced_steps: int
     origin_us: int
+    graph: str = ""
 
     def __repr__(self) -> str:
         return (
-            f"<fs.trace.Recording: {self.traced_steps} steps traced, {len(self.steps)} kept, "
+            f"<fs.tracing.Recording: {self.traced_steps} steps traced, {len(self.steps)} kept, "
             f"{len(self.spans)} spans of {len(self.nodes)} nodes>"
         )
 

@@ -1,0 +1,147 @@
+"""Recordings in files: versioned, checked, and read without running anything of them.
+
+A file is a line that names the format, the length of a header, the header as JSON, the columns as
+little-endian numbers in the order in which the header names them, and a checksum of all before it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import zlib
+from typing import Any
+
+import numpy as np
+
+from flowscope.errors import DataLossError, InvalidArgumentError, UnimplementedError
+from flowscope.graph.serialization.files import read_file
+from flowscope.graph.serialization.whole_files import replaced
+from flowscope.tracing.recording import (
+    VERSION,
+    Frames,
+    Gap,
+    Lane,
+    Line,
+    Memory,
+    Recording,
+    Spans,
+    Split,
+    Totals,
+    TracedNode,
+    TracedStep,
+)
+
+MAGIC = b"flowscope recording\n"
+#: The parts of a recording that are columns, and what they are made of.
+_COLUMNS: dict[str, Any] = {"frames": Frames, "spans": Spans, "totals": Totals, "memory": Memory}
+_KINDS = {"<i4", "<i8"}
+
+
+def save(recording: Recording, path: Any) -> None:
+    """Writes a recording to a file, whole or not at all.
+
+    Args:
+        recording: The recording.
+        path: The file's path.
+    """
+    columns: list[tuple[str, str, Any]] = []
+    for part in _COLUMNS:
+        for field in dataclasses.fields(_COLUMNS[part]):
+            array = getattr(getattr(recording, part), field.name)
+            columns.append((part, field.name, array.astype(f"<i{array.dtype.itemsize}")))
+    header = {
+        "version": VERSION,
+        "columns": [[p, n, a.dtype.str, len(a)] for p, n, a in columns],
+        "nodes": [dataclasses.asdict(n) for n in recording.nodes],
+        "lanes": [dataclasses.asdict(lane) for lane in recording.lanes],
+        "steps": [_step_data(s) for s in recording.steps],
+        "gaps": [dataclasses.asdict(g) for g in recording.gaps],
+        "traced_steps": recording.traced_steps,
+        "origin_us": recording.origin_us,
+        "graph": recording.graph,
+    }
+    text = json.dumps(header, allow_nan=False).encode()
+    data = [MAGIC, len(text).to_bytes(8, "little"), text, *[a.tobytes() for *_, a in columns]]
+    check = 0
+    for part_data in data:
+        check = zlib.crc32(part_data, check)
+    with replaced(str(path)) as file:
+        for part_data in data:
+            file.write(part_data)
+        file.write(check.to_bytes(4, "little"))
+
+
+def _step_data(step: TracedStep) -> dict[str, Any]:
+    found = {f.name: getattr(step, f.name) for f in dataclasses.fields(step)}
+    return found | {"critical": step.critical.tolist(), "split": dataclasses.asdict(step.split)}
+
+
+def load(path: Any) -> Recording:
+    """Returns the recording in a file.
+
+    Raises:
+        NotFoundError: if there is no such file.
+        InvalidArgumentError: if it holds no recording.
+        UnimplementedError: if another version of flowscope has written it.
+        DataLossError: if it is damaged.
+    """
+    data = read_file(path)
+    if not data.startswith(MAGIC):
+        raise InvalidArgumentError(f"expected a recording that `save` has written, got {path!r}")
+    body, check = data[:-4], data[-4:]
+    at = len(MAGIC)
+    size = int.from_bytes(data[at : at + 8], "little")
+    try:
+        header = json.loads(data[at + 8 : at + 8 + size])
+        version = header["version"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise _damaged(path) from None
+    if version != VERSION:
+        raise UnimplementedError(
+            f"{path!r} is of version {version!r} of recordings, and this flowscope reads version "
+            f"{VERSION}: open it with the flowscope that has written it"
+        )
+    if zlib.crc32(body).to_bytes(4, "little") != check:
+        raise _damaged(path)
+    try:
+        return _recording(header, body, at + 8 + size)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        raise _damaged(path) from None
+
+
+def _damaged(path: Any) -> DataLossError:
+    return DataLossError(f"the recording {path!r} is damaged: write it again, or use a copy")
+
+
+def _recording(header: dict[str, Any], body: bytes, at: int) -> Recording:
+    parts: dict[str, dict[str, Any]] = {name: {} for name in _COLUMNS}
+    for part, name, kind, rows in header["columns"]:
+        if kind not in _KINDS:
+            raise ValueError(kind)
+        array = np.frombuffer(body, kind, rows, at)
+        parts[part][name] = array.astype(array.dtype.newbyteorder("="))
+        at += array.nbytes
+    return Recording(
+        nodes=tuple([_node(n) for n in header["nodes"]]),
+        lanes=tuple([Lane(**lane) for lane in header["lanes"]]),
+        steps=tuple([_step(s) for s in header["steps"]]),
+        gaps=tuple([Gap(**g) for g in header["gaps"]]),
+        traced_steps=header["traced_steps"],
+        origin_us=header["origin_us"],
+        graph=header["graph"],
+        **{name: kind(**parts[name]) for name, kind in _COLUMNS.items()},
+    )
+
+
+def _node(data: dict[str, Any]) -> TracedNode:
+    line = None if data["line"] is None else Line(**data["line"])
+    lists = {k: tuple(data[k]) for k in ("operations", "names")}
+    return TracedNode(**{**data, **lists, "line": line})
+
+
+def _step(data: dict[str, Any]) -> TracedStep:
+    critical = np.array(data["critical"], np.int64)
+    return TracedStep(**{**data, "critical": critical, "split": Split(**data["split"])})
+
+
+__all__ = ["load", "save"]
