@@ -2,7 +2,7 @@
  * The tree that views show: the scopes of names, in which the rules have folded what repeats, belongs together, or is too
  * much for one level. It follows the graph: levels that did not change are kept.
  */
-import { cutToParts, foldLevel, foldMore, type Around } from "../rules/fold.js";
+import { cutToParts, foldLevel, foldMore, mayFold, type Around } from "../rules/fold.js";
 import type { Facts } from "../rules/labels.js";
 import type { Wires } from "../rules/components.js";
 import { itemsOf, Level, type Unit } from "../rules/level.js";
@@ -12,7 +12,7 @@ import type { Node, Output } from "../wire/messages.js";
 import { bytesOf, typeText } from "./figures.js";
 import { Items } from "./items.js";
 import { isPlace, Places, type Done, type Item, type Place } from "./places.js";
-import { makeScope, shortName, type Scope, type ScopeTree, type Tree } from "./scopes.js";
+import { ScopeNode, shortName, type ScopeTree, type Tree } from "./scopes.js";
 
 /** Boxes of which a group is made at least. */
 const LEAST_FOLDED = 3;
@@ -32,11 +32,11 @@ interface At {
   readonly level: Level;
   readonly items: readonly Item[];
   readonly facts: (item: number) => Facts;
-  readonly own: Scope[];
+  readonly own: ScopeNode[];
 }
 
 export class FoldedTree implements Tree {
-  root: Scope;
+  root: ScopeNode;
   readonly #nodes: ReadonlyMap<number, Node>;
   readonly #isFixed: (path: string) => boolean;
   readonly #items = new Items();
@@ -44,11 +44,11 @@ export class FoldedTree implements Tree {
   #places: Places;
   #lanes: ReadonlyMap<number, Lane>;
   #optimizer: string;
-  readonly #byPath = new Map<string, Scope>();
-  readonly #home = new Map<number, Scope>();
+  readonly #byPath = new Map<string, ScopeNode>();
+  /** By an operation's id. */
+  readonly #home: (ScopeNode | undefined)[] = [];
   readonly #fixed = new Map<string, boolean>();
-  /** What scopes are built like; and how many are built like that. */
-  readonly #hashes = new Map<Scope, number>();
+  /** How many scopes are built alike, by what they are built like. */
   readonly #alike = new Map<number, number>();
 
   /** `isFixed` says which scopes of names stay as they are: the frames of loops and branches. */
@@ -70,7 +70,6 @@ export class FoldedTree implements Tree {
   /** Takes up what became of the graph: levels that it does not touch stay as they are. */
   follow(names: ScopeTree, { fresh, changed, isMoved }: Told): void {
     const touched = new Set([...changed, ...fresh.map(({ id }) => id), ...this.#newLanes()]);
-    for (const id of touched) this.#items.forget(id);
     this.#names = names;
     if (isMoved || !this.#places.add(fresh)) this.#replace(touched);
     for (const id of touched) this.#undo(this.#places.homeOf(id) ?? null);
@@ -94,7 +93,9 @@ export class FoldedTree implements Tree {
   /** Makes the places anew; what was made of those that are as they were stays. */
   #replace(touched: ReadonlySet<number>): void {
     const before = new Map(this.#places.ordered().map((place) => [place.scope.path, place]));
-    for (const id of this.#home.keys()) if (!this.#nodes.has(id)) this.#home.delete(id);
+    this.#home.forEach((_, id) => {
+      if (!this.#nodes.has(id)) delete this.#home[id];
+    });
     this.#places = new Places(this.#nodes, this.#names, this.#places);
     for (const place of this.#places.ordered().reverse()) {
       const old = before.get(place.scope.path);
@@ -127,19 +128,17 @@ export class FoldedTree implements Tree {
 
   #drop({ own }: Done): void {
     for (const scope of own) {
-      const hash = this.#hashes.get(scope) ?? 0;
-      this.#alike.set(hash, (this.#alike.get(hash) ?? 1) - 1);
-      this.#hashes.delete(scope);
+      this.#alike.set(scope.hash, (this.#alike.get(scope.hash) ?? 1) - 1);
       this.#byPath.delete(scope.path);
     }
   }
 
-  get(path: string): Scope | undefined {
+  get(path: string): ScopeNode | undefined {
     return this.#byPath.get(path);
   }
 
-  homeOf(id: number): Scope {
-    const home = this.#home.get(id);
+  homeOf(id: number): ScopeNode {
+    const home = this.#home[id];
     if (!home) throw new Error(`scopes: no operation with id ${id}`);
     return home;
   }
@@ -155,7 +154,7 @@ export class FoldedTree implements Tree {
   }
 
   /** From the innermost places outwards. */
-  #build(): Scope {
+  #build(): ScopeNode {
     for (const place of this.#places.ordered(({ done }) => done === null).reverse()) place.done = this.#fold(place);
     this.#likenesses();
     const root = this.#places.root.done?.shown;
@@ -170,21 +169,21 @@ export class FoldedTree implements Tree {
     const wires = numbered(place.wires, items);
     const units = items.map((item, i) => this.#items.unitOf(item, i, this.#lanes));
     const known = this.#items.knowledge(place, items, units, wires, this.#nodes.get(this.#names.idOf(scope.path) ?? -1));
-    const own: Scope[] = [];
+    const own: ScopeNode[] = [];
     const shown = this.#own(scope.path, scope.name, null, known, own);
     const isFixed = this.#isFixed(scope.path);
     this.#fixed.set(scope.path, isFixed);
-    if (units.length < LEAST_FOLDED || known.isParameter || isFixed) {
+    const facts = (item: number): Facts => this.#items.factsOf(items[item], this.#places);
+    if (units.length < LEAST_FOLDED || known.isParameter || isFixed || !mayFold(units, facts)) {
       for (const item of items) this.#placeItem(item, shown);
     } else {
-      const facts = (item: number): Facts => this.#items.factsOf(items[item], this.#places);
       this.#foldLevel(place, shown, { level: new Level(units, wires), items, facts, own });
     }
     shown.size = scope.size;
     return { known, shown, own };
   }
 
-  #foldLevel({ scope }: Place, shown: Scope, at: At): void {
+  #foldLevel({ scope }: Place, shown: ScopeNode, at: At): void {
     const { level } = at;
     foldLevel(level, this.#around(at.facts, level));
     const only = level.units.length === 1 ? level.units[0] : undefined;
@@ -201,7 +200,7 @@ export class FoldedTree implements Tree {
   }
 
   /** Puts units into a scope: operations, scopes of names, and groups with what they hold. */
-  #place(units: readonly Unit[], into: Scope, at: At): void {
+  #place(units: readonly Unit[], into: ScopeNode, at: At): void {
     for (const unit of units) {
       const item = at.items[unit.item];
       if (unit.group) this.#placeGroup(unit, unit.group, into, at);
@@ -209,23 +208,26 @@ export class FoldedTree implements Tree {
     }
   }
 
-  #placeItem(item: Item, into: Scope): void {
-    if (isPlace(item)) return adopt(item.done?.shown, into);
-    this.#home.set(item.id, into);
-    into.ops.add(item.id);
+  #placeItem(item: Item, into: ScopeNode): void {
+    if (isPlace(item)) {
+      if (item.done) into.adopt(item.done.shown);
+      return;
+    }
+    this.#home[item.id] = into;
+    into.addOp(item.id);
   }
 
-  #placeGroup(unit: Unit, group: Group, into: Scope, at: At): void {
+  #placeGroup(unit: Unit, group: Group, into: ScopeNode, at: At): void {
     const path = this.#freePath(into.path, group, this.#firstName(unit, at.items));
     const shown = this.#own(path, group.title, group, unit, at.own);
     shown.size = unit.size;
-    adopt(shown, into);
+    into.adopt(shown);
     if (group.kind === "stack" || group.kind === "fan") this.#placeCopies(unit, group, shown, at);
     else this.#place(this.#refolded(unit.members, at, group.kind === "more"), shown, at);
   }
 
   /** The first and the last copy, and what is between them. */
-  #placeCopies(unit: Unit, group: Group, shown: Scope, at: At): void {
+  #placeCopies(unit: Unit, group: Group, shown: ScopeNode, at: At): void {
     const copies = unit.members.map((copy, k) => (copy.group ? { ...copy, group: { ...copy.group, title: `${group.title} ${k + 1}` } } : copy));
     const [first, last] = [copies[0], copies[copies.length - 1]];
     if (!first || !last) return;
@@ -277,20 +279,21 @@ export class FoldedTree implements Tree {
     return found;
   }
 
-  #own(path: string, name: string, group: Group | null, { lane, hash }: Pick<Unit, "lane" | "hash">, own: Scope[]): Scope {
-    const scope = makeScope(path, null, name);
+  #own(path: string, name: string, group: Group | null, { lane, hash }: Pick<Unit, "lane" | "hash">, own: ScopeNode[]): ScopeNode {
+    const scope = new ScopeNode(path, null, name);
     scope.group = group;
     scope.lane = lane;
+    scope.hash = hash;
     own.push(scope);
     this.#byPath.set(path, scope);
     this.#alike.set(hash, (this.#alike.get(hash) ?? 0) + 1);
-    this.#hashes.set(scope, hash);
     return scope;
   }
 
   /** Says of scopes of some size that are built alike that they are. */
   #likenesses(): void {
-    for (const [scope, hash] of this.#hashes) {
+    for (const scope of this.#byPath.values()) {
+      const { hash } = scope;
       const isOne = scope.group?.kind === "stack" || scope.group?.kind === "fan" || scope.group?.kind === "more";
       scope.likeness = scope.size > 1 && !isOne && (this.#alike.get(hash) ?? 0) > 1 ? (hash >>> 1) || 1 : 0;
     }
@@ -310,12 +313,6 @@ export class FoldedTree implements Tree {
     const item = items[at?.item ?? -1];
     return item ? shortName(isPlace(item) ? item.scope.path : item.name) : "";
   }
-}
-
-function adopt(inner: Scope | undefined, into: Scope): void {
-  if (!inner) return;
-  inner.parent = into;
-  into.scopes.set(inner.path, inner);
 }
 
 /** The wires of a place by positions in its items. */

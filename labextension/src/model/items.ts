@@ -31,15 +31,9 @@ const MOST_TYPES = 40;
 const VARIABLE = /^(VarHandleOp|Variable(V2)?)$/;
 
 export class Items {
-  readonly #operations = new Map<number, Facts>();
   readonly #variables = new Map<Origin, string>();
   readonly #texts = new Map<string, number>();
   readonly #outputs = new Map<Output, number>();
-
-  /** Forgets an operation that has changed. */
-  forget(id: number): void {
-    this.#operations.delete(id);
-  }
 
   unitOf(item: Item, number: number, lanes: ReadonlyMap<number, Lane>): Unit {
     if (!isPlace(item)) {
@@ -62,41 +56,17 @@ export class Items {
     };
   }
 
-  /** What a label can say of an item; asked of few. */
+  /** What a label can say of an item. */
   factsOf(item: Item | undefined, places: Places): Facts {
     if (!item) return NOTHING;
-    if (!isPlace(item)) return this.#operations.get(item.id) ?? this.#noted(item);
+    if (!isPlace(item)) return new OperationFacts(item, this);
     const known = item.done?.known;
     if (!known) return NOTHING;
-    known.facts ??= this.#factsOfPlace(item, known, places);
-    return known.facts;
+    return (known.facts ??= new PlaceFacts(item, known, this, places));
   }
 
-  #noted(node: Node): Facts {
-    const facts = {
-      name: shortName(node.name), type: node.type, core: node.type, types: [node.type], shape: node.outputs[0]?.shape ?? null,
-      variable: node.origin ? this.#variableOf(node.origin) : "", made_in: node.origin?.function ?? "",
-    };
-    this.#operations.set(node.id, facts);
-    return facts;
-  }
-
-  #factsOfPlace(place: Place, { handle, lead }: Known, places: Places): Facts {
-    const { variable, made_in } = this.factsOf(lead, places);
-    const found = new Set<string>();
-    const items = places.itemsOf(place);
-    for (const item of items) if (!isPlace(item)) found.add(item.type);
-    for (let k = items.length - 1; k >= 0 && found.size < MOST_TYPES; k--) {
-      const item = items[k];
-      if (item && isPlace(item)) for (const type of this.factsOf(item, places).types) found.add(type);
-    }
-    const types = [...found];
-    const core = place.scope.size <= MOST_OF_ONE ? coreOf(types) : "";
-    return { name: place.scope.name, type: "", core, types, shape: handle?.outputs[0]?.shape ?? null, variable, made_in };
-  }
-
-  /** Operations of one line share its origin. */
-  #variableOf(origin: Origin): string {
+  /** The variable that a line assigns; operations of one line share its origin. */
+  variableOf(origin: Origin): string {
     let known = this.#variables.get(origin);
     if (known === undefined) this.#variables.set(origin, known = assigned(origin.text));
     return known;
@@ -116,6 +86,92 @@ export class Items {
     let known = this.#texts.get(text);
     if (known === undefined) this.#texts.set(text, known = hashText(text));
     return known;
+  }
+}
+
+/** What a label can say of an operation: most is never asked. */
+class OperationFacts implements Facts {
+  readonly #node: Node;
+  readonly #items: Items;
+  readonly type: string;
+  readonly core: string;
+
+  constructor(node: Node, items: Items) {
+    this.#node = node;
+    this.#items = items;
+    this.type = this.core = node.type;
+  }
+
+  get name(): string {
+    return shortName(this.#node.name);
+  }
+
+  get types(): readonly string[] {
+    return [this.type];
+  }
+
+  get shape(): Facts["shape"] {
+    return this.#node.outputs[0]?.shape ?? null;
+  }
+
+  get variable(): string {
+    return this.#node.origin ? this.#items.variableOf(this.#node.origin) : "";
+  }
+
+  get made_in(): string {
+    return this.#node.origin?.function ?? "";
+  }
+}
+
+/** What a label can say of a place. */
+class PlaceFacts implements Facts {
+  readonly #place: Place;
+  readonly #known: Known;
+  readonly #items: Items;
+  readonly #places: Places;
+  readonly type = "";
+  #types: readonly string[] | null = null;
+
+  constructor(place: Place, known: Known, items: Items, places: Places) {
+    this.#place = place;
+    this.#known = known;
+    this.#items = items;
+    this.#places = places;
+  }
+
+  get name(): string {
+    return this.#place.scope.name;
+  }
+
+  get core(): string {
+    return this.#place.scope.size <= MOST_OF_ONE ? coreOf(this.types) : "";
+  }
+
+  get types(): readonly string[] {
+    return (this.#types ??= this.#typesInside());
+  }
+
+  get shape(): Facts["shape"] {
+    return this.#known.handle?.outputs[0]?.shape ?? null;
+  }
+
+  get variable(): string {
+    return this.#items.factsOf(this.#known.lead, this.#places).variable;
+  }
+
+  get made_in(): string {
+    return this.#items.factsOf(this.#known.lead, this.#places).made_in;
+  }
+
+  #typesInside(): readonly string[] {
+    const found = new Set<string>();
+    const items = this.#places.itemsOf(this.#place);
+    for (const item of items) if (!isPlace(item)) found.add(item.type);
+    for (let k = items.length - 1; k >= 0 && found.size < MOST_TYPES; k--) {
+      const item = items[k];
+      if (item && isPlace(item)) for (const type of this.#items.factsOf(item, this.#places).types) found.add(type);
+    }
+    return [...found];
   }
 }
 

@@ -2,14 +2,14 @@
 import type { Known } from "./items.js";
 import type { Node } from "../wire/messages.js";
 import { shownBy } from "./frames.js";
-import type { Scope, ScopeTree } from "./scopes.js";
+import type { Scope, ScopeNode, ScopeTree } from "./scopes.js";
 
 /** What the fold has made of a place. */
 export interface Done {
   readonly known: Known;
   /** The scope that stands for it, and all that the fold has made inside, but not what lies in other places. */
-  readonly shown: Scope;
-  readonly own: readonly Scope[];
+  readonly shown: ScopeNode;
+  readonly own: readonly ScopeNode[];
 }
 
 export interface Place {
@@ -34,7 +34,8 @@ export class Places {
   readonly #names: ScopeTree;
   readonly #nodes: ReadonlyMap<number, Node>;
   readonly #of = new Map<Scope, Place>();
-  readonly #home = new Map<number, Place>();
+  /** By an operation's id. */
+  readonly #home: (Place | undefined)[] = [];
   /** Operations that others take from, but that are not there. */
   readonly #missing = new Set<number>();
   readonly #numbers: Map<string, number>;
@@ -45,12 +46,12 @@ export class Places {
     this.#names = names;
     this.#numbers = before ? before.#numbers : new Map<string, number>();
     this.root = this.#make(names.root, null);
-    for (const place of this.ordered()) for (const id of place.scope.ops) this.#home.set(id, place);
+    for (const place of this.ordered()) for (const id of place.scope.ops) this.#home[id] = place;
     for (const node of nodes.values()) this.#wire(node);
   }
 
   homeOf(id: number): Place | undefined {
-    return this.#home.get(id);
+    return this.#home[id];
   }
 
   itemsOf(place: Place): readonly Item[] {
@@ -77,7 +78,7 @@ export class Places {
       if (this.#missing.has(node.id) || shownBy(node) !== null) return false;
       const place = this.#ensure(this.#names.homeOf(node.id));
       if (!place) return false;
-      this.#home.set(node.id, place);
+      this.#home[node.id] = place;
     }
     for (const node of fresh) this.#wire(node);
     return true;
@@ -89,7 +90,7 @@ export class Places {
     if (known || !scope.parent) return known ?? null;
     const named = this.#names.idOf(scope.path);
     const above = this.#ensure(scope.parent);
-    return !above || (named !== undefined && this.#home.has(named)) ? null : this.#make(scope, above);
+    return !above || (named !== undefined && this.#home[named] !== undefined) ? null : this.#make(scope, above);
   }
 
   #make(scope: Scope, above: Place | null): Place {
@@ -102,11 +103,11 @@ export class Places {
 
   /** Brings each edge to the level where its ends part. */
   #wire(to: Node): void {
-    const home = this.#home.get(to.id);
+    const home = this.#home[to.id];
     if (!home) return;
     for (const [id] of to.inputs) {
       const from = this.#nodes.get(id);
-      const source = this.#home.get(id);
+      const source = this.#home[id];
       if (!from || !source) this.#missing.add(id);
       // What returns to a loop made by hand is no edge of the level's own direction.
       else if (from !== to && from.type !== "NextIteration") join(id, source, to.id, home);

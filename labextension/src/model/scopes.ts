@@ -14,9 +14,9 @@ export interface Scope {
   /** Last part of the path. */
   readonly name: string;
   parent: Scope | null;
-  readonly scopes: Map<string, Scope>;
+  readonly scopes: ReadonlyMap<string, Scope>;
   /** Ids of the ops that lie directly here. */
-  readonly ops: Set<number>;
+  readonly ops: ReadonlySet<number>;
   /** Ops here and in all scopes below. */
   size: number;
   /** What the rules have made this scope of; null where names span it. */
@@ -39,16 +39,17 @@ export interface Tree {
 }
 
 export class ScopeTree implements Tree {
-  readonly root: Scope = makeScope("", null);
-  readonly #byPath = new Map<string, Scope>([["", this.root]]);
-  readonly #home = new Map<number, Scope>();
+  readonly root: ScopeNode = new ScopeNode("", null);
+  readonly #byPath = new Map<string, ScopeNode>([["", this.root]]);
+  /** By an op's id. */
+  readonly #home: (ScopeNode | undefined)[] = [];
   readonly #idByName = new Map<string, number>();
 
   add(node: Node): void {
     const home = this.#homeFor(node);
     this.#idByName.set(node.name, node.id);
-    this.#home.set(node.id, home);
-    home.ops.add(node.id);
+    this.#home[node.id] = home;
+    home.addOp(node.id);
     for (let scope: Scope | null = home; scope; scope = scope.parent) scope.size += 1;
   }
 
@@ -57,8 +58,8 @@ export class ScopeTree implements Tree {
   }
 
   /** The scope in which an op lies. Throws for an unknown id. */
-  homeOf(id: number): Scope {
-    const home = this.#home.get(id);
+  homeOf(id: number): ScopeNode {
+    const home = this.#home[id];
     if (!home) throw new Error(`scopes: no operation with id ${id}`);
     return home;
   }
@@ -74,7 +75,7 @@ export class ScopeTree implements Tree {
     return way.reverse();
   }
 
-  #homeFor(node: Node): Scope {
+  #homeFor(node: Node): ScopeNode {
     const body = node.scope ? this.#ensure(node.scope) : leavesBody(node) ? this.#ensure(node.body) : null;
     if (node.runs.length === 0) return body ?? this.#byPath.get(node.name) ?? this.#ensure(parentPath(node.name));
     const path = framePath(node);
@@ -85,28 +86,29 @@ export class ScopeTree implements Tree {
   }
 
   /** Moves a body into the scope of the operation that runs it. */
-  #nest(body: Scope, home: Scope): void {
-    for (let at: Scope | null = home; at; at = at.parent) if (at === body) return;
+  #nest(body: ScopeNode, home: ScopeNode): void {
+    for (let at: ScopeNode | null = home; at; at = at.parent) if (at === body) return;
     const before = body.parent;
     if (before === home || !before) return;
-    before.scopes.delete(body.path);
-    body.parent = home;
-    home.scopes.set(body.path, body);
-    for (let at: Scope | null = home; at; at = at.parent) at.size += body.size;
-    for (let at: Scope | null = before; at; at = at.parent) at.size -= body.size;
+    before.remove(body);
+    home.adopt(body);
+    for (let at: ScopeNode | null = home; at; at = at.parent) at.size += body.size;
+    for (let at: ScopeNode | null = before; at; at = at.parent) at.size -= body.size;
     this.#prune(before);
   }
 
   /** Takes away scopes that nothing lies in any more. */
-  #prune(scope: Scope): void {
+  #prune(scope: ScopeNode): void {
     for (let at = scope; at.parent && at.ops.size === 0 && at.scopes.size === 0; at = at.parent) {
-      at.parent.scopes.delete(at.path);
+      at.parent.remove(at);
       this.#byPath.delete(at.path);
     }
   }
 
-  #ensure(path: string): Scope {
-    let scope = this.root;
+  #ensure(path: string): ScopeNode {
+    let scope = this.#byPath.get(path);
+    if (scope) return scope;
+    scope = this.root;
     let end = 0;
     while (scope.path !== path) {
       const slash = path.indexOf("/", end);
@@ -118,26 +120,69 @@ export class ScopeTree implements Tree {
     return scope;
   }
 
-  #create(path: string, parent: Scope): Scope {
-    const scope = makeScope(path, parent);
+  #create(path: string, parent: ScopeNode): ScopeNode {
+    const scope = new ScopeNode(path, parent);
     this.#byPath.set(path, scope);
-    parent.scopes.set(path, scope);
-    this.#adopt(scope, parent);
+    parent.adopt(scope);
+    const id = this.#idByName.get(path);
+    // An op that already has the new scope's name moves into it.
+    if (id !== undefined && parent.takeOp(id)) {
+      scope.addOp(id);
+      scope.size += 1;
+      this.#home[id] = scope;
+    }
     return scope;
-  }
-
-  /** An op that already has the new scope's name moves into it. */
-  #adopt(scope: Scope, parent: Scope): void {
-    const id = this.#idByName.get(scope.path);
-    if (id === undefined || !parent.ops.delete(id)) return;
-    scope.ops.add(id);
-    scope.size += 1;
-    this.#home.set(id, scope);
   }
 }
 
-export function makeScope(path: string, parent: Scope | null, name = shortName(path)): Scope {
-  return { path, name, parent, scopes: new Map(), ops: new Set(), size: 0, group: null, lane: "model", likeness: 0 };
+const NO_SCOPES: ReadonlyMap<string, ScopeNode> = new Map();
+const NO_OPS: ReadonlySet<number> = new Set();
+
+/** A scope that can be filled. Most have few ops and no scopes, and no tables for what they have not. */
+export class ScopeNode implements Scope {
+  readonly path: string;
+  readonly name: string;
+  parent: ScopeNode | null;
+  size = 0;
+  group: Group | null = null;
+  lane: Lane = "model";
+  likeness = 0;
+  /** What it is built like, as a number. */
+  hash = 0;
+  #scopes: Map<string, ScopeNode> | null = null;
+  #ops: Set<number> | null = null;
+
+  constructor(path: string, parent: ScopeNode | null, name = shortName(path)) {
+    this.path = path;
+    this.parent = parent;
+    this.name = name;
+  }
+
+  get scopes(): ReadonlyMap<string, ScopeNode> {
+    return this.#scopes ?? NO_SCOPES;
+  }
+
+  get ops(): ReadonlySet<number> {
+    return this.#ops ?? NO_OPS;
+  }
+
+  adopt(inner: ScopeNode): void {
+    inner.parent = this;
+    (this.#scopes ??= new Map()).set(inner.path, inner);
+  }
+
+  remove(inner: ScopeNode): void {
+    this.#scopes?.delete(inner.path);
+  }
+
+  addOp(id: number): void {
+    (this.#ops ??= new Set()).add(id);
+  }
+
+  /** Takes an op out; whether it was here. */
+  takeOp(id: number): boolean {
+    return this.#ops?.delete(id) ?? false;
+  }
 }
 
 /**

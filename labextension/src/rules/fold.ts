@@ -1,7 +1,7 @@
 /** All rules on one level, in their order. Pure. */
 import { foldAside } from "./aside.js";
 import type { Texts } from "./labels.js";
-import { foldLayers, foldLosses } from "./layers.js";
+import { foldLayers, foldLosses, isSought } from "./layers.js";
 import type { Level, Unit } from "./level.js";
 import { foldParts } from "./parts.js";
 import { foldRepeats, foldTwins } from "./repeats.js";
@@ -19,6 +19,13 @@ export interface Around {
   readonly optimizer: string;
   /** Whether something derives from a unit, or computes how good the model is. */
   readonly isDerived: (unit: Unit) => boolean;
+}
+
+/** Whether the rules can find anything to fold: of many boxes they may, of few only layers, losses, and what stands aside. */
+export function mayFold(units: readonly Unit[], texts: Texts): boolean {
+  if (units.length > FEW) return true;
+  const isAside = units.filter(({ lane }) => lane === "aside" || lane === "optimizer").length > 1;
+  return isAside || units.some(({ item, lane }) => lane === "model" && isSought(texts(item)));
 }
 
 /** Folds a level so that it has no more boxes than its budget, where it can be done. */

@@ -85,11 +85,18 @@ function commonFunction(facts: readonly Facts[]): string {
 
 /** What a stretch of a level that is too large is called, and what is in it. */
 export function partTitle(members: readonly Unit[], texts: Texts): { title: string; detail: string } {
-  const facts = members.flatMap(itemsOf).map(texts);
-  const types = typesText(facts.flatMap((one) => one.types), 3);
-  const variables = [...new Set(facts.map(({ variable }) => variable).filter((name) => name.length > 1))];
+  const [inside, variables] = [new Set<string>(), new Set<string>()];
+  for (const member of members) {
+    for (const item of itemsOf(member)) {
+      const facts = texts(item);
+      for (const type of facts.types) inside.add(type);
+      if (variables.size < 2 && facts.variable.length > 1) variables.add(facts.variable);
+    }
+  }
+  const types = typesText(inside, 3);
+  const [variable] = variables;
   const [first, last] = [endTitle(members[0], texts), endTitle(members[members.length - 1], texts)];
-  const title = variables.length === 1 && variables[0] ? variables[0] : first === last ? first : `${first} \u2026 ${last}`;
+  const title = variables.size === 1 && variable ? variable : first === last ? first : `${first} \u2026 ${last}`;
   return { title: readable(title), detail: types === title ? "" : types };
 }
 

@@ -2,27 +2,30 @@
 import type { Node } from "../wire/messages.js";
 import type { Lane } from "./types.js";
 
-const LANES: readonly Lane[] = ["model", "gradient", "optimizer", "aside"];
 const MODEL = 1, GRADIENT = 2, OPTIMIZER = 4, ASIDE = 8;
+const BITS: Readonly<Record<Lane, number>> = { model: MODEL, gradient: GRADIENT, optimizer: OPTIMIZER, aside: ASIDE };
 
 /** Lanes by id of the operations that do not belong to the model itself. */
 export function lanesOf(nodes: ReadonlyMap<number, Node>): Map<number, Lane> {
   const lanes = new Map<number, Lane>();
   /** Lanes of what takes an operation's outputs, as bits. */
-  const takers = new Map<number, number>();
+  const takers: (number | undefined)[] = [];
   const unread: Node[] = [];
+  const kinds = new Kinds();
+  const all = [...nodes.values()];
   // The last operations first: what takes an output is known before what gives it.
-  for (const node of [...nodes.values()].reverse()) {
-    const taken = takers.get(node.id) ?? 0;
+  for (let k = all.length - 1; k >= 0; k--) {
+    const node = all[k]!;
+    const taken = takers[node.id] ?? 0;
     // A variable comes with a read of it, which nobody need take.
     if (taken === 0 && node.type === "ReadVariableOp") {
       unread.push(node);
       continue;
     }
-    const lane = ownLane(node, nodes) ?? laneOfTakers(taken, node);
+    const lane = ownLane(node, kinds.of(node.type), nodes) ?? laneOfTakers(taken, node);
     if (lane) lanes.set(node.id, lane);
-    const bit = 1 << LANES.indexOf(lane ?? "model");
-    for (const [from] of node.inputs) takers.set(from, (takers.get(from) ?? 0) | bit);
+    const bit = BITS[lane ?? "model"];
+    for (const [from] of node.inputs) takers[from] = (takers[from] ?? 0) | bit;
   }
   for (const { id, inputs } of unread) {
     const lane = lanes.get(inputs[0]?.[0] ?? -1);
@@ -33,7 +36,7 @@ export function lanesOf(nodes: ReadonlyMap<number, Node>): Map<number, Lane> {
 
 /** What nothing but other lanes takes belongs to them. */
 function laneOfTakers(taken: number, { type }: Node): Lane | null {
-  if (taken === 0 || taken & MODEL || (type.startsWith("Placeholder") && taken !== ASIDE)) return null;
+  if (taken === 0 || taken & MODEL || (taken !== ASIDE && type.startsWith("Placeholder"))) return null;
   // Fed to the optimizer alone but for what fills and saves it: a variable of its own.
   if (taken & OPTIMIZER) return taken & GRADIENT ? null : "optimizer";
   if (taken === ASIDE) return type === "VarHandleOp" ? null : "aside";
@@ -46,12 +49,33 @@ export function isOfGradients(name: string): boolean {
   return name.includes("gradients") && /(^|\/)gradients(_\d+)?($|\/)/.test(name);
 }
 
-function ownLane({ type, name, attributes, control, inputs }: Node, nodes: ReadonlyMap<number, Node>): Lane | null {
-  if (attributes.group || /^(Resource)?(Sparse)?Apply[A-Z]/.test(type)) return "optimizer";
-  if (/^(Save|Restore)/.test(type)) return "aside";
+/** What a type alone says of the lane. */
+type Kind = "update" | "save" | "assign" | "group" | "";
+
+/** Kinds by op type, of which a graph has few. */
+class Kinds {
+  readonly #known = new Map<string, Kind>();
+
+  of(type: string): Kind {
+    let kind = this.#known.get(type);
+    if (kind === undefined) this.#known.set(type, kind = kindOf(type));
+    return kind;
+  }
+}
+
+function kindOf(type: string): Kind {
+  if (/^(Resource)?(Sparse)?Apply[A-Z]/.test(type)) return "update";
+  if (/^(Save|Restore)/.test(type)) return "save";
+  if (/^Assign/.test(type)) return "assign";
+  return type === "NoOp" ? "group" : "";
+}
+
+function ownLane({ name, attributes, control, inputs }: Node, kind: Kind, nodes: ReadonlyMap<number, Node>): Lane | null {
+  if (kind === "update" || attributes.group) return "optimizer";
+  if (kind === "save") return "aside";
   if (isOfGradients(name)) return "gradient";
-  if (/^Assign/.test(type) && isFilling(inputs[1]?.[0], nodes)) return "aside";
-  if (type !== "NoOp" || control.length === 0) return null;
+  if (kind === "assign" && isFilling(inputs[1]?.[0], nodes)) return "aside";
+  if (kind !== "group" || control.length === 0) return null;
   return control.some((id) => nodes.get(id)?.attributes.group) ? "optimizer" : "aside";
 }
 
@@ -63,7 +87,7 @@ function isFilling(id: number | undefined, nodes: ReadonlyMap<number, Node>): bo
     const node = nodes.get(at);
     if (!node || seen.has(at)) continue;
     seen.add(at);
-    if (/^Restore/.test(node.type)) return true;
+    if (node.type.startsWith("Restore")) return true;
     if (seen.size > 64 || /^(Placeholder|ReadVariableOp|VarHandleOp|Parameter)/.test(node.type)) return false;
     for (const [from] of node.inputs) stack.push(from);
   }

@@ -9,6 +9,11 @@ const ACTIVATION = /^(Relu|Relu6|Elu|Selu|LeakyRelu|Tanh|Sigmoid|Softplus|Softsi
 const REDUCTION = /^(Mean|Sum)$/;
 const LOSS = /CrossEntropy|^(SquaredDifference|Square|Sub|Neg|Log|Mul|Add|RealDiv|Mean|Sum|Abs|L2Loss|Cast|Reshape|Identity)/;
 
+/** Whether a box may be what a layer or a loss is made around. */
+export function isSought({ type, core }: Facts): boolean {
+  return REDUCTION.test(type) || PRODUCT.test(core);
+}
+
 /** Merges the layers of a level; returns how many. */
 export function foldLayers(level: Level, texts: Texts): number {
   const taken = new Set<Unit>();
