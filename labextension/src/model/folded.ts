@@ -1,121 +1,98 @@
 /**
  * The tree that views show: the scopes of names, in which the rules have folded what repeats, belongs together, or is too
- * much for one level. It follows the graph: levels that did not change are kept.
+ * much for one level. It follows the graph: levels that did not change are kept. Work on it can be done in slices; until it is
+ * taken up, the tree is the one before.
  */
-import { cutToParts, foldLevel, foldMore, mayFold, type Around } from "../rules/fold.js";
-import type { Facts } from "../rules/labels.js";
-import type { Wires } from "../rules/components.js";
-import { itemsOf, Level, type Unit } from "../rules/level.js";
 import { lanesOf } from "../rules/lanes.js";
-import { MOST_BOXES, type Carries, type Group, type Lane } from "../rules/types.js";
-import type { Node, Output } from "../wire/messages.js";
-import { bytesOf, typeText } from "./figures.js";
+import type { Lane } from "../rules/types.js";
+import type { Node } from "../wire/messages.js";
+import type { Sliced } from "../wire/sliced.js";
+import { Folding } from "./folding.js";
 import { Items } from "./items.js";
-import { isPlace, Places, type Done, type Item, type Place } from "./places.js";
-import { ScopeNode, shortName, type ScopeTree, type Tree } from "./scopes.js";
-
-/** Boxes of which a group is made at least. */
-const LEAST_FOLDED = 3;
+import { isPlace, Places, type Done, type Place } from "./places.js";
+import { shortName, type ScopeNode, type ScopeTree, type Tree } from "./scopes.js";
 
 /** What became of a graph since it was folded. */
 export interface Told {
   /** Operations that were not there. */
-  readonly fresh: Node[];
+  readonly fresh: readonly Node[];
   /** Operations that are others than they were, but stand where they stood, and take what they took. */
-  readonly changed: Set<number>;
+  readonly changed: ReadonlySet<number>;
   /** Whether operations have left, or moved, or take something else. */
-  isMoved: boolean;
+  readonly isMoved: boolean;
 }
 
-/** A level while it is folded. */
-interface At {
-  readonly level: Level;
-  readonly items: readonly Item[];
-  readonly facts: (item: number) => Facts;
-  readonly own: ScopeNode[];
+/** The graph that is folded. */
+export interface Graph {
+  readonly nodes: ReadonlyMap<number, Node>;
+  readonly names: ScopeTree;
+  /** Which scopes of names stay as they are: the frames of loops and branches. */
+  readonly isFixed: (path: string) => boolean;
+}
+
+/** What a graph was folded to, until the tree takes it up. */
+interface Folded extends Graph {
+  readonly lanes: ReadonlyMap<number, Lane>;
+  readonly optimizer: string;
+  readonly places: Places;
 }
 
 export class FoldedTree implements Tree {
-  root: ScopeNode;
-  readonly #nodes: ReadonlyMap<number, Node>;
-  readonly #isFixed: (path: string) => boolean;
   readonly #items = new Items();
-  #names: ScopeTree;
-  #places: Places;
-  #lanes: ReadonlyMap<number, Lane>;
-  #optimizer: string;
+  #now: Folded | null = null;
+  #root: ScopeNode | null = null;
   readonly #byPath = new Map<string, ScopeNode>();
   /** By an operation's id. */
   readonly #home: (ScopeNode | undefined)[] = [];
-  readonly #fixed = new Map<string, boolean>();
   /** How many scopes are built alike, by what they are built like. */
   readonly #alike = new Map<number, number>();
+  /** What was taken out of places that are to be folded anew. */
+  #dropped = new Set<ScopeNode>();
 
-  /** `isFixed` says which scopes of names stay as they are: the frames of loops and branches. */
-  constructor(nodes: ReadonlyMap<number, Node>, names: ScopeTree, isFixed: (path: string) => boolean) {
-    this.#nodes = nodes;
-    this.#names = names;
-    this.#isFixed = isFixed;
-    this.#lanes = lanesOf(nodes);
-    this.#optimizer = optimizerOf(nodes.values());
-    this.#places = new Places(nodes, names, null);
-    this.root = this.#build();
+  get root(): ScopeNode {
+    if (!this.#root) throw new Error("folded: no graph yet");
+    return this.#root;
   }
 
   /** Where operations belong that are not the model's own. */
   get lanes(): ReadonlyMap<number, Lane> {
-    return this.#lanes;
+    return this.#now?.lanes ?? NO_LANES;
   }
 
-  /** Takes up what became of the graph: levels that it does not touch stay as they are. */
-  follow(names: ScopeTree, { fresh, changed, isMoved }: Told): void {
-    const touched = new Set([...changed, ...fresh.map(({ id }) => id), ...this.#newLanes()]);
-    this.#names = names;
-    if (isMoved || !this.#places.add(fresh)) this.#replace(touched);
-    for (const id of touched) this.#undo(this.#places.homeOf(id) ?? null);
-    this.root = this.#build();
-  }
-
-  /** Operations that belong elsewhere now; all where the optimizer has another name. */
-  #newLanes(): Iterable<number> {
-    const before = this.#lanes;
-    const optimizer = optimizerOf(this.#nodes.values());
-    this.#lanes = lanesOf(this.#nodes);
-    const isRenamed = optimizer !== this.#optimizer;
-    this.#optimizer = optimizer;
-    if (isRenamed) return this.#nodes.keys();
-    const found: number[] = [];
-    for (const [id, lane] of this.#lanes) if (before.get(id) !== lane) found.push(id);
-    for (const id of before.keys()) if (!this.#lanes.has(id)) found.push(id);
-    return found;
+  /**
+   * Takes up a graph; `told` is what became of it since the one before. Levels that it does not touch stay as they are. The
+   * answer makes the tree that of the graph.
+   */
+  *follow(graph: Graph, told: Told): Sliced<() => void> {
+    const before = this.#now;
+    const lanes = yield* lanesOf(graph.nodes);
+    const optimizer = optimizerOf(graph.nodes.values());
+    this.#dropped = new Set();
+    const touched = new Set([...told.changed, ...told.fresh.map(({ id }) => id)]);
+    for (const id of before ? otherLanes(before, lanes, optimizer) : []) touched.add(id);
+    yield;
+    const isKept = before !== null && !told.isMoved && before.places.add(told.fresh, graph.nodes);
+    const places = isKept ? before.places : yield* this.#replaced(graph, before, touched);
+    if (before) for (const id of touched) this.#undo(places.homeOf(id) ?? null);
+    const folded: Folded = { ...graph, lanes, optimizer, places };
+    const made = yield* this.#build(folded);
+    return () => this.#take(folded, made, told.isMoved);
   }
 
   /** Makes the places anew; what was made of those that are as they were stays. */
-  #replace(touched: ReadonlySet<number>): void {
-    const before = new Map(this.#places.ordered().map((place) => [place.scope.path, place]));
-    this.#home.forEach((_, id) => {
-      if (!this.#nodes.has(id)) delete this.#home[id];
-    });
-    this.#places = new Places(this.#nodes, this.#names, this.#places);
-    for (const place of this.#places.ordered().reverse()) {
-      const old = before.get(place.scope.path);
-      if (!old?.done || !this.#isAsBefore(place, old, touched)) continue;
-      place.done = old.done;
+  *#replaced({ nodes, names, isFixed }: Graph, old: Folded | null, touched: ReadonlySet<number>): Sliced<Places> {
+    const places = new Places(names, old?.places ?? null);
+    yield* places.fill(nodes);
+    if (!old) return places;
+    const before = new Map(old.places.ordered().map((place) => [place.scope.path, place]));
+    for (const place of places.ordered().reverse()) {
+      const known = before.get(place.scope.path);
+      if (!known?.done || known.done.isFixed !== isFixed(place.scope.path) || !isAsBefore(places, place, known, touched)) continue;
+      place.done = known.done;
       before.delete(place.scope.path);
     }
     for (const { done } of before.values()) if (done) this.#drop(done);
-  }
-
-  #isAsBefore(place: Place, old: Place, touched: ReadonlySet<number>): boolean {
-    const [items, others] = [this.#places.itemsOf(place), old.items ?? []];
-    if (items.length !== others.length || place.wires.length !== old.wires.length) return false;
-    if (this.#fixed.get(place.scope.path) !== this.#isFixed(place.scope.path)) return false;
-    const isSame = items.every((item, k) => {
-      const other = others[k]!;
-      if (isPlace(item)) return isPlace(other) && item.done !== null && item.number === other.number;
-      return !isPlace(other) && item.id === other.id && !touched.has(item.id);
-    });
-    return isSame && place.wires.every((end, k) => end === old.wires[k]);
+    return places;
   }
 
   /** Takes back what was made of a place, and of those around it. */
@@ -127,10 +104,47 @@ export class FoldedTree implements Tree {
   }
 
   #drop({ own }: Done): void {
-    for (const scope of own) {
+    for (const scope of own) this.#dropped.add(scope);
+  }
+
+  /** Folds places from the innermost outwards; returns the scopes that were made. */
+  *#build(folded: Folded): Sliced<readonly ScopeNode[]> {
+    const isTaken = (path: string): boolean => {
+      const known = this.#byPath.get(path);
+      return known !== undefined && !this.#dropped.has(known);
+    };
+    const folding = new Folding({ ...folded, items: this.#items, isTaken });
+    for (const place of folded.places.ordered(({ done }) => done === null).reverse()) {
+      place.done = yield* folding.fold(place);
+      yield;
+    }
+    return folding.made;
+  }
+
+  /** From now on the tree is that of another graph. */
+  #take(folded: Folded, made: readonly ScopeNode[], isMoved: boolean): void {
+    for (const scope of this.#dropped) {
       this.#alike.set(scope.hash, (this.#alike.get(scope.hash) ?? 1) - 1);
       this.#byPath.delete(scope.path);
     }
+    this.#dropped = new Set();
+    if (isMoved) this.#home.forEach((_, id) => !folded.nodes.has(id) && delete this.#home[id]);
+    for (const scope of made) {
+      this.#byPath.set(scope.path, scope);
+      this.#alike.set(scope.hash, (this.#alike.get(scope.hash) ?? 0) + 1);
+      for (const inner of scope.scopes.values()) inner.parent = scope;
+      for (const id of scope.ops) this.#home[id] = scope;
+    }
+    for (const scope of this.#byPath.values()) scope.likeness = this.#likeness(scope);
+    this.#now = folded;
+    this.#root = folded.places.root.done?.shown ?? null;
+    if (this.#root) this.#root.parent = null;
+  }
+
+  /** Says of scopes of some size that are built alike that they are. */
+  #likeness({ group, size, hash }: ScopeNode): number {
+    const isOne = group?.kind === "stack" || group?.kind === "fan" || group?.kind === "more";
+    return size > 1 && !isOne && (this.#alike.get(hash) ?? 0) > 1 ? (hash >>> 1) || 1 : 0;
   }
 
   get(path: string): ScopeNode | undefined {
@@ -144,7 +158,9 @@ export class FoldedTree implements Tree {
   }
 
   idOf(name: string): number | undefined {
-    return this.#names.idOf(name);
+    const id = this.#now?.names.idOf(name);
+    // Names of what is to be taken up are known before.
+    return id !== undefined && this.#home[id] ? id : undefined;
   }
 
   ancestry(path: string): string[] {
@@ -152,182 +168,29 @@ export class FoldedTree implements Tree {
     for (let scope = this.#byPath.get(path); scope?.parent; scope = scope.parent) way.push(scope.path);
     return way.reverse();
   }
-
-  /** From the innermost places outwards. */
-  #build(): ScopeNode {
-    for (const place of this.#places.ordered(({ done }) => done === null).reverse()) place.done = this.#fold(place);
-    this.#likenesses();
-    const root = this.#places.root.done?.shown;
-    if (!root) throw new Error("folded: no root");
-    root.parent = null;
-    return root;
-  }
-
-  #fold(place: Place): Done {
-    const { scope } = place;
-    const items = this.#places.itemsOf(place);
-    const wires = numbered(place.wires, items);
-    const units = items.map((item, i) => this.#items.unitOf(item, i, this.#lanes));
-    const known = this.#items.knowledge(place, items, units, wires, this.#nodes.get(this.#names.idOf(scope.path) ?? -1));
-    const own: ScopeNode[] = [];
-    const shown = this.#own(scope.path, scope.name, null, known, own);
-    const isFixed = this.#isFixed(scope.path);
-    this.#fixed.set(scope.path, isFixed);
-    const facts = (item: number): Facts => this.#items.factsOf(items[item], this.#places);
-    if (units.length < LEAST_FOLDED || known.isParameter || isFixed || !mayFold(units, facts)) {
-      for (const item of items) this.#placeItem(item, shown);
-    } else {
-      this.#foldLevel(place, shown, { level: new Level(units, wires), items, facts, own });
-    }
-    shown.size = scope.size;
-    return { known, shown, own };
-  }
-
-  #foldLevel({ scope }: Place, shown: ScopeNode, at: At): void {
-    const { level } = at;
-    foldLevel(level, this.#around(at.facts, level));
-    const only = level.units.length === 1 ? level.units[0] : undefined;
-    // A scope of the user's that is one layer is that layer, under its own name.
-    const isLayer = only?.group?.kind === "layer" && scope.parent !== null;
-    if (isLayer && only?.group) shown.group = { ...only.group, title: scope.name, detail: [only.group.title, only.group.detail].join(" ").trim() };
-    this.#place(isLayer && only ? only.members : level.units, shown, at);
-  }
-
-  #around(texts: (item: number) => Facts, level: Level): Around {
-    const feeds = (unit: Unit): boolean => level.out(unit).some(({ lane }) => lane === "gradient");
-    const isDerived = (unit: Unit): boolean => feeds(unit) || level.into(unit).some(feeds);
-    return { texts, optimizer: this.#optimizer, isDerived };
-  }
-
-  /** Puts units into a scope: operations, scopes of names, and groups with what they hold. */
-  #place(units: readonly Unit[], into: ScopeNode, at: At): void {
-    for (const unit of units) {
-      const item = at.items[unit.item];
-      if (unit.group) this.#placeGroup(unit, unit.group, into, at);
-      else if (item) this.#placeItem(item, into);
-    }
-  }
-
-  #placeItem(item: Item, into: ScopeNode): void {
-    if (isPlace(item)) {
-      if (item.done) into.adopt(item.done.shown);
-      return;
-    }
-    this.#home[item.id] = into;
-    into.addOp(item.id);
-  }
-
-  #placeGroup(unit: Unit, group: Group, into: ScopeNode, at: At): void {
-    const path = this.#freePath(into.path, group, this.#firstName(unit, at.items));
-    const shown = this.#own(path, group.title, group, unit, at.own);
-    shown.size = unit.size;
-    into.adopt(shown);
-    if (group.kind === "stack" || group.kind === "fan") this.#placeCopies(unit, group, shown, at);
-    else this.#place(this.#refolded(unit.members, at, group.kind === "more"), shown, at);
-  }
-
-  /** The first and the last copy, and what is between them. */
-  #placeCopies(unit: Unit, group: Group, shown: ScopeNode, at: At): void {
-    const copies = unit.members.map((copy, k) => (copy.group ? { ...copy, group: { ...copy.group, title: `${group.title} ${k + 1}` } } : copy));
-    const [first, last] = [copies[0], copies[copies.length - 1]];
-    if (!first || !last) return;
-    if (copies.length <= 3) {
-      this.#place(copies, shown, at);
-    } else {
-      const middle = copies.slice(1, -1);
-      const more: Group = { kind: "more", title: `${middle.length} more`, detail: `2 \u2026 ${copies.length - 1}`, count: middle.length, carries: null };
-      const size = middle.reduce((sum, copy) => sum + copy.size, 0);
-      this.#place([first], shown, at);
-      this.#placeGroup({ ...first, item: -1, group: more, members: middle, size }, more, shown, at);
-      this.#place([last], shown, at);
-    }
-    if (group.kind === "stack") shown.group = { ...group, carries: this.#carried(copies, at.items) };
-  }
-
-  /** What is too much inside a group is folded there again; copies that are known to be alike are only cut to parts. */
-  #refolded(members: readonly Unit[], { level, facts }: At, isAlike: boolean): readonly Unit[] {
-    if (members.length <= MOST_BOXES) return members;
-    const inner = level.inside(members);
-    if (isAlike) cutToParts(inner, facts);
-    else foldMore(inner, facts);
-    return inner.units;
-  }
-
-  #carried(copies: readonly Unit[], items: readonly Item[]): Carries | null {
-    const [one, two] = [copies[0], copies[1]];
-    if (!one || !two) return null;
-    const from = new Set(this.#opsOf(one, items).map(({ id }) => id));
-    const ends = new Map<string, Output>();
-    for (const { inputs } of this.#opsOf(two, items)) {
-      for (const [id, output] of inputs) {
-        const carries = from.has(id) ? this.#nodes.get(id)?.outputs[output] : undefined;
-        if (carries) ends.set(`${id}:${output}`, carries);
-      }
-    }
-    const outputs = [...ends.values()];
-    const labels = new Set(outputs.map(typeText));
-    return { count: outputs.length, bytes: outputs.reduce((sum, output) => sum + bytesOf(output), 0), label: labels.size === 1 ? ([...labels][0] ?? "") : "" };
-  }
-
-  #opsOf(unit: Unit, items: readonly Item[]): Node[] {
-    const found: Node[] = [];
-    const stack: (Item | undefined)[] = itemsOf(unit).map((item) => items[item]);
-    for (let at = stack.pop(); at; at = stack.pop()) {
-      if (isPlace(at)) stack.push(...this.#places.itemsOf(at));
-      else found.push(at);
-    }
-    return found;
-  }
-
-  #own(path: string, name: string, group: Group | null, { lane, hash }: Pick<Unit, "lane" | "hash">, own: ScopeNode[]): ScopeNode {
-    const scope = new ScopeNode(path, null, name);
-    scope.group = group;
-    scope.lane = lane;
-    scope.hash = hash;
-    own.push(scope);
-    this.#byPath.set(path, scope);
-    this.#alike.set(hash, (this.#alike.get(hash) ?? 0) + 1);
-    return scope;
-  }
-
-  /** Says of scopes of some size that are built alike that they are. */
-  #likenesses(): void {
-    for (const scope of this.#byPath.values()) {
-      const { hash } = scope;
-      const isOne = scope.group?.kind === "stack" || scope.group?.kind === "fan" || scope.group?.kind === "more";
-      scope.likeness = scope.size > 1 && !isOne && (this.#alike.get(hash) ?? 0) > 1 ? (hash >>> 1) || 1 : 0;
-    }
-  }
-
-  /** Made of the first operation's name, so that it stays the same when others are added behind. */
-  #freePath(parent: string, { kind }: Group, first: string): string {
-    const wished = `${parent ? `${parent}/` : ""}[${kind} ${first}]`;
-    let path = wished;
-    for (let k = 2; this.#byPath.has(path); k++) path = `${wished}${k}`;
-    return path;
-  }
-
-  #firstName(unit: Unit, items: readonly Item[]): string {
-    let at: Unit | undefined = unit;
-    while (at && at.item < 0) at = at.members[0];
-    const item = items[at?.item ?? -1];
-    return item ? shortName(isPlace(item) ? item.scope.path : item.name) : "";
-  }
 }
 
-/** The wires of a place by positions in its items. */
-function numbered(wires: readonly number[], items: readonly Item[]): Wires {
-  if (wires.length === 0) return NONE;
-  const ends = items.map((item) => (isPlace(item) ? item.number : item.id));
-  // Few are found faster without a table, and most places hold few.
-  if (ends.length <= FEW_ITEMS) return wires.map((end) => ends.indexOf(end));
-  const numbers = new Map<number, number>();
-  for (let i = 0; i < ends.length; i++) numbers.set(ends[i]!, i);
-  return wires.map((end) => numbers.get(end) ?? 0);
+const NO_LANES: ReadonlyMap<number, Lane> = new Map();
+
+/** Operations that belong elsewhere now; all where the optimizer has another name. */
+function otherLanes({ lanes: before, optimizer: known, nodes }: Folded, lanes: ReadonlyMap<number, Lane>, optimizer: string): Iterable<number> {
+  if (optimizer !== known) return nodes.keys();
+  const found: number[] = [];
+  for (const [id, lane] of lanes) if (before.get(id) !== lane) found.push(id);
+  for (const id of before.keys()) if (!lanes.has(id)) found.push(id);
+  return found;
 }
 
-const FEW_ITEMS = 8;
-const NONE: Wires = [];
+function isAsBefore(places: Places, place: Place, old: Place, touched: ReadonlySet<number>): boolean {
+  const [items, others] = [places.itemsOf(place), old.items ?? []];
+  if (items.length !== others.length || place.wires.length !== old.wires.length) return false;
+  const isSame = items.every((item, k) => {
+    const other = others[k]!;
+    if (isPlace(item)) return isPlace(other) && item.done !== null && item.number === other.number;
+    return !isPlace(other) && item.id === other.id && !touched.has(item.id);
+  });
+  return isSame && place.wires.every((end, k) => end === old.wires[k]);
+}
 
 /** The name of the update group that most variables belong to: "Adam". */
 function optimizerOf(nodes: Iterable<Node>): string {

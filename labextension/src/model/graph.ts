@@ -7,6 +7,7 @@ import { Identities } from "./identities.js";
 import { FoldedTree, type Told } from "./folded.js";
 import { ScopeTree, type Tree } from "./scopes.js";
 import { Signal } from "./signal.js";
+import { finish, SLICE, type Sliced } from "../wire/sliced.js";
 
 export interface Change {
   /** The whole graph is new (a snapshot). */
@@ -32,9 +33,7 @@ export class GraphModel {
   #nodes = new Map<number, Node>();
   readonly #folds: boolean;
   #tree = new ScopeTree();
-  #folded: FoldedTree | null = null;
-  /** What became of the graph since it was folded. */
-  #told: Told | null = null;
+  #folded = new FoldedTree();
   #identities = new Identities();
   #marked: ReadonlySet<number> = new Set();
   #consumers: Map<number, number[]> | null = null;
@@ -56,19 +55,12 @@ export class GraphModel {
 
   /** Scopes and groups, as the rules have folded them. */
   get tree(): Tree {
-    return this.#folds ? this.#fold() : this.#tree;
+    return this.#folds && this.#version > 0 ? this.#folded : this.#tree;
   }
 
   /** Where operations belong that are not the model's own, by id. */
   get lanes(): ReadonlyMap<number, Lane> {
-    return this.#folds ? this.#fold().lanes : NO_LANES;
-  }
-
-  #fold(): FoldedTree {
-    if (!this.#folded) this.#folded = new FoldedTree(this.#nodes, this.#tree, (path) => this.frames.has(path));
-    else if (this.#told) this.#folded.follow(this.#tree, this.#told);
-    this.#told = null;
-    return this.#folded;
+    return this.#folded.lanes;
   }
 
   /** Operations that the latest re-run of a cell has changed or added. */
@@ -114,25 +106,36 @@ export class GraphModel {
   }
 
   applySnapshot(snapshot: Snapshot): void {
+    finish(this.takeSnapshot(snapshot));
+  }
+
+  applyDelta(delta: Delta): void {
+    finish(this.takeDelta(delta));
+  }
+
+  /** Takes up a snapshot in slices: until all is done, the model is as it was. */
+  *takeSnapshot(snapshot: Snapshot): Sliced<void> {
+    const identities = new Identities();
+    const take = yield* this.#merged(NEW(), identities, snapshot.graph);
     this.name = snapshot.graph_name;
     this.session = snapshot.session;
     this.control = snapshot.control;
     this.level = snapshot.level;
     this.fetches = [];
     this.protocol = snapshot.protocol;
-    this.#nodes = new Map();
-    this.#tree = new ScopeTree();
-    this.#folded = null;
-    this.#identities = new Identities();
-    this.#merge(snapshot.graph);
-    this.run = snapshot.run && this.#identities.ofRun(snapshot.run);
+    this.#identities = identities;
+    take();
+    this.run = snapshot.run && identities.ofRun(snapshot.run);
     this.changed.emit({ fresh: true, graph: true });
   }
 
-  applyDelta(delta: Delta): void {
+  /** Takes up a delta in slices: until all is done, the model is as it was. */
+  *takeDelta(delta: Delta): Sliced<void> {
+    const known: Known = { nodes: this.#nodes, tree: this.#tree, folded: this.#folded };
+    const take = delta.graph && (yield* this.#merged(known, this.#identities, delta.graph));
     this.skipped += delta.skipped;
     if (delta.session) this.session = delta.session;
-    if (delta.graph) this.#merge(delta.graph);
+    take?.();
     if (delta.run) this.run = this.#identities.ofRun(delta.run);
     this.changed.emit({ fresh: false, graph: delta.graph !== null });
   }
@@ -148,59 +151,91 @@ export class GraphModel {
     return this.#consumers.get(id) ?? [];
   }
 
-  #merge(told: GraphChange): void {
-    const change = this.#identities.translate(told, (name) => this.#tree.idOf(name));
-    const known = [...change.added, ...change.changed].filter(({ id }) => this.#nodes.has(id));
-    const moves = known.some(({ id, name, body, scope, runs }) => {
-      const before = this.#nodes.get(id);
-      return before?.name !== name || before.body !== body || before.scope !== scope || before.runs.join() !== runs.join();
-    });
-    const fresh = change.added.filter(({ id }) => !this.#nodes.has(id));
-    this.#note(fresh, known, moves || change.removed.length > 0);
-    for (const node of known) this.#nodes.set(node.id, node);
-    for (const id of change.removed) this.#nodes.delete(id);
-    if (moves || change.removed.length > 0) this.#replant();
-    for (const node of fresh) {
-      this.#nodes.set(node.id, node);
-      this.#tree.add(node);
-    }
-    for (const [id, placed] of change.placed) {
-      const node = this.#nodes.get(id);
-      if (node) this.#nodes.set(id, { ...node, placed });
-    }
-    this.#marked = new Set(change.marked);
-    if (change.fetches.length > 0) this.fetches = change.fetches;
-    this.#consumers = null;
-    this.#bodies = null;
-    this.#frames = null;
-    this.#lowered = null;
-    this.#entries = null;
-    this.#alwaysFor = null;
-    this.#version += 1;
+  /** What is known with a change; the answer makes it that of the model. */
+  *#merged(known: Known, identities: Identities, told: GraphChange): Sliced<() => void> {
+    const change = identities.translate(told, (name) => known.tree.idOf(name));
+    const { nodes, tree, became } = yield* mergedNodes(known, change);
+    const isOther = known.folded === null || became.fresh.length > 0 || became.changed.size > 0 || became.isMoved;
+    const folded = known.folded ?? new FoldedTree();
+    const frames = framesOf(nodes.values());
+    const follow = this.#folds && isOther ? yield* folded.follow({ nodes, names: tree, isFixed: (path) => frames.has(path) }, became) : null;
+    return () => {
+      this.#nodes = nodes;
+      this.#tree = tree;
+      this.#folded = folded;
+      follow?.();
+      this.#marked = new Set(change.marked);
+      if (change.fetches.length > 0) this.fetches = change.fetches;
+      this.#consumers = null;
+      this.#bodies = null;
+      this.#frames = frames;
+      this.#lowered = null;
+      this.#entries = null;
+      this.#alwaysFor = null;
+      this.#version += 1;
+    };
   }
+}
 
-  /** Keeps in mind what the fold has to follow. */
-  #note(fresh: readonly Node[], known: readonly Node[], isMoved: boolean): void {
-    if (!this.#folded) return;
-    this.#told ??= { fresh: [], changed: new Set(), isMoved: false };
-    this.#told.fresh.push(...fresh);
-    this.#told.isMoved ||= isMoved || known.some((node) => isWiredAnew(node, this.#nodes.get(node.id)));
-    for (const { id } of known) this.#told.changed.add(id);
-  }
+/** What a change is merged into. */
+interface Known {
+  readonly nodes: ReadonlyMap<number, Node>;
+  readonly tree: ScopeTree;
+  /** Null where nothing was folded. */
+  readonly folded: FoldedTree | null;
+}
 
-  /** Operations leave seldom: the tree is made anew then, and scopes that are empty are gone. */
-  #replant(): void {
-    this.#tree = new ScopeTree();
-    for (const node of this.#nodes.values()) this.#tree.add(node);
+const NEW = (): Known => ({ nodes: new Map(), tree: new ScopeTree(), folded: null });
+
+/** The nodes with a change, where they lie, and what became of them. Scopes of names are added to the tree as it is. */
+function* mergedNodes(
+  before: Known, { added, changed, removed, placed }: GraphChange,
+): Sliced<{ nodes: Map<number, Node>; tree: ScopeTree; became: Told }> {
+  const nodes = new Map(before.nodes);
+  const isKnown = ({ id }: Node): boolean => before.nodes.has(id);
+  const known = before.nodes.size > 0 ? [...added.filter(isKnown), ...changed.filter(isKnown)] : [];
+  const fresh = before.nodes.size > 0 ? added.filter((node) => !isKnown(node)) : added;
+  const hasMoved = removed.length > 0 || known.some((node) => standsElsewhere(node, nodes.get(node.id)));
+  const isMoved = hasMoved || known.some((node) => isWiredAnew(node, nodes.get(node.id)));
+  for (const node of known) nodes.set(node.id, node);
+  for (const id of removed) nodes.delete(id);
+  yield;
+  // Operations leave seldom: the tree is made anew then, and scopes that are empty are gone.
+  const tree = hasMoved ? yield* planted(nodes.values(), new ScopeTree()) : before.tree;
+  for (const node of fresh) nodes.set(node.id, node);
+  yield* planted(fresh, tree);
+  yield* place(nodes, placed);
+  return { nodes, tree, became: { fresh, changed: new Set(known.map(({ id }) => id)), isMoved } };
+}
+
+function* planted(nodes: Iterable<Node>, tree: ScopeTree): Sliced<ScopeTree> {
+  let count = 0;
+  for (const node of nodes) {
+    tree.add(node);
+    if (++count % SLICE === 0) yield;
   }
+  return tree;
+}
+
+/** Says of operations where they were placed. */
+function* place(nodes: Map<number, Node>, placed: GraphChange["placed"]): Sliced<void> {
+  let count = 0;
+  for (const [id, device] of placed) {
+    const node = nodes.get(id);
+    if (node) nodes.set(id, { ...node, placed: device });
+    if (++count % SLICE === 0) yield;
+  }
+}
+
+/** Whether an operation stands elsewhere than before. */
+function standsElsewhere({ name, body, scope, runs }: Node, before: Node | undefined): boolean {
+  return before?.name !== name || before.body !== body || before.scope !== scope || before.runs.join() !== runs.join();
 }
 
 /** Whether an operation takes something else than before, or shows another loop. */
 function isWiredAnew(node: Node, before: Node | undefined): boolean {
   return !before || String(node.inputs) !== String(before.inputs) || node.type !== before.type || shownBy(node) !== shownBy(before);
 }
-
-const NO_LANES: ReadonlyMap<number, Lane> = new Map();
 
 function framesOf(nodes: Iterable<Node>): Map<string, Node> {
   const found = new Map<string, Node>();

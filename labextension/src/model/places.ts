@@ -1,6 +1,7 @@
 /** Scopes of names as places that are folded: what lies in each, and how that is wired. Kept when operations are added. */
 import type { Known } from "./items.js";
 import type { Node } from "../wire/messages.js";
+import { SLICE, type Sliced } from "../wire/sliced.js";
 import { shownBy } from "./frames.js";
 import type { Scope, ScopeNode, ScopeTree } from "./scopes.js";
 
@@ -10,6 +11,8 @@ export interface Done {
   /** The scope that stands for it, and all that the fold has made inside, but not what lies in other places. */
   readonly shown: ScopeNode;
   readonly own: readonly ScopeNode[];
+  /** Whether it stayed as it was, as a frame of a loop or a branch. */
+  readonly isFixed: boolean;
 }
 
 export interface Place {
@@ -32,7 +35,7 @@ export const isPlace = (item: Item): item is Place => (item as Partial<Place>).w
 export class Places {
   readonly root: Place;
   readonly #names: ScopeTree;
-  readonly #nodes: ReadonlyMap<number, Node>;
+  #nodes: ReadonlyMap<number, Node> = new Map();
   readonly #of = new Map<Scope, Place>();
   /** By an operation's id. */
   readonly #home: (Place | undefined)[] = [];
@@ -40,14 +43,22 @@ export class Places {
   readonly #missing = new Set<number>();
   readonly #numbers: Map<string, number>;
 
-  /** A place has the number that the place of its path had in `before`. */
-  constructor(nodes: ReadonlyMap<number, Node>, names: ScopeTree, before: Places | null) {
-    this.#nodes = nodes;
+  /** A place has the number that the place of its path had in `before`; places are filled before they are used. */
+  constructor(names: ScopeTree, before: Places | null) {
     this.#names = names;
     this.#numbers = before ? before.#numbers : new Map<string, number>();
     this.root = this.#make(names.root, null);
+  }
+
+  *fill(nodes: ReadonlyMap<number, Node>): Sliced<void> {
+    this.#nodes = nodes;
+    let count = 0;
     for (const place of this.ordered()) for (const id of place.scope.ops) this.#home[id] = place;
-    for (const node of nodes.values()) this.#wire(node);
+    yield;
+    for (const node of nodes.values()) {
+      this.#wire(node);
+      if (++count % SLICE === 0) yield;
+    }
   }
 
   homeOf(id: number): Place | undefined {
@@ -73,7 +84,8 @@ export class Places {
   }
 
   /** Takes up operations that were not there; false where others have moved by that, so that all is to be made anew. */
-  add(fresh: readonly Node[]): boolean {
+  add(fresh: readonly Node[], nodes: ReadonlyMap<number, Node>): boolean {
+    this.#nodes = nodes;
     for (const node of fresh) {
       if (this.#missing.has(node.id) || shownBy(node) !== null) return false;
       const place = this.#ensure(this.#names.homeOf(node.id));

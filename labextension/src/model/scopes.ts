@@ -168,6 +168,11 @@ export class ScopeNode implements Scope {
 
   adopt(inner: ScopeNode): void {
     inner.parent = this;
+    this.hold(inner);
+  }
+
+  /** Has a scope inside, whose parent is another until the tree is taken up. */
+  hold(inner: ScopeNode): void {
     (this.#scopes ??= new Map()).set(inner.path, inner);
   }
 

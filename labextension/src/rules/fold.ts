@@ -5,6 +5,7 @@ import { foldLayers, foldLosses, isSought } from "./layers.js";
 import type { Level, Unit } from "./level.js";
 import { foldParts } from "./parts.js";
 import { foldRepeats, foldTwins } from "./repeats.js";
+import type { Sliced } from "../wire/sliced.js";
 import { MOST_BOXES } from "./types.js";
 
 /** Boxes that a level has at least before repeats are sought. */
@@ -29,26 +30,32 @@ export function mayFold(units: readonly Unit[], texts: Texts): boolean {
 }
 
 /** Folds a level so that it has no more boxes than its budget, where it can be done. */
-export function foldLevel(level: Level, { texts, optimizer, isDerived }: Around): void {
+export function* foldLevel(level: Level, { texts, optimizer, isDerived }: Around): Sliced<void> {
   foldLayers(level, texts);
+  yield;
   foldLosses(level, texts, isDerived);
-  foldEach(level, texts);
+  yield;
+  yield* foldEach(level, texts);
   foldAside(level, texts, optimizer);
-  foldMore(level, texts);
+  yield;
+  yield* foldMore(level, texts);
 }
 
-function foldEach(level: Level, texts: Texts): void {
-  for (let round = 0; round < ROUNDS && level.units.length > FEW; round++) if (!foldRepeats(level, texts)) break;
+function* foldEach(level: Level, texts: Texts): Sliced<void> {
+  for (let round = 0; round < ROUNDS && level.units.length > FEW; round++) if (!(yield* foldRepeats(level, texts))) break;
 }
 
 /** Folds repeats, and what is still more than the budget. */
-export function foldMore(level: Level, texts: Texts): void {
-  foldEach(level, texts);
-  if (level.units.length > MOST_BOXES && foldTwins(level, texts, LEAST_TWINS)) foldRepeats(level, texts);
-  cutToParts(level, texts);
+export function* foldMore(level: Level, texts: Texts): Sliced<void> {
+  yield* foldEach(level, texts);
+  if (level.units.length > MOST_BOXES && foldTwins(level, texts, LEAST_TWINS)) yield* foldRepeats(level, texts);
+  yield* cutToParts(level, texts);
 }
 
 /** Makes parts, and parts of parts, until the level keeps its budget. */
-export function cutToParts(level: Level, texts: Texts): void {
-  for (let round = 0; round < ROUNDS && level.units.length > MOST_BOXES; round++) if (!foldParts(level, texts, MOST_BOXES)) break;
+export function* cutToParts(level: Level, texts: Texts): Sliced<void> {
+  for (let round = 0; round < ROUNDS && level.units.length > MOST_BOXES; round++) {
+    if (!foldParts(level, texts, MOST_BOXES)) break;
+    yield;
+  }
 }

@@ -1,12 +1,13 @@
 /** Where operations belong: to the model, its gradients, its optimizer, or to what only serves them. Pure. */
 import type { Node } from "../wire/messages.js";
+import { SLICE, type Sliced } from "../wire/sliced.js";
 import type { Lane } from "./types.js";
 
 const MODEL = 1, GRADIENT = 2, OPTIMIZER = 4, ASIDE = 8;
 const BITS: Readonly<Record<Lane, number>> = { model: MODEL, gradient: GRADIENT, optimizer: OPTIMIZER, aside: ASIDE };
 
 /** Lanes by id of the operations that do not belong to the model itself. */
-export function lanesOf(nodes: ReadonlyMap<number, Node>): Map<number, Lane> {
+export function* lanesOf(nodes: ReadonlyMap<number, Node>): Sliced<Map<number, Lane>> {
   const lanes = new Map<number, Lane>();
   /** Lanes of what takes an operation's outputs, as bits. */
   const takers: (number | undefined)[] = [];
@@ -16,6 +17,7 @@ export function lanesOf(nodes: ReadonlyMap<number, Node>): Map<number, Lane> {
   // The last operations first: what takes an output is known before what gives it.
   for (let k = all.length - 1; k >= 0; k--) {
     const node = all[k]!;
+    if (k % SLICE === 0) yield;
     const taken = takers[node.id] ?? 0;
     // A variable comes with a read of it, which nobody need take.
     if (taken === 0 && node.type === "ReadVariableOp") {

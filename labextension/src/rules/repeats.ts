@@ -2,6 +2,7 @@
  * Repeats: stretches of a level's sequence that are built alike, one behind the other, become one stack where each hands
  * something to the next, and one fan where they stand side by side. Names play no part. Pure.
  */
+import type { Sliced } from "../wire/sliced.js";
 import { hashList, mix } from "./hash.js";
 import type { Level, Unit } from "./level.js";
 import { repeatTitle, type Texts } from "./labels.js";
@@ -78,16 +79,20 @@ function checked(
 }
 
 /** Merges the repeats of a level, those that save most first; whether there were any. */
-export function foldRepeats(level: Level, texts: Texts): boolean {
+export function* foldRepeats(level: Level, texts: Texts): Sliced<boolean> {
   if (!hasAlike(level.units)) return false;
   const sequence = sequenceOf(level);
   const wiring = wiringOf(level, sequence);
+  yield;
   const hashes = sequence.map(({ hash, lane }) => hashList([hash, lane.length]));
   const stretches = stretchesOf(hashes, (a, b, period) => period === 1 || wiring(a, period) === wiring(b, period), (start, period) => {
     const ops = sequence.slice(start, start + period).reduce((sum, { size }) => sum + size, 0);
     return ops < LEAST_OPS ? LEAST_COPIES + 2 : LEAST_COPIES;
   });
-  return foldStretches(level, sequence, stretches, texts);
+  yield;
+  const isFolded = foldStretches(level, sequence, stretches, texts);
+  yield;
+  return isFolded;
 }
 
 /** Whether so many units are built alike that there can be a repeat. */
