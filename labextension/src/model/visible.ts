@@ -3,6 +3,7 @@
  * between them, bundled. Pure.
  */
 import type { Node } from "../wire/messages.js";
+import { finish, SLICE, type Sliced } from "../wire/sliced.js";
 import { isVariableScope, isVariableType, kindOf, scopeTitle, type Body } from "./bodies.js";
 import type { Group, Lane } from "../rules/types.js";
 import { plural } from "./figures.js";
@@ -59,18 +60,29 @@ export interface VisibleGraph {
   readonly edges: readonly Edge[];
 }
 
+/** Boxes after which other work may be done. */
+const FEW_BOXES = 32;
+
 export function visibleGraph(model: GraphModel, isOpen: (path: string) => boolean): VisibleGraph {
-  const boxes = visibleBoxes(model, isOpen);
-  const endOf = endFinder(model, isOpen);
-  pairGradients(model, boxes, endOf);
-  return { boxes, edges: visibleEdges(model, boxes, endOf) };
+  return finish(seenGraph(model, isOpen));
 }
 
-function visibleBoxes(model: GraphModel, isOpen: (path: string) => boolean): Map<BoxId, Box> {
+/** The same in slices; what opens meanwhile does not count. */
+export function* seenGraph(model: GraphModel, isOpen: (path: string) => boolean): Sliced<VisibleGraph> {
+  const boxes = yield* visibleBoxes(model, isOpen);
+  const endOf = endFinder(model, (path) => boxes.get(scopeBox(path))?.isOpen ?? false);
+  yield;
+  pairGradients(model, boxes, endOf);
+  yield;
+  return { boxes, edges: yield* visibleEdges(model, boxes, endOf) };
+}
+
+function* visibleBoxes(model: GraphModel, isOpen: (path: string) => boolean): Sliced<Map<BoxId, Box>> {
   const boxes = new Map<BoxId, Box>();
   const queue: { scope: Scope; parent: BoxId | null }[] = [{ scope: model.tree.root, parent: null }];
   for (let item = queue.pop(); item; item = queue.pop()) {
     const { scope, parent } = item;
+    if (boxes.size % FEW_BOXES === 0) yield;
     const id = scopeBox(scope.path);
     const open = isOpen(scope.path);
     const children = open ? childrenOf(scope) : [];
@@ -175,29 +187,50 @@ function isBackEdge(from: Node | undefined, to: Node): boolean {
   return from?.type === "NextIteration" && to.type === "Merge";
 }
 
-function visibleEdges(
-  model: GraphModel, boxes: ReadonlyMap<BoxId, Box>, endOf: (op: number) => BoxId,
-): Edge[] {
+function* visibleEdges(model: GraphModel, boxes: ReadonlyMap<BoxId, Box>, endOf: (op: number) => BoxId): Sliced<Edge[]> {
+  const { nodes } = model;
   const bundles = new Bundles();
-  const frames = new FrameEdges(model, endOf);
-  for (const node of model.nodes.values()) {
-    const to = endOf(node.id);
+  /** The box of each operation, by its id. */
+  const ends: (BoxId | undefined)[] = [];
+  const boxOf = (op: number): BoxId => (ends[op] ??= endOf(op));
+  const frames = new FrameEdges(model, boxOf);
+  let count = 0;
+  for (const node of nodes.values()) {
+    if (++count % SLICE === 0) yield;
+    const to = boxOf(node.id);
     node.inputs.forEach((input, k) => {
-      const takers = node.runs.length > 0 ? frames.takers(node, k) : [to];
-      for (const [producer, output] of frames.givers(...input)) {
-        const carries = model.nodes.get(producer)?.outputs[output] ?? null;
-        const kind = isBackEdge(model.nodes.get(producer), node) ? "return" : "data";
-        for (const taker of takers) if (endOf(producer) !== taker) bundles.add(endOf(producer), taker, kind, carries);
+      const source = nodes.get(input[0]);
+      // Most edges lie inside of one closed box, and no frame is at either end.
+      if (source && node.runs.length === 0 && source.runs.length === 0) {
+        const from = boxOf(source.id);
+        if (from !== to) bundles.add(from, to, isBackEdge(source, node) ? "return" : "data", source.outputs[input[1]] ?? null);
+      } else {
+        addInput(model, bundles, frames, boxOf, node, k);
       }
     });
     frames.addTo(bundles, node);
     for (const producer of node.control) {
-      if (model.nodes.has(producer)) bundles.add(endOf(producer), to, "control", null);
+      if (nodes.has(producer)) bundles.add(boxOf(producer), to, "control", null);
     }
-    // A result leaves through the lower wall of the body.
-    const body = scopeBox(node.body);
-    if (!node.is_result || !boxes.get(body)?.isOpen) continue;
-    for (const end of frames.ends(node)) bundles.add(end, body, "data", node.outputs[0] ?? null);
+    if (node.is_result) addResult(bundles, frames, boxes, node);
   }
   return bundles.edges();
+}
+
+/** An input of a loop or branch, or one that comes from it: where it is open, the parts inside take and give. */
+function addInput(model: GraphModel, bundles: Bundles, frames: FrameEdges, boxOf: (op: number) => BoxId, node: Node, k: number): void {
+  const input = node.inputs[k];
+  const takers = node.runs.length > 0 ? frames.takers(node, k) : [boxOf(node.id)];
+  for (const [producer, output] of input ? frames.givers(...input) : []) {
+    const source = model.nodes.get(producer);
+    const kind = isBackEdge(source, node) ? "return" : "data";
+    for (const taker of takers) if (boxOf(producer) !== taker) bundles.add(boxOf(producer), taker, kind, source?.outputs[output] ?? null);
+  }
+}
+
+/** A result leaves through the lower wall of the body. */
+function addResult(bundles: Bundles, frames: FrameEdges, boxes: ReadonlyMap<BoxId, Box>, node: Node): void {
+  const body = scopeBox(node.body);
+  if (!boxes.get(body)?.isOpen) return;
+  for (const end of frames.ends(node)) bundles.add(end, body, "data", node.outputs[0] ?? null);
 }

@@ -180,7 +180,7 @@ class SavedApp extends Widget {
     this.#life.signal.addEventListener("abort", () => showing.abort(), { once: true });
     try {
       this.#app = new App(this.node, null, showing.signal);
-      this.#app.model.applySnapshot({ ...snapshot, session: null });
+      this.#app.slicer.later(this.#app.model.takeSnapshot({ ...snapshot, session: null }));
       this.#app.session.say(this.#note, true);
     } catch {
       // The file may hold a snapshot that is broken; the picture still serves.

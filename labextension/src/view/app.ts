@@ -23,12 +23,14 @@ import { PANELS_IN_ORDER } from "./registry.js";
 import { notesOf, opName, wouldRun } from "../model/run_setup.js";
 import { RunLink } from "./run_link.js";
 import { SessionLink, type SendCommand } from "./session_link.js";
+import { Slicer } from "./slicer.js";
 import { Stage } from "./stage.js";
 import { storeOf, type WidgetState } from "./store_sync.js";
 
 export class App {
   readonly model = new GraphModel();
   readonly session: SessionLink;
+  readonly slicer: Slicer;
   readonly #view: ViewContext;
   readonly #display: Display;
   readonly #root = make("div", { class: "fs-view" });
@@ -47,6 +49,7 @@ export class App {
     until.addEventListener("abort", () => this.#root.remove(), { once: true });
     const { model } = this;
     const session = this.session = new SessionLink(send);
+    const slicer = this.slicer = new Slicer(until);
     const store = state ? storeOf(state, until) : new Store();
     const selection = new Selection(model, store, this);
     const scopes = new OpenScopes(store, this);
@@ -55,7 +58,7 @@ export class App {
     const navigation = new Navigation({ model, store, selection, scopes, session, stage, view: this });
     const commands = new CommandTable(() => this.#view, until);
     this.#view = {
-      model, store, selection, scopes, session, runs, stage, navigation, commands, until,
+      model, store, selection, scopes, session, runs, stage, navigation, commands, slicer, until,
       root: this.#root, graphKey: String(state?.get("graph_key") ?? ""), isDocked: arrangement.isDocked,
       finder: new Finder(model, store), drawers: new Drawers(), shown: new Signal<Picture>(),
     };

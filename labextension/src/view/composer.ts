@@ -11,9 +11,11 @@ import { markedBoxes, staleBoxes } from "../model/marked.js";
 import { isolated } from "../model/isolate.js";
 import { boxOf, type Selection } from "../model/selection.js";
 import type { Store } from "../model/store.js";
-import { endFinder, visibleGraph, type VisibleGraph } from "../model/visible.js";
+import { endFinder, seenGraph, type VisibleGraph } from "../model/visible.js";
 import { EdgePaths } from "../model/edge_paths.js";
 import type { Picture } from "../render/scene.js";
+import type { Sliced } from "../wire/sliced.js";
+import type { Slicer } from "./slicer.js";
 
 export type ShowPicture = (picture: Picture, positions: Positions, hold: BoxId | null) => void;
 
@@ -27,17 +29,19 @@ export class Composer {
   /** What a drawing is to fill. */
   room: Room = ROOM;
   readonly #thread: LayoutThread;
+  readonly #slicer: Slicer;
   readonly #show: ShowPicture;
   #edgePaths: EdgePaths | null = null;
   #isBusy = false;
   /** Asked for while a layout was under way. */
   #next: { hold: BoxId | null } | null = null;
 
-  constructor(model: GraphModel, scopes: OpenScopes, selection: Selection, store: Store, show: ShowPicture, until: AbortSignal) {
+  constructor(model: GraphModel, scopes: OpenScopes, selection: Selection, store: Store, slicer: Slicer, show: ShowPicture, until: AbortSignal) {
     this.#store = store;
     this.#model = model;
     this.#scopes = scopes;
     this.#selection = selection;
+    this.#slicer = slicer;
     this.#show = show;
     this.#thread = new LayoutThread(until);
   }
@@ -49,10 +53,16 @@ export class Composer {
       return;
     }
     this.#isBusy = true;
+    this.#slicer.soon(this.#compose(hold));
+  }
+
+  *#compose(hold: BoxId | null): Sliced<void> {
     const alone = boxOf(this.#model, this.#store.isolated === "" ? null : { name: this.#store.isolated, box: null });
-    const whole = visibleGraph(this.#model, (path) => this.#scopes.isOpen(path));
+    const whole = yield* seenGraph(this.#model, (path) => this.#scopes.isOpen(path));
     const graph = alone === null ? whole : isolated(whole, alone);
+    yield;
     const { root, links } = layoutJob(graph, this.measure, this.room);
+    yield;
     this.#thread.request(root, (positions) => {
       this.#isBusy = false;
       const devices = devicesOf(this.#model);

@@ -11,6 +11,7 @@ import type { Finder } from "./finder.js";
 import type { Navigation } from "./navigation.js";
 import type { RunLink } from "./run_link.js";
 import type { SessionLink } from "./session_link.js";
+import type { Slicer } from "./slicer.js";
 import type { Stage } from "./stage.js";
 
 export interface ViewContext {
@@ -36,6 +37,8 @@ export interface ViewContext {
   readonly commands: CommandTable;
   /** A picture is shown: the boxes that can be seen now. */
   readonly shown: Signal<Picture>;
+  /** Does long work so that the page answers meanwhile. */
+  readonly slicer: Slicer;
   /** Fires when the view closes; listeners and timers end with it. */
   readonly until: AbortSignal;
 }

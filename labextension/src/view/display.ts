@@ -11,6 +11,7 @@ import { Composer, type ShowPicture } from "./composer.js";
 import type { Navigation } from "./navigation.js";
 import { Room } from "./room.js";
 import { LEGIBLE, type Stage, TEXT_PX } from "./stage.js";
+import type { Slicer } from "./slicer.js";
 import { canvasMeasure } from "./text_width.js";
 
 interface Around {
@@ -21,6 +22,7 @@ interface Around {
   readonly navigation: Navigation;
   readonly stage: Stage;
   readonly shown: Signal<Picture>;
+  readonly slicer: Slicer;
 }
 
 /** A share by which the stage's size changes, and the time after which that counts, for the picture to be drawn anew. */
@@ -38,7 +40,7 @@ export class Display {
   constructor(around: Around, root: HTMLElement, below: readonly HTMLElement[], until: AbortSignal) {
     this.#around = around;
     this.#room = new Room(root, around.stage.element, below, TEXT_PX, until);
-    this.#composer = new Composer(around.model, around.scopes, around.selection, around.store, this.#show, until);
+    this.#composer = new Composer(around.model, around.scopes, around.selection, around.store, around.slicer, this.#show, until);
     around.stage.onResized = () => this.#resized();
     until.addEventListener("abort", () => clearTimeout(this.#resizing), { once: true });
   }

@@ -2,7 +2,8 @@
 import { App } from "./app.js";
 import type { Arrangement } from "./arrangement.js";
 import type { WidgetState } from "./store_sync.js";
-import { unpacked, type Buffer } from "../wire/columns.js";
+import { unpack, type Buffer } from "../wire/columns.js";
+import type { Sliced } from "../wire/sliced.js";
 import { Channel, isFromKernel, type ChannelEvent, type Instruction } from "../wire/channel.js";
 import { PROTOCOL, type Ack, type Command, type Delta, type FromView, type Reply, type Snapshot } from "../wire/messages.js";
 
@@ -25,8 +26,8 @@ export function render({ model, el, signal, arrangement }: RenderContext): () =>
   const life = new AbortController();
   const channel = new Channel(Math.floor(Math.random() * 2 ** 40));
   const now = (): number => performance.now();
-  const take = (event: ChannelEvent): void => {
-    for (const instruction of channel.take(event)) carryOut(instruction);
+  const take = (event: ChannelEvent, buffers: readonly Buffer[] = []): void => {
+    for (const instruction of channel.take(event)) carryOut(instruction, buffers);
     app.session.setHeard(channel.takesCommands);
   };
   const app = new App(el, (name, value) => {
@@ -34,31 +35,33 @@ export function render({ model, el, signal, arrangement }: RenderContext): () =>
   }, life.signal, model, arrangement);
   const beat = new Beat(() => take({ kind: "alive" }), life.signal);
   let isUnderstood = false;
-  const carryOut = (instruction: Instruction): void => {
+  const carryOut = (instruction: Instruction, buffers: readonly Buffer[]): void => {
     if (instruction.kind === "send") model.send(instruction.message);
     else if (instruction.kind === "answered") answer(app, instruction.name, instruction.reply);
-    else if (instruction.kind === "deliver") deliver(instruction.message, instruction.ack);
+    else if (instruction.kind === "deliver") deliver(instruction.message, instruction.ack, buffers);
   };
-  const deliver = (message: Snapshot | Delta, ack: Ack): void => {
+  const deliver = (message: Snapshot | Delta, ack: Ack, buffers: readonly Buffer[]): void => {
     if (message.kind === "snapshot") {
       const { protocol, silence_s } = message;
       isUnderstood = protocol === PROTOCOL;
       if (!isUnderstood) return app.session.say(otherVersion(protocol), true);
-      app.model.applySnapshot(message);
       beat.every(silence_s * 1000 / 3);
-    } else if (isUnderstood) app.model.applyDelta(message);
+    }
+    if (isUnderstood) app.slicer.later(takeUp(message, ack, buffers));
+  };
+  function* takeUp(message: Snapshot | Delta, ack: Ack, buffers: readonly Buffer[]): Sliced<void> {
+    const told = yield* unpack(message, buffers);
+    yield* told.kind === "snapshot" ? app.model.takeSnapshot(told) : app.model.takeDelta(told);
     // It is taken when it is drawn: a page that is not seen draws nothing, and is sent nothing more.
     requestAnimationFrame(() => !life.signal.aborted && model.send(ack));
-  };
+  }
   const listen = (message: unknown, buffers: readonly Buffer[] = []): void => {
-    if (!isFromKernel(message)) return;
-    const isForeign = message.kind === "snapshot" ? message.protocol !== PROTOCOL : !isUnderstood && message.kind === "delta";
-    take({ kind: "message", message: isForeign ? message : unpacked(message, buffers), at_ms: now() });
+    if (isFromKernel(message)) take({ kind: "message", message, at_ms: now() }, buffers);
   };
   const dispose = (): void => {
     if (life.signal.aborted) return;
     model.off("msg:custom", listen);
-    for (const instruction of channel.take({ kind: "close" })) carryOut(instruction);
+    for (const instruction of channel.take({ kind: "close" })) carryOut(instruction, []);
     life.abort();
   };
   model.on("msg:custom", listen);
