@@ -2,6 +2,8 @@
 import type { IRenderMime } from "@jupyterlab/rendermime-interfaces";
 import { Panel, Widget } from "@lumino/widgets";
 import { make } from "../view/dom.js";
+import type { Snapshot } from "../wire/messages.js";
+import type { Sliced } from "../wire/sliced.js";
 import { CommModel } from "./comm_model.js";
 import type { LiveModels } from "./live_models.js";
 import { WIDGET_MIME_TYPE, readSavedView, svgAddress, type SavedView } from "./saved_view.js";
@@ -178,10 +180,14 @@ class SavedApp extends Widget {
     if (!snapshot || this.node.childElementCount > 0 || this.#life.signal.aborted) return;
     const showing = new AbortController();
     this.#life.signal.addEventListener("abort", () => showing.abort(), { once: true });
+    const app = this.#app = new App(this.node, null, showing.signal);
+    app.slicer.later(this.#filled(app, snapshot, showing));
+  }
+
+  *#filled(app: InstanceType<Core["App"]>, snapshot: Snapshot, showing: AbortController): Sliced<void> {
     try {
-      this.#app = new App(this.node, null, showing.signal);
-      this.#app.slicer.later(this.#app.model.takeSnapshot({ ...snapshot, session: null }));
-      this.#app.session.say(this.#note, true);
+      yield* app.model.takeSnapshot({ ...snapshot, session: null });
+      app.session.say(this.#note, true);
     } catch {
       // The file may hold a snapshot that is broken; the picture still serves.
       this.#app = null;
