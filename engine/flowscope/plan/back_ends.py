@@ -18,6 +18,7 @@ from flowscope.plan.codegen.code import Code
 from flowscope.plan.codegen.function import generate
 from flowscope.plan.codegen.parallel_for import ParallelFor
 from flowscope.plan.codegen.variants import PLAIN, Variant
+from flowscope.plan.costs import Costs
 from flowscope.plan.execution import Execution, execution
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.invocation import Invocation, InvocationError, Probe
@@ -42,12 +43,14 @@ class Target:
         generator: `generator(run, op_seed)` makes the random generator of one invocation.
         parallel_for: Has several threads take parts of a kernel; None where one does it all.
         operations: The operations that nodes come from, by id, where these are known.
+        costs: What nodes take; None for what follows from their shapes.
     """
 
     xp: Any
     generator: Callable[..., Any]
     parallel_for: ParallelFor | None = None
     operations: Mapping[int, Operation] = field(default_factory=dict)
+    costs: Costs | None = None
 
 
 class Executable:
@@ -119,7 +122,13 @@ class PythonCode:
         xp, generator = target.xp, variant.generator(target.generator)
         stepper = Stepper(region, xp, generator)
         code = generate(
-            region, xp, generator, stepper.rest, parallel_for=target.parallel_for, variant=variant
+            region,
+            xp,
+            generator,
+            stepper.rest,
+            parallel_for=target.parallel_for,
+            variant=variant,
+            costs=target.costs,
         )
         by_op = OpByOp()
         return Executable(

@@ -16,6 +16,7 @@ from flowscope.plan.back_ends import BackEnd, Executable, Target
 from flowscope.plan.codegen.parallel_for import ParallelFor
 from flowscope.plan.codegen.variants import PLAIN, Variant
 from flowscope.plan.collector import paused_collector
+from flowscope.plan.costs import Costs
 from flowscope.plan.execution import Execution
 from flowscope.plan.merging import merged
 from flowscope.plan.origins import Operations
@@ -210,6 +211,7 @@ def make_plan(
     devices: Mapping[str, Device],
     generator: Callable[..., Any],
     back_ends: Mapping[str, BackEnd],
+    costs: Callable[[Program], Costs] | None = None,
 ) -> Plan:
     """Returns the plan of a request.
 
@@ -218,11 +220,12 @@ def make_plan(
         devices: The devices by name; "" for a program without nodes.
         generator: `generator(run, op_seed)` makes a random generator.
         back_ends: The code back ends by name.
+        costs: Returns what the nodes of the program take; None for what follows from their shapes.
     """
     with paused_collector():
         made = planned(request)
         partitions = partitioned(made.program, request.mode)
-        return compiled(request, partitions, made, devices, generator, back_ends)
+        return compiled(request, partitions, made, devices, generator, back_ends, costs)
 
 
 @frozen
@@ -262,6 +265,7 @@ def compiled(
     devices: Mapping[str, Device],
     generator: Callable[..., Any],
     back_ends: Mapping[str, BackEnd],
+    costs: Callable[[Program], Costs] | None = None,
 ) -> Plan:
     """Returns the plan of partitions: what they are made of goes through here, whatever it is.
 
@@ -269,15 +273,17 @@ def compiled(
         request: What they were planned for.
         partitions: The partitions.
         made: What they were made from.
-        devices, generator, back_ends: See `make_plan`.
+        devices, generator, back_ends, costs: See `make_plan`.
     """
     program = merged(partitions)
     if len({devices[p.device].device_type for p in partitions}) > 1:
         raise UnimplementedError("values do not travel between devices of several kinds yet")
 
+    known = costs and costs(program)
+
     def compile_region(variant: Variant, partition: Partition, region: Region) -> Executable:
         device = devices[partition.device]
-        target = Target(device.xp, generator, device.parallel_for, made.operations)
+        target = Target(device.xp, generator, device.parallel_for, made.operations, known)
         with device.active():  # constants are put on the device
             return back_ends[partition.back_end].compile(region, target, variant)
 

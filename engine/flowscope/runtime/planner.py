@@ -15,12 +15,13 @@ from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.host.py_functions import HostFunc
 from flowscope.ops.state.variable_ops import ReadVariableOp
 from flowscope.plan.back_ends import code_back_ends
+from flowscope.plan.costs import Costs, CostTable, fed_specs
 from flowscope.plan.effects import is_worldly
 from flowscope.plan.execution import Execution
 from flowscope.plan.partial_run import Staged, staged
 from flowscope.plan.partitions import Mode
 from flowscope.plan.plan import Plan, Request, make_plan
-from flowscope.plan.program import Node
+from flowscope.plan.program import Node, Program
 from flowscope.runtime.calls import Call, as_it_is
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.device_variable import PlacedVariable, on_device, within
@@ -46,6 +47,7 @@ class Planner:
         placements: Device of each operation that was planned, by id.
         back_ends: The code back ends, by the names that partitions have.
         queues: The queues that steps use, by the ids of the operations of their handles.
+        cost_table: What operations took that were measured.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Planner:
     ) -> None:
         self.calls = Recent(config.plan_cache_size, Call.count_nodes)
         self.placements: dict[int, str] = {}
+        self.cost_table = CostTable()
         self.queues: dict[int, QueueState] = {}
         self._graph = graph
         self._config = config
@@ -71,7 +74,7 @@ class Planner:
         self._growth = growth
         self._lock = threading.RLock()
 
-    def call(self, key: Hashable, fetches: Any, feeds: Any, mode: Mode) -> Call:
+    def call(self, key: Hashable, fetches: Any, feeds: Any, mode: Mode, given: Any = ()) -> Call:
         """Returns the call of `fetches` and the fed things, planned where there is none.
 
         Args:
@@ -79,6 +82,8 @@ class Planner:
             fetches: As the user gave them.
             feeds: What is fed: tensors, variables, names.
             mode: How it is run.
+            given: The values that are fed, by which the plan's costs are estimated; () where none
+                are there yet.
         """
         with self._lock:
             found = self.calls.find(key)
@@ -88,12 +93,18 @@ class Planner:
             self.calls.forget_stale(self._graph)
             edits = self._graph.edits
             request, rebuild = self.request(fetches, feeds, mode)
-            plan = make_plan(request, self._by_name, generator, self.back_ends)
+            costs = partial(self._costs, given)
+            plan = make_plan(request, self._by_name, generator, self.back_ends, costs)
             self._note(list(plan.program.walk()))
             single = not isinstance(fetches, _STRUCTURES) and len(request.fetches) == 1
             call = self._bound(plan, edits, rebuild, single, on_device)
             self.calls.add(key, call)
             return call
+
+    def _costs(self, given: Any, program: Program) -> Costs:
+        shapes = [getattr(v, "shape", None) for v in given]
+        specs = fed_specs(program, shapes) if len(shapes) == len(program.feeds) else {}
+        return Costs(self.cost_table, specs)
 
     def staged(self, fetches: Any, feeds: Any, mode: Mode) -> Staged:
         """Returns the program of a partial run, before it is cut into stages."""

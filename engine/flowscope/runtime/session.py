@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
@@ -212,7 +212,8 @@ class Session(Controls):
         __tracebackhide__ = True
         self._check_open()
         key = checks.key_of(fetches, feeds, mode)
-        call = self._planner.call(key, fetches, key[1], mode)
+        given = tuple(feeds.values()) if isinstance(feeds, Mapping) else ()
+        call = self._planner.call(key, fetches, key[1], mode, given)
         reruns.initialize(self, call)
         return call
 

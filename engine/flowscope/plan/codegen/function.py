@@ -49,6 +49,7 @@ from flowscope.plan.codegen.unboxed import (
     unboxed_values,
 )
 from flowscope.plan.codegen.variants import PLAIN, Probe, Variant
+from flowscope.plan.costs import Costs
 from flowscope.plan.kernels import counter, device_type, inlined_template, node_kernel, own
 from flowscope.plan.locations import Part
 from flowscope.plan.passes.regions import Region
@@ -61,11 +62,6 @@ if TYPE_CHECKING:
 
 #: Estimated seconds of work between two safepoints.
 STRETCH_S = 200e-6
-_UNKNOWN_S = 50e-6
-_PER_OP_S = 1e-6
-_PER_SCALAR_OP_S = 0.05e-6
-_BYTES_PER_S = 10e9
-_FLOPS_PER_S = 20e9
 
 #: Op types that nothing is written for: their order is all they do.
 _SILENT = frozenset({"NoOp"})
@@ -82,6 +78,7 @@ def generate(
     parallel_for: ParallelFor | None = None,
     inner_deopt: Deopt = to_caller,
     variant: Variant = PLAIN,
+    costs: Costs | None = None,
 ) -> Code:
     """Returns the code of a region.
 
@@ -95,28 +92,12 @@ def generate(
         inner_deopt: The same as `deopt` for functions that the region's function calls; what is
             left there comes to `deopt` with all that is around.
         variant: What is added to it.
+        costs: What its nodes take; None for what follows from their shapes.
     """
     probe = variant.probe()
-    return Writer(
-        region, xp, generator, deopt, entries or {}, parallel_for, inner_deopt, probe=probe
-    ).code()
-
-
-def seconds(node: Node) -> float:
-    """Returns a first guess of the seconds that one invocation takes."""
-    if node.blocks:
-        return sum((seconds(n) for block in node.blocks for n in block.nodes), _PER_OP_S)
-    specs = tuple([v.spec for v in node.outputs])
-    inputs = tuple([v.spec for v in node.inputs])
-    for spec in (*specs, *inputs):
-        if spec.shape != ():
-            break
-    else:
-        return _PER_SCALAR_OP_S if node.op.template else _PER_OP_S
-    cost = node.op.cost(inputs, specs)
-    if cost.flops is None or cost.nbytes is None:
-        return _UNKNOWN_S
-    return _PER_OP_S + cost.flops / _FLOPS_PER_S + cost.nbytes / _BYTES_PER_S
+    writer = Writer(region, xp, generator, deopt, entries or {}, parallel_for, inner_deopt)
+    writer.probe, writer.costs = probe, costs or Costs()
+    return writer.code()
 
 
 class BlockScope:
@@ -200,6 +181,7 @@ class Writer:
     ) -> None:
         self.region = region
         self.probe = probe or Probe()
+        self.costs = Costs()
         self.is_outlined = is_outlined
         self.inner_deopt = inner_deopt
         self.is_safe = is_safe
@@ -253,7 +235,7 @@ class Writer:
         probe = Probe() if self.is_outlined and len(self.scopes) == 1 else self.probe
         for i, node in enumerate(scope.nodes):
             scope.index = i
-            cost = seconds(node)
+            cost = self.costs.seconds(node)
             if self.work and self.work + cost > STRETCH_S and i not in scope.unsafe:
                 self.safepoint()
             probe.before(self, scope)

@@ -34,7 +34,7 @@ def write_outlined(writer: Writer, scope: BlockScope, node: Node, name: str) -> 
     taken = tuple(dict.fromkeys(v for v in node.inputs if v.spec.dtype is not resource))
     given = tuple([v for v in node.outputs if v in scope.last_use])
     region = Region((node,), taken, given, (False,) * len(given), writer.region.handles)
-    code = type(writer)(
+    inner = type(writer)(
         region,
         writer.namespace["xp"],
         nested_generator(writer.namespace["generator"]),
@@ -45,7 +45,9 @@ def write_outlined(writer: Writer, scope: BlockScope, node: Node, name: str) -> 
         is_safe_inside(writer, scope),
         writer.probe,
         is_outlined=True,
-    ).code()
+    )
+    inner.costs = writer.costs
+    code = inner.code()
     writer.namespace[name] = code.function
     arguments = "".join(f"{writer.boxed(v)}, " for v in taken)
     point = writer.point(False)
