@@ -95,7 +95,7 @@ def estimate(node: Node, inputs: Sequence[Spec] = (), outputs: Sequence[Spec] = 
     else:
         return SCALAR_S if node.op.template else CALL_S
     calls = CALL_S * _CALLS.get(node.op.type, 1)
-    if node.op.views or node.op.type == "ReadVariableOp":
+    if node.op.views or (node.op.reads_state and not node.op.writes_state):
         return calls  # nothing is copied
     found = _of_family(node.op.type, ins, outs)
     if found is not None:
