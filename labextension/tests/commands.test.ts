@@ -28,7 +28,8 @@ function steering(): { readonly table: CommandTable; readonly sent: string[]; te
 }
 
 test("no two commands have the same id, label or key", () => {
-  for (const told of [COMMANDS.map(({ id }) => id), COMMANDS.map(({ label }) => label), COMMANDS.flatMap(({ keys }) => keys)]) {
+  const keys = COMMANDS.flatMap(({ keys: own, where }) => own.map((key) => `${where ?? ""} ${key}`));
+  for (const told of [COMMANDS.map(({ id }) => id), COMMANDS.map(({ label }) => label), keys]) {
     assert.equal(new Set(told).size, told.length, told.join(", "));
   }
 });
@@ -45,6 +46,12 @@ test("every command is reached by a key or by a button that is shown", () => {
 test("keys are found and written as people know them", () => {
   assert.deepEqual([" ", "=", "?", "z"].map((key) => commandOfKey(key)?.id), ["pause", "zoom-in", "keys", undefined]);
   assert.deepEqual(["pause", "zoom-in", "walk-up"].map((id) => keysText(COMMANDS.find((one) => one.id === id)!)), ["Space", "+ =", "\u2191"]);
+});
+
+test("a place with keys of its own hears these first, and those of the view besides", () => {
+  const ids = (where: "stage" | "timeline"): (string | undefined)[] => ["a", "w", "t", "ArrowLeft", "Escape"].map((key) => commandOfKey(key, where)?.id);
+  assert.deepEqual(ids("stage"), ["isolate", undefined, "timeline", "walk-left", "leave"]);
+  assert.deepEqual(ids("timeline"), ["time-left", "time-in", "timeline", "slice-left", "time-leave"]);
 });
 
 test("a command runs only while it can", () => {
@@ -74,5 +81,5 @@ test("Escape closes the help before it leaves a selection", () => {
 test("no two panels have the same id, nor the same place", () => {
   assert.equal(new Set(PANELS.map(({ id }) => id)).size, PANELS.length);
   assert.equal(new Set(PANELS.map(({ region, order }) => `${region} ${order}`)).size, PANELS.length);
-  assert.deepEqual(panelsIn("stage").map(({ id }) => id), ["position", "crumbs", "minimap", "tools", "keys", "find", "card", "speech"]);
+  assert.deepEqual(panelsIn("stage").map(({ id }) => id), ["position", "crumbs", "minimap", "tools", "heat", "keys", "find", "card", "speech"]);
 });

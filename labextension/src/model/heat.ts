@@ -1,4 +1,7 @@
 /** What share of a step each box of the graph stands for, and what shows that a branch was not taken. Pure. */
+import type { Table } from "../wire/messages.js";
+import { column } from "../wire/tables.js";
+import { bytesOf } from "./figures.js";
 import type { GraphModel } from "./graph.js";
 import { opBox, scopeBox, type BoxId } from "./ids.js";
 import type { Scope } from "./scopes.js";
@@ -7,14 +10,56 @@ import type { Scope } from "./scopes.js";
 export const HEATS = ["off", "time", "memory"] as const;
 export type HeatKind = (typeof HEATS)[number];
 
-/** What nodes cost, by their index, as shares of a step or of the most bytes. */
+/** What the nodes of all recorded steps cost; each is made of one or more operations. */
 export interface Heat {
-  /** Ids of the operations that each node was made of. */
+  /** Ids of the operations that each node was made of: its own, then others, and the loops and branches that it runs in. */
   readonly ops: readonly (readonly number[])[];
-  readonly time: ArrayLike<number>;
-  readonly memory: ArrayLike<number>;
   /** How often each ran. */
   readonly count: ArrayLike<number>;
+  readonly self_ns: ArrayLike<number>;
+  /** With what ran inside of it: a loop's iterations. */
+  readonly total_ns: ArrayLike<number>;
+  readonly phase: readonly string[];
+  /** Its own part of all recorded time, and of the bytes that all nodes make. */
+  readonly time: ArrayLike<number>;
+  readonly memory: ArrayLike<number>;
+  /** Bytes of what it makes each time, where its shape is known. */
+  readonly bytes: ArrayLike<number>;
+}
+
+const PHASES = ["forward", "gradient", "update"] as const;
+
+/** The kernel's rows, one per operation, as nodes. `ours` gives the views' numbers of operations. */
+export function heatOf(table: Table, nodes: GraphModel["nodes"], ours: (id: number) => number): Heat {
+  const [id, node, phase, count, self_us, total_us, share] =
+    ["id", "node", "phase", "count", "self_us", "total_us", "share"].map((name) => column(table, name));
+  const index = new Map<number, number>();
+  const ops: number[][] = [];
+  const rows: number[] = [];
+  for (let row = 0; row < table.rows; row++) {
+    const key = node?.[row] ?? -1;
+    const known = index.get(key);
+    const op = ours(id?.[row] ?? -1);
+    if (known !== undefined) ops[known]?.push(op);
+    else {
+      index.set(key, ops.length);
+      ops.push([op]);
+      rows.push(row);
+    }
+  }
+  const bytes = Float64Array.from(ops, (made) => madeBytes(made, nodes));
+  const all = bytes.reduce((sum, one) => sum + one, 0);
+  const take = (from: ArrayLike<number> | undefined, by = 1): Float64Array => Float64Array.from(rows, (row) => (from?.[row] ?? 0) * by);
+  return {
+    ops, count: take(count), self_ns: take(self_us, 1e3), total_ns: take(total_us, 1e3), time: take(share), bytes,
+    phase: rows.map((row) => PHASES[phase?.[row] ?? 0] ?? ""), memory: bytes.map((one) => (all > 0 ? one / all : 0)),
+  };
+}
+
+/** What a node makes: its own operation comes first. */
+function madeBytes(made: readonly number[], nodes: GraphModel["nodes"]): number {
+  const own = nodes.get(made[0] ?? -1);
+  return own ? own.outputs.reduce((sum, output) => sum + (output.dtype === "resource" ? 0 : bytesOf(output)), 0) : 0;
 }
 
 /**
@@ -77,19 +122,19 @@ export class HeatBoxes {
   }
 }
 
+/** Operations that may be gone from every plan, or that run in the other branch in the place of values: they tell nothing. */
+const QUIET: ReadonlySet<string> = new Set(["Parameter", "Const", "Identity", "NoOp", "EmptyList", "ListOf", "Head"]);
+
 /** The boxes of branches that were not taken while another branch of the same operation was. */
-export function untakenBoxes(model: GraphModel, { ops, count }: Heat): ReadonlySet<BoxId> {
-  const ran = new Map<string, boolean>();
-  ops.forEach((made, i) => {
-    for (const op of made) {
-      const body = model.nodes.get(op)?.body ?? "";
-      if (body !== "") ran.set(body, (ran.get(body) ?? false) || (count[i] ?? 0) > 0);
-    }
-  });
-  const found = new Set<BoxId>();
-  for (const { runs, roles } of model.nodes.values()) {
-    if (!roles.includes("then") && !roles.includes("else")) continue;
-    if (runs.some((body) => ran.get(body))) for (const body of runs) if (ran.get(body) === false) found.add(scopeBox(body));
+export function untakenBoxes(model: GraphModel, { ops }: Heat): ReadonlySet<BoxId> {
+  const branches = [...model.nodes.values()].filter(({ roles }) => roles.includes("then") || roles.includes("else"));
+  if (branches.length === 0) return new Set();
+  const ran = new Set<string>();
+  for (const [own] of ops) {
+    const node = model.nodes.get(own ?? -1);
+    if (node && !QUIET.has(node.type)) ran.add(node.body);
   }
-  return found;
+  const loud = new Set([...model.nodes.values()].filter(({ type }) => !QUIET.has(type)).map(({ body }) => body));
+  const untaken = branches.flatMap(({ runs }) => (runs.some((body) => ran.has(body)) ? runs.filter((body) => !ran.has(body) && loud.has(body)) : []));
+  return new Set(untaken.map(scopeBox));
 }

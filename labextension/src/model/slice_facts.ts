@@ -1,7 +1,7 @@
 /** What is said of slices of a timeline, and what they stand for in the graph. Pure. */
 import { duration, plural, shareText, whole } from "./figures.js";
 import type { RecordedNode, Recording } from "./recording.js";
-import { bytesText, type ChosenIteration } from "./running.js";
+import type { ChosenIteration } from "./running.js";
 import type { Slices } from "./timeline_rows.js";
 
 /** Of more slices that are merged, these are looked at to say which is the longest. */
@@ -19,44 +19,44 @@ export function sliceCard(recording: Recording, slices: Slices, first: number, l
   return last > first ? mergedCard(recording, slices, first, last) : oneCard(recording, slices, first, origin_ns);
 }
 
-function oneCard({ nodes, spans, frames, lanes, steps }: Recording, slices: Slices, at: number, origin_ns: number): SliceCard {
+function oneCard({ nodes, spans, frames, lanes, step }: Recording, slices: Slices, at: number, origin_ns: number): SliceCard {
   const [begin_ns, end_ns] = [slices.begin_ns[at] ?? 0, slices.end_ns[at] ?? 0];
   const span = slices.span[at] ?? -1;
   const first = slices.first[at] ?? 0;
   const frame = frames[spans.frame[first] ?? -1];
   const iteration = frame && `iteration ${whole(spans.iteration[first] ?? 0)} of ${frame.path}`;
-  const step = steps.find((one) => begin_ns >= one.begin_ns && begin_ns <= one.end_ns);
-  const stepNs = step ? step.end_ns - step.begin_ns : 0;
-  const time = [
-    duration((end_ns - begin_ns) / 1e9), ...(stepNs > 0 ? [`${shareText((end_ns - begin_ns) / stepNs)} of step ${whole(step?.number ?? 0)}`] : []),
-  ].join(", ");
+  const step_ns = step.end_ns - step.begin_ns;
+  const share = step_ns > 0 ? [`${shareText((end_ns - begin_ns) / step_ns)} of the step`] : [];
+  const time = [duration((end_ns - begin_ns) / 1e9), ...share].join(", ");
   const begin = `begins at ${duration((begin_ns - origin_ns) / 1e9)}`;
   if (span < 0) return { title: iteration ?? "", lines: [time, begin] };
   const node = nodes[spans.node[span] ?? -1];
-  const bytes = spans.bytes[span] ?? 0;
-  const title = node?.name ?? lanes[spans.lane[span] ?? -1]?.name ?? "";
+  const count = spans.stands_for[span] ?? 1;
+  if (count > 1) return { title: `${plural(count, "slice")}, too narrow to be told apart`, lines: [time, begin, "zoom in to see them"] };
   return {
-    title, lines: [
-      ...(node ? [[node.type, node.phase].filter(Boolean).join(", ")] : []), time, begin, ...(bytes > 0 ? [bytesText(bytes)] : []),
-      ...(iteration ? [iteration] : []), ...(spans.isCritical[span] ? ["on the critical path"] : []), ...(node?.line ? [node.line] : []),
+    title: node?.name ?? lanes[spans.lane[span] ?? -1]?.name ?? "", lines: [
+      ...(node ? [[node.type, node.phase].filter(Boolean).join(", ")] : []), time, begin,
+      ...(iteration ? [iteration] : []), ...(spans.isCritical[span] ? ["on the critical path"] : []),
+      ...(node && node.ops.length > 1 ? [`made of ${plural(node.ops.length, "op")}`] : []),
     ],
   };
 }
 
 function mergedCard({ nodes, spans }: Recording, slices: Slices, first: number, last: number): SliceCard {
   const byNode = new Map<number, { ns: number; count: number }>();
-  let sum_ns = 0;
-  const until = Math.min(last, first + MOST_LOOKED_AT);
-  for (let i = first; i <= until; i++) {
+  let [sum_ns, all] = [0, 0];
+  for (let i = first; i <= Math.min(last, first + MOST_LOOKED_AT); i++) {
     const ns = (slices.end_ns[i] ?? 0) - (slices.begin_ns[i] ?? 0);
-    const node = spans.node[slices.span[i] ?? -1] ?? -1;
+    const span = slices.span[i] ?? -1;
+    const node = spans.node[span] ?? -1;
     const known = byNode.get(node) ?? { ns: 0, count: 0 };
     byNode.set(node, { ns: known.ns + ns, count: known.count + 1 });
     sum_ns += ns;
+    all += spans.stands_for[span] ?? 1;
   }
   const longest = [...byNode].filter(([node]) => node >= 0).sort(([, a], [, b]) => b.ns - a.ns).slice(0, MOST_NAMED);
   return {
-    title: `${plural(last - first + 1, "slice")}, each narrower than a pixel`,
+    title: `${plural(all, "slice")}, each narrower than a pixel`,
     lines: [
       `${duration(sum_ns / 1e9)} together`,
       ...longest.map(([node, { ns, count }]) => `${nodes[node]?.name ?? ""}: ${duration(ns / 1e9)}${count > 1 ? ` in ${plural(count, "run")}` : ""}`),

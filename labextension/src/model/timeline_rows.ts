@@ -48,16 +48,12 @@ function roughOf({ spans, frames }: Recording, i: number): Rough {
 }
 
 /** Iterations have no spans of their own: they reach from their first span to the last one. */
-function iterationsOf({ spans, frames, steps }: Recording, found: readonly Rough[]): Rough[] {
+function iterationsOf({ spans, frames }: Recording, found: readonly Rough[]): Rough[] {
   const made = new Map<string, Rough>();
-  let step = 0;
   for (const { span, begin_ns, end_ns } of found) {
     const frame = spans.frame[span] ?? -1;
     if (frame < 0) continue;
-    // Spans come nearly in the order of time, so the step is near that of the span before.
-    while (step + 1 < steps.length && begin_ns >= (steps[step + 1]?.begin_ns ?? Infinity)) step += 1;
-    while (step > 0 && begin_ns < (steps[step]?.begin_ns ?? 0)) step -= 1;
-    const key = `${step}:${frame}:${spans.iteration[span] ?? 0}`;
+    const key = `${frame}:${spans.iteration[span] ?? 0}`;
     const known = made.get(key);
     if (!known) {
       made.set(key, { begin_ns, end_ns, span: -1, first: span, rank: 2 * (frames[frame]?.depth ?? 0) + 1 });

@@ -8,7 +8,7 @@ import { OPEN } from "./panel.js";
 export const CATEGORY = "Flowscope";
 const REVEAL = "flowscope:reveal";
 /** Where the keys of views are heard; the views themselves listen there. */
-const SELECTOR = ".fs-view .fs-stage";
+const SELECTORS = { stage: ".fs-view .fs-stage", timeline: ".fs-view .fs-timeline-canvas" } as const;
 
 export const commandsPlugin: JupyterFrontEndPlugin<void> = {
   id: "flowscope:commands",
@@ -24,7 +24,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     });
     for (const command of [OPEN, REVEAL]) palette?.addItem({ command, category: CATEGORY });
     void app.restored.then(() => core()).then(({ COMMANDS }) => {
-      for (const { id, label, keys } of COMMANDS) {
+      for (const { id, label, keys, where } of COMMANDS) {
         const command = `flowscope:view-${id}`;
         const ask = (isToRun: boolean): CommandQuestion["answer"] => views.ask({ id, isToRun });
         app.commands.addCommand(command, {
@@ -34,7 +34,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
           execute: () => void ask(true),
         });
         const [key] = keys;
-        if (key !== undefined) app.commands.addKeyBinding({ command, keys: [luminoKey(key)], selector: SELECTOR });
+        if (key !== undefined) app.commands.addKeyBinding({ command, keys: [luminoKey(key)], selector: SELECTORS[where ?? "stage"] });
         palette?.addItem({ command, category: CATEGORY });
       }
     });

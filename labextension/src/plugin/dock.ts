@@ -93,11 +93,21 @@ function asArea(config: Config): Area {
 }
 
 /** Where a panel is opened, from the graph. */
-const SIDES: Readonly<Record<string, DockPanel.InsertMode>> = { outline: "split-left", run: "split-bottom" };
+const SIDES: Readonly<Record<string, DockPanel.InsertMode>> = {
+  outline: "split-left", run: "split-bottom", timeline: "split-bottom", costs: "split-bottom",
+};
 
 function show(dock: DockPanel, widgets: ReadonlyMap<string, DockPart>, id: string, isOpen: boolean): void {
   const widget = widgets.get(id);
   if (!widget || isOpen === (widget.parent !== null)) return;
   if (!isOpen) widget.parent = null;
-  else dock.addWidget(widget, { mode: SIDES[id] ?? "split-right", ref: widgets.get(STAGE) ?? null });
+  else dock.addWidget(widget, placeOf(id, widgets));
+}
+
+/** What stands under the graph stands in one place there, one panel on the other. */
+function placeOf(id: string, widgets: ReadonlyMap<string, DockPart>): DockPanel.IAddOptions {
+  const mode = SIDES[id] ?? "split-right";
+  const mate = [...widgets].find(([other, widget]) => other !== id && widget.parent !== null && SIDES[other] === "split-bottom");
+  if (mode === "split-bottom" && mate) return { mode: "tab-after", ref: mate[1] };
+  return { mode, ref: widgets.get(STAGE) ?? null };
 }

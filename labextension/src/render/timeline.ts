@@ -2,14 +2,16 @@
 import { ROW_PX, see, SeenRow, tickStep, type PlacedLane, type PlacedRow, type TimeWindow } from "../layout/timeline.js";
 import { bytesText } from "../model/running.js";
 import { duration, whole } from "../model/figures.js";
-import type { LaneKind, RecordedFrame, Recording } from "../model/recording.js";
+import type { LaneKind, RecordedFrame, RecordedStep, Recording } from "../model/recording.js";
 import type { Slices } from "../model/timeline_rows.js";
 import { fitText } from "./fit.js";
 import { rampColor, rampInk } from "./ramp.js";
 import type { Theme } from "./theme.js";
 
 export const RULER_PX = 34;
-export const MEMORY_PX = 44;
+const MEMORY_PX = 44;
+/** A lane of the host: what happens there is short, and seen all the same. */
+const LEAST_EVENT_PX = 3;
 /** Wide enough for a name, slices have one. */
 const LEAST_LABEL_PX = 22;
 const TICK_PX = 84;
@@ -30,8 +32,8 @@ export interface TimelinePicture {
   /** 1 for nodes that are selected. */
   readonly selected: Uint8Array | null;
   readonly chosen: { readonly frame: string; readonly number: number } | null;
-  /** The index of the chosen step; -1 for none. */
-  readonly step: number;
+  /** All steps that are kept; that of the recording among them. */
+  readonly steps: readonly RecordedStep[];
 }
 
 /** What is under a point. */
@@ -66,7 +68,7 @@ export class TimelinePainter {
     ctx.fillStyle = theme.background;
     ctx.fillRect(0, 0, width, height);
     ctx.textBaseline = "middle";
-    const bottom = height - MEMORY_PX;
+    const bottom = height - footOf(picture);
     ctx.save();
     ctx.beginPath();
     ctx.rect(names_px, 0, width - names_px, height);
@@ -90,8 +92,9 @@ export class TimelinePainter {
   }
 
   /** What is under a point of the canvas; null for nothing. */
-  hit({ lanes, sight, width, height, names_px, scroll_px }: TimelinePicture, x: number, y: number): Hit | null {
-    if (x < names_px || y < RULER_PX || y > height - MEMORY_PX) return null;
+  hit(picture: TimelinePicture, x: number, y: number): Hit | null {
+    const { lanes, sight, width, height, names_px, scroll_px } = picture;
+    if (x < names_px || y < RULER_PX || y > height - footOf(picture)) return null;
     for (const { lane, rows } of lanes) {
       for (const { row, y: top } of rows) {
         const at = top + RULER_PX - scroll_px;
@@ -115,7 +118,8 @@ export class TimelinePainter {
       const [first, last] = [seen.first[i] ?? 0, seen.last[i] ?? 0];
       const left = Math.max(-4, seen.x[i] ?? 0);
       const right = Math.min(width - names_px + 4, (seen.x[i] ?? 0) + (seen.w[i] ?? 0));
-      const [x, w, h] = [names_px + left, Math.max(1, right - left), ROW_PX - 2];
+      const least = kind === "device" || kind === "helper" ? 1 : LEAST_EVENT_PX;
+      const [x, w, h] = [names_px + left, Math.max(least, right - left), ROW_PX - 2];
       this.told.shown += last - first + 1;
       const isMerged = last > first;
       if (isMerged) this.told.merged += last - first + 1;
@@ -184,29 +188,29 @@ export class TimelinePainter {
     return sums;
   }
 
-  #steps({ recording, sight, width, names_px, step }: TimelinePicture, theme: Theme, bottom: number): void {
+  #steps({ recording, steps, sight, width, names_px }: TimelinePicture, theme: Theme, bottom: number): void {
     const ctx = this.#ctx;
     const at = (ns: number): number => names_px + (ns - sight.begin_ns) / sight.ns_per_px;
-    const shown = recording.steps[step];
-    if (shown) {
-      ctx.fillStyle = theme.isDark ? "#ffffff0d" : "#0000000a";
-      ctx.fillRect(at(shown.begin_ns), 0, at(shown.end_ns) - at(shown.begin_ns), bottom);
-    }
+    const shown = recording.step;
+    ctx.fillStyle = theme.isDark ? "#ffffff0d" : "#0000000a";
+    ctx.fillRect(at(shown.begin_ns), 0, at(shown.end_ns) - at(shown.begin_ns), bottom);
     let free = -Infinity;
-    recording.steps.forEach(({ number, begin_ns, end_ns }, i) => {
+    // The step that is shown may be newer than what was told of all.
+    for (const { number, begin_ns, end_ns } of [shown, ...steps.filter((step) => step.number !== shown.number)]) {
+      const isShown = number === shown.number;
       const [left, right] = [at(begin_ns), at(end_ns)];
-      if (right < names_px || left > width) return;
-      ctx.fillStyle = i === step ? theme.accent : theme.border;
+      if (right < names_px || left > width) continue;
+      ctx.fillStyle = isShown ? theme.accent : theme.border;
       ctx.fillRect(left, 0, Math.max(1, right - left - 1), 3);
       const from = Math.max(left, names_px) + 3;
-      if (from < free || right - left < 8) return;
-      ctx.fillStyle = i === step ? theme.text : theme.muted;
+      if ((from < free && from > free - 60) || right - left < 8) continue;
+      ctx.fillStyle = isShown ? theme.text : theme.muted;
       const room = Math.min(right, width) - from;
       const text = room > 52 ? `step ${whole(number)}` : whole(number);
-      this.#text(text, from, 11, room, 11, theme, i === step ? 600 : 400);
+      this.#text(text, from, 11, room, 11, theme, isShown ? 600 : 400);
       free = from + 30;
-    });
-    this.#ticks({ sight, width, names_px, origin: shown?.begin_ns ?? recording.steps[0]?.begin_ns ?? 0 }, theme, bottom);
+    }
+    this.#ticks({ sight, width, names_px, origin: shown.begin_ns }, theme, bottom);
   }
 
   #ticks({ sight, width, names_px, origin }: { sight: TimeWindow; width: number; names_px: number; origin: number }, theme: Theme, bottom: number): void {
@@ -261,6 +265,7 @@ export class TimelinePainter {
   #memory({ recording: { memory }, sight, width, names_px }: TimelinePicture, theme: Theme, bottom: number): void {
     const ctx = this.#ctx;
     const room = MEMORY_PX - 8;
+    if (memory.at_ns.length === 0) return;
     ctx.fillStyle = theme.border;
     ctx.fillRect(names_px, bottom, width - names_px, 1);
     const most = mostOf(memory.bytes);
@@ -304,14 +309,15 @@ export class TimelinePainter {
       ctx.fillRect(0, top + h + 1, width, 1);
       ctx.globalAlpha = 1;
       ctx.fillStyle = theme.text;
-      this.#text(recording.lanes[lane]?.name ?? "", 6, Math.max(top, RULER_PX) + ROW_PX / 2 - 1, names_px - 10, 11, theme, 600);
+      this.#text(laneName(recording.lanes[lane]?.name ?? ""), 6, Math.max(top, RULER_PX) + ROW_PX / 2 - 1, names_px - 10, 11, theme, 600);
     }
     ctx.restore();
     const most = mostOf(recording.memory.bytes);
+    if (most <= 0) return;
     ctx.fillStyle = theme.text;
     this.#text("memory", 6, bottom + 12, names_px - 10, 11, theme, 600);
     ctx.fillStyle = theme.muted;
-    this.#text(most > 0 ? `most ${bytesText(most)}` : "not recorded", 6, bottom + 28, names_px - 10, 11, theme);
+    this.#text(`most ${bytesText(most)}`, 6, bottom + 28, names_px - 10, 11, theme);
   }
 
   /** Measuring is dear: a text of one room is cut once. */
@@ -365,22 +371,33 @@ class RowSums {
 
 /** What runs has the colour of its share; what is moved, and what waits, has a colour of its own and its lane's name. */
 function fillOf(kind: LaneKind, share: number, theme: Theme): string {
-  if (kind === "device" || kind === "thread") return rampColor(share, theme);
+  if (kind === "device" || kind === "helper") return rampColor(share, theme);
   if (kind === "wait" || kind === "pause") return theme.isDark ? "#4a4f55" : "#ced4da";
   if (kind === "python") return theme.isDark ? "#2f4a3a" : "#d3ead9";
-  return theme.feedFill;
+  return theme.isDark ? "#2f6ea3" : "#74b3e3";
 }
 
 function inkOf(kind: LaneKind, share: number, theme: Theme): string {
-  return kind === "device" || kind === "thread" ? rampInk(share, theme) : theme.text;
+  return kind === "device" || kind === "helper" ? rampInk(share, theme) : theme.text;
 }
 
 /** "tanh", and of an iteration "i = 12". */
 export function nameOf({ nodes, spans, lanes }: Recording, slices: Slices, at: number): string {
   const span = slices.span[at] ?? -1;
   if (span < 0) return `i = ${whole(spans.iteration[slices.first[at] ?? 0] ?? 0)}`;
+  if ((spans.stands_for[span] ?? 1) > 1) return `${whole(spans.stands_for[span] ?? 1)} ops`;
   const node = nodes[spans.node[span] ?? -1];
   return node ? node.name.replace(/^.*\/(?=[^/])/, "") : (lanes[spans.lane[span] ?? -1]?.name ?? "");
+}
+
+/** "CPU:0" of a device's whole name. */
+function laneName(name: string): string {
+  return name.replace(/^.*\bdevice:/, "");
+}
+
+/** Height that the memory curve takes, where there is one. */
+export function footOf({ recording }: Pick<TimelinePicture, "recording">): number {
+  return recording.memory.at_ns.length > 0 ? MEMORY_PX : 0;
 }
 
 function isChosen(frames: readonly RecordedFrame[], frame: number, iteration: number, chosen: { readonly frame: string; readonly number: number }): boolean {

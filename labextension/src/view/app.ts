@@ -6,6 +6,7 @@ import { OpenScopes } from "../model/open_scopes.js";
 import { boxOf, Selection } from "../model/selection.js";
 import { Signal } from "../model/signal.js";
 import { Store, type StoreChange } from "../model/store.js";
+import { TraceModel } from "../model/trace.js";
 import type { Picture } from "../render/scene.js";
 import { besideStage, elementsIn, type Arrangement } from "./arrangement.js";
 import { readTheme, watchTheme } from "./colors.js";
@@ -22,13 +23,15 @@ import { keepPresses } from "./presses.js";
 import { PANELS_IN_ORDER } from "./registry.js";
 import { notesOf, opName, wouldRun } from "../model/run_setup.js";
 import { RunLink } from "./run_link.js";
-import { SessionLink, type SendCommand } from "./session_link.js";
+import { SessionLink, type AskSpans, type SendCommand } from "./session_link.js";
 import { Slicer } from "./slicer.js";
 import { Stage } from "./stage.js";
 import { storeOf, type WidgetState } from "./store_sync.js";
+import { Timeline } from "./timeline.js";
 
 export class App {
   readonly model = new GraphModel();
+  readonly trace = new TraceModel(this.model);
   readonly session: SessionLink;
   readonly slicer: Slicer;
   readonly #view: ViewContext;
@@ -43,12 +46,12 @@ export class App {
    */
   constructor(
     host: HTMLElement, send: SendCommand | null, until: AbortSignal, state: WidgetState | null = null,
-    arrangement: Arrangement = besideStage,
+    arrangement: Arrangement = besideStage, ask?: AskSpans,
   ) {
     host.append(this.#root);
     until.addEventListener("abort", () => this.#root.remove(), { once: true });
     const { model } = this;
-    const session = this.session = new SessionLink(send);
+    const session = this.session = new SessionLink(send, ask);
     const slicer = this.slicer = new Slicer(until);
     const store = state ? storeOf(state, until) : new Store();
     const selection = new Selection(model, store, this);
@@ -59,6 +62,7 @@ export class App {
     const commands = new CommandTable(() => this.#view, until);
     this.#view = {
       model, store, selection, scopes, session, runs, stage, navigation, commands, slicer, until,
+      trace: this.trace, timeline: new Timeline(until),
       root: this.#root, graphKey: String(state?.get("graph_key") ?? ""), isDocked: arrangement.isDocked,
       finder: new Finder(model, store), drawers: new Drawers(), shown: new Signal<Picture>(),
     };

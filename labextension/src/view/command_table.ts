@@ -1,5 +1,5 @@
 /** The commands of one view: runs them by id and by key, and keeps their buttons true. */
-import { COMMANDS, keysText, type ViewCommand } from "./commands.js";
+import { COMMANDS, keysText, type KeyPlace, type ViewCommand } from "./commands.js";
 import type { ViewContext } from "./context.js";
 import { button, icon, make, setText } from "./dom.js";
 
@@ -70,11 +70,11 @@ export class CommandTable {
     }
   }
 
-  /** Takes the keys of an element. */
-  listenToKeys(element: HTMLElement): void {
+  /** Takes the keys of an element, with those of the place that it is. */
+  listenToKeys(element: HTMLElement, where: KeyPlace = "stage"): void {
     element.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
-      const command = commandOfKey(event.key);
+      const command = commandOfKey(event.key, where);
       if (!command) return;
       event.preventDefault();
       event.stopPropagation();
@@ -83,8 +83,9 @@ export class CommandTable {
   }
 }
 
-export function commandOfKey(key: string): ViewCommand | undefined {
-  return COMMANDS.find(({ keys }) => keys.includes(key));
+export function commandOfKey(key: string, where: KeyPlace = "stage"): ViewCommand | undefined {
+  const found = COMMANDS.filter(({ keys, where: own }) => keys.includes(key) && (own === undefined || own === where));
+  return found.find(({ where: own }) => own === where) ?? found[0];
 }
 
 function commandOf(id: string): ViewCommand {

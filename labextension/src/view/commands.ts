@@ -2,6 +2,7 @@
  * All commands of a view, with their keys. The keys of the stage, the buttons and the help read this table: a
  * command is an entry here.
  */
+import { HEATS } from "../model/heat.js";
 import type { Direction } from "../layout/walk.js";
 import type { IconName } from "./dom.js";
 import type { ViewContext } from "./context.js";
@@ -9,12 +10,17 @@ import { hasPanel, PANEL_EVENT, tellPage, type PanelWish } from "./host.js";
 import { fetchesOf, statusText, toggled } from "../model/run_setup.js";
 import { exportSvg } from "./save.js";
 
+/** A part of a view that has keys of its own. */
+export type KeyPlace = "stage" | "timeline";
+
 export interface ViewCommand {
   readonly id: string;
   readonly label: string;
   /** As in `KeyboardEvent.key`; [] for none. */
   readonly keys: readonly string[];
   readonly icon?: IconName;
+  /** Where its keys are heard: everywhere in the view, unless that place has the key for a command of its own. */
+  readonly where?: KeyPlace;
   /** What the button's title says instead of the label. */
   readonly hint?: string;
   /** Label and icon while they differ from those above. */
@@ -87,6 +93,29 @@ const fed = ({ runs, model, selection }: ViewContext): string | null => {
   return runs.setup.needs.find((need) => need.name === name)?.name ?? null;
 };
 
+const stepBy = (by: 1 | -1) => ({ trace, store, root }: ViewContext): void => {
+  const { steps } = trace;
+  const here = store.step === null ? steps.length - 1 : steps.findIndex(({ number }) => number === store.step);
+  const to = steps[Math.max(0, here + by)];
+  store.chooseStep(here + by >= steps.length || !to ? null : to.number, root);
+};
+const hasSteps = ({ trace }: ViewContext): boolean => trace.steps.length > 0;
+const hasSpans = ({ trace }: ViewContext): boolean => trace.recording !== null;
+
+/** Steps a second that are recorded: as many as are told. */
+const RECORDED_PER_S = 8;
+
+/** Records, or ends it; what is recorded is then looked at. */
+function record({ session, trace, drawers, store, root }: ViewContext): void {
+  session.send("trace", trace.isRecording ? 0 : RECORDED_PER_S);
+  if (trace.isRecording) return;
+  drawers.setOpen("timeline", true);
+  if (store.heat === "off") store.setHeat("time", root);
+}
+
+const inTime = (id: string, label: string, keys: readonly string[], act: (view: ViewContext) => void, icon?: IconName): ViewCommand =>
+  ({ id, label, keys, ...(icon ? { icon } : {}), where: "timeline", isEnabled: hasSpans, run: act });
+
 export const COMMANDS: readonly ViewCommand[] = [
   {
     id: "pause", label: "Pause", keys: [" "], icon: "pause",
@@ -141,6 +170,37 @@ export const COMMANDS: readonly ViewCommand[] = [
     id: "frames", label: "Running loops", keys: ["r"], isPressed: ({ drawers }) => drawers.isOpen("frames"),
     isEnabled: ({ isDocked }) => isDocked, run: ({ drawers }) => drawers.toggle("frames"),
   },
+  {
+    id: "record", label: "Record steps", keys: ["R"], icon: "record", isPressed: ({ trace }) => trace.isRecording,
+    look: ({ trace }) => (trace.isRecording ? { label: "Stop recording", icon: "recording" } : null),
+    hint: "Record steps while they run: where their time goes",
+    isEnabled: ({ session }) => session.isLive, run: record,
+  },
+  {
+    id: "timeline", label: "Timeline", keys: ["t"], icon: "timeline", isPressed: ({ drawers }) => drawers.isOpen("timeline"),
+    isEnabled: always, run: ({ drawers }) => drawers.toggle("timeline"),
+  },
+  {
+    id: "costs", label: "Operations by cost", keys: ["T"], icon: "table", isPressed: ({ drawers }) => drawers.isOpen("costs"),
+    isEnabled: always, run: ({ drawers }) => drawers.toggle("costs"),
+  },
+  {
+    id: "heat", label: "Share of the step: off, time, memory", keys: ["h"], icon: "heat", isPressed: ({ store }) => store.heat !== "off",
+    isEnabled: always, run: ({ store, root }) => store.setHeat(HEATS[(HEATS.indexOf(store.heat) + 1) % HEATS.length] ?? "off", root),
+  },
+  { id: "step-earlier", label: "Earlier recorded step", keys: ["{"], icon: "earlier", isEnabled: hasSteps, run: stepBy(-1) },
+  { id: "step-later", label: "Later recorded step", keys: ["}"], icon: "later", isEnabled: hasSteps, run: stepBy(1) },
+  inTime("time-in", "Zoom into time", ["w", "+", "="], ({ timeline }) => timeline.zoomBy(ZOOM_STEP), "plus"),
+  inTime("time-out", "Zoom out of time", ["s", "-"], ({ timeline }) => timeline.zoomBy(1 / ZOOM_STEP), "minus"),
+  inTime("time-left", "Pan to earlier times", ["a"], ({ timeline }) => timeline.panByShare(-0.2)),
+  inTime("time-right", "Pan to later times", ["d"], ({ timeline }) => timeline.panByShare(0.2)),
+  inTime("time-fit", "Fit the step", ["f"], ({ timeline }) => timeline.fit(), "fit"),
+  inTime("slice-left", "Go to the slice before", ["ArrowLeft"], ({ timeline }) => timeline.walk("left")),
+  inTime("slice-right", "Go to the slice after", ["ArrowRight"], ({ timeline }) => timeline.walk("right")),
+  inTime("slice-up", "Go to the slice around", ["ArrowUp"], ({ timeline }) => timeline.walk("up")),
+  inTime("slice-down", "Go to a slice inside", ["ArrowDown"], ({ timeline }) => timeline.walk("down")),
+  inTime("slice-zoom", "Zoom to the slice", ["Enter"], ({ timeline }) => timeline.zoomToChosen()),
+  inTime("time-leave", "Back to the picture", ["Escape"], ({ stage }) => stage.element.focus({ preventScroll: true })),
   {
     id: "panel", label: "Open in a panel", keys: ["p"], icon: "panel", isHidden: (view) => !canDock(view), isEnabled: canDock,
     run: ({ root, graphKey }) => tellPage<PanelWish>(root, PANEL_EVENT, { graph: graphKey }),

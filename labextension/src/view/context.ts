@@ -4,6 +4,7 @@ import type { OpenScopes } from "../model/open_scopes.js";
 import type { Selection } from "../model/selection.js";
 import type { Signal } from "../model/signal.js";
 import type { Store } from "../model/store.js";
+import type { TraceModel } from "../model/trace.js";
 import type { Picture } from "../render/scene.js";
 import type { CommandTable } from "./command_table.js";
 import type { Drawers } from "./drawers.js";
@@ -13,6 +14,7 @@ import type { RunLink } from "./run_link.js";
 import type { SessionLink } from "./session_link.js";
 import type { Slicer } from "./slicer.js";
 import type { Stage } from "./stage.js";
+import type { Timeline } from "./timeline.js";
 
 export interface ViewContext {
   readonly model: GraphModel;
@@ -25,6 +27,9 @@ export interface ViewContext {
   /** What is to be fetched and fed, and what came of it. */
   readonly runs: RunLink;
   readonly stage: Stage;
+  /** What was recorded of the graph's steps. */
+  readonly trace: TraceModel;
+  readonly timeline: Timeline;
   readonly navigation: Navigation;
   /** The element that holds the view. */
   readonly root: HTMLElement;

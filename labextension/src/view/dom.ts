@@ -33,6 +33,13 @@ const ICONS = {
   down: "M8 12l5-6-1.4-1L8 9 4.4 5 3 6z",
   fetch: "M2 2h4v2H4v8h2v2H2zM10 2h4v12h-4v-2h2V4h-2zM6 5l5 3-5 3z",
   search: "M7 2a5 5 0 0 1 4 8l3.2 3.2-1.2 1.2L9.8 11.2A5 5 0 1 1 7 2zm0 2a3 3 0 1 0 0 6 3 3 0 0 0 0-6z",
+  record: "M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zm0 2a4 4 0 1 0 0 8 4 4 0 0 0 0-8zm0 2a2 2 0 1 1 0 4 2 2 0 0 1 0-4z",
+  recording: "M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2z",
+  timeline: "M2 3h7v2.5H2zM5 7h8v2.5H5zM8 11h6v2.5H8z",
+  table: "M2 2h12v12H2zM4 6v2h3V6zM9 6v2h3V6zM4 10v2h3v-2zM9 10v2h3v-2z",
+  heat: "M2 10h3v4H2zM6.5 6h3v8h-3zM11 2h3v12h-3z",
+  earlier: "M10 3l1.4 1.2L8 8l3.4 3.8L10 13 5.5 8z",
+  later: "M6 3L4.6 4.2 8 8l-3.4 3.8L6 13l4.5-5z",
   close: "M4 3l4 4 4-4 1 1-4 4 4 4-1 1-4-4-4 4-1-1 4-4-4-4z",
 } as const;
 export type IconName = keyof typeof ICONS;

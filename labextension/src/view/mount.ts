@@ -3,7 +3,7 @@ import { App } from "./app.js";
 import type { Arrangement } from "./arrangement.js";
 import type { WidgetState } from "./store_sync.js";
 import { unpack, type Buffer } from "../wire/columns.js";
-import type { Sliced } from "../wire/sliced.js";
+import { finish, type Sliced } from "../wire/sliced.js";
 import { Channel, isFromKernel, type ChannelEvent, type Instruction } from "../wire/channel.js";
 import { PROTOCOL, type Ack, type Command, type Delta, type FromView, type Reply, type Snapshot } from "../wire/messages.js";
 
@@ -32,11 +32,12 @@ export function render({ model, el, signal, arrangement }: RenderContext): () =>
   };
   const app = new App(el, (name, value) => {
     if (channel.takesCommands) take({ kind: "command", name, at_ms: now(), ...(value === undefined ? {} : { value }) });
-  }, life.signal, model, arrangement);
+  }, life.signal, model, arrangement, (wish) => channel.takesCommands && take({ kind: "ask", wish }));
   const beat = new Beat(() => take({ kind: "alive" }), life.signal);
   let isUnderstood = false;
   const carryOut = (instruction: Instruction, buffers: readonly Buffer[]): void => {
     if (instruction.kind === "send") model.send(instruction.message);
+    else if (instruction.kind === "told") app.trace.takeSpans(finish(unpack(instruction.message, buffers)));
     else if (instruction.kind === "answered") answer(app, instruction.name, instruction.reply);
     else if (instruction.kind === "deliver") deliver(instruction.message, instruction.ack, buffers);
   };
@@ -52,6 +53,7 @@ export function render({ model, el, signal, arrangement }: RenderContext): () =>
   function* takeUp(message: Snapshot | Delta, ack: Ack, buffers: readonly Buffer[]): Sliced<void> {
     const told = yield* unpack(message, buffers);
     yield* told.kind === "snapshot" ? app.model.takeSnapshot(told) : app.model.takeDelta(told);
+    if (told.kind === "snapshot" || told.trace) app.trace.takeState(told.trace ?? null);
     // It is taken when it is drawn: a page that is not seen draws nothing, and is sent nothing more.
     requestAnimationFrame(() => !life.signal.aborted && model.send(ack));
   }

@@ -1,7 +1,9 @@
 /** All panels of a view: a panel is a file and a line here. */
+import { costsPanel } from "./costs_panel.js";
 import { crumbsPanel } from "./crumbs.js";
 import { findPanel } from "./find_panel.js";
 import { framesPanel } from "./frames_panel.js";
+import { heatPanel } from "./heat_panel.js";
 import { hoverCardPanel } from "./hover_card.js";
 import { inspectorPanel } from "./inspector.js";
 import { keysPanel } from "./keys_panel.js";
@@ -12,6 +14,7 @@ import { positionPanel } from "./position.js";
 import { runPanel } from "./run_panel.js";
 import { runBarPanel } from "./run_bar.js";
 import { speechPanel } from "./speech.js";
+import { timelinePanel } from "./timeline_panel.js";
 import { toolsPanel } from "./tools.js";
 
 export const PANELS: readonly Panel[] = [
@@ -27,6 +30,9 @@ export const PANELS: readonly Panel[] = [
   speechPanel,
   runPanel,
   framesPanel,
+  heatPanel,
+  timelinePanel,
+  costsPanel,
   inspectorPanel,
 ];
 

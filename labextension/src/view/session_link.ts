@@ -1,8 +1,11 @@
 /** A view's link to the session: sends what the user asks for, knows whether that is heard, and what is answered. */
 import { Signal } from "../model/signal.js";
+import type { SpansWish } from "../wire/channel.js";
 import type { Command } from "../wire/messages.js";
 
 export type SendCommand = (name: Command["name"], value?: Command["value"]) => void;
+
+export type AskSpans = (wish: SpansWish) => void;
 
 export class SessionLink {
   readonly changed = new Signal<void>();
@@ -11,9 +14,17 @@ export class SessionLink {
   #message = "";
   #isLasting = false;
 
+  readonly #ask: AskSpans;
+
   /** Without `send` the view only shows. */
-  constructor(send: SendCommand | null) {
+  constructor(send: SendCommand | null, ask: AskSpans = () => undefined) {
     this.#send = send;
+    this.#ask = ask;
+  }
+
+  /** Asks what happened in a recorded step. */
+  ask(wish: SpansWish): void {
+    this.#ask(wish);
   }
 
   /** Whether there is a session to be asked. */

@@ -7,7 +7,7 @@ import { Signal } from "../model/signal.js";
 import { paint, paintOver, type Camera } from "../render/paint.js";
 import { hoverMarks } from "../render/hover.js";
 import { scene, type Picture } from "../render/scene.js";
-import type { Scene } from "../render/marks.js";
+import type { Mark, Scene } from "../render/marks.js";
 import { LIGHT, type Theme } from "../render/theme.js";
 import type { SessionState } from "../wire/messages.js";
 import { bringIn, fitBelow, holdStill, roomIn, showNear, showOpened, zoomAt, zoomToFit } from "./camera.js";
@@ -26,6 +26,9 @@ export const LEGIBLE = 0.62;
 const READABLE = 0.85;
 /** Pictures with more boxes than this change at once. */
 const MOST_MOVING = 600;
+
+/** What is drawn over boxes, at their places and at a zoom. */
+export type Overlay = (positions: Positions, theme: Theme, zoom: number) => readonly Mark[];
 
 export class Stage {
   readonly element = make("div", {
@@ -59,6 +62,7 @@ export class Stage {
   /** Another part of the picture is seen. */
   readonly moved = new Signal<void>();
   #lit: ReadonlySet<BoxId> | null = null;
+  #overlay: Overlay | null = null;
   /** What was told last of where the picture lies. */
   #told: Camera = this.#camera;
   #toldSize = 0;
@@ -151,6 +155,13 @@ export class Stage {
     if (!this.#picture) return;
     this.#picture = { ...this.#picture, ...selected };
     this.#renew();
+  }
+
+  /** Marks that a panel draws over the picture, wherever its boxes are; null for none. */
+  setOverlay(overlay: Overlay | null): void {
+    if (overlay === null && this.#overlay === null) return;
+    this.#overlay = overlay;
+    this.#draw();
   }
 
   /** Marks the box under the pointer. */
@@ -325,7 +336,8 @@ export class Stage {
     const now = performance.now();
     if (this.#scene) {
       const hovered = hoverMarks(this.#seen.boxes.get(this.#hover ?? ""), this.#theme, camera.zoom);
-      const marks = [...this.#scene.marks, ...hovered, ...this.running.marks(this.#seen, this.#theme, now, camera.zoom)];
+      const over = this.#overlay?.(this.#seen, this.#theme, camera.zoom) ?? [];
+      const marks = [...this.#scene.marks, ...over, ...hovered, ...this.running.marks(this.#seen, this.#theme, now, camera.zoom)];
       paint(this.#ctx, { ...this.#scene, marks }, camera, this.#width, this.#height, ratio);
     }
     if (this.#lit) this.#veil(this.#ctx, this.#lit, camera, ratio);

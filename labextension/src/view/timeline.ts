@@ -1,10 +1,10 @@
 /** The timeline's canvas: what part of time is seen, what is chosen in it, and drawing at most once a frame. */
 import { placeLanes, ROW_PX, zoomTime, type PlacedLane, type PlacedRow, type TimeWindow } from "../layout/timeline.js";
-import { extentOf, stepAt, type Recording } from "../model/recording.js";
+import { extentOf, type RecordedStep, type Recording } from "../model/recording.js";
 import type { ChosenIteration } from "../model/running.js";
 import { Signal } from "../model/signal.js";
 import { firstAfter, rowsOf, type Slices } from "../model/timeline_rows.js";
-import { MEMORY_PX, RULER_PX, TimelinePainter, type Hit, type TimelinePicture } from "../render/timeline.js";
+import { footOf, RULER_PX, TimelinePainter, type Hit, type TimelinePicture } from "../render/timeline.js";
 import { LIGHT, type Theme } from "../render/theme.js";
 import { make, OWN_KEYS } from "./dom.js";
 
@@ -47,7 +47,7 @@ export class Timeline {
   #shares: ArrayLike<number> = [];
   #selected: Uint8Array | null = null;
   #iteration: ChosenIteration | null = null;
-  #step = -1;
+  #steps: readonly RecordedStep[] = [];
   #chosen: Chosen | null = null;
   /** Shown once the canvas has a size. */
   #wanted: { readonly begin_ns: number; readonly end_ns: number } | null = null;
@@ -78,12 +78,21 @@ export class Timeline {
 
   /** What times are told from: the begin of the chosen step, else of what was recorded. */
   get origin_ns(): number {
-    return this.#recording?.steps[this.#step]?.begin_ns ?? this.#recording?.steps[0]?.begin_ns ?? this.#extent.begin_ns;
+    return this.#recording?.step.begin_ns ?? this.#extent.begin_ns;
+  }
+
+  /** The part of time that is seen. */
+  get sight(): { readonly begin_ns: number; readonly end_ns: number } {
+    return { begin_ns: this.#window.begin_ns, end_ns: this.#window.begin_ns + this.seen_ns };
   }
 
   /** Nanoseconds that are seen. */
   get seen_ns(): number {
     return this.#room * this.#window.ns_per_px;
+  }
+
+  get #foot(): number {
+    return this.#recording ? footOf({ recording: this.#recording }) : 0;
   }
 
   get #room(): number {
@@ -94,16 +103,16 @@ export class Timeline {
     return ((this.#extent.end_ns - this.#extent.begin_ns) * (1 + 2 * MARGIN)) / this.#room;
   }
 
+  /** Takes a recording; another part of the same step leaves what is seen in its place, another step is shown whole. */
   take(recording: Recording | null): void {
-    const isFirst = this.#recording === null;
+    const isSame = recording !== null && recording.step.number === this.#recording?.step.number;
     this.#recording = recording;
     this.#chosen = null;
     const { lanes, h } = placeLanes(recording ? rowsOf(recording) : []);
     [this.#lanes, this.#lanesHeight] = [lanes, h];
-    if (recording) this.#extent = extentOf(recording);
-    if (isFirst) this.fit();
-    else this.#look(this.#window);
-    this.setStep(-1);
+    if (recording && !isSame) this.#extent = extentOf(recording);
+    if (isSame) this.#draw();
+    else this.fit();
   }
 
   setTheme(theme: Theme): void {
@@ -123,8 +132,9 @@ export class Timeline {
     this.#draw();
   }
 
-  setStep(index: number): void {
-    this.#step = index;
+  /** The steps that are kept, for the ruler. */
+  setSteps(steps: readonly RecordedStep[]): void {
+    this.#steps = steps;
     this.#draw();
   }
 
@@ -213,7 +223,7 @@ export class Timeline {
 
   #arrive({ row, y }: PlacedRow, at: number): void {
     const { slices, lane } = row;
-    const room = this.#height - RULER_PX - MEMORY_PX;
+    const room = this.#height - RULER_PX - this.#foot;
     if (y < this.#scroll) this.#scrollTo(y);
     else if (y + ROW_PX > this.#scroll + room) this.#scrollTo(y + ROW_PX - room);
     this.#goTo(slices.begin_ns[at] ?? 0, slices.end_ns[at] ?? 0, false);
@@ -247,7 +257,7 @@ export class Timeline {
   }
 
   #scrollTo(scroll: number): void {
-    const most = Math.max(0, this.#lanesHeight + 8 - (this.#height - RULER_PX - MEMORY_PX));
+    const most = Math.max(0, this.#lanesHeight + 8 - (this.#height - RULER_PX - this.#foot));
     this.#scroll = Math.min(most, Math.max(0, scroll));
   }
 
@@ -281,7 +291,7 @@ export class Timeline {
     if (!recording || this.#width === 0) return null;
     return {
       recording, lanes: this.#lanes, sight: this.#window, width: this.#width, height: this.#height, names_px: this.namesWidth,
-      scroll_px: this.#scroll, shares: this.#shares, selected: this.#selected, chosen: this.#iteration, step: this.#step,
+      scroll_px: this.#scroll, shares: this.#shares, selected: this.#selected, chosen: this.#iteration, steps: this.#steps,
     };
   }
 
@@ -294,10 +304,5 @@ export class Timeline {
     this.canvas.dataset.shown = String(shown);
     this.canvas.dataset.merged = String(merged);
     this.canvas.dataset.seenNs = this.seen_ns.toPrecision(6);
-  }
-
-  /** The index of the step that a slice lies in; -1 for none. */
-  stepOf(slices: Slices, at: number): number {
-    return this.#recording ? stepAt(this.#recording, slices.begin_ns[at] ?? 0) : -1;
   }
 }

@@ -2,7 +2,9 @@
 import { make } from "./dom.js";
 import type { Panel } from "./panel.js";
 
-const TOOLS = ["zoom-in", "zoom-out", "fit", "outline", "run-panel", "lowered", "export-svg", "keys"] as const;
+const TOOLS = [
+  "zoom-in", "zoom-out", "fit", "outline", "run-panel", "lowered", "record", "heat", "timeline", "costs", "export-svg", "keys",
+] as const;
 
 export const toolsPanel: Panel = {
   id: "tools", title: "Picture", region: "stage", order: 30,
