@@ -48,7 +48,7 @@ export class GraphBuilder {
       attributes: options.attributes ?? {},
       device: "", placed: options.placed === undefined ? "/device:CPU:0" : options.placed,
       summary: options.summary ?? SUMMARIES[type] ?? "",
-      origin: { file: null, cell: 3, line: 1 + (id % 9), text: `${name.split("/").pop() ?? ""} = fs.${type.toLowerCase()}(...)`, function: "" },
+      origin: { file: null, cell: 3, line: 1 + (id % 9), text: `${name.split("/").pop() ?? ""} = fs.${type.toLowerCase()}(...)`, function: "", variable: "" },
       stale: null, body: options.body ?? "", is_result: options.result ?? false, calls: options.calls ?? "",
       runs: options.runs ?? [], roles: options.roles ?? [], predicate: options.predicate ?? null,
       carried: options.carried ?? [], enters: options.enters ?? [], leaves: options.leaves ?? [],

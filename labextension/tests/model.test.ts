@@ -9,6 +9,7 @@ import { Store } from "../src/model/store.js";
 import { factsOf } from "../src/model/facts.js";
 import { clock, duration, rate, significant, typeText, whole } from "../src/model/figures.js";
 import { GraphModel } from "../src/model/graph.js";
+import { opBox } from "../src/model/ids.js";
 import { linksOf } from "../src/model/links.js";
 import { markedBoxes } from "../src/model/marked.js";
 import { endFinder, sizeText, visibleGraph, type VisibleGraph } from "../src/model/visible.js";
@@ -253,4 +254,26 @@ test("figures have three digits, units and grouped digits", () => {
     ["1.50 s", "3.21 ms", "804 \u00b5s", "20.0 ns", "1.00 s"]);
   assert.deepEqual([41, 3723].map(clock), ["0:41", "1:02:03"]);
   assert.equal(typeText({ dtype: "float32", shape: null }), "float32[...]");
+});
+
+test("what the user gave no name is called by the Python variable of its line", () => {
+  const g = new GraphBuilder();
+  const from = (id: number, variable: string): void => {
+    const node = g.nodes[id]!;
+    g.nodes[id] = { ...node, origin: { file: null, cell: 1, line: id, text: "", function: "", variable } };
+  };
+  const x = g.op("Placeholder", "Placeholder");
+  const w = g.op("VarHandleOp", "Variable_3");
+  const product = g.op("MatMul", "MatMul", { inputs: [x, w] });
+  const named = g.op("Relu", "hidden", { inputs: [product] });
+  const [a, b] = [g.op("Tanh", "Tanh", { inputs: [named] }), g.op("Tanh", "Tanh_1", { inputs: [named] })];
+  const axis = g.op("Const", "Const");
+  const mean = g.op("Mean", "Mean", { inputs: [a, axis] });
+  [[x, "images"], [w, "w2"], [product, "scores"], [named, "h1"], [mean, "loss"], [axis, "loss"]].forEach(([id, variable]) => from(id as number, variable as string));
+  from(a, "state");
+  g.nodes[b] = { ...g.nodes[b]!, origin: g.nodes[a]!.origin };
+  const model = modelOf(g.nodes);
+  const boxes = visibleGraph(model, () => true).boxes;
+  const names = [x, w, product, named, a, b, axis, mean].map((id) => boxes.get(opBox(id))?.name);
+  assert.deepEqual(names, ["images", "w2", "scores", "hidden", "Tanh", "Tanh_1", "Const", "loss"]);
 });

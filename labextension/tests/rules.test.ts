@@ -6,7 +6,7 @@ import { GraphModel } from "../src/model/graph.js";
 import { OpenScopes } from "../src/model/open_scopes.js";
 import type { Scope } from "../src/model/scopes.js";
 import { Store } from "../src/model/store.js";
-import { assigned, stemOf, typesText } from "../src/rules/labels.js";
+import { isDefaultName, stemOf, typesText } from "../src/rules/labels.js";
 import { components } from "../src/rules/components.js";
 import { stretchesOf } from "../src/rules/repeats.js";
 import { withStubs } from "../src/rules/stubs.js";
@@ -243,7 +243,9 @@ test("stretches: what repeats is found with its period, and does not overlap", (
 test("labels", () => {
   assert.deepEqual(["cell_12", "conv2_3", "layer", "12"].map(stemOf), ["cell", "conv", "layer", "12"]);
   assert.equal(typesText(["Const", "Add", "MatMul"], 2), "MatMul + Add");
-  assert.deepEqual(["h = f(x)", "self.w: T = g()", "a, b = f()", "f(x)", "h == 2"].map(assigned), ["h", "w", "", "", ""]);
+  const defaults: [string, string][] = [["MatMul_3", "MatMul"], ["add", "Add"], ["truediv_1", "RealDiv"], ["Variable_2", "VarHandleOp"]];
+  for (const [name, type] of defaults) assert.ok(isDefaultName(name, type), name);
+  for (const [name, type] of [["scores", "MatMul"], ["add_bias", "Add"]] as const) assert.ok(!isDefaultName(name, type), name);
 });
 
 test("control edges and wide fans are stubs", () => {

@@ -59,6 +59,8 @@ ALLOWED = {
     "graph.indexed_slices.densifier": REGISTRY,
     "graph.observer.observers": REGISTRY,
     "graph.op._kernels": REGISTRY,
+    "graph.assigned._names": CACHE,
+    "graph.assigned._spans": CACHE,
     "graph.op._registry": REGISTRY,
     "graph.operation.input_replacer": REGISTRY,
     "graph.operation.runner": REGISTRY,

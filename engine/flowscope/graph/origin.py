@@ -83,10 +83,11 @@ class Origin:
         return tuple([f if type(f) is int else id(f) for f in self._frames])
 
     @property
-    def innermost(self) -> tuple[int, ...]:
-        """What two origins share whose innermost line is the same, while both live."""
-        frames = self._frames
-        return (id(frames[0]), frames[1]) if frames else ()  # type: ignore[return-value]
+    def variable(self) -> str:
+        """The Python variable that takes what the lines make; "" where there is none."""
+        from flowscope.graph.assigned import variable_of
+
+        return variable_of(self._frames)
 
     @property
     def places(self) -> tuple[Place, ...]:

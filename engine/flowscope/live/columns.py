@@ -204,7 +204,7 @@ class _Maker:
         return found
 
     def _origin(self, op: Operation) -> int:
-        key = op.origin.innermost
+        key = op.origin.key
         found = self._origins.get(key)
         if found is None:
             place = made_at(op)

@@ -75,7 +75,12 @@ def made_at(op: Made) -> Origin | None:
         return None
     file = None if place.cell is not None else place.filename
     return Origin(
-        file=file, cell=place.cell, line=place.line, text=place.text, function=place.function
+        file=file,
+        cell=place.cell,
+        line=place.line,
+        text=place.text,
+        function=place.function,
+        variable=op.origin.variable,
     )
 
 

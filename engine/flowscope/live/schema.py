@@ -63,6 +63,8 @@ class Origin:
     text: str
     #: The function that the line stands in; "" at the top of a file or a cell.
     function: str = ""
+    #: The Python variable that takes what the line makes; "" where there is none.
+    variable: str = ""
 
 
 @dataclass(frozen=True)

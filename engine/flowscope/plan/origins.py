@@ -38,6 +38,11 @@ class RecordedOrigin(NamedTuple):
         """The user's innermost line."""
         return self.places[0] if self.places else None
 
+    @property
+    def variable(self) -> str:
+        """Not recorded: only views of the graph ask for it."""
+        return ""
+
 
 class OperationRef:
     """An operation that a node came from, as data. Immutable; one object per operation of a plan.

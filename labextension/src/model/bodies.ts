@@ -7,6 +7,7 @@ import type { Node } from "../wire/messages.js";
 import type { GraphModel } from "./graph.js";
 import { decisionText, isFrame } from "./frames.js";
 import { opOf, pathOf, scopeBox, type BoxId } from "./ids.js";
+import { variableTitle } from "./naming.js";
 import { shortName } from "./scopes.js";
 
 /** Stands before a function's name, at its body and at its calls. */
@@ -70,7 +71,8 @@ export function kindOf(node: Node): string {
 /** A scope's short name; a function's with a sign before it; what the body of a loop or branch is. */
 export function scopeTitle(model: GraphModel, path: string): string {
   const body = model.bodies.get(path);
-  return body?.role || (body?.isFunction ? SIGN : "") + (model.tree.get(path)?.name ?? shortName(path));
+  const variable = model.nodes.get(model.tree.idOf(path) ?? -1);
+  return body?.role || (variable && variableTitle(variable)) || (body?.isFunction ? SIGN : "") + (model.tree.get(path)?.name ?? shortName(path));
 }
 
 /** The bodies that an operation calls or runs. */

@@ -3,6 +3,7 @@ import type { Delta, GraphChange, Node, RunState, SessionState, Snapshot } from 
 import { bodiesOf, type Body } from "./bodies.js";
 import type { Lane } from "../rules/types.js";
 import { entriesOf, shownBy, type Entry } from "./frames.js";
+import { repeatedLines, type Repeated } from "./naming.js";
 import { Identities } from "./identities.js";
 import { FoldedTree, type Told } from "./folded.js";
 import { ScopeTree, type Tree } from "./scopes.js";
@@ -42,6 +43,7 @@ export class GraphModel {
   #lowered: ReadonlyMap<number, string> | null = null;
   #entries: ReadonlyMap<number, Entry> | null = null;
   #alwaysFor: ReadonlyMap<number, readonly number[]> | null = null;
+  #repeated: Repeated | null = null;
   #version = 0;
 
   get nodes(): ReadonlyMap<number, Node> {
@@ -103,6 +105,12 @@ export class GraphModel {
   get alwaysFor(): ReadonlyMap<number, readonly number[]> {
     this.#alwaysFor ??= alwaysFor(this.#nodes.values());
     return this.#alwaysFor;
+  }
+
+  /** Lines that made an operation of a type more than once. */
+  get repeated(): Repeated {
+    this.#repeated ??= repeatedLines(this.#nodes.values());
+    return this.#repeated;
   }
 
   applySnapshot(snapshot: Snapshot): void {
@@ -172,6 +180,7 @@ export class GraphModel {
       this.#lowered = null;
       this.#entries = null;
       this.#alwaysFor = null;
+      this.#repeated = null;
       this.#version += 1;
     };
   }

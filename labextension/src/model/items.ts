@@ -1,11 +1,11 @@
 /** What the fold knows of operations and places: their structure as a number, and what a label can say of them. */
 import { hashBag, hashText, mix } from "../rules/hash.js";
-import { assigned, coreOf, type Facts } from "../rules/labels.js";
+import { coreOf, type Facts } from "../rules/labels.js";
 import type { Wires } from "../rules/components.js";
 import { laneOf, type Unit } from "../rules/level.js";
 import { isOfGradients } from "../rules/lanes.js";
 import type { Lane } from "../rules/types.js";
-import type { Node, Origin, Output } from "../wire/messages.js";
+import type { Node, Output } from "../wire/messages.js";
 import { typeText } from "./figures.js";
 import { isPlace, type Item, type Place, type Places } from "./places.js";
 import { shortName } from "./scopes.js";
@@ -31,7 +31,6 @@ const MOST_TYPES = 40;
 const VARIABLE = /^(VarHandleOp|Variable(V2)?)$/;
 
 export class Items {
-  readonly #variables = new Map<Origin, string>();
   readonly #texts = new Map<string, number>();
   readonly #outputs = new Map<Output, number>();
 
@@ -59,17 +58,10 @@ export class Items {
   /** What a label can say of an item. */
   factsOf(item: Item | undefined, places: Places): Facts {
     if (!item) return NOTHING;
-    if (!isPlace(item)) return new OperationFacts(item, this);
+    if (!isPlace(item)) return new OperationFacts(item);
     const known = item.done?.known;
     if (!known) return NOTHING;
     return (known.facts ??= new PlaceFacts(item, known, this, places));
-  }
-
-  /** The variable that a line assigns; operations of one line share its origin. */
-  variableOf(origin: Origin): string {
-    let known = this.#variables.get(origin);
-    if (known === undefined) this.#variables.set(origin, known = assigned(origin.text));
-    return known;
   }
 
   #hashOf({ type, inputs, outputs }: Node): number {
@@ -92,13 +84,11 @@ export class Items {
 /** What a label can say of an operation: most is never asked. */
 class OperationFacts implements Facts {
   readonly #node: Node;
-  readonly #items: Items;
   readonly type: string;
   readonly core: string;
 
-  constructor(node: Node, items: Items) {
+  constructor(node: Node) {
     this.#node = node;
-    this.#items = items;
     this.type = this.core = node.type;
   }
 
@@ -115,7 +105,7 @@ class OperationFacts implements Facts {
   }
 
   get variable(): string {
-    return this.#node.origin ? this.#items.variableOf(this.#node.origin) : "";
+    return this.#node.origin?.variable ?? "";
   }
 
   get made_in(): string {

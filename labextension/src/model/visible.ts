@@ -9,7 +9,8 @@ import type { Group, Lane } from "../rules/types.js";
 import { plural } from "./figures.js";
 import type { GraphModel } from "./graph.js";
 import { ROOT, opBox, scopeBox, type BoxId } from "./ids.js";
-import { titleOf, type Scope } from "./scopes.js";
+import { opTitle } from "./naming.js";
+import type { Scope } from "./scopes.js";
 import { Bundles, type Edge } from "./edges.js";
 import { FrameEdges, isLoop } from "./frames.js";
 
@@ -103,7 +104,7 @@ function boxOfOp(model: GraphModel, op: number, parent: BoxId): Box {
   const node = model.nodes.get(op);
   if (!node) throw new Error(`visible: no operation with id ${op}`);
   return {
-    id: opBox(op), parent, name: titleOf(node), kind: kindText(model, node), node, scope: null, isOpen: false, body: null, frame: null,
+    id: opBox(op), parent, name: opTitle(node, () => model.repeated), kind: kindText(model, node), node, scope: null, isOpen: false, body: null, frame: null,
     group: null, lane: model.lanes.get(op) ?? "model", gradientOf: null, likeness: 0, isVariable: isVariableType(node.type), children: [],
   };
 }

@@ -111,7 +111,11 @@ export function readable(title: string): string {
   return title.length > 1 ? title : title ? `\u201c${title}\u201d` : "group";
 }
 
-/** The variable that a line assigns: "h" of "h = fs.matmul(x, w)"; "" where it assigns none, or several. */
-export function assigned(line: string): string {
-  return /^(?:self\.)?([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)/.exec(line)?.[1] ?? "";
+/** What functions call what they make, where that is not the op's type. */
+const DEFAULTS: Readonly<Record<string, string>> = { truediv: "RealDiv", div: "RealDiv", variable: "VarHandleOp", gatherv2: "Gather", addv2: "Add" };
+
+/** Whether a name is the one that an operation gets where the user gives none: "MatMul_3", "Variable_1", "add". */
+export function isDefaultName(name: string, type: string): boolean {
+  const stem = name.replace(/_\d+$/, "").toLowerCase();
+  return stem === type.toLowerCase() || DEFAULTS[stem] === type;
 }

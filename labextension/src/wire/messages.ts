@@ -87,6 +87,7 @@ export interface Origin {
   readonly line: number;
   readonly text: string;
   readonly function: string;
+  readonly variable: string;
 }
 
 /** One variable of a loop: the frame's back edge leads from its result to its parameters. */
