@@ -161,13 +161,26 @@ function wiresOf(
     const from = link.from === null ? port("in", link.source) : end(link.from);
     const to = link.to === null ? port("out", link.source) : end(link.to);
     const isSide = sides.has(from.vertex) || sides.has(to.vertex);
+    const isLong = isOfGradientsOnly(vertices, from, to, sides);
     return {
       link, from: from.vertex, to: to.vertex, path: [], isMain: !isSide && isBase(vertices, from) && isBase(vertices, to),
-      course: isSide ? "side" : link.isReturn ? "back" : "down", fromPart: from.part, toPart: to.part,
+      course: isLong ? "stub" : isSide ? "side" : link.isReturn ? "back" : "down", fromPart: from.part, toPart: to.part,
       fromDx: (from.part?.dx ?? 0) + portDx(inside.get(link.from ?? ""), "outPorts", link.source),
       toDx: (to.part?.dx ?? 0) + portDx(inside.get(link.to ?? ""), "inPorts", link.source),
     };
   });
+}
+
+/**
+ * Whether a line only says what each layer's gradient says, too: that it reads what the layer reads, or that the optimizer
+ * updates what the layer holds. Of such, level lines from a box to its own gradient tell enough.
+ */
+function isOfGradientsOnly(
+  vertices: readonly Vertex[], from: { vertex: number; part: Part | null }, to: { vertex: number; part: Part | null }, sides: ReadonlySet<number>,
+): boolean {
+  if (from.vertex === to.vertex || !isBase(vertices, from)) return false;
+  const hasGradient = (vertices[from.vertex]?.parts.length ?? 0) > 1;
+  return !isBase(vertices, to) || (sides.has(to.vertex) && hasGradient && from.part !== null);
 }
 
 /** Whether a line ends at a port, or at the box that others stand beside. */

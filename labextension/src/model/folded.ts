@@ -8,6 +8,7 @@ import type { Lane } from "../rules/types.js";
 import type { Node } from "../wire/messages.js";
 import type { Sliced } from "../wire/sliced.js";
 import { Folding } from "./folding.js";
+import { DEEPEST, dissolvedScopes } from "./gradients.js";
 import { Items } from "./items.js";
 import { isPlace, Places, type Done, type Place } from "./places.js";
 import { shortName, type ScopeNode, type ScopeTree, type Tree } from "./scopes.js";
@@ -113,7 +114,12 @@ export class FoldedTree implements Tree {
       const known = this.#byPath.get(path);
       return known !== undefined && !this.#dropped.has(known);
     };
-    const folding = new Folding({ ...folded, items: this.#items, isTaken });
+    const { places, names, isFixed } = folded;
+    const dissolved = dissolvedScopes(places, (name) => names.idOf(name), isFixed);
+    for (const place of places.ordered(({ depth }) => depth <= DEEPEST)) {
+      if (place.done && place.done.dissolved !== (dissolved.get(place)?.scope.path ?? null)) this.#undo(place);
+    }
+    const folding = new Folding({ ...folded, items: this.#items, isTaken, dissolved });
     for (const place of folded.places.ordered(({ done }) => done === null).reverse()) {
       place.done = yield* folding.fold(place);
       yield;

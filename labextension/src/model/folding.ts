@@ -1,16 +1,20 @@
 /** Folds places: what the rules make of each level becomes scopes. What is made counts only when the tree takes it up. */
 import { cutToParts, foldLevel, foldMore, mayFold, type Around } from "../rules/fold.js";
 import type { Wires } from "../rules/components.js";
+import { hashBag } from "../rules/hash.js";
 import type { Facts } from "../rules/labels.js";
 import { itemsOf, Level, type Unit } from "../rules/level.js";
 import { MOST_BOXES, type Carries, type Group, type Lane } from "../rules/types.js";
 import type { Node, Output } from "../wire/messages.js";
 import type { Sliced } from "../wire/sliced.js";
 import { bytesOf, typeText } from "./figures.js";
+import { dividedItems, gradientTitle } from "./gradients.js";
 import type { Items } from "./items.js";
 import { isPlace, type Done, type Item, type Place, type Places } from "./places.js";
 import { ScopeNode, shortName, type ScopeTree } from "./scopes.js";
 
+/** Boxes of a level with a box for the gradients of each, at most. */
+const MOST_DIVIDED = 26;
 /** Boxes of which a group is made at least. */
 const LEAST_FOLDED = 3;
 
@@ -27,6 +31,8 @@ export interface Material {
   readonly isFixed: (path: string) => boolean;
   /** Whether a scope that stays has a path. */
   readonly isTaken: (path: string) => boolean;
+  /** Scopes of gradients that are dissolved, and the places where what they hold stands. */
+  readonly dissolved: ReadonlyMap<Place, Place>;
 }
 
 /** A level while it is folded. */
@@ -50,27 +56,82 @@ export class Folding {
   *fold(place: Place): Sliced<Done> {
     const { scope } = place;
     const { places, nodes, names, lanes } = this.#with;
-    const items = places.itemsOf(place);
-    const wires = numbered(place.wires, items);
+    const gone = this.#leaving(place);
+    const items = places.itemsOf(place).filter((item) => !isPlace(item) || !gone.has(item.number));
+    const wires = numbered(gone.size === 0 ? place.wires : wiresWithout(place.wires, gone), items);
     const units = items.map((item, i) => this.#with.items.unitOf(item, i, lanes));
     if (units.length > MOST_BOXES) yield;
     const known = this.#with.items.knowledge(place, items, units, wires, nodes.get(names.idOf(scope.path) ?? -1));
     const own: ScopeNode[] = [];
-    const shown = this.#own(scope.path, scope.name, null, known, own);
     const isFixed = this.#with.isFixed(scope.path);
+    const dissolved = this.#with.dissolved.get(place)?.scope.path ?? null;
+    if (dissolved !== null) return { known, shown: new ScopeNode(scope.path, null, scope.name), own, isFixed, dissolved };
+    const shown = this.#own(scope.path, scope.name, null, known, own);
     const facts = (item: number): Facts => this.#with.items.factsOf(items[item], places);
+    const at: At = { level: new Level(units, wires), items, facts, own };
     if (units.length < LEAST_FOLDED || known.isParameter || isFixed || !mayFold(units, facts)) {
       for (const item of items) placeItem(item, shown);
     } else {
-      yield* this.#foldLevel(place, shown, { level: new Level(units, wires), items, facts, own });
+      yield* this.#foldLevel(place, shown, at, derivedItems(place.wires, gone, items));
     }
-    shown.size = scope.size;
-    return { known, shown, own, isFixed };
+    yield* this.#placeGradients(place, shown, at);
+    shown.size = sizeOf(shown);
+    return { known, shown, own, isFixed, dissolved };
   }
 
-  *#foldLevel({ scope }: Place, shown: ScopeNode, at: At): Sliced<void> {
+  /** Scopes of gradients in a place whose content stands elsewhere, by the numbers of the items that they are. */
+  #leaving(place: Place): ReadonlyMap<number, Place> {
+    const found = new Map<number, Place>();
+    for (const scope of this.#with.dissolved.keys()) if (scope.above === place) found.set(scope.number, scope);
+    return found;
+  }
+
+  /** Puts beside each unit of a place what is the gradient of it. */
+  *#placeGradients(place: Place, shown: ScopeNode, at: At): Sliced<void> {
+    const scopes = [...this.#with.dissolved].filter(([, target]) => target === place).map(([scope]) => scope);
+    if (scopes.length === 0) return;
+    const holder = new Map(at.level.units.flatMap((unit) => itemsOf(unit).map((item) => [item, unit] as const)));
+    for (const scope of scopes) {
+      yield;
+      const pieces = this.#divided(scope, place, at.items, holder);
+      // Where there would be too many, they stay one box.
+      const isMuch = at.level.units.length + pieces.length > MOST_DIVIDED;
+      const { name } = scope.scope;
+      yield* isMuch ? this.#placePieces(scope, [pieces.flat()], name, shown, at) : this.#placePieces(scope, pieces, gradientTitle(name), shown, at);
+    }
+  }
+
+  /** Numbers of a scope's items, those of the gradients of one unit together. */
+  #divided(scope: Place, place: Place, items: readonly Item[], holder: ReadonlyMap<number, Unit>): number[][] {
+    const { places, names } = this.#with;
+    const index = new Map(items.map((item, k) => [item, k]));
+    const pieces = new Map<Unit | undefined, number[]>();
+    for (const [item, members] of dividedItems(scope, place, places, (name) => names.idOf(name), (one) => index.get(one))) {
+      const unit = holder.get(item ?? -1);
+      pieces.set(unit, [...(pieces.get(unit) ?? []), ...members]);
+    }
+    return [...pieces.values()];
+  }
+
+  *#placePieces(scope: Place, pieces: readonly (readonly number[])[], title: string, into: ScopeNode, { own }: At): Sliced<void> {
+    const { places, items: known, lanes } = this.#with;
+    const items = places.itemsOf(scope);
+    const units = items.map((item, k) => known.unitOf(item, k, lanes));
+    const at: At = { level: new Level(units, numbered(scope.wires, items)), items, facts: (item) => known.factsOf(items[item], places), own };
+    const group: Group = { kind: "gradient", title, detail: "", count: 1, carries: null };
+    for (const piece of pieces) {
+      const members = [...piece].sort((a, b) => a - b).flatMap((k) => units[k] ?? []);
+      const [first] = members;
+      if (!first) continue;
+      const hash = hashBag(members.map((unit) => unit.hash));
+      const size = members.reduce((sum, unit) => sum + unit.size, 0);
+      yield* this.#placeGroup({ ...first, hash, item: -1, group, members, lane: "gradient", size }, group, into, at);
+    }
+  }
+
+  *#foldLevel({ scope }: Place, shown: ScopeNode, at: At, derived: ReadonlySet<number>): Sliced<void> {
     const { level } = at;
-    yield* foldLevel(level, this.#around(at.facts, level));
+    yield* foldLevel(level, this.#around(at.facts, level, derived));
     const only = level.units.length === 1 ? level.units[0] : undefined;
     // A scope of the user's that is one layer is that layer, under its own name.
     const isLayer = only?.group?.kind === "layer" && scope.parent !== null;
@@ -78,8 +139,9 @@ export class Folding {
     yield* this.#place(isLayer && only ? only.members : level.units, shown, at);
   }
 
-  #around(texts: (item: number) => Facts, level: Level): Around {
-    const feeds = (unit: Unit): boolean => level.out(unit).some(({ lane }) => lane === "gradient");
+  #around(texts: (item: number) => Facts, level: Level, derived: ReadonlySet<number>): Around {
+    const isOfUpdates = ({ lane }: Unit): boolean => lane === "gradient" || lane === "optimizer";
+    const feeds = (unit: Unit): boolean => derived.has(unit.item) || level.out(unit).some(isOfUpdates);
     const isDerived = (unit: Unit): boolean => feeds(unit) || level.into(unit).some(feeds);
     return { texts, optimizer: this.#with.optimizer, isDerived };
   }
@@ -181,6 +243,25 @@ export class Folding {
     const item = items[at?.item ?? -1];
     return item ? shortName(isPlace(item) ? item.scope.path : item.name) : "";
   }
+}
+
+/** Operations in a scope that was put together. */
+function sizeOf({ ops, scopes }: ScopeNode): number {
+  let size = ops.size;
+  for (const inner of scopes.values()) size += inner.size;
+  return size;
+}
+
+function wiresWithout(wires: readonly number[], gone: ReadonlyMap<number, unknown>): number[] {
+  return wires.filter((_, k) => !gone.has(wires[k & ~1]!) && !gone.has(wires[k | 1]!));
+}
+
+/** Numbers of the items that gradients take from which stand elsewhere. */
+function derivedItems(wires: readonly number[], gone: ReadonlyMap<number, unknown>, items: readonly Item[]): ReadonlySet<number> {
+  if (gone.size === 0) return new Set();
+  const from = new Set<number>();
+  for (let k = 0; k < wires.length; k += 2) if (gone.has(wires[k + 1]!)) from.add(wires[k]!);
+  return new Set(items.flatMap((item, k) => (from.has(isPlace(item) ? item.number : item.id) ? [k] : [])));
 }
 
 function placeItem(item: Item, into: ScopeNode): void {

@@ -41,7 +41,7 @@ export class Items {
     }
     if (!item.done) throw new Error(`folded: ${item.scope.path} is not known yet`);
     const { first, hash, lane, isParameter } = item.done.known;
-    return { first, hash, lane, size: item.scope.size, item: number, group: null, members: NONE, isParameter, at: 0 };
+    return { first, hash, lane, size: item.done.shown.size, item: number, group: null, members: NONE, isParameter, at: 0 };
   }
 
   /** What is known of a place that holds these units; `handle` is the operation of its name. */

@@ -13,6 +13,8 @@ export interface Done {
   readonly own: readonly ScopeNode[];
   /** Whether it stayed as it was, as a frame of a loop or a branch. */
   readonly isFixed: boolean;
+  /** Where what lies in it stands instead: the path of that place; null where it stands where it is. */
+  readonly dissolved: string | null;
 }
 
 export interface Place {
@@ -63,6 +65,10 @@ export class Places {
 
   homeOf(id: number): Place | undefined {
     return this.#home[id];
+  }
+
+  nodeOf(id: number): Node | undefined {
+    return this.#nodes.get(id);
   }
 
   itemsOf(place: Place): readonly Item[] {

@@ -7,6 +7,7 @@ import { finish, SLICE, type Sliced } from "../wire/sliced.js";
 import { isVariableScope, isVariableType, kindOf, scopeTitle, type Body } from "./bodies.js";
 import type { Group, Lane } from "../rules/types.js";
 import { plural } from "./figures.js";
+import { forwardName } from "./gradients.js";
 import type { GraphModel } from "./graph.js";
 import { ROOT, opBox, scopeBox, type BoxId } from "./ids.js";
 import { opTitle } from "./naming.js";
@@ -132,7 +133,7 @@ function forwardOf(model: GraphModel, { node, scope }: Box): number | null {
   const ops = node ? [node.id] : [];
   for (let at = stack.pop(); at; at = stack.pop()) {
     for (const op of [...ops, ...at.ops]) {
-      const name = /(?:^|\/)gradients(?:_\d+)?\/(.+?)_grad(?:_\d+)?\//.exec(model.nodes.get(op)?.name ?? "")?.[1];
+      const name = forwardName(model.nodes.get(op)?.name ?? "");
       const id = name === undefined ? undefined : model.tree.idOf(name);
       if (id !== undefined) return id;
     }

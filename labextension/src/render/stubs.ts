@@ -31,13 +31,16 @@ export function stubsOf(graph: VisibleGraph, positions: Positions): Map<BoxId, S
     return known;
   };
   const name = (box: BoxId): string => graph.boxes.get(box)?.name ?? "";
+  const pairs = new Set(graph.edges.filter(({ kind }) => kind === "data").map(({ from, to }) => `${from}>${to}`));
+  // A gradient reads what that reads of which it is the gradient.
+  const isSaid = ({ from, to }: Edge): boolean => pairs.has(`${from}>${graph.boxes.get(to)?.gradientOf ?? ""}`);
   for (const edge of stubEdges(graph, positions)) {
     // Within what it leads out of or into, an end has no name of its own.
     if (graph.boxes.get(edge.to)?.isOpen || graph.boxes.get(edge.from)?.isOpen) continue;
     if (edge.kind === "control") at(edge.to).after.push(name(edge.from));
     else {
       // What initialises says so at its own end.
-      if (graph.boxes.get(edge.from)?.lane !== "aside") at(edge.to).from.push(name(edge.from));
+      if (graph.boxes.get(edge.from)?.lane !== "aside" && !isSaid(edge)) at(edge.to).from.push(name(edge.from));
       // Every layer has a gradient, an update, a saver: they say so themselves.
       const lane = graph.boxes.get(edge.from)?.lane;
       if (lane === "aside" || lane === graph.boxes.get(edge.to)?.lane) at(edge.from).to.push(name(edge.to));

@@ -7,9 +7,9 @@
  * "layer": operations that are one layer, "Dense 784 -> 256"; "stack": copies that run one after the other, "cell x20";
  * "fan": copies side by side, "slice + add x90"; "copy": one copy of a stack or fan; "more": the copies between the first
  * and the last; "part": operations that belong together by their wiring, where a level has too many; "aside": what serves
- * the model without being part of its data's way: initialisers, savers.
+ * the model without being part of its data's way: initialisers, savers; "gradient": the gradients of one box of the level.
  */
-export type GroupKind = "layer" | "stack" | "fan" | "copy" | "more" | "part" | "aside";
+export type GroupKind = "layer" | "stack" | "fan" | "copy" | "more" | "part" | "aside" | "gradient";
 
 export interface Group {
   readonly kind: GroupKind;
