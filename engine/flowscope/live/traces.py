@@ -6,6 +6,7 @@ pays nothing. All views of a graph share what was traced.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from flowscope.plan.plan import Plan
 from flowscope.runtime.session import Session
 from flowscope.runtime.step_trace import StepTrace
 from flowscope.tracing.recorder import Recorder
-from flowscope.tracing.recording import Recording, TracedStep
+from flowscope.tracing.recording import Recording, Totals, TracedNode, TracedStep
 from flowscope.tracing.windows import window
 
 #: Spans that are kept for views.
@@ -86,18 +87,24 @@ class Tracing:
         """Returns what is told to all views; None where nothing was traced."""
         if not self.version and not self.steps_per_s:
             return None
-        recording = self._recorder.recording()
-        steps = tuple([summary(s) for s in recording.steps[-STEPS:]])
-        return TraceState(self.steps_per_s, self.version, self.version, steps, heat(recording))
+        version = self.version
+        told = heat(*self._recorder.totals())
+        steps = tuple([summary(s) for s in self._recorder.steps(STEPS)])
+        return TraceState(self.steps_per_s, version, version, steps, told)
 
     def spans(self, asked: AskSpans) -> Spans:
         """Returns the answer to a view that asks for spans."""
-        recording = self._recorder.recording()
-        chosen = [s for s in recording.steps if asked.step is None or s.number == asked.step]
+        version = self.version
+        if asked.step is None:
+            self._recorder.totals()
+        newest = self._recorder.steps(1)
+        number = newest[0].number if asked.step is None and newest else asked.step
+        recording = self._recorder.recording(-1 if number is None else number)
+        chosen = recording.steps
         if not chosen:
-            found = asked.request_id, self.version, None, 0.0, 0.0, (), ()
+            found = asked.request_id, version, None, 0.0, 0.0, (), ()
             return Spans(*found, frames=_NONE, spans=_NONE, gaps=(), memory=_NONE, view=asked.view)
-        return _spans(recording, chosen[-1], asked, self.version)
+        return _spans(recording, chosen[-1], asked, version)
 
 
 _NONE: Table = Numbers({})
@@ -121,18 +128,22 @@ def summary(step: TracedStep) -> StepSummary:
     )
 
 
-def heat(recording: Recording) -> Table:
-    """Returns where the time went, a row per operation."""
-    totals = recording.totals
-    ran = np.flatnonzero(totals.count)
-    pairs = [(op, int(i)) for i in ran for op in recording.nodes[i].operations]
-    ids = np.array([op for op, _ in pairs], np.int32)
-    nodes = np.array([i for _, i in pairs], np.int32)
+def heat(told: Sequence[TracedNode], totals: Totals) -> Table:
+    """Returns where the time went, a row per operation.
+
+    Args:
+        told: The nodes.
+        totals: What they add up to.
+    """
+    ran = np.flatnonzero(totals.count).tolist()
+    ids = np.array([op for i in ran for op in told[i].operations], np.int32)
+    nodes = np.array([i for i in ran for _ in told[i].operations], np.int32)
+    phases = {i: _PHASES.index(told[i].phase) for i in ran}
     whole = max(1, int(totals.self_ns.sum()))
     return Numbers({
         "id": ids,
         "node": nodes,
-        "phase": np.array([_PHASES.index(recording.nodes[i].phase) for i in nodes], np.int32),
+        "phase": np.array([phases[i] for i in nodes.tolist()], np.int32),
         "count": np.minimum(totals.count[nodes], 2**31 - 1).astype(np.int32),
         "self_us": totals.self_ns[nodes] / 1e3,
         "total_us": totals.total_ns[nodes] / 1e3,

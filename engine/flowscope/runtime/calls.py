@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +93,9 @@ class Call:
 
     def traced(self, trace: StepTrace) -> Call:
         """Returns the same for one run, which is traced."""
-        made = copy.copy(self)
+        made = object.__new__(Call)  # `copy` takes ten times as long
+        for name in Call.__slots__:
+            setattr(made, name, getattr(self, name))
         made.trace = trace
         made.function = trace.traced(self.wrap)
         return made

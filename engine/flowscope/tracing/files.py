@@ -73,7 +73,7 @@ def save(recording: Recording, path: Any) -> None:
 
 def _step_data(step: TracedStep) -> dict[str, Any]:
     found = {f.name: getattr(step, f.name) for f in dataclasses.fields(step)}
-    return found | {"critical": step.critical.tolist(), "split": dataclasses.asdict(step.split)}
+    return found | {"split": dataclasses.asdict(step.split)}
 
 
 def load(path: Any) -> Recording:
@@ -135,13 +135,12 @@ def _recording(header: dict[str, Any], body: bytes, at: int) -> Recording:
 
 def _node(data: dict[str, Any]) -> TracedNode:
     line = None if data["line"] is None else Line(**data["line"])
-    lists = {k: tuple(data[k]) for k in ("operations", "names")}
+    lists = {k: tuple(data[k]) for k in ("operations", "names", "waits_for")}
     return TracedNode(**{**data, **lists, "line": line})
 
 
 def _step(data: dict[str, Any]) -> TracedStep:
-    critical = np.array(data["critical"], np.int64)
-    return TracedStep(**{**data, "critical": critical, "split": Split(**data["split"])})
+    return TracedStep(**{**data, "split": Split(**data["split"])})
 
 
 __all__ = ["load", "save"]

@@ -42,9 +42,27 @@ class PlanNodes:
         self._named = {n.name: i for i, n in enumerate(self.nodes)}
         self._around: dict[int, tuple[int, ...]] = {}
         pairs = zip(self.nodes, self.parents, strict=True)
+        waits = self._dependencies()
         self.traced = [
-            traced_node(n, -1 if p < 0 else first + p, plan, phases[n]) for n, p in pairs
+            traced_node(n, -1 if p < 0 else first + p, w, plan, phases[n])
+            for (n, p), w in zip(pairs, waits, strict=True)
         ]
+
+    def _dependencies(self) -> list[tuple[int, ...]]:
+        """Returns for each node the positions of those that it waits for, in the recording."""
+        latest: dict[Node, int] = {}
+        found: list[tuple[int, ...]] = []
+        for i, node in enumerate(self.nodes):
+            before = [v.node for v in node.inputs if v.node is not None] + list(node.control)
+            waits = [self.index[n] for n in before if n in self.index]
+            if self.parents[i] < 0:
+                for handle in node.handles:
+                    if handle in latest:
+                        waits.append(latest[handle])
+                    if node.writes_state:
+                        latest[handle] = i
+            found.append(tuple([self.first + w for w in dict.fromkeys(waits)]))
+        return found
 
     def find(self, node: Node) -> int:
         """Returns the position of a node, or of what it stands for once lowered; -1 for none."""
@@ -74,7 +92,9 @@ def _walk(nodes: Sequence[Node], parent: Node | None) -> Iterator[tuple[Node, No
                 yield from _walk(block.nodes, node)
 
 
-def traced_node(node: Node, parent: int, plan: int, phase: Phase) -> TracedNode:
+def traced_node(
+    node: Node, parent: int, waits_for: tuple[int, ...], plan: int, phase: Phase
+) -> TracedNode:
     """Returns what a recording tells of a node."""
     origins = node.origins
     return TracedNode(
@@ -88,6 +108,7 @@ def traced_node(node: Node, parent: int, plan: int, phase: Phase) -> TracedNode:
         phase,
         _kind(node),
         parent,
+        waits_for,
         plan,
     )
 

@@ -37,11 +37,14 @@ class profile:
         self._session = session
         self._engine = engine.current() if session is None else session.engine
         self._recorder = Recorder(most_spans)
+        self._read: tuple[int, Recording] | None = None
 
     @property
     def recording(self) -> Recording:
         """What was traced so far."""
-        return self._recorder.recording()
+        if self._read is None or self._read[0] != self._recorder.version:
+            self._read = self._recorder.version, self._recorder.recording()
+        return self._read[1]
 
     def save(self, path: Any) -> None:
         """Writes what was traced to a file, with the graph where that can be written.

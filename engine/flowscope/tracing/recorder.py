@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from flowscope.errors import DTypeError, UnimplementedError
 from flowscope.plan.plan import Plan
 from flowscope.runtime.step_trace import MOST, StepTrace, clock
-from flowscope.tracing.analysis import critical_path, split, with_inner
+from flowscope.tracing.analysis import split, with_inner
 from flowscope.tracing.decoding import Lanes, StepSpans, decoded
 from flowscope.tracing.nodes import PlanNodes
 from flowscope.tracing.recording import (
@@ -20,10 +21,34 @@ from flowscope.tracing.recording import (
     Gap,
     Recording,
     Spans,
+    Split,
     Totals,
+    TracedNode,
     TracedStep,
     empty_memory,
 )
+
+#: Steps whose readings need not be packed at once.
+_LOOSE = 16
+#: The dtypes of the columns of spans.
+_SPANS = (np.int32, np.int32, np.int32, np.int32, np.int64, np.int64)
+
+
+class _Kept:
+    """A step that is kept.
+
+    Attributes:
+        trace: Its trace.
+        python: Nanoseconds between the step before and this one.
+        split: Where its time went; None as long as nobody has looked.
+        spans: How many spans it has.
+    """
+
+    def __init__(self, trace: StepTrace, before: StepTrace | None) -> None:
+        self.trace = trace
+        self.python = _between(before, trace)
+        self.split: Split | None = None
+        self.spans = 0
 
 
 class Recorder:
@@ -39,16 +64,21 @@ class Recorder:
     def __init__(self, most: int = MOST) -> None:
         self.version = 0
         self._most = most
-        self._kept = 0
+        self._size = 0
         self._origin = clock()
         self._origin_us = time.time_ns() // 1000
-        self._traces: deque[StepTrace] = deque()
-        self._plans: dict[int, PlanNodes] = {}
-        self._held: list[Plan] = []
+        self._kept: deque[_Kept] = deque()
+        self._last: StepTrace | None = None
+        #: The newest ones, whose readings may still be as the code has left them.
+        self._loose: deque[StepTrace] = deque()
+        #: By the numbers of the plans in memory, which are held with them.
+        self._plans: dict[int, tuple[Plan, PlanNodes]] = {}
+        #: Per node how often it ran and its own nanoseconds, of the steps that were looked at.
         self._totals: dict[int, Any] = {}
-        self._dropped: list[tuple[int, int, int]] = []
+        self._dropped: tuple[int, int, int] | None = None
         self._lock = threading.Lock()
-        self._recording: tuple[int, Recording] | None = None
+
+    # -- a tracer -------------------------------------------------------------------------------
 
     def wants(self, plan: Plan) -> bool:
         """Whether the step that begins is to be traced."""
@@ -58,42 +88,87 @@ class Recorder:
         """Takes the trace of a step that has ended, or failed."""
         with self._lock:
             self.version += 1
-            self._traces.append(trace)
-            self._kept += len(trace)
-            while self._kept > self._most and len(self._traces) > 1:
-                self._drop(self._traces.popleft())
+            self._kept.append(_Kept(trace, self._last))
+            self._last = trace
+            self._size += len(trace)
+            self._loose.append(trace)
+            while len(self._loose) > _LOOSE:
+                self._loose.popleft().pack()
+            while self._size > self._most and len(self._kept) > 1:
+                self._drop(self._kept.popleft())
+
+    def _drop(self, kept: _Kept) -> None:
+        """Keeps only the totals of a step; steps that follow each other make one gap."""
+        if kept.split is None:
+            self._look(kept, self._decoded(kept.trace, Lanes()))
+        self._size -= len(kept.trace)
+        begin, _, spans = self._dropped or (kept.trace.called, 0, 0)
+        self._dropped = begin, kept.trace.done, spans + kept.spans
+
+    # -- what is told ---------------------------------------------------------------------------
 
     def _nodes(self, plan: Plan) -> PlanNodes:
         found = self._plans.get(id(plan))
         if found is None:
-            first = sum(len(p.nodes) for p in self._plans.values())
-            found = PlanNodes(plan.program, len(self._plans), first)
+            first = sum(len(nodes.nodes) for _, nodes in self._plans.values())
+            found = plan, PlanNodes(plan.program, len(self._plans), first)
             self._plans[id(plan)] = found
-            self._held.append(plan)  # its number in memory stays its own
-            self._totals[id(plan)] = np.zeros((2, len(found.nodes)), np.int64)
-        return found
+            self._totals[id(plan)] = np.zeros((2, len(found[1].nodes)), np.int64)
+        return found[1]
 
-    def _drop(self, trace: StepTrace) -> None:
-        """Keeps only the totals of a step; steps that follow each other make one gap."""
-        found = decoded(trace, self._nodes(trace.plan), Lanes())
-        self._totals[id(trace.plan)] += [found.count, found.self_ns]
-        self._kept -= len(trace)
-        begin, spans = trace.called, int(found.count.sum())
-        if self._dropped:
-            begin, _, before = self._dropped.pop()
-            spans += before
-        self._dropped.append((begin, trace.done, spans))
+    def _decoded(self, trace: StepTrace, lanes: Lanes) -> StepSpans:
+        return decoded(trace, self._nodes(trace.plan), lanes)
 
-    def recording(self) -> Recording:
-        """Returns what is kept."""
+    def _look(self, kept: _Kept, found: StepSpans) -> None:
+        """Counts a step in, once."""
+        if kept.split is None:
+            self._totals[id(kept.trace.plan)] += [found.count, found.self_ns]
+            kept.split = split(kept.trace, int(found.self_ns.sum()), kept.python)
+            kept.spans = len(found.spans)
+
+    def totals(self) -> tuple[Sequence[TracedNode], Totals]:
+        """Returns the nodes and what they add up to, without their spans."""
         with self._lock:
-            if self._recording is None or self._recording[0] != self.version:
-                self._recording = self.version, self._made()
-            return self._recording[1]
+            for kept in self._kept:
+                if kept.split is None:
+                    self._look(kept, self._decoded(kept.trace, Lanes()))
+            return self._summed()
+
+    def _summed(self) -> tuple[Sequence[TracedNode], Totals]:
+        nodes = [n for _, p in self._plans.values() for n in p.traced]
+        whole = np.concatenate([np.zeros((2, 0), np.int64), *self._totals.values()], 1)
+        parents = np.array([n.parent for n in nodes], np.int64)
+        return nodes, Totals(whole[0], whole[1], with_inner(whole[1], parents))
+
+    def steps(self, most: int) -> tuple[TracedStep, ...]:
+        """Returns the newest steps that are kept, as far as `totals` has looked at them."""
+        with self._lock:
+            found = [k for k in list(self._kept)[-most:] if k.split is not None]
+            return tuple([self._step(k, 0) for k in found])
+
+    def recording(self, step: int | None = None) -> Recording:
+        """Returns what is kept.
+
+        Args:
+            step: The number of the only step whose spans are wanted; None for those of all.
+        """
+        with self._lock:
+            lanes = Lanes()
+            chosen = [k for k in self._kept if step is None or k.trace.number == step]
+            found = [self._decoded(k.trace, lanes) for k in chosen]
+            for kept, one in zip(chosen, found, strict=True):
+                self._look(kept, one)
+            spans, frames, steps = self._joined(chosen, found, lanes)
+            nodes, totals = self._summed()
+            gaps = self._gaps(chosen)
+            return Recording(
+                tuple(nodes), lanes.lanes, frames, spans, steps, gaps, totals,
+                empty_memory(), self.version, self._origin_us,
+            )  # fmt: skip
 
     def graph(self) -> str:
         """Returns the graph of the steps in its JSON form; "" where there is none to be written."""
-        operations = [op for plan in self._held for op in plan.operations.values()]
+        operations = [op for plan, _ in self._plans.values() for op in plan.operations.values()]
         if not operations:
             return ""
         try:
@@ -101,89 +176,54 @@ class Recorder:
         except (DTypeError, UnimplementedError):
             return ""  # functions of the user's, say, are no data
 
-    def _made(self) -> Recording:
-        lanes = Lanes()
-        steps = [(t, decoded(t, self._nodes(t.plan), lanes)) for t in self._traces]
-        nodes = tuple([n for p in self._plans.values() for n in p.traced])
-        totals = {key: t.copy() for key, t in self._totals.items()}
-        for trace, found in steps:
-            totals[id(trace.plan)] += [found.count, found.self_ns]
-        whole = np.concatenate([np.zeros((2, 0), np.int64), *totals.values()], 1)
-        parents = np.array([n.parent for n in nodes], np.int64)
-        spans, frames, told = self._joined(steps, lanes)
-        return Recording(
-            nodes,
-            lanes.lanes,
-            frames,
-            spans,
-            told,
-            self._gaps(lanes),
-            Totals(whole[0], whole[1], with_inner(whole[1], parents)),
-            empty_memory(),
-            self.version,
-            self._origin_us,
-        )
-
     def _joined(
-        self, steps: list[tuple[StepTrace, StepSpans]], lanes: Lanes
+        self, chosen: list[_Kept], found: list[StepSpans], lanes: Lanes
     ) -> tuple[Spans, Frames, tuple[TracedStep, ...]]:
-        """Returns the spans and frames of all steps, one behind the other, and the steps."""
+        """Returns the spans and frames of steps, one behind the other, and the steps."""
         parts: list[tuple[Any, ...]] = []
         frames: list[tuple[Any, ...]] = []
         told: list[TracedStep] = []
         rows = frame_rows = 0
-        before: StepTrace | None = None
-        for trace, found in steps:
-            nodes, s, f = self._nodes(trace.plan), found.spans, found.frames
-            python = self._python(before, trace)
-            if python:
-                lane, end = (
-                    lanes.of_thread(trace.thread, "Python", "python"),
-                    trace.called - self._origin,
-                )
-                parts.append(tuple([[v] for v in (lane, -1, -1, -1, end - python, end)]))
+        for kept, one in zip(chosen, found, strict=True):
+            first, s, f = self._nodes(kept.trace.plan).first, one.spans, one.frames
+            begin, end = s.begin, s.end
+            if kept.python:
+                lane = lanes.of_thread(kept.trace.thread, "Python", "python")
+                called = kept.trace.called - self._origin
+                parts.append(tuple([[v] for v in (lane, -1, -1, -1, called - kept.python, called)]))
                 rows += 1
-            node, frame = _shifted(s.node, nodes.first), _shifted(s.frame, frame_rows)
-            times = s.begin - self._origin, s.end - self._origin
+            node, frame = _shifted(s.node, first), _shifted(s.frame, frame_rows)
+            times = begin - self._origin, end - self._origin
             parts.append((s.lane, node, frame, s.iteration, *times))
-            frames.append((f.loop + nodes.first, _shifted(f.parent, frame_rows), f.iteration))
-            told.append(self._step(trace, found, nodes, rows, python))
+            frames.append((f.loop + first, _shifted(f.parent, frame_rows), f.iteration))
+            told.append(self._step(kept, rows))
             rows, frame_rows = rows + len(s), frame_rows + len(f.loop)
-            before = trace
         return Spans(*_columns(parts, _SPANS)), Frames(*_columns(frames, _SPANS[:3])), tuple(told)
 
-    def _step(
-        self, trace: StepTrace, found: StepSpans, nodes: PlanNodes, first: int, python: int
-    ) -> TracedStep:
+    def _step(self, kept: _Kept, first: int) -> TracedStep:
+        assert kept.split is not None
+        trace = kept.trace
         return TracedStep(
             -1 if trace.number is None else trace.number,
-            nodes.plan,
+            self._nodes(trace.plan).plan,
             trace.called - self._origin,
             trace.done - self._origin,
             first,
-            first + len(found.spans),
-            first + critical_path(found.spans, nodes),
-            split(trace, int(found.self_ns.sum()), python),
+            first + kept.spans,
+            kept.split,
             trace.error,
             trace.is_whole,
         )
 
-    @staticmethod
-    def _python(before: StepTrace | None, trace: StepTrace) -> int:
-        """Returns the nanoseconds between two steps that followed each other, else 0."""
-        if before is None or before.number is None or before.thread != trace.thread:
-            return 0
-        follows = trace.number == before.number + 1 and trace.called >= before.done
-        return trace.called - before.done if follows else 0
-
-    def _gaps(self, lanes: Lanes) -> tuple[Gap, ...]:
-        lane = 0  # that of the device, where there is any
-        o = self._origin
-        gaps = [Gap(lane, b - o, e - o, n, "dropped: newer steps took its place")
-                for b, e, n in self._dropped]  # fmt: skip
-        for trace in self._traces:
+    def _gaps(self, chosen: list[_Kept]) -> tuple[Gap, ...]:
+        lane, o = 0, self._origin  # the first lane is a device's, where there is any
+        gaps = []
+        if self._dropped is not None:
+            begin, end, spans = self._dropped
+            gaps.append(Gap(lane, begin - o, end - o, spans, "dropped: newer steps took its place"))
+        why = "dropped: newer iterations took its place"
+        for trace in [k.trace for k in chosen]:
             d, rows = trace.dropped, trace.rows
-            why = "dropped: newer iterations took its place"
             if d is not None:
                 gaps.append(Gap(lane, d.begin - o, d.end - o, d.spans, why))
             if rows is not None and rows.spans:
@@ -191,8 +231,12 @@ class Recorder:
         return tuple(gaps)
 
 
-#: The dtypes of the columns of spans.
-_SPANS = (np.int32, np.int32, np.int32, np.int32, np.int64, np.int64)
+def _between(before: StepTrace | None, trace: StepTrace) -> int:
+    """Returns the nanoseconds between two steps that followed each other, else 0."""
+    if before is None or before.number is None or before.thread != trace.thread:
+        return 0
+    follows = trace.number == before.number + 1 and trace.called >= before.done
+    return trace.called - before.done if follows else 0
 
 
 def _shifted(positions: Any, by: int) -> Any:

@@ -7,7 +7,6 @@ their ends, so that what lies inside of a loop comes before the loop as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -59,6 +58,8 @@ class TracedNode:
         phase: Whether it computes a gradient, writes for an optimizer, or neither.
         kind: Whether it runs blocks of others, whose spans lie inside of its own.
         parent: Position of the loop or branch that it stands in, -1 for none.
+        waits_for: Positions of the nodes that it waits for: its inputs', control inputs', and those
+            that touch a variable of its before it. Loops and branches wait as a whole.
         plan: Which of the recording's plans it belongs to.
     """
 
@@ -72,6 +73,7 @@ class TracedNode:
     phase: Phase
     kind: Literal["op", "loop", "branch"]
     parent: int
+    waits_for: tuple[int, ...]
     plan: int
 
 
@@ -173,7 +175,6 @@ class TracedStep:
         plan: Which of the recording's plans it ran.
         begin, end: Nanoseconds, from the call to the result.
         first, last: Its spans: those of rows `first` to before `last`.
-        critical: Rows of the spans of its critical path, in order.
         split: Where its time went.
         error: What it failed with, "" for nothing.
         is_whole: Whether it was traced from its begin to its end.
@@ -185,7 +186,6 @@ class TracedStep:
     end: int
     first: int
     last: int
-    critical: Array
     split: Split
     error: str
     is_whole: bool
@@ -266,11 +266,31 @@ class Recording:
             frame = int(self.frames.parent[frame])
         return "/".join(reversed(parts))
 
-    def rows(self, step: int) -> Iterator[int]:
-        """Yields the rows of the spans of a step, by its number."""
-        for one in self.steps:
-            if one.number == step:
-                yield from range(one.first, one.last)
+    def critical_path(self, step: TracedStep) -> Array:
+        """Returns the rows of the longest chain of operations that wait for each other, in order.
+
+        Loops and branches count as a whole.
+
+        Args:
+            step: One of the steps.
+        """
+        spans, nodes = self.spans, self.nodes
+        is_outermost = np.array([*[n.parent < 0 for n in nodes], False])  # the last one is of -1
+        found = step.first + np.flatnonzero(is_outermost[spans.node[step.first : step.last]])
+        rows = dict(zip(spans.node[found].tolist(), found.tolist(), strict=True))
+        length: dict[int, int] = {}
+        before: dict[int, int | None] = {}
+        for i in sorted(rows):
+            known = [j for j in nodes[i].waits_for if j in length]
+            best = before[i] = max(known, key=length.__getitem__, default=None)
+            own = int(spans.end[rows[i]] - spans.begin[rows[i]])
+            length[i] = own + (0 if best is None else length[best])
+        at = max(length, key=length.__getitem__, default=None)
+        path: list[int] = []
+        while at is not None:
+            path.append(rows[at])
+            at = before[at]
+        return np.array(path[::-1], np.int64)
 
 
 def empty_memory() -> Memory:

@@ -50,8 +50,8 @@ def window(recording: Recording, step: TracedStep, begin: int, end: int, most: i
         name: getattr(spans, name)[rows]
         for name in ("lane", "node", "frame", "iteration", "begin", "end")
     }
-    columns["depth"] = _depths(columns)
-    columns["critical"] = np.isin(rows, step.critical).astype(np.int32)
+    columns["depth"] = _depths(recording, columns)
+    columns["critical"] = np.isin(rows, recording.critical_path(step)).astype(np.int32)
     columns["count"] = np.ones(len(rows), np.int32)
     if len(rows) > most:
         columns = _merged(columns, begin, end, most)
@@ -67,18 +67,15 @@ def window(recording: Recording, step: TracedStep, begin: int, end: int, most: i
     return Window(columns, nodes, {**frames, "loop": loops.astype(np.int32)})
 
 
-def _depths(columns: Mapping[str, Array]) -> Array:
-    """Returns in how many spans of its lane each lies; rows are by begin, outer ones first."""
-    found = np.zeros(len(columns["begin"]), np.int32)
-    open_ends: dict[int, list[int]] = {}
-    values = zip(columns["lane"].tolist(), columns["begin"].tolist(), columns["end"].tolist())
-    for i, (lane, begin, end) in enumerate(values):
-        stack = open_ends.setdefault(lane, [])
-        while stack and stack[-1] <= begin:
-            stack.pop()
-        found[i] = len(stack)
-        stack.append(end)
-    return found
+def _depths(recording: Recording, columns: Mapping[str, Array]) -> Array:
+    """Returns in how many spans of loops and branches each lies."""
+    nodes = columns["node"]
+    present = set(np.unique(nodes).tolist())
+    depths = np.zeros(len(recording.nodes) + 1, np.int32)  # the last one is that of -1
+    for i, node in enumerate(recording.nodes):
+        if node.parent >= 0:
+            depths[i] = depths[node.parent] + (node.parent in present)
+    return depths[nodes]
 
 
 def _merged(columns: dict[str, Array], begin: int, end: int, most: int) -> dict[str, Array]:
