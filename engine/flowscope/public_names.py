@@ -487,6 +487,7 @@ OP_TYPES = {
 }
 #: Modules that fill registries.
 REGISTRIES = {
+    "debuggers": "flowscope.debug",
     "call_types": "flowscope.control.calls",
     "default_setters": "flowscope.graph.default",
     "deferrers": "flowscope.runtime.interrupt",

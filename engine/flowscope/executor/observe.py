@@ -18,9 +18,10 @@ from flowscope.executor.machine import Machine
 from flowscope.executor.raw_loops import entry, limit_of
 from flowscope.executor.static import Kind, StaticFrame, Unit
 from flowscope.executor.validate import frames_of
+from flowscope.graph.dtypes import resource
 from flowscope.graph.lazy import frozen
 from flowscope.plan.locations import IterationAt, LoopAt, Moved, Where, bytes_of
-from flowscope.plan.program import Node, is_back_edge
+from flowscope.plan.program import Node, Value, is_back_edge
 from flowscope.plan.saved_for_backward import most_trips
 
 #: A blocking operation that has begun and is not done: where it is, and what it waits for.
@@ -55,14 +56,17 @@ class Position:
     """
 
     is_op = True
-    is_breakpoint = False
 
     def __init__(self, machine: Machine, waits: Callable[[], Iterable[Wait]] = tuple) -> None:
         self.machine = machine
         self._waits = waits
+        self.is_breakpoint = False
         self._unit: Unit | None = None
         self._it: Iteration | None = None
         self._inputs: list[Any] = []
+        #: What the unit has given; None before it runs.
+        self._outputs: list[Any] | None = None
+        self.is_changed = False
         #: How many iterations of each frame had ended, here and at the place before.
         self._ended: dict[Frame, int] = {}
         self._before: dict[Frame, int] | None = None
@@ -74,16 +78,29 @@ class Position:
 
     # -- where the step is ----------------------------------------------------------------------
 
-    def at(self, unit: Unit, it: Iteration, inputs: list[Any]) -> None:
-        """Notes what runs next, after what ran since this was called before."""
+    def at(
+        self, unit: Unit, it: Iteration, inputs: list[Any], outputs: list[Any] | None = None
+    ) -> None:
+        """Notes what runs next, after what ran since this was called before.
+
+        With `outputs` it has run, and given these.
+        """
         self.inside(unit, it, inputs)
+        self._outputs = outputs
         self._before = self._ended or None
         ended = {f: f.started - len(f.iterations) for f in frames_of(self.machine)}
         self._ended = ended
 
     def inside(self, unit: Unit | None, it: Iteration | None, inputs: list[Any]) -> None:
         """Notes what runs now; None while the step waits."""
-        self._unit, self._it, self._inputs = unit, it, inputs
+        self._unit, self._it, self._inputs, self._outputs = unit, it, inputs, None
+        self.is_breakpoint = False
+
+    def at_breakpoint(self) -> Position:
+        """Notes that it is at a breakpoint; returns itself."""
+        self.is_breakpoint = True
+        self.is_changed = False
+        return self
 
     def forget(self) -> None:
         """Notes that the step goes on, and is not asked before each invocation any more."""
@@ -142,6 +159,45 @@ class Position:
         if frame not in self._entries:
             self._entries[frame] = entry(self.machine.graph, frame)
         return self._entries[frame]
+
+    # -- values ---------------------------------------------------------------------------------
+
+    def values(self) -> dict[object, Any]:
+        """Returns what is alive: the tokens on their way, of the iterations around the unit.
+
+        Of iterations that are on their way at the same time the unit's own comes first.
+        """
+        return {value.identity: place[i] for value, place, i in self._tokens()}
+
+    def replace(self, identity: object, array: Any) -> bool:
+        """Puts an array into the place of a value, for all who have not taken it yet."""
+        found = [(place, i) for value, place, i in self._tokens() if value.identity is identity]
+        for place, i in found:
+            place[i] = array
+        self.is_changed = self.is_changed or bool(found)
+        return bool(found)
+
+    def _tokens(self) -> Iterator[tuple[Value, list[Any], int]]:
+        """Yields the tokens: which value, and where it lies."""
+        it = self._it
+        around: list[Iteration] = []
+        while it is not None:
+            around.insert(0, it)
+            it = it.frame.parent
+        for one in around or list(self.machine.root.iterations):
+            for unit in one.frame.static.units:
+                if unit.kind is Kind.MERGE:
+                    continue
+                for i, value in enumerate(unit.body.inputs):
+                    if one.slots[unit.base + i] is not None and not _is_handle(value):
+                        yield value, one.slots, unit.base + i
+        if self._unit is not None:
+            for i, value in enumerate(self._unit.body.inputs):
+                if i < len(self._inputs) and not _is_handle(value):
+                    yield value, self._inputs, i
+            for i, value in enumerate(self._unit.body.outputs if self._outputs else ()):
+                assert self._outputs is not None
+                yield value, self._outputs, i
 
     # -- the frames -----------------------------------------------------------------------------
 
@@ -329,6 +385,10 @@ class _Look:
         """Returns the first operation of an iteration, or of loops in it, that waits for others."""
         own = {id(one) for one in _below(it)}
         return next((text for _, one, text in self._waits if id(one) in own), "")
+
+
+def _is_handle(value: Value) -> bool:
+    return value.spec.dtype is resource
 
 
 def _below(it: Iteration) -> Iterator[Iteration]:

@@ -17,7 +17,7 @@ from flowscope.graph.operation import Operation
 from flowscope.plan.codegen.code import Code
 from flowscope.plan.codegen.function import generate
 from flowscope.plan.codegen.parallel_for import ParallelFor
-from flowscope.plan.codegen.variants import PLAIN, Variant
+from flowscope.plan.codegen.variants import PLAIN, Breakpoints, Variant
 from flowscope.plan.costs import Costs
 from flowscope.plan.execution import Execution, execution
 from flowscope.plan.interpret import Interpreter
@@ -160,7 +160,9 @@ class Tokens:
         self._is_compiled = is_compiled
 
     def compile(self, region: Region, target: Target, variant: Variant = PLAIN) -> Executable:
-        """Returns what runs a region."""
+        """Returns what runs a region; with breakpoints one operation at a time: the driver asks."""
+        if self._is_compiled and isinstance(variant, Breakpoints):
+            return Tokens(self._drive, is_compiled=False).compile(region, target)
         _check_plain(variant, "tokens")
         xp, generator, parallel_for = target.xp, target.generator, target.parallel_for
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from flowscope.graph.constant import Const
+from flowscope.plan.breakpoints import NO_TESTS, BreakTests, Stand, stands
 from flowscope.plan.invocation import Draw, InvocationError, Invoker, Probe
 from flowscope.plan.kernels import own
 from flowscope.plan.locations import (
@@ -24,6 +25,8 @@ from flowscope.plan.locations import (
     RegionRun,
     Where,
     loops_at,
+    replace_in,
+    values_in,
     where_in,
 )
 from flowscope.plan.passes.regions import Region
@@ -79,7 +82,7 @@ class Interpreter:
         """Runs the rest of a step whose code was left."""
         step = self._step(gate, run, resources, None)
         step.values.update(state.values)
-        step.is_there = True
+        step.is_there, step.has_asked = not state.is_breakpoint, state.is_breakpoint
         outermost = Location(self._program, state.locations[0].index, "region")
         return self._outputs(step.rest((outermost, *state.locations[1:])))
 
@@ -87,6 +90,7 @@ class Interpreter:
         values = dict(zip(self._region.handle_values, resources, strict=True))
         step = _Step(self._blocks, self._xp, self._generator, gate, run, probe, values)
         step.codes, step.resources = self._loops, resources
+        step.tests = gate.breakpoints()
         return step
 
     def _outputs(self, outputs: list[Any]) -> tuple[Any, ...]:
@@ -132,6 +136,16 @@ class _Block:
         #: What runs its nodes, made as they first run.
         self.invokers: list[Invoker | None] = [None] * len(program.nodes)
         self.own = [*program.feeds, *[v for n in program.nodes for v in n.outputs]]
+        #: Where steps come to breakpoints, and those that this was found for.
+        self._stands: tuple[BreakTests, dict[int, list[Stand]]] = (NO_TESTS, {})
+
+    def stands(self, program: Program, tests: BreakTests) -> dict[int, list[Stand]]:
+        """Returns where steps come to breakpoints."""
+        if self._stands[0] is not tests:
+            chosen = tests.before, tests.after
+            found = stands(program.nodes, self.unsafe, self.closed, *chosen)
+            self._stands = tests, found
+        return self._stands[1]
 
     def invoker(self, index: int, node: Node) -> Invoker:
         """Returns what runs a node, made now."""
@@ -149,8 +163,10 @@ class _Step:
         loops: These loops.
         is_safe: Whether the step may be held: not inside an update group.
         is_there: Whether it has been held here already: code was left here.
+        has_asked: Whether it has been asked here at breakpoints already.
         codes: Runs loops as code where nobody wants them one operation at a time.
         resources: The state that the region uses.
+        tests: The breakpoints of the plan.
     """
 
     def __init__(
@@ -174,8 +190,10 @@ class _Step:
         self.loops: list[LoopState] = []
         self.is_safe = True
         self.is_there = False
+        self.has_asked = False
         self.codes: Loops | None = None
         self.resources: tuple[Any, ...] = ()
+        self.tests = NO_TESTS
 
     def block(self, program: Program, feeds: Sequence[Any]) -> list[Any]:
         """Runs a block and returns its results; what it made is gone then."""
@@ -199,6 +217,8 @@ class _Step:
     def _from(self, program: Program, first: int) -> list[Any]:
         block = self._blocks[id(program)]
         for i, node in enumerate(program.nodes[first:] if first else program.nodes, first):
+            if self.tests is not NO_TESTS:
+                self._breakpoints(block, program, i, node)
             if node.op.is_handle:
                 continue
             if self._gate.raised and self.is_safe and i not in block.unsafe:
@@ -210,6 +230,8 @@ class _Step:
             else:
                 outputs = self._invoke(block.invokers[i] or block.invoker(i, node))
             self._hand_on(node, outputs, block.dying[i])
+        if self.tests is not NO_TESTS:
+            self._breakpoints(block, program, len(program.nodes), None)
         results = [self.values[v] for v in program.fetches]
         for v in block.own:
             self.values.pop(v, None)
@@ -221,6 +243,23 @@ class _Step:
             self.is_there = False
         elif self._gate.raised:
             self._gate.hold(point, _Here(self, node))
+            self.tests = self._gate.breakpoints()
+
+    def _breakpoints(self, block: _Block, program: Program, at: int, node: Node | None) -> None:
+        """Asks at the breakpoints before a node whether the step is to be held there."""
+        if self.has_asked:
+            self.has_asked = False
+            self.is_there = self._gate.raised and node is not None
+            return
+        for stand in block.stands(program, self.tests).get(at, ()) if self.is_safe else ():
+            tests = self.tests.after if stand.is_after else self.tests.before
+            values = stand.node.outputs if stand.is_after else stand.node.inputs
+            test = tests.get(stand.node.name)
+            found = [self.values.get(v) for v in values]
+            if test is not None and test(self.run, self.iterations, found):
+                self._gate.hold(at, _Here(self, node, True))
+                self.tests = self._gate.breakpoints()
+                self.is_there = self._gate.raised and node is not None
 
     def _invoke(self, invoker: Invoker) -> Sequence[Any]:
         inputs = [self.values[v] for v in invoker.node.inputs]
@@ -294,7 +333,7 @@ class _Step:
                 assert inside[0].loop is not None
                 loop = self.loops[-1] = inside[0].loop
                 self.values.update(found.values)
-                self.is_there = True
+                self.is_there, self.has_asked = not found.is_breakpoint, found.is_breakpoint
                 continue
             self.iterations = (*around, loop.count)
             if not self._iteration(loop, inside):
@@ -350,12 +389,13 @@ class _Step:
 class _Here:
     """A step before a node, or at the end of an iteration where `node` is None."""
 
-    __slots__ = ("_node", "_step")
-    is_breakpoint = False
+    __slots__ = ("_node", "_step", "is_breakpoint", "is_changed")
 
-    def __init__(self, step: _Step, node: Node | None) -> None:
+    def __init__(self, step: _Step, node: Node | None, is_breakpoint: bool = False) -> None:
         self._step = step
         self._node = node
+        self.is_breakpoint = is_breakpoint
+        self.is_changed = False
 
     @property
     def is_op(self) -> bool:
@@ -366,6 +406,17 @@ class _Here:
     def is_back_edge(self) -> bool:
         """Whether an iteration of a loop has just ended."""
         return self._node is None
+
+    def values(self) -> dict[object, Any]:
+        """Returns what is alive, by the identities of the values."""
+        return values_in(self._step.run, self._step.values)
+
+    def replace(self, identity: object, array: Any) -> bool:
+        """Puts an array into the place of a value."""
+        values = self._step.values
+        is_there = replace_in(self._step.run, values, {v: v for v in values}, identity, array)
+        self.is_changed = self.is_changed or is_there
+        return is_there
 
     def where(self) -> Where:
         """Returns where it is."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 from flowscope.graph.constant import Const
+from flowscope.graph.dtypes import resource
 from flowscope.graph.lazy import frozen
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.saved_for_backward import trips
@@ -76,10 +77,12 @@ class DeoptState:
     Attributes:
         locations: From the outermost block.
         values: What is alive.
+        is_breakpoint: Whether it was left at a breakpoint: it need not be asked there again.
     """
 
     locations: tuple[Location, ...]
     values: dict[Value, Any]
+    is_breakpoint: bool = False
 
 
 @frozen
@@ -96,7 +99,7 @@ class NestedRun:
     run: Any
     around: tuple[LoopState, ...]
     node: Node
-    values: Mapping[Value, Any]
+    values: dict[Value, Any]
 
     @property
     def iterations(self) -> tuple[int, ...]:
@@ -243,8 +246,75 @@ class Here(Protocol):
     def is_breakpoint(self) -> bool:
         """Whether the code stands here because the node that comes next was chosen."""
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether a value was replaced here."""
+
     def where(self) -> Where:
         """Returns where it is."""
+
+    def values(self) -> dict[object, Any]:
+        """Returns what is alive, by the identities of the values."""
+
+    def replace(self, identity: object, array: Any) -> bool:
+        """Puts an array into the place of a value; returns whether that is alive."""
+
+
+def values_in(run: Any, values: Mapping[Value, Any]) -> dict[object, Any]:
+    """Returns what is alive, in what runs inside of others too, by the identities of the values.
+
+    Args:
+        run: The run of the part.
+        values: What is alive in the part.
+    """
+    found: dict[object, Any] = {}
+    around = [values]
+    while isinstance(run, NestedRun):
+        around.append(run.values)
+        run = run.run
+    for one in reversed(around):
+        found.update((v.identity, a) for v, a in one.items() if v.spec.dtype is not resource)
+    return found
+
+
+def replace_in(
+    run: Any, values: dict[Any, Any], own: Mapping[Any, Value], identity: object, array: Any
+) -> bool:
+    """Puts an array into the place of a value; returns whether that is alive.
+
+    Not in a region of the executor's: others may take the value too, and would not see it.
+
+    Args:
+        run: The run of the part.
+        values: What is alive in the part, by keys of its own.
+        own: The values that these keys stand for.
+        identity: The identity of the value.
+        array: The array.
+    """
+    parts: list[tuple[dict[Any, Any], list[Any]]] = [
+        (values, [key for key, v in own.items() if v.identity is identity])
+    ]
+    while isinstance(run, NestedRun):
+        parts.append((run.values, [v for v in run.values if v.identity is identity]))
+        run = run.run
+    if isinstance(run, RegionRun):
+        return False
+    for place, keys in parts:
+        place.update(dict.fromkeys(keys, array))
+    return any(keys for _, keys in parts)
+
+
+def iterations_in(run: Any, counts: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the numbers of all iterations around.
+
+    Args:
+        run: The run of the part.
+        counts: Those of the part's own loops.
+    """
+    while isinstance(run, NestedRun):
+        counts = (*run.iterations, *counts)
+        run = run.run
+    return (*run.iterations, *counts) if isinstance(run, RegionRun) else counts
 
 
 def where_in(run: Any, where: Where) -> Where:

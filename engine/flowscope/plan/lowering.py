@@ -114,10 +114,17 @@ class Place:
         found = self._brought.get(outer)
         if found is None:
             found = self._brought[outer] = self._enter(outer)
+            found.stand_for(outer)
         return found
 
     def _enter(self, outer: Value) -> Value:
         return outer
+
+    def let_stand(self, values: Iterable[Value], made: Iterable[Value]) -> None:
+        """Notes what stands here for values of the program that is lowered."""
+        for value, found in zip(values, made, strict=False):
+            self.values[value] = found
+            found.stand_for(value)
 
     def pivot(self) -> Node | None:
         """Returns what runs where the place does; None for the step, which always does."""
@@ -295,6 +302,9 @@ def copied(node: Node, stand_in: Callable[[Value], Value], control: Sequence[Nod
     specs = [v.spec for v in node.outputs]
     made = type(node)(
         node.op, node.name, node.order, inputs, specs, node.requested, node.origins, node.path
+    )
+    made.outputs = tuple(
+        [Value(made, i, v.spec, "", v.identity) for i, v in enumerate(node.outputs)]
     )
     made.control = tuple(control)
     made.device, made.reason, made.group = node.device, node.reason, node.group

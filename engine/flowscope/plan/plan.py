@@ -18,6 +18,7 @@ from flowscope.plan.codegen.variants import PLAIN, Variant
 from flowscope.plan.collector import paused_collector
 from flowscope.plan.costs import Costs
 from flowscope.plan.execution import Execution
+from flowscope.plan.invocation import Invocation
 from flowscope.plan.merging import merged
 from flowscope.plan.origins import Operations
 from flowscope.plan.partitions import Mode, Partition, partitioned
@@ -86,8 +87,12 @@ class Request:
     folds: bool = True
 
 
+#: So many variants of a plan's code are kept: each set of breakpoints asks for another one.
+MOST_VARIANTS = 8
+
+
 class Variants:
-    """The variants of a plan's code that were asked for."""
+    """The variants of a plan's code that were asked for last."""
 
     def __init__(self, make: Callable[[Variant], Executable]) -> None:
         self._make = make
@@ -98,7 +103,14 @@ class Variants:
         found = self._made.get(variant)
         if found is None:
             found = self._made.setdefault(variant, self._make(variant))
+            for one in [*self._made][:-MOST_VARIANTS]:
+                self._made.pop(one, None)
         return found
+
+    @property
+    def made(self) -> list[Executable]:
+        """Those that were made."""
+        return [*self._made.values()]
 
 
 @frozen
@@ -133,6 +145,11 @@ class Plan:
             UnimplementedError: if the back end makes no code that it could be added to.
         """
         return self.executable if variant == PLAIN else self.variants.of(variant)
+
+    def failed(self, error: BaseException) -> Invocation | None:
+        """Returns the invocation that raised an error of what runs it; None if none did."""
+        made = [self.executable, *self.variants.made]
+        return next((f for one in made if (f := one.failed(error)) is not None), None)
 
     @functools.cached_property
     def tensors(self) -> TensorMap:

@@ -58,6 +58,10 @@ class Value:
         self.spec = spec
         self._identity = None
 
+    def stand_for(self, value: Value) -> None:
+        """Makes it a copy of another value, while its node is made."""
+        self._identity = value.identity
+
     @property
     def label(self) -> str:
         """How the text form names it."""

@@ -20,6 +20,7 @@ from flowscope.graph.op import Spec
 from flowscope.plan.codegen.code import Code
 from flowscope.plan.codegen.function import generate
 from flowscope.plan.codegen.safepoints import OsrEntry, to_caller
+from flowscope.plan.codegen.variants import PLAIN, Breakpoints, Variant
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.locations import DeoptState, LoopState, NestedRun, nested_generator
 from flowscope.plan.passes.regions import Region
@@ -41,7 +42,8 @@ class Stepper:
         self._region = region
         self._xp = xp
         self._generator = generator
-        self._loops: dict[Node, tuple[Code, tuple[Value, ...]]] = {}
+        #: The code of loops that have begun, and the breakpoints that it asks at.
+        self._loops: dict[Node, tuple[Variant, Code, tuple[Value, ...]]] = {}
 
     def __call__(
         self, gate: Any, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
@@ -71,10 +73,14 @@ class Stepper:
         resources: tuple[Any, ...],
     ) -> tuple[Any, ...] | DeoptState:
         """Runs the rest of a loop as code; see `flowscope.plan.interpret.Loops`."""
+        tests = gate.breakpoints()
+        own = {loop.node.name}  # before and after the loop itself the interpreter asks
+        asked = [frozenset(names) - own for names in tests.names]
+        variant = Breakpoints(*asked) if any(asked) else PLAIN
         found = self._loops.get(loop.node)
-        if found is None:
-            found = self._loops[loop.node] = self._code(loop.node)
-        code, captured = found
+        if found is None or found[0] != variant:
+            found = self._loops[loop.node] = (variant, *self._code(loop.node, variant))
+        _, code, captured = found
         limit = () if loop.limit is None else (np.int64(loop.limit),)
         feeds = (
             loop.count,
@@ -94,7 +100,7 @@ class Stepper:
             raise error from e
         return result
 
-    def _code(self, node: LoopNode) -> tuple[Code, tuple[Value, ...]]:
+    def _code(self, node: LoopNode, variant: Variant) -> tuple[Code, tuple[Value, ...]]:
         """Returns the code of a loop that has begun, and the values from outside that it takes."""
         start = _feeds(node.inputs[: len(node.inputs) - len(node.behind)], 1)
         pushes = tuple(Value(None, 1 + len(start) + i, v.spec) for i, v in enumerate(node.kept))
@@ -114,9 +120,9 @@ class Stepper:
             self._region.handles,
         )
         entries: dict[Node, OsrEntry] = {clone: OsrEntry(node, count, pushes)}
-        return generate(
-            region, self._xp, nested_generator(self._generator), to_caller, entries
-        ), captured
+        generator = nested_generator(self._generator)
+        code = generate(region, self._xp, generator, to_caller, entries, variant=variant)
+        return code, captured
 
 
 def _feeds(values: tuple[Value, ...], first: int) -> tuple[Value, ...]:

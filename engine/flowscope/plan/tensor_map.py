@@ -93,15 +93,15 @@ class TensorMap:
             return (TensorAt("absent", (), None, self._why_absent(tensor)),)
         return tuple([self._at(path, identity) for path, identity in found.items()])
 
-    def tensors_of(self, value: Value) -> list[TensorKey]:
-        """Returns the tensors whose value a value of the plan's program is."""
+    def tensors_of(self, identity: object) -> list[TensorKey]:
+        """Returns the tensors whose value is the one with an identity."""
         if self._tensors is None:
             self._tensors = {}
             for (op, index), paths in self._sources.items():
-                for path, identity in paths.items():
-                    now = self._followed(identity)
+                for path, made in paths.items():
+                    now = self._followed(made)
                     self._tensors.setdefault(now, []).append((op, index, path))
-        return self._tensors.get(value.identity, [])
+        return self._tensors.get(identity, [])
 
     def _followed(self, identity: object) -> object:
         """Returns the identity of what is used in the place of a value in the end."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import where
+from flowscope.plan.breakpoints import NO_TESTS
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
 from flowscope.runtime.feeds import Converter
@@ -43,6 +44,7 @@ class Call:
             puts the step on the device.
         trace: Where a traced run of it notes what it does; None for most.
         uses_blas: Whether a kernel of the plan multiplies matrices.
+        tests: The breakpoints of the plan, at which `function` asks.
     """
 
     __slots__ = (
@@ -57,6 +59,7 @@ class Call:
         "required",
         "resources",
         "single",
+        "tests",
         "trace",
         "uses_blas",
         "wrap",
@@ -86,6 +89,7 @@ class Call:
         self.resources = resources
         self.required = required
         self.queues = queues
+        self.tests = NO_TESTS
         self.is_checked = not required
         self.uses_blas = any(node.op.uses_blas for node in plan.program.walk())
         self.wrap = wrap

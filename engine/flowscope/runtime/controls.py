@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import FailedPreconditionError, InvalidArgumentError
 from flowscope.runtime.frames import Frames, running
-from flowscope.runtime.predicates import NEXT_ITERATION, NEXT_OP
+from flowscope.runtime.predicates import END_OF_STEP, NEXT_ITERATION, NEXT_OP
 from flowscope.runtime.runner import Runner
 
 
@@ -28,6 +28,23 @@ class Controls(Runner):
     def step_iteration(self) -> None:
         """Lets a step run until the next iteration of a loop ends, and holds it there."""
         self.gate.run_until(NEXT_ITERATION)
+
+    def step_out(self) -> None:
+        """Lets the held step run until the innermost loop that it is in has ended.
+
+        Outside of loops it runs to its end.
+
+        Raises:
+            FailedPreconditionError: if no step is held.
+        """
+        held = self.gate.held_steps()
+        if not held:
+            raise FailedPreconditionError("no step is held: pause one, or set a breakpoint")
+        self.gate.step_out(held[0])
+
+    def step_run(self) -> None:
+        """Lets a step run to its end, and holds it there; the next one is held before it starts."""
+        self.gate.run_until(END_OF_STEP)
 
     def pace(self, seconds: float) -> None:
         """Sets how long steps wait before each operation: slow motion; 0 for full speed.

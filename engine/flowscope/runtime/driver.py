@@ -27,6 +27,7 @@ from flowscope.executor.static import ExecutorGraph, Kind, Unit
 from flowscope.graph.current_step import current_step
 from flowscope.graph.op import Op
 from flowscope.ops.host.py_functions import HostFunc
+from flowscope.plan.breakpoints import NO_TESTS, BreakTest
 from flowscope.plan.codegen.code import Code
 from flowscope.plan.execution import Execution
 from flowscope.plan.invocation import Draw, Invocation, InvocationError, Probe
@@ -189,6 +190,8 @@ class _Step:
         self.plain, self.special = driver.plain, driver.special
         if probe is not None:
             self.plain = [None] * len(self.plain)
+        self.tests = NO_TESTS
+        self._take_tests()
         self.draw: Draw = partial(generator, run)
         self.resources = resources
         #: The region that runs, and what it is told of its run.
@@ -278,8 +281,37 @@ class _Step:
         self.position.at(unit, it, inputs)
         is_by_op = self.gate.hold(unit.index, self.position)
         self.machine.watch = self._told if is_by_op else None
+        self._take_tests()
         if not self.gate.raised:
             self.position.forget()
+
+    def _take_tests(self) -> None:
+        """Has the units ask at which there are breakpoints."""
+        tests = self.gate.breakpoints()
+        if tests is self.tests:
+            return
+        self.tests, driver = tests, self.driver
+        self.plain, self.special = list(driver.plain), list(driver.special)
+        if self.probe is not None:
+            self.plain = [None] * len(self.plain)
+        for unit in driver.graph.units:
+            before, after = tests.before.get(unit.name), tests.after.get(unit.name)
+            is_users = unit.kind >= Kind.KERNEL or unit.kind is Kind.BLOCKING
+            if is_users and (before or after):
+                self.plain[unit.index] = None
+                self.special[unit.index] = _tested(driver.special[unit.index], before, after)
+
+    def stand(
+        self, unit: Unit, it: Iteration, inputs: list[Any], outputs: list[Any] | None
+    ) -> None:
+        """Holds the step at a breakpoint; in an update group once that has ended."""
+        if self.updating:
+            self.gate.request("pause")
+            return
+        self.position.at(unit, it, inputs, outputs)
+        self.gate.hold(unit.index, self.position.at_breakpoint())
+        self.position.inside(None, None, [])
+        self._take_tests()
 
     def _told(self, unit: Unit, it: Iteration, is_dead: bool) -> None:
         for move in self.position.moved(unit, it, is_dead):
@@ -401,6 +433,23 @@ def _none(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
 def _kernel(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
     body, xp = unit.body, step.driver.xp
     return body.invoker(xp, step.draw, it.path, inputs, step.probe)  # type: ignore[misc]
+
+
+def _tested(handler: Handler, before: BreakTest | None, after: BreakTest | None) -> Handler:
+    """Returns what runs a unit, and asks at the breakpoints before and after it."""
+
+    def run(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
+        if before is not None and before(None, it.path, inputs):
+            step.stand(unit, it, inputs, None)
+        outputs = handler(step, unit, it, inputs)
+        if after is None or outputs is None:
+            return outputs
+        outputs = list(outputs)
+        if after(None, it.path, outputs):
+            step.stand(unit, it, [], outputs)
+        return outputs
+
+    return run
 
 
 def _blocking(op: Op) -> Handler:

@@ -55,7 +55,7 @@ def located_failure(error: Exception, plan: Plan) -> tuple[Exception, BaseExcept
     feeds = [t.name for t in plan.request.feeds]
     if isinstance(error, InvocationError):
         return located(error, feeds)
-    return _at(plan.executable.failed(error), error, feeds)
+    return _at(plan.failed(error), error, feeds)
 
 
 def located(

@@ -23,16 +23,22 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
-from flowscope.errors import CancelledError, DeadlineExceededError
+from flowscope.errors import (
+    CancelledError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+)
 from flowscope.graph.current_step import current_step, steps_of_threads
+from flowscope.plan.breakpoints import NO_TESTS, BreakTests
 from flowscope.plan.locations import Here, Moved, Where
 from flowscope.plan.structured import loop_name
 from flowscope.runtime import interrupt
 from flowscope.runtime.interrupt import MAIN_THREAD
-from flowscope.runtime.predicates import Predicate
+from flowscope.runtime.predicates import END_OF_STEP, Predicate, out_of
 
 if TYPE_CHECKING:
     from flowscope.runtime.step import Step
@@ -118,6 +124,8 @@ class Gate:
         is_by_op: Whether steps shall run one operation at a time now.
         moves: What has run one operation at a time.
         held_ns: Nanoseconds that steps have waited here.
+        listener: Is called on a step's own thread, with the step, when that is held at a safepoint;
+            the step goes on when it returns, unless it asked for something else. None for nobody.
     """
 
     __slots__ = (
@@ -132,6 +140,7 @@ class Gate:
         "_waiting",
         "held_ns",
         "is_by_op",
+        "listener",
         "moves",
         "raised",
     )
@@ -141,6 +150,7 @@ class Gate:
         self.is_by_op = False
         self.moves = Moves()
         self.held_ns = 0
+        self.listener: Callable[[Step], None] | None = None
         #: Entered by itself, not through the condition: that takes several instructions, between
         #: which the handler of a signal could raise and leave it held.
         self._lock = threading.RLock()
@@ -240,6 +250,52 @@ class Gate:
                     step.is_stopping = False
                 self._set("open")
 
+    def breakpoints(self) -> BreakTests:
+        """Returns the breakpoints of the plan that runs on this thread."""
+        step = current_step()
+        return NO_TESTS if step is None else step.call.tests
+
+    def held_steps(self) -> list[Step]:
+        """Returns the steps that stand still."""
+        with self._lock:
+            return [s for s in self.inside if s.held]
+
+    def step_out(self, step: Step) -> None:
+        """Lets a held step run until the innermost loop that it is in has ended."""
+        with self.at_stop(step) as here:
+            depth = 0 if here is None else len(here.where().loops)
+        self.run_until((out_of(depth) if depth else END_OF_STEP).of(step))
+
+    @contextmanager
+    def at_stop(self, step: Step, number: int | None = None) -> Iterator[Here | None]:
+        """Keeps a held step where it is, for the time of the block; gives its safepoint.
+
+        Args:
+            step: The step.
+            number: Which time it is held, by `Step.stops`; None for any.
+
+        Raises:
+            FailedPreconditionError: if it has gone on.
+        """
+        with self._lock:
+            is_there = step.held and number in (None, step.stops)
+            if not is_there:
+                raise FailedPreconditionError(
+                    "the step has gone on: what was seen of it where it stood is gone"
+                )
+            yield step.here
+
+    def rearm(self, is_meant: Callable[[Step], bool]) -> None:
+        """Has running steps go on, from their next safepoints, with code that asks anew.
+
+        Args:
+            is_meant: Whether the breakpoints of a step have changed.
+        """
+        with self._lock:
+            for step in self.inside:
+                step.is_rearmed = step.is_rearmed or is_meant(step)
+            self._set(self._state)
+
     def stop_step(self, step: Step) -> None:
         """Ends one step at its next safepoint; the others go on. From any thread."""
         with self._lock:
@@ -257,6 +313,7 @@ class Gate:
         """Notes that a step has ended that was inside while the flag was raised."""
         with self._lock:
             step.where = None
+            self._forget_moves(step)
             self._is_signalled &= interrupt.is_waiting()  # a function of the user's may have heeded
             self._end_stop()
             self._set(self._state)
@@ -279,19 +336,50 @@ class Gate:
         try:
             self._heed_signals()
             with self._lock:
+                if here is not None and here.is_breakpoint:
+                    self._requests.append("pause")
+                    self._drain()
                 self._arrive(step, point, here)
+            has_told = self.listener is None
+            step.stops += 1
             while True:
                 self._heed_signals()
                 with self._lock:
-                    if self._state != "pausing":
-                        return self.is_by_op
-                    self._wait(step)
-                    self._check(step)
+                    if not self._stays(step):
+                        return self._goes_on(step)
+                    step.here = here
+                    if has_told:
+                        self._wait(step)
+                        self._check(step)
+                if not has_told:
+                    has_told = True
+                    self._tell(step, is_told=point != -1)
         except (CancelledError, DeadlineExceededError) as e:
             if here is None:
                 raise
             loops = [(loop_name(loop.node), loop.iteration) for loop in here.where().loops]
             raise e.located(iterations=loops) from None
+        finally:
+            step.here = step.met = None
+
+    def _goes_on(self, step: Step) -> bool:
+        """Notes that a step goes on; returns whether it does so one operation at a time."""
+        was_rearmed = step.is_rearmed
+        if was_rearmed:
+            step.is_rearmed = False
+            self._set(self._state)
+        return self.is_by_op or was_rearmed
+
+    def _tell(self, step: Step, is_told: bool) -> None:
+        """Has the listener look at a step that is held; not with the lock held."""
+        step.held += 1
+        try:
+            if is_told and self.listener is not None:
+                self.listener(step)
+        finally:
+            step.held -= 1
+            if self._state == "pausing":
+                self._ask("resume")
 
     def signalled(self) -> None:
         """Has the step on the main thread handle the signals that wait."""
@@ -328,15 +416,30 @@ class Gate:
     def _arrive(self, step: Step, point: int, here: Here | None) -> None:
         self._check(step)
         self._note(step, here)
-        if self._state == "stepping" and self._is_met_at(point, here):
+        if self._state == "stepping" and self._is_met_at(step, point, here):
             self._predicates.popleft()
             arrived = _TRANSITIONS[self._state]["arrive"]
             self._set(self._state if self._predicates else arrived)
         if self._pace_s and self._state == "open" and here is not None and here.is_op:
             self._slow(step)
 
-    def _is_met_at(self, point: int, here: Here | None) -> bool:
+    def _forget_moves(self, step: Step) -> None:
+        """Forgets the moves of a step that has ended: those that wait are held again, if any."""
+        moves = [p for p in self._predicates if p.step is not step]
+        if self._state == "stepping" and not moves:
+            self._state = "pausing" if self._waiting else "open"
+        self._predicates = deque(moves)
+
+    def _stays(self, step: Step) -> bool:
+        """Whether a step that is held stays so: in a pause, and while another one moves."""
+        if self._state != "stepping":
+            return self._state == "pausing"
+        return self._predicates[0].step not in (None, step)
+
+    def _is_met_at(self, step: Step, point: int, here: Here | None) -> bool:
         """Whether a step that is here has come to where it shall stand; the end of it will do."""
+        if self._stays(step):
+            return False
         return point == -2 if here is None else self._predicates[0].is_met(here)
 
     def _note(self, step: Step, here: Here | None) -> None:
@@ -391,7 +494,9 @@ class Gate:
     def wait_until_held(self, timeout_s: float, count: int = 1) -> bool:
         """Waits until `count` steps are held here; returns whether they are."""
         with self._lock:
-            return self._changed.wait_for(lambda: self._waiting >= count, timeout_s)
+            return self._changed.wait_for(
+                lambda: self._state == "pausing" and self._waiting >= count, timeout_s
+            )
 
     def _wait(self, step: Step) -> None:
         self._waiting += 1
@@ -474,7 +579,9 @@ class Gate:
     def _set(self, state: State) -> None:
         self._state = state
         is_slow, steps = bool(self._pace_s), self.inside
-        is_wanted = any(s.is_looked_at or s.is_stopping or s.deadline is not None for s in steps)
+        is_wanted = any(
+            s.is_looked_at or s.is_stopping or s.is_rearmed or s.deadline is not None for s in steps
+        )
         self.raised = state != "open" or is_slow or is_wanted or self._is_signalled
         if state == "stepping":
             self.is_by_op = self._predicates[0].is_by_op

@@ -96,6 +96,10 @@ class Recent(dict[Hashable, T], Generic[T]):
         self._nodes = 0
         self.clear()
 
+    def all(self) -> list[T]:
+        """Returns all that are kept."""
+        return [*self.values(), *self._old.values()]
+
     @property
     def size(self) -> int:
         """How many are kept."""

@@ -14,7 +14,9 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.host.py_functions import HostFunc
 from flowscope.ops.state.variable_ops import ReadVariableOp
-from flowscope.plan.back_ends import code_back_ends
+from flowscope.plan.back_ends import Executable, code_back_ends
+from flowscope.plan.breakpoints import NO_TESTS, BreakTests
+from flowscope.plan.codegen.variants import Breakpoints
 from flowscope.plan.costs import Costs, CostTable, fed_specs
 from flowscope.plan.effects import is_worldly
 from flowscope.plan.execution import Execution
@@ -48,6 +50,7 @@ class Planner:
         back_ends: The code back ends, by the names that partitions have.
         queues: The queues that steps use, by the ids of the operations of their handles.
         cost_table: What operations took that were measured.
+        breakpoints: Returns those of a plan; None where none were set.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Planner:
         self._specs = [d.spec for d in sorted(devices, key=lambda d: d.device_type != "GPU")]
         self._has_kinds = any(d.device_type != "CPU" for d in devices)
         self._growth = growth
+        self.breakpoints: Callable[[Plan], BreakTests] | None = None
         self._lock = threading.RLock()
 
     def call(self, key: Hashable, fetches: Any, feeds: Any, mode: Mode, given: Any = ()) -> Call:
@@ -185,11 +189,13 @@ class Planner:
         for handle, state in variables.items():
             if isinstance(state, QueueState):
                 self.queues.update((op.id, state) for op in handle.origins)
-        return Call(
+        tests = NO_TESTS if self.breakpoints is None else self.breakpoints(plan)
+        executable = _tested(plan, tests)
+        call = Call(
             plan,
             edits,
-            around(plan.executable.function),
-            around(plan.executable.by_op),
+            around(executable.function),
+            around(executable.by_op),
             tuple(self.converter(t) for t in (plan.request.feeds if feeds is None else feeds)),
             rebuild,
             single,
@@ -198,6 +204,18 @@ class Planner:
             _queue_use(plan, variables),
             around,
         )
+        call.tests = tests
+        return call
+
+    def arm(self) -> None:
+        """Has the functions of all calls ask at the breakpoints that there are now."""
+        with self._lock:
+            for call in self.calls.all():
+                tests = NO_TESTS if self.breakpoints is None else self.breakpoints(call.plan)
+                if tests.names != call.tests.names:
+                    executable, wrap = _tested(call.plan, tests), call.wrap
+                    call.function, call.by_op = wrap(executable.function), wrap(executable.by_op)
+                call.tests = tests
 
     def _variable(self, handle: Node, device: Device) -> Any:
         state = self.state(handle.op)
@@ -228,6 +246,13 @@ def _queue_use(plan: Plan, states: Mapping[Node, Any]) -> QueueUse | None:
         [states[h] for h in written],
         any(is_worldly(n) or isinstance(n.op, HostFunc) for n in walked),
     )
+
+
+def _tested(plan: Plan, tests: BreakTests) -> Executable:
+    """Returns what runs a plan and asks at breakpoints: what is no code asks anyway."""
+    names = tuple(map(frozenset, tests.names))
+    is_code = plan.request.mode == "compiled" and any(names)
+    return plan.variant(Breakpoints(*names)) if is_code else plan.executable
 
 
 def _driver(execution: Execution, xp: Any) -> Callable[..., tuple[Any, ...]]:

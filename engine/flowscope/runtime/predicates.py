@@ -7,9 +7,14 @@ step has come to where it shall stand.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from flowscope.graph.lazy import frozen
 from flowscope.plan.locations import Here
+
+if TYPE_CHECKING:
+    from flowscope.runtime.step import Step
 
 
 @frozen
@@ -19,15 +24,29 @@ class Predicate:
     Attributes:
         is_met: Whether a step that comes to a safepoint has arrived: told what tells where it is.
         is_by_op: Whether it has to run one operation at a time until then.
+        step: The step that is meant: others that are held stay so. None for whichever comes first.
     """
 
     is_met: Callable[[Here], bool]
     is_by_op: bool = False
+    step: Step | None = None
+
+    def of(self, step: Step | None) -> Predicate:
+        """Returns the same for one step."""
+        return replace(self, step=step)
 
 
 #: Before the next operation.
 NEXT_OP = Predicate(lambda here: here.is_op, is_by_op=True)
 #: At the end of the next iteration of any loop.
 NEXT_ITERATION = Predicate(lambda here: here.is_back_edge)
+#: At the end of the step.
+END_OF_STEP = Predicate(lambda here: False)
 
-__all__ = ["NEXT_ITERATION", "NEXT_OP", "Predicate"]
+
+def out_of(depth: int) -> Predicate:
+    """Returns the predicate that is met where fewer loops are around than `depth`."""
+    return Predicate(lambda here: len(here.where().loops) < depth)
+
+
+__all__ = ["END_OF_STEP", "NEXT_ITERATION", "NEXT_OP", "Predicate", "out_of"]

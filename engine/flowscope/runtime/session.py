@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from flowscope.errors import (
     DTypeError,
@@ -13,7 +14,7 @@ from flowscope.errors import (
     InvalidArgumentError,
     NestingError,
 )
-from flowscope.graph import default
+from flowscope.graph import default, providers
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, runner
 from flowscope.graph.serialization.definition import GraphDef
@@ -41,6 +42,12 @@ from flowscope.runtime.planner import Planner
 from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.resources import Container, VariableState
 from flowscope.runtime.step_trace import StepTrace, Tracer
+
+if TYPE_CHECKING:
+    from flowscope.debug import Debugger
+
+#: What makes a session's debugger; a higher floor fills it.
+debuggers: list[Callable[..., Any]] = []
 
 _ATOMS = frozenset({Tensor, Operation, str})
 
@@ -326,6 +333,18 @@ class Session(Controls):
     def queues(self) -> dict[int, QueueState]:
         """The queues that steps use, by the ids of the operations of their handles."""
         return dict(self._planner.queues)
+
+    @property
+    def planner(self) -> Planner:
+        """What plans for it."""
+        return self._planner
+
+    @cached_property
+    def debug(self) -> Debugger:
+        """Breakpoints, and what can be seen and done where steps are held at them."""
+        providers.load("debuggers")
+        found: Debugger = debuggers[-1](self)
+        return found
 
     # -- life -----------------------------------------------------------------------------------
 

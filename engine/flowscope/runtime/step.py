@@ -21,7 +21,7 @@ from flowscope.runtime.queue_transactions import QueueTransaction
 from flowscope.runtime.resources import VariableState
 
 if TYPE_CHECKING:
-    from flowscope.plan.locations import Where
+    from flowscope.plan.locations import Here, Where
     from flowscope.plan.plan import Plan
     from flowscope.runtime.calls import Call
     from flowscope.runtime.gate import Gate
@@ -50,6 +50,11 @@ class Step:
         is_stopping: Whether it is to end by a stop.
         is_looked_at: Whether it is to note where it is at its next safepoint.
         where: Where it was when it was looked at last.
+        here: The safepoint at which it stands still; None while it runs.
+        stops: How often it came to where it could be held.
+        met: The breakpoint that it is held at; None for none.
+        is_rearmed: Whether breakpoints were set that its code does not ask at: it is to leave that
+            at its next safepoint, and to go on with code that does.
         waited_ns: Nanoseconds that it stood still.
         queues: What it has moved in queues; None where it uses none.
         left_call: The function that code has started and left to the executor.
@@ -65,6 +70,10 @@ class Step:
     is_stopping = False
     is_looked_at = False
     where: Where | None = None
+    here: Here | None = None
+    stops = 0
+    met: Any = None
+    is_rearmed = False
     waited_ns = 0
     queues: QueueTransaction | None = None
     left_call: tuple[Any, host_calls.HostCall] | None = None

@@ -21,6 +21,7 @@ import numpy as np
 
 from flowscope.graph.constant import Const
 from flowscope.graph.op import is_special
+from flowscope.plan.breakpoints import Stand
 from flowscope.plan.codegen.buffer_reuse import Reuse, can_reuse, reuse
 from flowscope.plan.codegen.code import Code, Line
 from flowscope.plan.codegen.control_flow import write_cond, write_loop
@@ -243,6 +244,7 @@ class Writer:
             probe.after(self, scope, node)
             self.work += cost
         scope.index = len(scope.nodes)
+        probe.end(self, scope)
 
     def emit(self, text: str, node: Node | None = None, arguments: tuple[str, ...] = ()) -> None:
         """Writes one line."""
@@ -423,11 +425,17 @@ class Writer:
         )
         self.work = 0.0
 
-    def breakpoint(self) -> None:
-        """Writes a safepoint that the step comes to whether the gate is raised or not."""
+    def breakpoint(self, stand: Stand) -> None:
+        """Writes a safepoint that the step comes to where a breakpoint asks for it."""
+        node = stand.node
+        values = node.outputs if stand.is_after else node.inputs
+        known = [self.boxed(v) if v in self.place else "None" for v in values]
+        counts = "".join(f"{c}, " for c in self.iterations)
         point = self.point(False)
         self.emit(
-            f"if (left := {point}(gate, run, resources, locals(), True)) is not None: return left"
+            f"if (test := {'after' if stand.is_after else 'before'}.get({node.name!r})) is not None"
+            f" and test(run, ({counts}), ({''.join(f'{k}, ' for k in known)}))"
+            f" and (left := {point}(gate, run, resources, locals(), True)) is not None: return left"
         )
 
     def point(self, is_back: bool) -> str:

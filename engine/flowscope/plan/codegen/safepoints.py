@@ -23,6 +23,8 @@ from flowscope.plan.locations import (
     Part,
     Where,
     loops_at,
+    replace_in,
+    values_in,
     where_in,
 )
 from flowscope.plan.program import Program, Value
@@ -192,9 +194,10 @@ class Safepoint:
     ) -> tuple[Any, ...] | None:
         """Lets the step be held; returns None, or the region's outputs if the code is left."""
         try:
-            if not gate.hold(self.index, _Here(self, live, run, is_breakpoint)):
+            here = _Here(self, live, run, is_breakpoint)
+            if not gate.hold(self.index, here) and not here.is_changed:
                 return None
-            state = self.deopt_state(live)
+            state = self.deopt_state(live, is_breakpoint)
         finally:
             live.clear()
         result: tuple[Any, ...] = self._deopt(gate, run, resources, state)
@@ -225,15 +228,21 @@ class Safepoint:
         found = function(gate, NestedRun(run, around, node, here.values), inputs, resources)
         if not isinstance(found, DeoptState):
             return False, found
-        state = DeoptState((*here.locations, *found.locations[1:]), {**here.values, **found.values})
+        values = {**here.values, **found.values}
+        state = DeoptState((*here.locations, *found.locations[1:]), values, found.is_breakpoint)
         return True, self._deopt(gate, run, resources, state)
 
-    def deopt_state(self, live: Mapping[str, Any]) -> DeoptState:
+    def deopt_state(self, live: Mapping[str, Any], is_breakpoint: bool = False) -> DeoptState:
         """Returns what is needed to go on without the code."""
         values = dict(self._constants)
         for name, value, box in self._values:
             values[value] = live[name] if box is None else box(live[name])
-        return DeoptState(self.locations(live), values)
+        return DeoptState(self.locations(live), values, is_breakpoint)
+
+    @cached_property
+    def variables(self) -> dict[str, Value]:
+        """The local variables that hold values."""
+        return {n: v for n, v, _ in self._values}
 
     def locations(self, live: Mapping[str, Any]) -> tuple[Location, ...]:
         """Returns the blocks around, with the loops' states."""
@@ -263,13 +272,14 @@ def to_caller(gate: Any, run: Any, resources: tuple[Any, ...], state: DeoptState
 class _Here:
     """A step at a safepoint of its code."""
 
-    __slots__ = ("_live", "_point", "_run", "is_breakpoint")
+    __slots__ = ("_live", "_point", "_run", "is_breakpoint", "is_changed")
     is_op = False
 
     def __init__(
-        self, point: Safepoint, live: Mapping[str, Any], run: Any, is_breakpoint: bool
+        self, point: Safepoint, live: dict[str, Any], run: Any, is_breakpoint: bool
     ) -> None:
         self.is_breakpoint = is_breakpoint
+        self.is_changed = False
         self._point = point
         self._live = live
         self._run = run
@@ -282,6 +292,16 @@ class _Here:
     def where(self) -> Where:
         """Returns where it is."""
         return self._point.where(self._live, self._run)
+
+    def values(self) -> dict[object, Any]:
+        """Returns what is alive, by the identities of the values."""
+        return values_in(self._run, self._point.deopt_state(self._live).values)
+
+    def replace(self, identity: object, array: Any) -> bool:
+        """Puts an array into the place of a value; the code is left then."""
+        is_there = replace_in(self._run, self._live, self._point.variables, identity, array)
+        self.is_changed = self.is_changed or is_there
+        return is_there
 
 
 def _state(loop: LoopNames, named: Mapping[str, Any]) -> LoopState:

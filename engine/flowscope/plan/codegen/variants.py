@@ -2,7 +2,7 @@
 
 The writer of code has a *probe*, which may add lines before and after each node, and where blocks
 begin. Plain code has the one that adds nothing; that of `flowscope.plan.codegen.stamps` adds clock
-readings; `Breakpoints` has the code call the safepoint's handler before chosen nodes. Results are
+readings; `Breakpoints` has the code ask at chosen nodes whether to come to a safepoint. Results are
 equal to the last bit.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.lazy import frozen
+from flowscope.plan.breakpoints import Stand, stands
 from flowscope.plan.program import Node, Program
 from flowscope.plan.structured import LoopNode
 
@@ -35,6 +36,9 @@ class Probe:
 
     def after(self, writer: Writer, scope: BlockScope, node: Node) -> None:
         """Writes what stands after a node."""
+
+    def end(self, writer: Writer, scope: BlockScope) -> None:
+        """Writes what stands behind the last node of a block."""
 
     def branch(self, writer: Writer, is_then: bool) -> None:
         """Writes what stands at the beginning of a branch."""
@@ -68,52 +72,51 @@ PLAIN = Variant()
 
 @frozen
 class Breakpoints(Variant):
-    """Code that comes to a safepoint before each chosen node, whether the gate is raised or not.
-
-    In an update group that is before the group's first write: nothing holds a step inside of one.
+    """Code that asks before and after chosen nodes whether to come to a safepoint there.
 
     Attributes:
-        names: The names of the nodes.
+        before, after: The names of the nodes.
     """
 
-    names: frozenset[str]
+    before: frozenset[str]
+    after: frozenset[str] = frozenset()
 
     def probe(self) -> Probe:
         """Returns what is added to one function."""
-        return _BreakpointProbe(self.names)
+        return _BreakpointProbe(self)
 
 
 class _BreakpointProbe(Probe):
-    def __init__(self, names: frozenset[str]) -> None:
-        self._names = names
-        #: Per block that is being written, the positions before which it writes a safepoint.
-        self._positions: dict[int, tuple[Program, frozenset[int]]] = {}
+    def __init__(self, chosen: Breakpoints) -> None:
+        self._chosen = chosen
+        #: Per block that is being written, where steps come to breakpoints.
+        self._stands: dict[int, tuple[Program, dict[int, list[Stand]]]] = {}
 
     def adds_to(self, block: Program) -> bool:
         """Whether a chosen node is in a block."""
-        return any(n.name in self._names for n in block.walk())
+        chosen = self._chosen
+        return any(n.name in chosen.before or n.name in chosen.after for n in block.walk())
+
+    def head(self, writer: Writer) -> None:
+        """Finds what is asked."""
+        if self.adds_to(writer.program):
+            writer.emit("tests = gate.breakpoints(); before, after = tests.before, tests.after")
 
     def before(self, writer: Writer, scope: BlockScope) -> None:
-        """Writes a safepoint before a chosen node."""
+        """Writes the breakpoints that stand before a node."""
         key = id(scope.program)
-        if key not in self._positions:
-            self._positions[key] = scope.program, self._found(scope)
-        if scope.index in self._positions[key][1]:
-            writer.breakpoint()
+        if key not in self._stands:
+            self._stands[key] = scope.program, self._found(scope)
+        for stand in self._stands[key][1].get(scope.index, ()):
+            writer.breakpoint(stand)
 
-    def _found(self, scope: BlockScope) -> frozenset[int]:
-        found = set()
-        for i, node in enumerate(scope.nodes):
-            at = i
-            while at in scope.unsafe and at:
-                at -= 1
-            if at not in scope.unsafe and self._is_chosen(node, scope.is_closed(i)):
-                found.add(at)
-        return frozenset(found)
+    def end(self, writer: Writer, scope: BlockScope) -> None:
+        """Writes the breakpoints that stand behind the last node of a block."""
+        self.before(writer, scope)
 
-    def _is_chosen(self, node: Node, is_closed: bool) -> bool:
-        inner = (n for b in node.blocks for n in b.walk()) if is_closed else ()
-        return any(n.name in self._names for n in (node, *inner))
+    def _found(self, scope: BlockScope) -> dict[int, list[Stand]]:
+        closed = [i for i in range(len(scope.nodes)) if scope.is_closed(i)]
+        return stands(scope.nodes, scope.unsafe, closed, self._chosen.before, self._chosen.after)
 
 
 __all__ = ["PLAIN", "Breakpoints", "Probe", "Variant"]

@@ -267,7 +267,7 @@ class _Lowering:
             specs = [spec, Spec(int32, ())]
             merged.append(place.make(Merge(), "Merge", (orelse, then), specs, node))
         for output, merge in zip(node.outputs, merged, strict=False):
-            place.values[output] = merge.outputs[0]
+            place.let_stand([output], merge.outputs)
         outputs = (*node.outputs, *[None for _ in tokens])
         self._doors[node] = Doors(tuple(entries), tuple(zip(merged, outputs, strict=True)))
         return dict(zip(tokens, merged[len(node.outputs) :], strict=True))
@@ -393,12 +393,12 @@ class _Lowering:
     ) -> list[Any]:
         """Gives the body its variables; returns their next values, or what makes them."""
         n, lists = node.variables, node.lists
-        inside.values.update(zip(body.feeds[:n], switched, strict=False))
+        inside.let_stand(body.feeds[:n], switched)
         nexts: list[Any] = list(node.next_values)
         for feed, taken in zip(node.elements, switched[n : n + lists], strict=True):
             specs = [_outside(feed.spec), _outside(taken.spec)]
             pop = inside.make(ListPop(), "pop", (taken,), specs)
-            inside.values[feed] = pop.outputs[0]
+            inside.let_stand([feed], pop.outputs)
             nexts.append(pop.outputs[1])
         for value, kept in zip(node.kept_values, switched[n + lists :], strict=False):
             nexts.append(lambda v=value, k=kept: self._push(inside, k, v))
@@ -428,7 +428,7 @@ class _Lowering:
             if switch is not None and output in self._used:
                 left = switch.outputs[0]
                 exit = place.make(Exit(), "Exit", (left,), [output.spec], node)
-                place.values[output] = exit.outputs[0]
+                place.let_stand([output], exit.outputs)
                 made.append((exit, output))
         return made
 

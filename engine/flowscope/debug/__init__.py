@@ -1,0 +1,13 @@
+"""Debug: stopping at chosen operations, looking at values, replacing them, going on.
+
+What comes in is a session; what a debugger sets goes to its gate and its planner
+(`flowscope.runtime`), and is written into the code of its plans (`flowscope.plan.breakpoints`). It
+is called by users, as `session.debug`, and by views through `flowscope.live`.
+"""
+
+from flowscope.debug.breakpoints import Breakpoint
+from flowscope.debug.debugger import Debugger
+from flowscope.debug.statistics import Statistics
+from flowscope.debug.stops import Look, Stop
+
+__all__ = ["Breakpoint", "Debugger", "Look", "Statistics", "Stop"]

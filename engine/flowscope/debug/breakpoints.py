@@ -1,0 +1,188 @@
+"""Breakpoints: where a step is to be held, and on which conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flowscope.debug.conditions import Condition
+from flowscope.debug.targets import Target
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.current_step import current_step
+from flowscope.graph.lazy import frozen
+from flowscope.plan.breakpoints import BreakTest
+from flowscope.plan.locations import iterations_in
+
+if TYPE_CHECKING:
+    from flowscope.debug.debugger import Debugger
+
+#: What is asked of a value: a condition that was parsed, or a function of the user's.
+When = Condition | Callable[[Any], Any]
+
+
+@frozen
+class Conditions:
+    """When a breakpoint holds a step: all of these are met.
+
+    Attributes:
+        when: What the value has to be; None for anything.
+        iteration: The iteration of the innermost loop; a tuple is that of all loops around, from
+            the outermost. None for any.
+        step: The number of the run in its session; None for any.
+        hits: From which time on, of those on which all else is met.
+    """
+
+    when: When | None = None
+    iteration: int | tuple[int, ...] | None = None
+    step: int | None = None
+    hits: int = 1
+
+    def __str__(self) -> str:
+        parts = [
+            f"{name} = {value}"
+            for name, value in (("iteration", self.iteration), ("step", self.step))
+            if value is not None
+        ]
+        if self.when is not None:
+            name = getattr(self.when, "__qualname__", None)
+            parts.append(str(self.when) if name is None else f"{name}(value)")
+        if self.hits > 1:
+            parts.append(f"from hit {self.hits} on")
+        return " and ".join(parts)
+
+
+def conditions(when: Any, iteration: Any, step: Any, hits: int) -> Conditions:
+    """Returns the conditions of a breakpoint; see `Debugger.break_before` for the arguments."""
+    if isinstance(when, str):
+        when = Condition(when)
+    if when is not None and not callable(when):
+        raise InvalidArgumentError(
+            f"a breakpoint: expected a condition such as 'max > 3' or a function as when, got "
+            f"{when!r}"
+        )
+    given = iteration if isinstance(iteration, tuple) else (iteration,)
+    for name, value in (("step", step), ("hits", hits), *[("iteration", i) for i in given]):
+        if value is not None and (not isinstance(value, int) or value < 0):
+            raise InvalidArgumentError(
+                f"a breakpoint: expected an integer of 0 or more as {name}, got {value!r}"
+            )
+    return Conditions(when, iteration, step, max(hits, 1))
+
+
+class Breakpoint:
+    """Holds steps before or after chosen operations. Made by `Debugger.break_before` and its kin.
+
+    Attributes:
+        number: Its number in the session, from 1.
+        target: What it means: an operation, a scope, an op type, a line.
+        is_after: Whether it stands after the operation, else before it.
+        conditions: When it holds a step.
+        hits: How often its conditions were met, but for `hits` itself.
+        error: What its condition has raised last; None if nothing. The step is held then.
+    """
+
+    def __init__(
+        self,
+        debugger: Debugger,
+        number: int,
+        target: Target,
+        is_after: bool,
+        conditions: Conditions,
+    ) -> None:
+        self._debugger = debugger
+        self._is_enabled = True
+        self.number = number
+        self.target = target
+        self.is_after = is_after
+        self.conditions = conditions
+        self.hits = 0
+        self.error: Exception | None = None
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether it holds steps; it can be set."""
+        return self._is_enabled
+
+    @is_enabled.setter
+    def is_enabled(self, is_enabled: bool) -> None:
+        self._is_enabled = bool(is_enabled)
+        self._debugger.arm()
+
+    def remove(self) -> None:
+        """Takes it away; running steps do not ask it any more."""
+        self._is_enabled = False
+        self._debugger.remove(self)
+
+    def where(self) -> tuple[str, ...]:
+        """Returns where it stands in the plans that the session has, a line for each operation.
+
+        An operation that was merged with another one, or folded, says what stands in its place.
+        """
+        return self._debugger.where(self)
+
+    def test(self) -> BreakTest:
+        """Returns what code asks: (run, iterations of the loops there, values)."""
+        wanted = self.conditions
+        iteration = wanted.iteration
+        if isinstance(iteration, int) and wanted.when is None and wanted.step is None:
+
+            def quick(run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> bool:
+                if counts and counts[-1] != iteration:
+                    return False
+                return self._is_met(run, counts, values)
+
+            return quick
+        return self._is_met
+
+    def _is_met(self, run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> bool:
+        if not self._is_enabled:
+            return False  # code that has begun asks on
+        wanted = self.conditions
+        iterations = iterations_in(run, counts)
+        if wanted.iteration is not None:
+            is_path = isinstance(wanted.iteration, tuple)
+            there = iterations if is_path else iterations[-1:]
+            if there != (wanted.iteration if is_path else (wanted.iteration,)):
+                return False
+        step = current_step()
+        if wanted.step is not None and step.number != wanted.step:
+            return False
+        if wanted.when is not None and values:
+            try:
+                if not self._holds(wanted.when, values[0], iterations, step):
+                    return False
+                self.error = None
+            except Exception as e:  # told at the stop: a wrong condition shall not pass unseen
+                self.error = e
+        self.hits += 1
+        if self.hits < wanted.hits and self.error is None:
+            return False
+        step.met = self
+        return True
+
+    def _holds(self, when: When, value: Any, iterations: tuple[int, ...], step: Any) -> bool:
+        if isinstance(when, Condition):
+            iteration = iterations[-1] if iterations else 0
+            return when(value, {"iteration": iteration, "step": step.number, "hits": self.hits})
+        return bool(when(value))
+
+    def __repr__(self) -> str:
+        side = "after" if self.is_after else "before"
+        told = str(self.conditions)
+        text = f"<Breakpoint {self.number} {side} {self.target}" + (f" if {told}" if told else "")
+        return text + ("" if self.is_enabled else ", disabled") + f", {self.hits} hits>"
+
+
+def joined(tests: Sequence[BreakTest]) -> BreakTest:
+    """Returns what asks several breakpoints: all of them, for each counts its hits."""
+    if len(tests) == 1:
+        return tests[0]
+
+    def test(run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> bool:
+        found = [one(run, counts, values) for one in tests]
+        return any(found)
+
+    return test
+
+
+__all__ = ["Breakpoint", "Conditions", "conditions", "joined"]

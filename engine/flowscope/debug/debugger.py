@@ -1,0 +1,199 @@
+"""The debugger of a session: its breakpoints, and the steps that are held."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from flowscope.debug.breakpoints import Breakpoint, conditions, joined
+from flowscope.debug.stops import Stop
+from flowscope.debug.targets import Places, target
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.plan.breakpoints import NO_TESTS, BreakTest, BreakTests
+from flowscope.plan.plan import Plan
+from flowscope.runtime.session import debuggers
+
+if TYPE_CHECKING:
+    from flowscope.runtime.session import Session
+
+
+class Debugger:
+    """Holds steps where they were asked to stop; `session.debug`.
+
+        stop = sess.debug.break_after("loss", when="not finite")
+        sess.debug.on_stop(lambda stop: print(stop, stop.value("logits").max()))
+
+    A step that is held waits until somebody lets it go on: a view, another thread, or the function
+    of `on_stop`. Breakpoints may be set while a step runs: it meets them from its next safepoint
+    on. Code runs at full speed up to them.
+
+    Args:
+        session: The session.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session: Session = weakref.proxy(session)
+        self._breakpoints: list[Breakpoint] = []
+        self._count = 0
+
+    # -- breakpoints ----------------------------------------------------------------------------
+
+    def break_before(
+        self,
+        op: Operation | Tensor | str | None = None,
+        *,
+        scope: str | None = None,
+        op_type: str | None = None,
+        line: int | None = None,
+        cell: int | None = None,
+        file: str | None = None,
+        when: str | Callable[[Any], Any] | None = None,
+        iteration: int | tuple[int, ...] | None = None,
+        step: int | None = None,
+        hits: int = 1,
+    ) -> Breakpoint:
+        """Holds steps before operations; returns the breakpoint.
+
+        Exactly one of `op`, `scope`, `op_type` and `line` says which operations; those that are
+        added to the graph later are meant too.
+
+        Args:
+            op: An operation, a tensor, or the name of one.
+            scope: The name of a scope: all operations in it.
+            op_type: An op type, such as "MatMul".
+            line: A line of the user's code, from 1.
+            cell, file: The notebook cell or the file that the line is in.
+            when: What the operation's first input has to be: a comparison such as "max > 3" (see
+                `flowscope.debug.conditions`), or a function that is given it and must not change
+                it. If it raises, the step is held, and the stop tells the error.
+            iteration: The iteration of the innermost loop, from 0; a tuple for all loops around,
+                from the outermost.
+            step: The number of the run in its session, from 0: all runs count.
+            hits: From which time on it holds, of those on which all else is met.
+
+        Raises:
+            InvalidArgumentError: if that is no breakpoint.
+            ValueError, KeyError: if the graph has no such operation.
+        """
+        given = op, scope, op_type, line, cell, file
+        return self._add(given, False, when, iteration, step, hits)
+
+    def break_after(
+        self,
+        op: Operation | Tensor | str | None = None,
+        *,
+        scope: str | None = None,
+        op_type: str | None = None,
+        line: int | None = None,
+        cell: int | None = None,
+        file: str | None = None,
+        when: str | Callable[[Any], Any] | None = None,
+        iteration: int | tuple[int, ...] | None = None,
+        step: int | None = None,
+        hits: int = 1,
+    ) -> Breakpoint:
+        """Holds steps after operations; returns the breakpoint.
+
+        As `break_before`; `when` is asked of the operation's first output.
+        """
+        given = op, scope, op_type, line, cell, file
+        return self._add(given, True, when, iteration, step, hits)
+
+    def _add(
+        self, given: Any, is_after: bool, when: Any, iteration: Any, step: Any, hits: int
+    ) -> Breakpoint:
+        meant = target(self._session.graph, *given)
+        self._count += 1
+        wanted = conditions(when, iteration, step, hits)
+        made = Breakpoint(self, self._count, meant, is_after, wanted)
+        self._breakpoints.append(made)
+        self.arm()
+        return made
+
+    @property
+    def breakpoints(self) -> tuple[Breakpoint, ...]:
+        """The breakpoints, in the order in which they were set."""
+        return tuple(self._breakpoints)
+
+    def remove(self, breakpoint: Breakpoint) -> None:
+        """Takes a breakpoint away; nothing happens where it is gone already."""
+        self._breakpoints = [b for b in self._breakpoints if b is not breakpoint]
+        self.arm()
+
+    def clear(self) -> None:
+        """Takes all breakpoints away; steps that are held stay held."""
+        for breakpoint in self._breakpoints:
+            breakpoint.remove()
+
+    def arm(self) -> None:
+        """Has plans and running steps ask at the breakpoints that there are now."""
+        session = self._session
+        planner, gate = session.planner, session.gate
+        enabled = [b for b in self._breakpoints if b.is_enabled]
+        planner.breakpoints = self._tests if enabled else None
+        before = {s: s.call.tests for s in gate.inside}
+        planner.arm()
+        gate.rearm(lambda s: s in before and s.call.tests.names != before[s].names)
+
+    def _tests(self, plan: Plan) -> BreakTests:
+        """Returns what the code of a plan asks, and where."""
+        places = Places(plan)
+        sides: tuple[dict[str, list[BreakTest]], dict[str, list[BreakTest]]] = {}, {}
+        for breakpoint in [b for b in self._breakpoints if b.is_enabled]:
+            test, side = breakpoint.test(), sides[breakpoint.is_after]
+            found = places.of(breakpoint.target, breakpoint.is_after)
+            for name in dict.fromkeys(n.name for one in found for n in one.nodes):
+                side.setdefault(name, []).append(test)
+        if not any(sides):
+            return NO_TESTS
+        before, after = ({name: joined(t) for name, t in side.items()} for side in sides)
+        return BreakTests(before, after)
+
+    def where(self, breakpoint: Breakpoint) -> tuple[str, ...]:
+        """Returns where a breakpoint stands in the plans that there are; see `Breakpoint.where`."""
+        plans = [call.plan for call in self._session.planner.calls.all()]
+        side = breakpoint.target, breakpoint.is_after
+        found = [str(one) for plan in plans for one in Places(plan).of(*side)]
+        return tuple(dict.fromkeys(found))
+
+    # -- steps that are held --------------------------------------------------------------------
+
+    @property
+    def stops(self) -> tuple[Stop, ...]:
+        """The steps that are held now, each with where it stands."""
+        gate = self._session.gate
+        return tuple([Stop(self._session, s) for s in gate.held_steps()])
+
+    def wait(self, timeout_s: float = 10.0) -> Stop | None:
+        """Waits until a step is held; returns it, None if none is after so many seconds."""
+        if not timeout_s >= 0:
+            raise InvalidArgumentError(f"expected seconds of 0 or more, got {timeout_s}")
+        self._session.gate.wait_until_held(timeout_s)
+        return next(iter(self.stops), None)
+
+    def on_stop(self, function: Callable[[Stop], Any] | None) -> None:
+        """Has a function called wherever a step is held, on the thread that runs the step.
+
+        The step goes on when it returns; it may ask for another move first, such as
+        `stop.step_op()`. What it raises ends the step.
+
+        Args:
+            function: Is given the stop; None for no function: steps wait then.
+        """
+        session = self._session
+        if function is None:
+            session.gate.listener = None
+        else:
+            told = function
+            session.gate.listener = lambda step: told(Stop(session, step))
+
+    def __repr__(self) -> str:
+        lines = [f"<fs.Debugger: {len(self._breakpoints)} breakpoints, {len(self.stops)} held>"]
+        return "\n".join([*lines, *map(repr, self._breakpoints)])
+
+
+debuggers.append(Debugger)
+
+__all__ = ["Debugger"]

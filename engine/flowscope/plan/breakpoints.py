@@ -1,0 +1,87 @@
+"""Breakpoints in a block: before which of its nodes a step comes to those that were chosen.
+
+A breakpoint before a node stands there, one after a node before what comes next: at the end of the
+block where nothing does. Inside of an update group nobody is held: what is chosen there is met
+before the group's first write, or after its last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from flowscope.graph.constant import Const
+from flowscope.graph.lazy import frozen
+from flowscope.plan.program import Node
+
+#: Whether a step is to be held at a breakpoint: (run, numbers of the iterations around, values).
+BreakTest = Callable[..., object]
+
+
+@frozen
+class BreakTests:
+    """The breakpoints of a plan: what is asked there, by the names of the nodes.
+
+    Attributes:
+        before: Asked before a node, with the values that it takes.
+        after: Asked after a node, with the values that it gives.
+    """
+
+    before: Mapping[str, BreakTest]
+    after: Mapping[str, BreakTest]
+
+    @property
+    def names(self) -> tuple[Collection[str], Collection[str]]:
+        """The names of the nodes before which, and after which, it is asked."""
+        return self.before.keys(), self.after.keys()
+
+
+NO_TESTS = BreakTests({}, {})
+
+
+@frozen
+class Stand:
+    """A breakpoint as it stands in a block: before or after a node."""
+
+    node: Node
+    is_after: bool
+
+
+def stands(
+    nodes: Sequence[Node],
+    unsafe: Collection[int],
+    closed: Collection[int],
+    before: Collection[str],
+    after: Collection[str],
+) -> dict[int, list[Stand]]:
+    """Returns where a step comes to breakpoints, by the position of the node that comes next.
+
+    Args:
+        nodes: The nodes of a block.
+        unsafe: Positions before which nobody is held.
+        closed: Positions of nodes in whose blocks nobody is held.
+        before, after: The names of the chosen nodes.
+    """
+    found: dict[int, list[Stand]] = {}
+    for i, node in enumerate(nodes):
+        inner = [n for b in node.blocks for n in b.walk()] if i in closed else []
+        names = [n.name for n in (node, *inner)]
+        if any(n in before for n in names):
+            at = i
+            while at in unsafe and at:
+                at -= 1
+            if at not in unsafe:
+                found.setdefault(at, []).append(Stand(node, False))
+        if any(n in after for n in names):
+            at = i + 1
+            while at < len(nodes) and (at in unsafe or _is_no_work(nodes[at])):
+                at += 1
+            if at not in unsafe:
+                found.setdefault(at, []).append(Stand(node, True))
+    return found
+
+
+def _is_no_work(node: Node) -> bool:
+    return isinstance(node.op, Const) or node.op.is_handle
+
+
+__all__ = ["NO_TESTS", "BreakTest", "BreakTests", "Stand", "stands"]
