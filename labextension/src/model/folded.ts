@@ -6,7 +6,7 @@
 import { lanesOf } from "../rules/lanes.js";
 import type { Lane } from "../rules/types.js";
 import type { Node } from "../wire/messages.js";
-import type { Sliced } from "../wire/sliced.js";
+import { finish, SLICE, type Sliced } from "../wire/sliced.js";
 import { Folding } from "./folding.js";
 import { DEEPEST, dissolvedScopes } from "./gradients.js";
 import { Items } from "./items.js";
@@ -77,7 +77,9 @@ export class FoldedTree implements Tree {
     if (before) for (const id of touched) this.#undo(places.homeOf(id) ?? null);
     const folded: Folded = { ...graph, lanes, optimizer, places };
     const made = yield* this.#build(folded);
-    return () => this.#take(folded, made, told.isMoved);
+    // Nobody sees a tree that is new.
+    if (!before) yield* this.#take(folded, made, false);
+    return () => before && finish(this.#take(folded, made, told.isMoved));
   }
 
   /** Makes the places anew; what was made of those that are as they were stays. */
@@ -128,7 +130,8 @@ export class FoldedTree implements Tree {
   }
 
   /** From now on the tree is that of another graph. */
-  #take(folded: Folded, made: readonly ScopeNode[], isMoved: boolean): void {
+  *#take(folded: Folded, made: readonly ScopeNode[], isMoved: boolean): Sliced<void> {
+    let count = 0;
     for (const scope of this.#dropped) {
       this.#alike.set(scope.hash, (this.#alike.get(scope.hash) ?? 1) - 1);
       this.#byPath.delete(scope.path);
@@ -140,8 +143,12 @@ export class FoldedTree implements Tree {
       this.#alike.set(scope.hash, (this.#alike.get(scope.hash) ?? 0) + 1);
       for (const inner of scope.scopes.values()) inner.parent = scope;
       for (const id of scope.ops) this.#home[id] = scope;
+      if (++count % SLICE === 0) yield;
     }
-    for (const scope of this.#byPath.values()) scope.likeness = this.#likeness(scope);
+    for (const scope of this.#byPath.values()) {
+      scope.likeness = this.#likeness(scope);
+      if (++count % SLICE === 0) yield;
+    }
     this.#now = folded;
     this.#root = folded.places.root.done?.shown ?? null;
     if (this.#root) this.#root.parent = null;

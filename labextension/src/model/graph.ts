@@ -161,7 +161,8 @@ export class GraphModel {
 
   /** What is known with a change; the answer makes it that of the model. */
   *#merged(known: Known, identities: Identities, told: GraphChange): Sliced<() => void> {
-    const change = identities.translate(told, (name) => known.tree.idOf(name));
+    // Of a new graph nothing is another's.
+    const change = known.nodes.size === 0 ? told : identities.translate(told, (name) => known.tree.idOf(name));
     const { nodes, tree, became } = yield* mergedNodes(known, change);
     const isOther = known.folded === null || became.fresh.length > 0 || became.changed.size > 0 || became.isMoved;
     const folded = known.folded ?? new FoldedTree();
@@ -211,15 +212,16 @@ function* mergedNodes(
   yield;
   // Operations leave seldom: the tree is made anew then, and scopes that are empty are gone.
   const tree = hasMoved ? yield* planted(nodes.values(), new ScopeTree()) : before.tree;
-  for (const node of fresh) nodes.set(node.id, node);
-  yield* planted(fresh, tree);
+  yield* planted(fresh, tree, nodes);
   yield* place(nodes, placed);
   return { nodes, tree, became: { fresh, changed: new Set(known.map(({ id }) => id)), isMoved } };
 }
 
-function* planted(nodes: Iterable<Node>, tree: ScopeTree): Sliced<ScopeTree> {
+/** Adds operations to a tree, and to a table. */
+function* planted(nodes: Iterable<Node>, tree: ScopeTree, table: Map<number, Node> | null = null): Sliced<ScopeTree> {
   let count = 0;
   for (const node of nodes) {
+    table?.set(node.id, node);
     tree.add(node);
     if (++count % SLICE === 0) yield;
   }

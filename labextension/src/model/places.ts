@@ -55,8 +55,14 @@ export class Places {
   *fill(nodes: ReadonlyMap<number, Node>): Sliced<void> {
     this.#nodes = nodes;
     let count = 0;
-    for (const place of this.ordered()) for (const id of place.scope.ops) this.#home[id] = place;
-    yield;
+    const order = [this.root];
+    for (const place of order) {
+      for (const item of this.itemsOf(place)) {
+        if (isPlace(item)) order.push(item);
+        else this.#home[item.id] = place;
+      }
+      if (++count % SLICE === 0) yield;
+    }
     for (const node of nodes.values()) {
       this.#wire(node);
       if (++count % SLICE === 0) yield;

@@ -55,7 +55,7 @@ export function* foldMore(level: Level, texts: Texts): Sliced<void> {
 /** Makes parts, and parts of parts, until the level keeps its budget. */
 export function* cutToParts(level: Level, texts: Texts): Sliced<void> {
   for (let round = 0; round < ROUNDS && level.units.length > MOST_BOXES; round++) {
-    if (!foldParts(level, texts, MOST_BOXES)) break;
+    if (!(yield* foldParts(level, texts, MOST_BOXES))) break;
     yield;
   }
 }

@@ -2,13 +2,14 @@
 import { partTitle, type Texts } from "./labels.js";
 import type { Level, Merge, Unit } from "./level.js";
 import { placesOf, sequenceOf } from "./sequence.js";
+import type { Sliced } from "../wire/sliced.js";
 import type { Lane } from "./types.js";
 
 /** Parts that a level of too many is cut to, about. */
 const WISHED = 20;
 
 /** Cuts each lane's units into stretches with few edges between them; whether anything was merged. */
-export function foldParts(level: Level, texts: Texts, most: number): boolean {
+export function* foldParts(level: Level, texts: Texts, most: number): Sliced<boolean> {
   if (level.units.length <= most) return false;
   const sequence = sequenceOf(level);
   const lanes = new Map<Lane, Unit[]>();
@@ -18,10 +19,11 @@ export function foldParts(level: Level, texts: Texts, most: number): boolean {
     else lanes.set(unit.lane, [unit]);
   }
   const cuts = cutsOf(level, sequence);
+  yield;
   const wanted: Merge[] = [];
   for (const units of lanes.values()) {
     const share = Math.max(2, Math.round((WISHED * units.length) / sequence.length));
-    if (units.length > share + 2) wanted.push(...partsOf(units, sizeFor(units.length / share), cuts, texts));
+    if (units.length > share + 2) wanted.push(...(yield* partsOf(units, sizeFor(units.length / share), cuts, texts)));
   }
   return level.merge(wanted).length > 0;
 }
@@ -47,7 +49,7 @@ function cutsOf({ taking: { starts, ends, list } }: Level, sequence: readonly Un
   return cuts;
 }
 
-function partsOf(units: readonly Unit[], size: number, cuts: Int32Array, texts: Texts): Merge[] {
+function* partsOf(units: readonly Unit[], size: number, cuts: Int32Array, texts: Texts): Sliced<Merge[]> {
   const found: Merge[] = [];
   let start = 0;
   while (start < units.length) {
@@ -57,6 +59,7 @@ function partsOf(units: readonly Unit[], size: number, cuts: Int32Array, texts: 
     if (members.length < 2) continue;
     const { title, detail } = partTitle(members, texts);
     found.push({ members, group: { kind: "part", title, detail, count: 1, carries: null } });
+    yield;
   }
   return found;
 }

@@ -46,7 +46,7 @@ export function* readNodes(columns: Columns, buffer: Buffer): Sliced<Node[]> {
   const reader = new Reader(buffer);
   const read: Partial<Read> = {};
   for (const name of Object.keys(COLUMNS) as Field[]) {
-    read[name] = column(COLUMNS[name], reader, columns);
+    read[name] = yield* column(COLUMNS[name], reader, columns);
     yield;
   }
   const nodes: Node[] = [];
@@ -70,13 +70,13 @@ function nodeOf(read: Read, row: number): Node {
   return fields as Node;
 }
 
-function column(kind: (typeof COLUMNS)[Field], reader: Reader, columns: Columns): readonly unknown[] {
+function* column(kind: (typeof COLUMNS)[Field], reader: Reader, columns: Columns): Sliced<readonly unknown[]> {
   const first = reader.take(columns.rows);
   switch (kind) {
     case "number": return Array.from(first);
-    case "numbers": return lists(first, reader, 1, (numbers, at) => numbers[at]);
-    case "pairs": return lists(first, reader, 2, (numbers, at) => [numbers[at], numbers[at + 1]]);
-    case "outputs": return lists(first, reader, 1, (numbers, at) => columns.outputs[numbers[at] ?? -1]);
+    case "numbers": return yield* lists(first, reader, 1, (numbers, at) => numbers[at]);
+    case "pairs": return yield* lists(first, reader, 2, (numbers, at) => [numbers[at], numbers[at + 1]]);
+    case "outputs": return yield* lists(first, reader, 1, (numbers, at) => columns.outputs[numbers[at] ?? -1]);
     case "text": return looked(first, columns.texts);
     case "attributes": return looked(first, columns.attributes);
     case "origin": return looked(first, columns.origins);
@@ -91,7 +91,7 @@ function looked(numbers: Int32Array, table: readonly unknown[]): unknown[] {
 }
 
 /** A list in each row: so many values, each made of `width` numbers. */
-function lists(counts: Int32Array, reader: Reader, width: number, value: (numbers: Int32Array, at: number) => unknown): unknown[] {
+function* lists(counts: Int32Array, reader: Reader, width: number, value: (numbers: Int32Array, at: number) => unknown): Sliced<unknown[]> {
   const found = new Array<unknown>(counts.length);
   for (let row = 0; row < counts.length; row++) {
     const count = counts[row] ?? 0;
@@ -99,6 +99,7 @@ function lists(counts: Int32Array, reader: Reader, width: number, value: (number
     const list: unknown[] = [];
     for (let k = 0; k < count; k++, at += width) list.push(value(reader.numbers, at));
     found[row] = count === 0 ? NONE : list;
+    if (row % SLICE === SLICE - 1) yield;
   }
   return found;
 }

@@ -10,4 +10,4 @@ export function finish<T>(work: Sliced<T>): T {
 }
 
 /** Rows, operations, boxes: so many of them are done between two places to stop. */
-export const SLICE = 2048;
+export const SLICE = 1024;

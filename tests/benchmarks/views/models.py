@@ -117,6 +117,19 @@ def resnet(blocks: int = 83) -> None:
     fs.global_variables_initializer()
 
 
+def many_boxes() -> None:
+    """5 184 operations in 144 scopes, each of a kind of its own: nothing folds."""
+    kinds = (fs.tanh, fs.exp, fs.sin, fs.cos, fs.square, fs.abs, fs.sigmoid, fs.floor, fs.ceil)
+    state = 1
+    x = fs.placeholder(FLOAT, [4], name="x")
+    for i in range(12):
+        for k in range(12):
+            with fs.name_scope(f"stage{i}/block{k}"):
+                for _ in range(36):
+                    state = (state * 1103515245 + 12345) % 2**31
+                    x = kinds[(state >> 16) % len(kinds)](x)
+
+
 def lstm_unrolled() -> None:
     """An LSTM of twenty steps, unrolled by Python, with a loss and Adam."""
     x = fs.placeholder(FLOAT, [32, 20, 50], name="x")
