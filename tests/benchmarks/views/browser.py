@@ -4,9 +4,9 @@ A bare page holds the widget, as a notebook does, and is given what a kernel wou
 of each model are medians of `ROUNDS` fresh pages; `--keep LABEL` writes them to `browser.json`
 under a label ("before", "after"), and `bench_views.py` puts them into `FIGURES.md`.
 
-The bars: the first picture 1, 1.5 and 2 s after `fs.show` at 1 000, 15 000 and 36 000 operations, of
-which the browser at most 1 s; a scope opens in 0.3 s; no task of the main thread over 50 ms; 55 frames/s
-with 5 000 boxes; 100 MB of heap with the worker; 10 % of a core for updates at 8 Hz.
+The bars: the first picture 1, 1.5 and 2 s after `fs.show` at 1 000, 15 000 and 36 000 operations,
+of which the browser at most 1 s; a scope opens in 0.3 s; no task of the main thread over 50 ms; 55
+frames/s with 5 000 boxes; 100 MB of heap; 10 % of a core for updates at 8 Hz.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ HOST = """async ([loader, script, style, snapshot, buffers, delta]) => {
             return {ms, longest: longest(from), tasks: count(from)};
         },
         closed: () => [...document.querySelectorAll("[role=treeitem][aria-expanded=false]")]
-            .map(item => item.dataset.box).filter(box => box?.startsWith("s:")).map(b => b.slice(2)),
+            .map(item => item.dataset.box).filter(box => box?.startsWith("s:"))
+            .map(box => box.slice(2)),
         async open(paths) {
             const tree = found("[role=tree]");
             let isShown = false;
@@ -102,7 +103,8 @@ HOST = """async ([loader, script, style, snapshot, buffers, delta]) => {
             const box = canvas.getBoundingClientRect();
             const at = {clientX: box.x + box.width / 2, clientY: box.y + box.height / 2,
                         bubbles: true, cancelable: true, pointerId: 1, button: 0};
-            const send = (name, more) => canvas.dispatchEvent(new PointerEvent(name, {...at, ...more}));
+            const send = (name, more) =>
+                canvas.dispatchEvent(new PointerEvent(name, {...at, ...more}));
             canvas.setPointerCapture = () => undefined;
             if (kind === "pan") send("pointerdown", {});
             const from = performance.now();
