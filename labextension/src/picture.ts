@@ -13,6 +13,7 @@ import { OpenScopes } from "./model/open_scopes.js";
 import { Store } from "./model/store.js";
 import { visibleGraph, type VisibleGraph } from "./model/visible.js";
 import { scene, type Picture } from "./render/scene.js";
+import { toDot } from "./render/dot.js";
 import { toSvg } from "./render/svg.js";
 import { DARK, LIGHT } from "./render/theme.js";
 import { nodesOf } from "./wire/columns.js";
@@ -31,14 +32,7 @@ const TOLD = 12;
 
 /** Returns the picture for a request, which is a `Request` as JSON. */
 export function svg(request: string): string {
-  const { columns, numbers, open, title } = JSON.parse(request) as Request;
-  const nodes = nodesOf(columns, Int32Array.from(numbers));
-  const model = new GraphModel();
-  model.applySnapshot(snapshotOf(nodes, title));
-  const scopes = new OpenScopes(new Store(), {});
-  scopes.begin(model);
-  scopes.reveal(open.flatMap((path) => model.tree.ancestry(path)));
-  const graph = visibleGraph(model, (path) => scopes.isOpen(path));
+  const { model, graph, title } = seen(request);
   const { root, links } = layoutJob(graph, roughMeasure);
   const positions = layoutTree(root, new LayoutMemory());
   const picture: Picture = {
@@ -47,6 +41,24 @@ export function svg(request: string): string {
   };
   const around = { title, note: noteOf(model, graph), devices: picture.devices, description: descriptionOf(model, graph) };
   return toSvg(scene(picture, positions, null, LIGHT), around, scene(picture, positions, null, DARK));
+}
+
+/** Returns what the picture would show in Graphviz's language. */
+export function dot(request: string): string {
+  const { graph, title } = seen(request);
+  return toDot(graph, title);
+}
+
+/** The boxes that the picture for a request shows. */
+function seen(request: string): { readonly model: GraphModel; readonly graph: VisibleGraph; readonly title: string } {
+  const { columns, numbers, open, title } = JSON.parse(request) as Request;
+  const nodes = nodesOf(columns, Int32Array.from(numbers));
+  const model = new GraphModel();
+  model.applySnapshot(snapshotOf(nodes, title));
+  const scopes = new OpenScopes(new Store(), {});
+  scopes.begin(model);
+  scopes.reveal(open.flatMap((path) => model.tree.ancestry(path)));
+  return { model, graph: visibleGraph(model, (path) => scopes.isOpen(path)), title };
 }
 
 function snapshotOf(nodes: readonly Node[], name: string): Snapshot {

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import traitlets
+from packed_snapshots import nodes_of_packed
 
 import flowscope as fs
 from flowscope.live import bus
@@ -226,8 +227,8 @@ class Shell:
         self.ended = callback
 
     def publish(self, data, metadata, transient, update):
-        snapshot = data["application/vnd.flowscope.view+json"]["snapshot"]
-        names = snapshot and [n["name"] for n in snapshot["graph"]["added"]]
+        packed = data["application/vnd.flowscope.view+json"]["packed"]
+        names = [n.name for n in nodes_of_packed(packed)] if packed else None
         assert ("image/svg+xml" in data) == (names is not None) and data["text/plain"]
         self.published.append((transient["display_id"], update, names))
 

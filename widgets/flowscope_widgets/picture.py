@@ -41,11 +41,11 @@ class _Drawer:
         """Whether V8 was not made yet, or in this process."""
         return self._process in (0, os.getpid())
 
-    def call(self, request: str) -> str:
+    def call(self, function: str, request: str) -> str:
         """Returns what the bundle answers to a request, both as text."""
         self.start()
         with self._lock:
-            return str(self._context.call("flowscopePicture.svg", request))
+            return str(self._context.call(f"flowscopePicture.{function}", request))
 
     def start(self) -> None:
         """Makes V8, which takes 0.2 s, if it is not there yet."""
@@ -92,16 +92,32 @@ def svg(nodes: Sequence[Node], *, open_scopes: Collection[str] = (), title: str 
         open_scopes: Paths of scopes to show open, e.g. "train/gradients", with those around them.
         title: Stands above the picture.
     """
+    return _drawer.call("svg", _request(nodes, open_scopes, title))
+
+
+def dot(nodes: Sequence[Node], *, open_scopes: Collection[str] = (), title: str = "graph") -> str:
+    """Returns what the picture of a graph shows in Graphviz's language, DOT.
+
+    Args:
+        nodes: The operations, in the order of making.
+        open_scopes: Paths of scopes to show open, as clusters, with those around them.
+        title: The graph's name.
+    """
+    return _drawer.call("dot", _request(nodes, open_scopes, title))
+
+
+def _request(nodes: Sequence[Node], open_scopes: Collection[str], title: str) -> str:
     columns, buffer = columns_of(nodes)
     numbers = array("i")
     numbers.frombytes(buffer)
-    asked = {
-        "columns": plain(columns),
-        "numbers": numbers.tolist(),
-        "open": list(open_scopes),
-        "title": title,
-    }
-    return _drawer.call(json.dumps(asked))
+    return json.dumps(
+        {
+            "columns": plain(columns),
+            "numbers": numbers.tolist(),
+            "open": list(open_scopes),
+            "title": title,
+        }
+    )
 
 
-__all__ = ["can_draw", "start", "svg", "text"]
+__all__ = ["can_draw", "dot", "start", "svg", "text"]

@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from flowscope.live.schema import Snapshot
-from flowscope.live.wire import to_json
 from flowscope_widgets import picture
+from flowscope_widgets.packing import packed
 
 #: The mime type that the JupyterLab extension shows: the live view, or the picture without a
 #: kernel.
 MIME = "application/vnd.flowscope.view+json"
-#: Largest snapshot, in characters of JSON, that is kept in the notebook.
+#: Largest snapshot, in characters, that is kept in the notebook; 15 000 operations take a third.
 KEPT_CHARS = 300_000
-#: Operations beyond which a snapshot is larger than that in any case.
-KEPT_OPERATIONS = KEPT_CHARS // 150
+#: Operations beyond which none is kept: packing them would take more than half a second.
+KEPT_OPERATIONS = 40_000
 
 
 def saved_picture(snapshot: Snapshot, *, is_drawn: bool = True) -> dict[str, Any]:
-    """Returns what a saved notebook shows: a picture, a text, and the snapshot if small.
+    """Returns what a saved notebook shows: a picture, a text, and the snapshot if it is not huge.
 
     Args:
         snapshot: The graph.
         is_drawn: Whether picture and snapshot are there, which take time; the picture is never
             there where the front end was not built.
     """
-    view: dict[str, Any] = {"version": 0, "model_id": "", "svg": "", "snapshot": None}
+    view: dict[str, Any] = {"version": 1, "model_id": "", "svg": "", "packed": ""}
     view["text"] = text = picture.text(snapshot.graph.added)
     if not is_drawn:
         return {MIME: view, "text/plain": text}
     nodes = snapshot.graph.added
     if len(nodes) <= KEPT_OPERATIONS:
-        plain = to_json(snapshot)
-        view["snapshot"] = plain if len(json.dumps(plain)) <= KEPT_CHARS else None
+        text_of_snapshot = packed(snapshot)
+        view["packed"] = text_of_snapshot if len(text_of_snapshot) <= KEPT_CHARS else ""
     if not picture.can_draw():
         return {MIME: view, "text/plain": text}
     view["svg"] = svg = picture.svg(nodes)

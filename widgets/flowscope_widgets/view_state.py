@@ -17,6 +17,7 @@ from flowscope.graph.graph import Graph
 from flowscope.live.bus import Feed
 from flowscope.live.schema import Choose, Command, FromKernel, Reply
 from flowscope.live.wire import message_from, to_wire
+from flowscope_widgets import picture
 from flowscope_widgets.chosen import ChosenIteration, graph_key, iteration_from, selection_from
 from flowscope_widgets.difference import difference
 from flowscope_widgets.run_control import RunControl
@@ -99,6 +100,20 @@ class ViewState(RunControl):
         self.find = "" if other is None else "is:different"
         found: dict[str, str] = self.difference
         return found
+
+    def to_dot(self) -> str:
+        """Returns what the picture shows in Graphviz's language, with the scopes that are open.
+
+        Raises:
+            FailedPreconditionError: if this flowscope was built without its front end.
+        """
+        if not picture.can_draw():
+            raise FailedPreconditionError(
+                "this flowscope was built without its front end, or this process is a fork of one "
+                "that has drawn: no picture can be made here"
+            )
+        opened = [path for path, is_open in self.open_scopes.items() if is_open]
+        return picture.dot(self._feed.describe().graph.added, open_scopes=opened)
 
     @traitlets.default("graph_key")
     def _default_graph_key(self) -> str:

@@ -6,7 +6,8 @@ import type { Snapshot } from "../wire/messages.js";
 import type { Sliced } from "../wire/sliced.js";
 import { CommModel } from "./comm_model.js";
 import type { LiveModels } from "./live_models.js";
-import { WIDGET_MIME_TYPE, readSavedView, svgAddress, type SavedView } from "./saved_view.js";
+import type { Snapshot } from "../wire/messages.js";
+import { WIDGET_MIME_TYPE, readSavedView, snapshotOf, svgAddress, type SavedView } from "./saved_view.js";
 
 /** What shows graphs: loaded with the first view. */
 export type Core = typeof import("./core.js");
@@ -143,7 +144,7 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   #showSaved(view: SavedView): void {
     this.#clear();
     this.#shown = "saved";
-    const shown = view.snapshot ? new SavedApp(view) : new Widget({ node: picture(view) });
+    const shown = view.snapshot || view.packed ? new SavedApp(view) : new Widget({ node: picture(view) });
     this.addWidget(shown);
     const note = (): void => {
       if (shown instanceof SavedApp) shown.say(view.modelId !== "" && this.#live.silentKernel ? BUSY : NOTE);
@@ -172,12 +173,14 @@ class SavedApp extends Widget {
 
   /** Sizes come from fonts, which are known once the node is in the page. */
   protected override onAfterAttach(): void {
-    void core().then((loaded) => this.#show(loaded));
+    const read = snapshotOf(this.#view).catch(() => null);
+    void Promise.all([core(), read]).then(([loaded, snapshot]) => this.#show(loaded, snapshot));
   }
 
-  #show({ App }: Core): void {
-    const { snapshot } = this.#view;
-    if (!snapshot || this.node.childElementCount > 0 || this.#life.signal.aborted) return;
+  #show({ App }: Core, snapshot: Snapshot | null): void {
+    if (this.node.childElementCount > 0 || this.#life.signal.aborted) return;
+    // The file may hold a snapshot that is broken; the picture still serves.
+    if (!snapshot) return this.node.replaceChildren(picture(this.#view));
     const showing = new AbortController();
     this.#life.signal.addEventListener("abort", () => showing.abort(), { once: true });
     const app = this.#app = new App(this.node, null, showing.signal);
@@ -189,7 +192,6 @@ class SavedApp extends Widget {
       yield* app.model.takeSnapshot({ ...snapshot, session: null });
       app.session.say(this.#note, true);
     } catch {
-      // The file may hold a snapshot that is broken; the picture still serves.
       this.#app = null;
       showing.abort();
       this.node.replaceChildren(picture(this.#view));

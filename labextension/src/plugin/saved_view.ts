@@ -1,5 +1,7 @@
 /** The output that a notebook file keeps of a view, read with care: the file may come from anyone. */
 import type { Snapshot } from "../wire/messages.js";
+import { unpacked } from "../wire/columns.js";
+import { numbersOf } from "../wire/packing.js";
 
 export const MIME_TYPE = "application/vnd.flowscope.view+json";
 export const WIDGET_MIME_TYPE = "application/vnd.jupyter.widget-view+json";
@@ -17,6 +19,8 @@ export interface SavedView {
   readonly modelId: string;
   readonly svg: string;
   readonly text: string;
+  /** The graph: compressed, "" for none; or as older versions have written it. */
+  readonly packed: string;
   readonly snapshot: Snapshot | null;
 }
 
@@ -24,9 +28,18 @@ export function readSavedView(data: unknown): SavedView {
   const record = (typeof data === "object" && data !== null ? data : {}) as Readonly<Record<string, unknown>>;
   const text = (name: string): string => (typeof record[name] === "string" ? record[name] : "");
   return {
-    modelId: text("model_id"), svg: text("svg"), text: text("text"),
+    modelId: text("model_id"), svg: text("svg"), text: text("text"), packed: text("packed"),
     snapshot: isSnapshot(record.snapshot) ? whole(record.snapshot) : null,
   };
+}
+
+/** The graph that is kept; null for none. Rejects where the text is not of that form. */
+export async function snapshotOf({ packed, snapshot }: SavedView): Promise<Snapshot | null> {
+  if (packed === "") return snapshot;
+  const { message, numbers } = await numbersOf(packed);
+  const found: unknown = unpacked(message as Snapshot, [numbers]);
+  if (!isSnapshot(found)) throw new Error("saved view: this is no snapshot");
+  return whole(found);
 }
 
 function isSnapshot(value: unknown): value is Snapshot {

@@ -8,7 +8,7 @@ import type { IconName } from "./dom.js";
 import type { ViewContext } from "./context.js";
 import { hasPanel, PANEL_EVENT, tellPage, type PanelWish } from "./host.js";
 import { fetchesOf, statusText, toggled } from "../model/run_setup.js";
-import { exportSvg } from "./save.js";
+import { exportDot, exportPng, exportSvg } from "./save.js";
 
 /** A part of a view that has keys of its own. */
 export type KeyPlace = "stage" | "timeline";
@@ -56,7 +56,8 @@ const step = (name: "step_op" | "step_iteration") => ({ session, navigation }: V
 
 /** Closes what is open over the picture, then takes back what is chosen, one at a time. */
 function leave({ drawers, store, navigation, root }: ViewContext): void {
-  if (drawers.isOpen("keys")) return drawers.toggle("keys");
+  const over = ["keys", "save"].find((id) => drawers.isOpen(id));
+  if (over !== undefined) return drawers.toggle(over);
   if (drawers.isOpen("find") || store.find !== "") {
     store.setFind("", root);
     return drawers.setOpen("find", false);
@@ -240,7 +241,13 @@ export const COMMANDS: readonly ViewCommand[] = [
     id: "run-panel", label: "Run from the picture", keys: ["e"], icon: "fetch", isPressed: ({ drawers }) => drawers.isOpen("run"),
     isEnabled: always, run: ({ drawers }) => drawers.toggle("run"),
   },
-  { id: "export-svg", label: "Export SVG", keys: [], icon: "save", isEnabled: always, run: exportSvg },
+  {
+    id: "save", label: "Save the picture", keys: ["S"], icon: "save", isPressed: ({ drawers }) => drawers.isOpen("save"),
+    isEnabled: always, run: ({ drawers }) => drawers.toggle("save"),
+  },
+  { id: "export-svg", label: "Save as SVG", keys: [], icon: "save", isEnabled: always, run: exportSvg },
+  { id: "export-png", label: "Save as PNG", keys: [], icon: "save", isEnabled: always, run: exportPng },
+  { id: "export-dot", label: "Save as DOT (Graphviz)", keys: [], icon: "save", isEnabled: always, run: exportDot },
   walk("walk-up", "Go to an input", "ArrowUp", "up"),
   walk("walk-down", "Go to a consumer", "ArrowDown", "down"),
   walk("walk-left", "Go to the left neighbour", "ArrowLeft", "left"),

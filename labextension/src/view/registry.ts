@@ -13,6 +13,7 @@ import type { Panel, Region } from "./panel.js";
 import { positionPanel } from "./position.js";
 import { runPanel } from "./run_panel.js";
 import { runBarPanel } from "./run_bar.js";
+import { savePanel } from "./save_panel.js";
 import { speechPanel } from "./speech.js";
 import { timelinePanel } from "./timeline_panel.js";
 import { toolsPanel } from "./tools.js";
@@ -24,6 +25,7 @@ export const PANELS: readonly Panel[] = [
   crumbsPanel,
   toolsPanel,
   keysPanel,
+  savePanel,
   minimapPanel,
   findPanel,
   hoverCardPanel,

@@ -1,19 +1,58 @@
 /** Hands the picture to the user as a file. */
+import { toDot } from "../render/dot.js";
+import { paint } from "../render/paint.js";
 import { toSvg } from "../render/svg.js";
 import type { ViewContext } from "./context.js";
 import { make } from "./dom.js";
 
-function saveText(text: string, name: string, type: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type }));
+const MARGIN_PX = 12;
+/** Pixels of a PNG for one of the picture. */
+const RATIO = 2;
+/** Browsers draw on no canvas that is larger. */
+const MOST_PX = 16_000;
+const MOST_AREA_PX = 200_000_000;
+
+function saveFile(content: Blob, name: string): void {
+  const url = URL.createObjectURL(content);
   const link = make("a", { href: url, download: name });
   link.click();
-  // The browser has taken the text by the next task.
+  // The browser has taken the content by the next task.
   setTimeout(() => URL.revokeObjectURL(url));
 }
 
+function fileName({ model }: ViewContext, extension: string): string {
+  return `${(model.name || "graph").replace(/[^\w.-]+/g, "_")}.${extension}`;
+}
+
 /** The picture as it is shown, as a file. */
-export function exportSvg({ stage, model }: ViewContext): void {
-  const picture = stage.currentScene();
-  const name = (model.name || "graph").replace(/[^\w.-]+/g, "_");
-  if (picture) saveText(toSvg(picture), `${name}.svg`, "image/svg+xml");
+export function exportSvg(view: ViewContext): void {
+  const picture = view.stage.currentScene();
+  if (picture) saveFile(new Blob([toSvg(picture)], { type: "image/svg+xml" }), fileName(view, "svg"));
+}
+
+/** The same as an image of twice the size, in the colours of the theme; smaller where a browser could not draw that. */
+export function exportPng(view: ViewContext): void {
+  const picture = view.stage.currentScene();
+  if (!picture) return;
+  const [w, h] = [picture.w + 2 * MARGIN_PX, picture.h + 2 * MARGIN_PX];
+  const ratio = ratioFor(w, h);
+  const canvas = make("canvas", { width: String(Math.ceil(w * ratio)), height: String(Math.ceil(h * ratio)) });
+  const ctx = canvas.getContext("2d");
+  if (!ctx) return view.session.say("this browser gives no canvas to draw the image on: save it as SVG", true);
+  paint(ctx, picture, { x: MARGIN_PX, y: MARGIN_PX, zoom: 1 }, w, h, ratio);
+  canvas.toBlob((image) => {
+    if (image) saveFile(image, fileName(view, "png"));
+    else view.session.say("the picture is too large for an image: save it as SVG", true);
+  }, "image/png");
+}
+
+/** How many pixels an image has for one of the picture. */
+export function ratioFor(w: number, h: number): number {
+  return Math.min(RATIO, MOST_PX / Math.max(w, h), Math.sqrt(MOST_AREA_PX / (w * h)));
+}
+
+/** The boxes that are shown, in Graphviz's language. */
+export function exportDot(view: ViewContext): void {
+  const { graph } = view.navigation;
+  if (graph) saveFile(new Blob([toDot(graph, view.model.name)], { type: "text/vnd.graphviz" }), fileName(view, "gv"));
 }

@@ -1,0 +1,35 @@
+"""A snapshot as compressed text, as a notebook file keeps it.
+
+A line of JSON - the message, with tables in place of its operations - and the columns' numbers, all
+first bytes before all second ones, which compresses twice as well; zlib, then base64. Readers parse
+it; nothing of it is code.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+
+import numpy as np
+
+from flowscope.live.schema import Snapshot
+from flowscope.live.wire import to_wire
+
+_NUMBER_BYTES = 4
+#: At the highest level it takes three times as long and saves 4 %.
+_LEVEL = 6
+
+
+def packed(snapshot: Snapshot) -> str:
+    """Returns a snapshot as text of ASCII characters."""
+    message, buffers = to_wire(snapshot)
+    numbers = buffers[message["graph"]["added"]["buffer"]]
+    message["graph"]["added"]["buffer"] = 0
+    message["graph"]["changed"] = []
+    planes = np.frombuffer(numbers, np.uint8).reshape(-1, _NUMBER_BYTES).T.tobytes()
+    line = json.dumps(message, separators=(",", ":")).encode()
+    return base64.b64encode(zlib.compress(line + b"\n" + planes, _LEVEL)).decode()
+
+
+__all__ = ["packed"]
