@@ -2,12 +2,11 @@
 import type { IRenderMime } from "@jupyterlab/rendermime-interfaces";
 import { Panel, Widget } from "@lumino/widgets";
 import { make } from "../view/dom.js";
-import type { Snapshot } from "../wire/messages.js";
+import { numbersOf, type Packed } from "../wire/packing.js";
 import type { Sliced } from "../wire/sliced.js";
 import { CommModel } from "./comm_model.js";
 import type { LiveModels } from "./live_models.js";
-import type { Snapshot } from "../wire/messages.js";
-import { WIDGET_MIME_TYPE, readSavedView, snapshotOf, svgAddress, type SavedView } from "./saved_view.js";
+import { WIDGET_MIME_TYPE, readSavedView, snapshotIn, svgAddress, type SavedView } from "./saved_view.js";
 
 /** What shows graphs: loaded with the first view. */
 export type Core = typeof import("./core.js");
@@ -173,25 +172,27 @@ class SavedApp extends Widget {
 
   /** Sizes come from fonts, which are known once the node is in the page. */
   protected override onAfterAttach(): void {
-    const read = snapshotOf(this.#view).catch(() => null);
-    void Promise.all([core(), read]).then(([loaded, snapshot]) => this.#show(loaded, snapshot));
+    const { packed } = this.#view;
+    // What cannot be read is found to be none when it is shown.
+    const read = packed === "" ? null : numbersOf(packed).catch(() => null);
+    void Promise.all([core(), read]).then(([loaded, found]) => this.#show(loaded, found));
   }
 
-  #show({ App }: Core, snapshot: Snapshot | null): void {
+  #show({ App }: Core, packed: Packed | null): void {
     if (this.node.childElementCount > 0 || this.#life.signal.aborted) return;
-    // The file may hold a snapshot that is broken; the picture still serves.
-    if (!snapshot) return this.node.replaceChildren(picture(this.#view));
     const showing = new AbortController();
     this.#life.signal.addEventListener("abort", () => showing.abort(), { once: true });
     const app = this.#app = new App(this.node, null, showing.signal);
-    app.slicer.later(this.#filled(app, snapshot, showing));
+    app.slicer.later(this.#filled(app, packed, showing));
   }
 
-  *#filled(app: InstanceType<Core["App"]>, snapshot: Snapshot, showing: AbortController): Sliced<void> {
+  *#filled(app: InstanceType<Core["App"]>, packed: Packed | null, showing: AbortController): Sliced<void> {
     try {
+      const snapshot = yield* snapshotIn(this.#view, packed);
       yield* app.model.takeSnapshot({ ...snapshot, session: null });
       app.session.say(this.#note, true);
     } catch {
+      // The file may hold a snapshot that is broken; the picture still serves.
       this.#app = null;
       showing.abort();
       this.node.replaceChildren(picture(this.#view));

@@ -1,7 +1,8 @@
 /** The output that a notebook file keeps of a view, read with care: the file may come from anyone. */
 import type { Snapshot } from "../wire/messages.js";
-import { unpacked } from "../wire/columns.js";
-import { numbersOf } from "../wire/packing.js";
+import { unpack } from "../wire/columns.js";
+import type { Packed } from "../wire/packing.js";
+import type { Sliced } from "../wire/sliced.js";
 
 export const MIME_TYPE = "application/vnd.flowscope.view+json";
 export const WIDGET_MIME_TYPE = "application/vnd.jupyter.widget-view+json";
@@ -33,13 +34,11 @@ export function readSavedView(data: unknown): SavedView {
   };
 }
 
-/** The graph that is kept; null for none. Rejects where the text is not of that form. */
-export async function snapshotOf({ packed, snapshot }: SavedView): Promise<Snapshot | null> {
-  if (packed === "") return snapshot;
-  const { message, numbers } = await numbersOf(packed);
-  const found: unknown = unpacked(message as Snapshot, [numbers]);
+/** The graph that is kept, of which the compressed part was read. Throws where there is none, or one of another form. */
+export function* snapshotIn({ snapshot }: SavedView, packed: Packed | null): Sliced<Snapshot> {
+  const found: unknown = packed ? yield* unpack(packed.message as Snapshot, [packed.numbers]) : snapshot;
   if (!isSnapshot(found)) throw new Error("saved view: this is no snapshot");
-  return whole(found);
+  return packed ? settled(found) : found;
 }
 
 function isSnapshot(value: unknown): value is Snapshot {
@@ -50,8 +49,13 @@ function isSnapshot(value: unknown): value is Snapshot {
 
 function whole(snapshot: Snapshot): Snapshot {
   const added = snapshot.graph.added.map((node) => ({ ...PLAIN, ...node }));
+  return settled({ ...snapshot, graph: { ...snapshot.graph, added } });
+}
+
+/** Nothing runs in a saved graph. */
+function settled(snapshot: Snapshot): Snapshot {
   const session = snapshot.session && { ...NO_QUEUES, ...snapshot.session };
-  return { ...snapshot, session, run: null, level: "graph", silence_s: 0, view: 0, graph: { ...NO_CHANGE, ...snapshot.graph, added } };
+  return { ...snapshot, session, run: null, level: "graph", silence_s: 0, view: 0, trace: null, graph: { ...NO_CHANGE, ...snapshot.graph } };
 }
 
 /** A picture as an address: in an image nothing of it can run. */
