@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flowscope.debug.conditions import Condition
-from flowscope.debug.targets import Target
+from flowscope.debug.targets import Standing, Target
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.current_step import current_step
 from flowscope.graph.lazy import frozen
@@ -118,7 +118,11 @@ class Breakpoint:
 
         An operation that was merged with another one, or folded, says what stands in its place.
         """
-        return self._debugger.where(self)
+        return tuple(dict.fromkeys(map(str, self.standing())))
+
+    def standing(self) -> tuple[Standing, ...]:
+        """Returns where it stands in the plans that the session has, as data."""
+        return self._debugger.standing(self)
 
     def test(self) -> BreakTest:
         """Returns what code asks: (run, iterations of the loops there, values)."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowscope.debug.breakpoints import Breakpoint, conditions, joined
 from flowscope.debug.stops import Stop
-from flowscope.debug.targets import Places, target
+from flowscope.debug.targets import Places, Standing, target
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.breakpoints import NO_TESTS, BreakTest, BreakTests
@@ -17,6 +17,10 @@ from flowscope.runtime.session import debuggers
 
 if TYPE_CHECKING:
     from flowscope.runtime.session import Session
+
+
+#: So many plans' places are kept at most.
+MOST_PLACES = 64
 
 
 class Debugger:
@@ -37,6 +41,8 @@ class Debugger:
         self._session: Session = weakref.proxy(session)
         self._breakpoints: list[Breakpoint] = []
         self._count = 0
+        #: What was found of plans, by their ids.
+        self._places: dict[int, Places] = {}
 
     # -- breakpoints ----------------------------------------------------------------------------
 
@@ -139,7 +145,7 @@ class Debugger:
 
     def _tests(self, plan: Plan) -> BreakTests:
         """Returns what the code of a plan asks, and where."""
-        places = Places(plan)
+        places = self._places_in(plan)
         sides: tuple[dict[str, list[BreakTest]], dict[str, list[BreakTest]]] = {}, {}
         for breakpoint in [b for b in self._breakpoints if b.is_enabled]:
             test, side = breakpoint.test(), sides[breakpoint.is_after]
@@ -151,12 +157,20 @@ class Debugger:
         before, after = ({name: joined(t) for name, t in side.items()} for side in sides)
         return BreakTests(before, after)
 
-    def where(self, breakpoint: Breakpoint) -> tuple[str, ...]:
-        """Returns where a breakpoint stands in the plans that there are; see `Breakpoint.where`."""
-        plans = [call.plan for call in self._session.planner.calls.all()]
+    def standing(self, breakpoint: Breakpoint) -> tuple[Standing, ...]:
+        """Returns where a breakpoint stands in the plans that there are."""
         side = breakpoint.target, breakpoint.is_after
-        found = [str(one) for plan in plans for one in Places(plan).of(*side)]
-        return tuple(dict.fromkeys(found))
+        plans = [call.plan for call in self._session.planner.calls.all()]
+        return tuple([one for plan in plans for one in self._places_in(plan).of(*side)])
+
+    def _places_in(self, plan: Plan) -> Places:
+        """Returns where operations stand in a plan, found once: views ask again and again."""
+        found = self._places.get(id(plan))
+        if found is None or found.plan is not plan:
+            if len(self._places) > MOST_PLACES:
+                self._places.clear()
+            found = self._places[id(plan)] = Places(plan)
+        return found
 
     # -- steps that are held --------------------------------------------------------------------
 

@@ -80,6 +80,11 @@ class Stop:
     # -- where it is ----------------------------------------------------------------------------
 
     @property
+    def id(self) -> str:
+        """What tells it from all other stops of the session."""
+        return f"{id(self._step):x}.{self._number}"
+
+    @property
     def is_there(self) -> bool:
         """Whether the step still stands there."""
         return self._step.stops == self._number and self._step.held > 0

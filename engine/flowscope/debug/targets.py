@@ -117,7 +117,7 @@ class Places:
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+        self.plan = plan
         self._own: dict[int, list[Node]] = {}
         self._parts: dict[int, list[Node]] = {}
         for node in plan.program.walk():
@@ -128,14 +128,14 @@ class Places:
 
     def of(self, target: Target, is_after: bool) -> list[Standing]:
         """Returns where the operations stand that a target means."""
-        meant = [op for op in self._plan.operations.values() if target.means(op)]
+        meant = [op for op in self.plan.operations.values() if target.means(op)]
         return [self.standing(op, is_after) for op in sorted(meant, key=lambda op: op.id)]
 
     def standing(self, op: Operation, is_after: bool) -> Standing:
         """Returns where an operation stands; of several parts the first, or after it the last."""
         if op.id in self._own:
             return Standing(op, tuple(self._own[op.id]), "")
-        answers = [at for t in op.outputs for at in self._plan.locate(t)]
+        answers = [at for t in op.outputs for at in self.plan.locate(t)]
         for at in answers:
             if at.kind in ("constant", "fed"):
                 return Standing(op, (), at.why)

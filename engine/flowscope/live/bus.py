@@ -16,8 +16,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from flowscope.errors import OpError
 from flowscope.graph.graph import Graph
-from flowscope.live import progress
+from flowscope.live import debugging, progress
 from flowscope.live.frames import FrameWatcher
 from flowscope.live.lowered import LoweredWatcher
 from flowscope.live.outbox import WINDOW, Outbox
@@ -26,6 +27,7 @@ from flowscope.live.schema import (
     Ack,
     Alive,
     AskSpans,
+    AskValues,
     Command,
     Connect,
     Delta,
@@ -186,7 +188,9 @@ class Feed:
     # -- what views say -------------------------------------------------------------------------
 
     def hear(
-        self, message: Connect | Disconnect | Alive | Ack | Command | AskSpans, send: Subscriber
+        self,
+        message: Connect | Disconnect | Alive | Ack | Command | AskSpans | AskValues,
+        send: Subscriber,
     ) -> None:
         """Takes a view's message.
 
@@ -215,6 +219,8 @@ class Feed:
                 self._flush(port, time.monotonic())
             if isinstance(message, Command):
                 self._obey(message, [port])
+            elif isinstance(message, AskValues):
+                port.send(debugging.values(self.session, message))
             elif isinstance(message, AskSpans):
                 port.send((self._tracing or Tracing()).spans(message))
 
@@ -380,7 +386,7 @@ class Feed:
 
     def _trace(self, command: Command) -> Reply:
         """Has steps traced, or no more."""
-        steps_per_s = float(command.value or 0.0)
+        steps_per_s = _number(command)
         if self._tracing is None:
             self._tracing = Tracing()
         if not steps_per_s:
@@ -410,10 +416,18 @@ class Feed:
             return self._trace(command)
         if session is None:
             return Reply(command.command_id, False, "no session runs this graph")
+        if command.name in _DEBUGGER:
+            try:
+                what = debugging.carry_out(session, command.name, command.value)
+            except (OpError, ValueError, KeyError) as e:
+                return Reply(command.command_id, False, str(e).partition("\n")[0])
+            return Reply(command.command_id, True, what)
+        if command.name == "step_out" and not session.gate.held_steps():
+            return Reply(command.command_id, False, "no step is held")
         if command.name == "stop" and not self._is_busy(session):
             return Reply(command.command_id, False, "nothing is running")
         if command.name == "pace":
-            session.gate.set_pace(float(command.value or 0.0))
+            session.gate.set_pace(_number(command))
         elif command.name != "level":
             getattr(session, command.name)()  # pause, resume, stop, step_op or step_iteration
         return Reply(command.command_id, True, _DONE[command.name])
@@ -430,8 +444,12 @@ _DONE = {
     "stop": "stopping at the next safepoint",
     "step_op": "one more operation",
     "step_iteration": "until the next iteration ends",
+    "step_out": "until this loop has ended",
+    "step_run": "to the end of the step",
     "pace": "going on at this pace",
 }
+#: Commands that the debugger carries out.
+_DEBUGGER = ("break", "unbreak", "enable", "disable", "replace")
 _LEVELS = {
     "graph": "the graph as written",
     "lowered": "the latest step's program as lowered",
@@ -441,6 +459,11 @@ NOTHING_RUNS = RunState((), None, (), 0.0)
 _EMPTY = GraphChange(version=0, added=(), placed=())
 #: All that a page of another version gets: it says what is to be done.
 _OTHER_VERSION = Snapshot(0, PROTOCOL, "graph", _EMPTY, None, "live")
+
+
+def _number(command: Command) -> float:
+    value = command.value
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def shared_feed(graph: Graph, session: Session | None = None) -> Feed:

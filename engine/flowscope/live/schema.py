@@ -1,6 +1,6 @@
 """The messages between the engine and a view, as data.
 
-One protocol, version 7: after `Connect` the kernel answers with one `Snapshot`, then with numbered
+One protocol, version 8: after `Connect` the kernel answers with one `Snapshot`, then with numbered
 `Delta`s; a view that sees a gap in `seq` asks again with `Connect`. Each view has numbers of its
 own, and says `Ack` for each message; two at most are on their way. A view that is silent for long
 is taken for closed, so it says `Alive`. A view sends `Command`s; each is answered with one `Reply`.
@@ -16,6 +16,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+# And this is what it is told of traces.
+from flowscope.live.debug_schema import (
+    AskValues as AskValues,
+    BreakpointState as BreakpointState,
+    BreakpointWish as BreakpointWish,
+    DebugState as DebugState,
+    Replacement as Replacement,
+    StopState as StopState,
+    Values as Values,
+    ValueState as ValueState,
+)
+
 # What a view is to run is told with these.
 from flowscope.live.run_schema import (
     FetchChange as FetchChange,
@@ -24,8 +36,6 @@ from flowscope.live.run_schema import (
     Outcome as Outcome,
     RunSetup as RunSetup,
 )
-
-# And this is what it is told of traces.
 from flowscope.live.trace_schema import (
     AskSpans as AskSpans,
     Spans as Spans,
@@ -37,7 +47,7 @@ from flowscope.live.trace_schema import (
     TraceState as TraceState,
 )
 
-PROTOCOL = 7
+PROTOCOL = 8
 
 
 @dataclass(frozen=True)
@@ -269,6 +279,8 @@ class SessionState:
     queues: tuple[QueueState, ...] = ()
     #: None where the latest step did not fail, or another has begun.
     failure: Failure | None = None
+    #: None where no breakpoint is set and no step is held.
+    debug: DebugState | None = None
 
 
 @dataclass(frozen=True)
@@ -464,12 +476,30 @@ class Command:
     #: "resume" goes on at the pace that "pace" has set. "level" asks for a snapshot of another
     #: level. "run" runs what is chosen to be fetched, once no cell is running. "trace" has steps
     #: traced, or iterations of a step that lasts, for all views.
+    #: "step_out": until the innermost loop has ended; "step_run": to the step's end. "break" sets a
+    #: breakpoint, "unbreak", "enable" and "disable" take one. "replace" gives a tensor a value.
     name: Literal[
-        "pause", "resume", "stop", "step_op", "step_iteration", "pace", "level", "run", "trace"
+        "pause",
+        "resume",
+        "stop",
+        "step_op",
+        "step_iteration",
+        "step_out",
+        "step_run",
+        "pace",
+        "level",
+        "run",
+        "trace",
+        "break",
+        "unbreak",
+        "enable",
+        "disable",
+        "replace",
     ]
     #: For "pace": seconds per operation, 0 for full speed. For "level": "graph" or "lowered". For
-    #: "trace": so many steps a second, 0 for none. None for the others.
-    value: float | str | None = None
+    #: "trace": so many steps a second, 0 for none. For "unbreak", "enable" and "disable": the
+    #: breakpoint's number. None for the others but "break" and "replace".
+    value: float | str | BreakpointWish | Replacement | None = None
     #: The view that asks.
     view: int = 0
     kind: Literal["command"] = "command"
@@ -510,5 +540,5 @@ class Choose:
     kind: Literal["choose"] = "choose"
 
 
-FromKernel = Snapshot | Delta | Reply | Spans
-FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans
+FromKernel = Snapshot | Delta | Reply | Spans | Values
+FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues

@@ -9,6 +9,7 @@ from typing import Literal
 from flowscope.control.cond import always_run
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation
+from flowscope.live.debugging import debug_state
 from flowscope.live.nodes import Described
 from flowscope.live.schema import (
     Failure,
@@ -177,4 +178,5 @@ def session_state(
              for op, q in session.queues.items()]
         ),
         failure=None if session.failure is None else Failure(*session.failure),
+        debug=debug_state(session),
     )  # fmt: skip

@@ -14,6 +14,8 @@ from flowscope.live.schema import (
     Ack,
     Alive,
     AskSpans,
+    AskValues,
+    BreakpointWish,
     Choose,
     Command,
     Connect,
@@ -21,9 +23,11 @@ from flowscope.live.schema import (
     Disconnect,
     FromKernel,
     FromView,
+    Replacement,
     Snapshot,
     Spans,
     Table,
+    Values,
 )
 from flowscope.live.tables import Numbers
 
@@ -45,6 +49,10 @@ def to_wire(message: FromKernel) -> tuple[dict[str, Any], list[bytes]]:
     buffers: list[bytes] = []
     if isinstance(message, Spans):
         return _with_tables(message, buffers), buffers
+    if isinstance(message, Values):
+        told = to_json(dataclasses.replace(message, values=()))
+        told["values"] = [_with_tables(v, buffers) for v in message.values]
+        return told, buffers
     if not isinstance(message, Snapshot | Delta):
         return to_json(message), []
     change = message.graph
@@ -107,6 +115,30 @@ def message_from(data: Any) -> FromView:
         }:
             if isinstance(value, int | float) and 0 <= value < math.inf:
                 return Command(number, name, float(value), _view(data))
+        case {
+            "kind": "command",
+            "command_id": int(number),
+            "name": "unbreak" | "enable" | "disable" as name,
+            "value": int(value),
+        }:
+            return Command(number, name, value, _view(data))
+        case {"kind": "command", "command_id": int(number), "name": "break", "value": dict(wish)}:
+            return Command(number, "break", _as(BreakpointWish, wish), _view(data))
+        case {
+            "kind": "command",
+            "command_id": int(number),
+            "name": "replace",
+            "value": dict(wish),
+        }:
+            return Command(number, "replace", _as(Replacement, wish), _view(data))
+        case {
+            "kind": "ask_values",
+            "view": int(view),
+            "request_id": int(number),
+            "stop": str(stop),
+            "tensors": list(names),
+        } if view and all(isinstance(name, str) for name in names):
+            return AskValues(view, number, stop, tuple(names))
         case {"kind": "ask_spans", "view": int(view)} if view:
             return _ask_spans(data, view)
         case {"kind": "choose", "what": "selection", "value": None | str() as name}:
@@ -143,10 +175,40 @@ def message_from(data: Any) -> FromView:
         case {
             "kind": "command",
             "command_id": int(number),
-            "name": "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "run" as name,
+            "name": (
+                "pause"
+                | "resume"
+                | "stop"
+                | "step_op"
+                | "step_iteration"
+                | "step_out"
+                | "step_run"
+                | "run"
+            ) as name,
         } if data.get("value") is None:
             return Command(number, name, None, _view(data))
     raise ValueError(f"not a message of protocol {PROTOCOL}: {data!r}")
+
+
+#: What a field of a wish may hold, by its annotation.
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "str | None": (str, type(None)),
+    "int": (int,),
+    "int | None": (int, type(None)),
+    "bool": (bool,),
+}
+
+
+def _as(kind: Any, wish: dict[str, Any]) -> Any:
+    """Returns a wish from its JSON form; raises ValueError if it is none."""
+    fields = dataclasses.fields(kind)
+    fits = {f.name for f in fields} == set(wish) and all(
+        type(wish[f.name]) in _KINDS[str(f.type)] for f in fields
+    )
+    if not fits:
+        raise ValueError(f"not a {kind.__name__} of protocol {PROTOCOL}: {wish!r}")
+    return kind(**wish)
 
 
 def _ask_spans(data: dict[str, Any], view: int) -> AskSpans:

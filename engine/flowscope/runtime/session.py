@@ -339,6 +339,11 @@ class Session(Controls):
         """What plans for it."""
         return self._planner
 
+    @property
+    def is_debugged(self) -> bool:
+        """Whether somebody has asked for its debugger."""
+        return "debug" in vars(self)
+
     @cached_property
     def debug(self) -> Debugger:
         """Breakpoints, and what can be seen and done where steps are held at them."""

@@ -37,7 +37,7 @@ export function render({ model, el, signal, arrangement }: RenderContext): () =>
   let isUnderstood = false;
   const carryOut = (instruction: Instruction, buffers: readonly Buffer[]): void => {
     if (instruction.kind === "send") model.send(instruction.message);
-    else if (instruction.kind === "told") app.trace.takeSpans(finish(unpack(instruction.message, buffers)));
+    else if (instruction.kind === "told" && instruction.message.kind === "spans") app.trace.takeSpans(finish(unpack(instruction.message, buffers)));
     else if (instruction.kind === "answered") answer(app, instruction.name, instruction.reply);
     else if (instruction.kind === "deliver") deliver(instruction.message, instruction.ack, buffers);
   };

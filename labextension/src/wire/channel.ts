@@ -2,18 +2,22 @@
  * The live channel as a state machine: messages and wishes in, instructions out. It knows no DOM,
  * no socket and no clock; whoever owns it carries the instructions out.
  */
-import { PROTOCOL, type Ack, type AskSpans, type Command, type Delta, type FromKernel, type FromView, type Reply, type Snapshot, type Spans } from "./messages.js";
+import { PROTOCOL, type Ack, type AskSpans, type AskValues, type Command, type Delta, type FromKernel, type FromView, type Reply, type Snapshot, type Spans, type Values } from "./messages.js";
 
 export type ChannelState = "new" | "connecting" | "synced" | "gap" | "away" | "closed";
 
 /** What a view wants to know of a traced step. */
 export type SpansWish = Pick<AskSpans, "request_id" | "step" | "begin_us" | "end_us" | "most">;
 
+/** What a view wants to know of a held step's values. */
+export type ValuesWish = Pick<AskValues, "request_id" | "stop" | "tensors">;
+
 export type ChannelEvent =
   | { readonly kind: "open" }
   | { readonly kind: "message"; readonly message: FromKernel; readonly at_ms: number }
   | { readonly kind: "command"; readonly name: Command["name"]; readonly value?: Command["value"]; readonly at_ms: number }
   | { readonly kind: "ask"; readonly wish: SpansWish }
+  | { readonly kind: "ask_values"; readonly wish: ValuesWish }
   | { readonly kind: "alive" }
   | { readonly kind: "away" }
   | { readonly kind: "close" };
@@ -22,8 +26,8 @@ export type Instruction =
   | { readonly kind: "send"; readonly message: FromView }
   /** The message is to be shown, and then acknowledged. */
   | { readonly kind: "deliver"; readonly message: Snapshot | Delta; readonly ack: Ack }
-  /** The answer to what was asked of a traced step. */
-  | { readonly kind: "told"; readonly message: Spans }
+  /** The answer to what was asked of a traced step, or of the values of a held one. */
+  | { readonly kind: "told"; readonly message: Spans | Values }
   | { readonly kind: "answered"; readonly name: Command["name"] | null; readonly reply: Reply; readonly took_ms: number };
 
 /** What the table is asked about: a delta is told apart by its number. */
@@ -110,8 +114,10 @@ export class Channel {
   }
 
   #trigger(event: ChannelEvent): Trigger {
+    if (event.kind === "ask_values") return "ask";
     if (event.kind !== "message") return event.kind;
     const message = event.message;
+    if (message.kind === "values") return "spans";
     if (message.kind !== "delta") return message.kind;
     if (message.seq <= this.#seq) return "old";
     return message.seq === this.#seq + 1 ? "next" : "ahead";
@@ -123,10 +129,11 @@ export class Channel {
     if (action === "leave") return [{ kind: "send", message: { kind: "disconnect", view: this.#view } }];
     if (event.kind === "command" && action === "ask") return [this.#ask(event.name, event.value ?? null, event.at_ms)];
     if (event.kind === "ask" && action === "ask") return [{ kind: "send", message: { kind: "ask_spans", ...event.wish, view: this.#view } }];
+    if (event.kind === "ask_values" && action === "ask") return [{ kind: "send", message: { kind: "ask_values", ...event.wish, view: this.#view } }];
     if (event.kind !== "message") return [];
     const message = event.message;
     if (action === "drop") return [];
-    if (message.kind === "spans") return [{ kind: "told", message }];
+    if (message.kind === "spans" || message.kind === "values") return [{ kind: "told", message }];
     if (message.kind === "reply") return [this.#answer(message, event.at_ms)];
     this.#seq = message.seq;
     return [{ kind: "deliver", message, ack: { kind: "ack", view: this.#view, seq: message.seq } }];

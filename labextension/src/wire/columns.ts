@@ -116,6 +116,10 @@ export function* unpack<M extends FromKernel>(message: M, buffers: readonly Buff
     const { frames, spans, memory } = message;
     return { ...message, frames: filled(frames, buffers), spans: filled(spans, buffers), memory: filled(memory, buffers) };
   }
+  if (message.kind === "values") {
+    const values = message.values.map((one) => ({ ...one, histogram: filled(one.histogram, buffers), picture: filled(one.picture, buffers) }));
+    return { ...message, values };
+  }
   const trace = message.trace && { ...message.trace, heat: filled(message.trace.heat, buffers) };
   if (!message.graph) return { ...message, trace };
   const { added, changed } = message.graph as unknown as Record<"added" | "changed", readonly Node[] | Columns>;

@@ -1,6 +1,6 @@
 // Generated from flowscope.live.schema by flowscope.live.typescript: do not edit.
 
-export const PROTOCOL = 7;
+export const PROTOCOL = 8;
 
 /** How the fields of a node travel. */
 export const COLUMNS = {
@@ -18,6 +18,98 @@ export const COLUMNS = {
   body: "text",
   is_result: "number",
 } as const;
+
+/** A breakpoint that a view asks for: exactly one of `op`, `scope`, `op_type` and `line`. */
+export interface BreakpointWish {
+  readonly op: string | null;
+  readonly scope: string | null;
+  readonly op_type: string | null;
+  readonly line: number | null;
+  readonly cell: number | null;
+  readonly file: string | null;
+  readonly is_after: boolean;
+  readonly when: string;
+  readonly iteration: number | null;
+  readonly step: number | null;
+  readonly hits: number;
+}
+
+/** A value that a view gives to a tensor of the held step. */
+export interface Replacement {
+  readonly stop: string;
+  readonly tensor: string;
+  readonly text: string;
+}
+
+/** A breakpoint of a session. */
+export interface BreakpointState {
+  readonly number: number;
+  readonly target: string;
+  readonly conditions: string;
+  readonly is_after: boolean;
+  readonly is_enabled: boolean;
+  readonly hits: number;
+  readonly error: string;
+  readonly ops: readonly number[];
+  readonly where: readonly string[];
+}
+
+/** A step that is held: values can be asked of it until it goes on. */
+export interface StopState {
+  readonly id: string;
+  readonly step: number | null;
+  readonly op: number | null;
+  readonly frame: string;
+  readonly iterations: readonly number[];
+  readonly breakpoint: number | null;
+  readonly error: string;
+}
+
+/** The breakpoints of a session, and the steps that are held. */
+export interface DebugState {
+  readonly breakpoints: readonly BreakpointState[];
+  readonly stops: readonly StopState[];
+}
+
+/** A view asks for values at a stop; the answer is `Values`. */
+export interface AskValues {
+  readonly view: number;
+  readonly request_id: number;
+  readonly stop: string;
+  readonly tensors: readonly string[];
+  readonly kind: "ask_values";
+}
+
+/** A tensor at a stop. */
+export interface ValueState {
+  readonly name: string;
+  readonly state: "alive" | "not yet" | "gone" | "absent";
+  readonly why: string;
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  readonly nbytes: number;
+  readonly finite: number;
+  readonly nan: number;
+  readonly inf: number;
+  readonly min: number | null;
+  readonly max: number | null;
+  readonly mean: number | null;
+  readonly histogram: Table;
+  readonly picture: Table;
+  readonly width: number;
+  readonly height: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/** The answer to `AskValues`. */
+export interface Values {
+  readonly request_id: number;
+  readonly error: string;
+  readonly values: readonly ValueState[];
+  readonly view: number;
+  readonly kind: "values";
+}
 
 /** A tensor that must be fed for what is chosen to be fetched. */
 export interface Need {
@@ -191,6 +283,7 @@ export interface SessionState {
   readonly progress: Progress | null;
   readonly queues: readonly QueueState[];
   readonly failure: Failure | null;
+  readonly debug: DebugState | null;
 }
 
 /** One iteration of a loop that is in flight, or has just ended. */
@@ -311,8 +404,8 @@ export interface Ack {
 /** A view asks for something to be done at the next safepoint. */
 export interface Command {
   readonly command_id: number;
-  readonly name: "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "pace" | "level" | "run" | "trace";
-  readonly value: number | string | null;
+  readonly name: "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "step_out" | "step_run" | "pace" | "level" | "run" | "trace" | "break" | "unbreak" | "enable" | "disable" | "replace";
+  readonly value: number | string | BreakpointWish | Replacement | null;
   readonly view: number;
   readonly kind: "command";
 }
@@ -408,6 +501,6 @@ export interface AskSpans {
   readonly kind: "ask_spans";
 }
 
-export type FromKernel = Snapshot | Delta | Reply | Spans;
+export type FromKernel = Snapshot | Delta | Reply | Spans | Values;
 
-export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans;
+export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues;

@@ -1,0 +1,178 @@
+"""The debugger for views: breakpoints, values of a stop and replacing by messages."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+
+import flowscope as fs
+from flowscope.live import schema
+from flowscope.live.bus import Feed
+from flowscope.live.tables import columns_of
+from flowscope.live.wire import message_from, to_json, to_wire
+
+pytestmark = pytest.mark.usefixtures("graph")
+PATIENCE_S = 10
+WISH = {
+    "op": None, "scope": None, "op_type": None, "line": None, "cell": None, "file": None,
+    "is_after": False, "when": "", "iteration": None, "step": None, "hits": 1,
+}  # fmt: skip
+
+
+class View:
+    """A view that acknowledges everything."""
+
+    def __init__(self, feed):
+        self.feed, self.got, self.number = feed, [], 0
+        self.hear({"kind": "connect", "view": 7, "protocol": schema.PROTOCOL})
+
+    def send(self, message):
+        self.got.append((message, *to_wire(message)))
+        if isinstance(message, schema.Snapshot | schema.Delta):
+            self.feed.hear(schema.Ack(7, message.seq), self.send)
+
+    def hear(self, data):
+        self.feed.hear(message_from(json.loads(json.dumps(data))), self.send)
+
+    def ask(self, name, value=None):
+        self.number += 1
+        what = {"kind": "command", "command_id": self.number, "name": name, "value": value}
+        self.hear({**what, "view": 7})
+        return next(m for m, *_ in reversed(self.got) if isinstance(m, schema.Reply))
+
+    @property
+    def debug(self):
+        self.feed.tick(0.0)
+        states = [m.session for m, *_ in self.got if getattr(m, "session", None)]
+        return states[-1].debug
+
+    def values(self, stop, *tensors):
+        self.hear(
+            {"kind": "ask_values", "view": 7, "request_id": 3, "stop": stop, "tensors": tensors}
+        )
+        return next(g for g in reversed(self.got) if isinstance(g[0], schema.Values))
+
+
+@pytest.fixture(params=["compiled", "op", "tokens"])
+def program(request):
+    x = fs.placeholder(fs.float32, [3], name="x")
+    b = fs.exp(fs.sin(x, name="a"), name="b")
+    y = fs.reduce_sum(b * 2.0, name="y")
+    with fs.Session(config=fs.ConfigProto(mode=request.param)) as sess:
+        view = View(Feed(sess.graph, sess))
+        yield sess, view, lambda: sess.run(y, {x: [0.5, 1.0, 2.0]})
+        view.hear({"kind": "disconnect", "view": 7})
+
+
+def begun(run):
+    box = {}
+
+    def work():
+        try:
+            box["value"] = run()
+        except BaseException as e:
+            box["error"] = e
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread, box
+
+
+def test_a_view_sets_a_breakpoint_looks_replaces_and_goes_on(program):
+    sess, view, run = program
+    plain = run()
+    assert view.debug is None
+    reply = view.ask("break", {**WISH, "op": "b", "is_after": True, "when": "max > 1"})
+    assert reply.ok and reply.message == "breakpoint 1 is set"
+    thread, box = begun(run)
+    assert sess.debug.wait(PATIENCE_S)
+    (point,), (stop,) = view.debug.breakpoints, view.debug.stops
+    assert (point.target, point.conditions, point.is_after, point.hits) == (
+        '"b"',
+        "max > 1",
+        True,
+        1,
+    )
+    assert point.ops == (sess.graph.get_operation_by_name("b").id,) and point.where == ('"b"',)
+    assert (stop.breakpoint, stop.step, stop.error) == (1, 1, "")
+    told, data, buffers = view.values(stop.id, "b", "a", "y")
+    states = [(v.name, v.state) for v in told.values]
+    assert states == [("b:0", "alive"), ("a:0", "gone"), ("y:0", "not yet")]
+    assert told.values[1].why == 'gone since "b"' and told.values[0].max == pytest.approx(
+        2.48, 0.01
+    )
+    drawn = data["values"][0]["picture"]
+    table = schema.Table(drawn["rows"], 0, tuple(map(tuple, drawn["columns"])))
+    levels = columns_of(table, buffers[drawn["buffer"]])["level"].tolist()
+    assert data["values"][0]["width"] == len(levels) == 3 and {min(levels), max(levels)} == {0, 254}
+    everything, *_ = view.values(stop.id)
+    assert "b:0" in [v.name for v in everything.values]
+    wrong = view.ask("replace", {"stop": stop.id, "tensor": "b:0", "text": "[1, 2]"})
+    assert not wrong.ok and "expected the shape [3], got [2]" in wrong.message
+    evil = view.ask("replace", {"stop": stop.id, "tensor": "b:0", "text": "__import__('os')"})
+    assert not evil.ok and "expected numbers" in evil.message
+    assert view.ask("replace", {"stop": stop.id, "tensor": "b:0", "text": "0.5"}).ok
+    assert view.ask("unbreak", 1).ok and not view.ask("unbreak", 1).ok
+    view.ask("resume")
+    thread.join(PATIENCE_S)
+    assert box["value"] == np.float32(3.0) and run() == plain
+    late, *_ = view.values(stop.id, "b")
+    assert "has gone on" in late.error and late.values == ()
+    assert view.debug is None
+
+
+def test_what_a_view_may_not_ask(program):
+    sess, view, _ = program
+    for wish, said in (
+        ({"op": "nothing"}, "nothing"),
+        ({"op": "b", "when": "import os"}, "a condition: expected"),
+        ({}, "expected one of op"),
+        ({"op": "b", "hits": -3}, "expected an integer"),
+    ):
+        reply = view.ask("break", {**WISH, **wish})
+        assert not reply.ok and said in reply.message
+    for bad in ({**WISH, "op": 3}, {**WISH, "more": 1}, {"op": "b"}):
+        with pytest.raises(ValueError, match="of protocol"):
+            view.ask("break", bad)
+    assert sess.debug.breakpoints == () and not view.ask("step_out").ok
+    assert not view.ask("enable", 9).ok
+
+
+def test_a_view_switches_breakpoints_and_moves(program):
+    sess, view, run = program
+    view.ask("break", {**WISH, "op_type": "Exp"})
+    assert view.ask("disable", 1).message == "breakpoint 1 is off"
+    assert not view.debug.breakpoints[0].is_enabled
+    run()
+    assert view.ask("enable", 1).ok
+    thread, _ = begun(run)
+    first = sess.debug.wait(PATIENCE_S)
+    assert first is not None
+    view.ask("step_run")
+    with sess.gate._changed:
+        assert sess.gate._changed.wait_for(lambda: sess.gate.state == "paused", PATIENCE_S)
+    assert view.debug.stops[0].op is None
+    view.ask("resume")
+    thread.join(PATIENCE_S)
+
+
+def test_a_view_that_vanishes_while_a_step_is_held_leaves_it_held(program):
+    sess, view, run = program
+    view.ask("break", {**WISH, "op": "b"})
+    thread, box = begun(run)
+    stop = sess.debug.wait(PATIENCE_S)
+    view.hear({"kind": "disconnect", "view": 7})
+    assert stop.is_there and sess.gate.state == "paused"
+    again = View(view.feed)
+    assert again.debug.stops[0].id == stop.id, "a view that is opened anew finds it"
+    again.ask("unbreak", 1)
+    again.ask("resume")
+    thread.join(PATIENCE_S)
+    assert "value" in box
+
+
+def test_messages_are_json():
+    wish = schema.BreakpointWish(**{**WISH, "op": "b"})
+    sent = to_json(schema.Command(1, "break", wish, 7))
+    assert message_from(json.loads(json.dumps(sent))) == schema.Command(1, "break", wish, 7)
