@@ -1,6 +1,7 @@
-/** The JupyterLab plugins: what shows outputs, the docked panel, the commands, and what the status bar says. */
+/** The JupyterLab plugins: what shows outputs, the docked panel, the commands, what the status bar says, and shares beside lines of code. */
 import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { commandsPlugin } from "./commands.js";
+import { linesPlugin } from "./lines.js";
 import { outputsPlugin } from "./outputs.js";
 import { panelPlugin } from "./panel.js";
 import { statusPlugin } from "./status.js";
@@ -18,4 +19,4 @@ function measured<T>(plugin: JupyterFrontEndPlugin<T>): JupyterFrontEndPlugin<T>
   };
 }
 
-export default [measured(outputsPlugin), measured(panelPlugin), measured(commandsPlugin), measured(statusPlugin)];
+export default [measured(outputsPlugin), measured(panelPlugin), measured(commandsPlugin), measured(statusPlugin), measured(linesPlugin)];

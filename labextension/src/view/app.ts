@@ -17,6 +17,7 @@ import { make } from "./dom.js";
 import { Drawers } from "./drawers.js";
 import { Finder } from "./finder.js";
 import { obeyPage, STATE_EVENT, tellPage, type ToldState } from "./host.js";
+import { LineLink } from "./line_link.js";
 import { Navigation } from "./navigation.js";
 import { listenToPointer } from "./pointer.js";
 import { keepPresses } from "./presses.js";
@@ -119,6 +120,7 @@ export class App {
     }, { signal: until });
     keepPresses(this.#root, until);
     obeyPage(this.#root, this.#view.commands, until);
+    new LineLink(this.#view);
     const retheme = (): void => stage.setTheme(readTheme(this.#root));
     watchTheme(retheme, until);
     stage.onShown = () => {

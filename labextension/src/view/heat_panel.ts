@@ -1,7 +1,8 @@
 /** Shares of a step on the boxes of the graph: a switch and a legend over the stage, and the bars that the stage draws. */
 import { HeatBoxes, HEATS, untakenBoxes, type Heat, type HeatKind } from "../model/heat.js";
-import { plural } from "../model/figures.js";
-import type { BoxId } from "../model/ids.js";
+import { plural, shareText } from "../model/figures.js";
+import { opBox, type BoxId } from "../model/ids.js";
+import { shortName } from "../model/scopes.js";
 import { heatMarks } from "../render/heat.js";
 import { rampColor } from "../render/ramp.js";
 import type { ViewContext } from "./context.js";
@@ -17,6 +18,9 @@ class HeatPanel {
   readonly #choice = make("select", { "aria-label": "Share of the step", "data-testid": "fs-heat", ...OWN_KEYS }, ...HEATS.map((heat) => make("option", { value: heat }, WORDS[heat])));
   readonly #scale = make("span", { class: "fs-ramp", role: "img", "aria-label": "pale: next to nothing; dark: all of the step" });
   readonly #note = make("span", { class: "fs-note", "data-testid": "fs-heat-note" });
+  /** Leads to the operation with the greatest share. */
+  readonly #most = make("button", { type: "button", class: "fs-link", "data-testid": "fs-hottest", ...OWN_KEYS });
+  #hottest: BoxId | null = null;
   #boxes: HeatBoxes | null = null;
   #ops: Heat["ops"] | null = null;
   #version = -1;
@@ -25,7 +29,8 @@ class HeatPanel {
   constructor(view: ViewContext) {
     this.#view = view;
     const { store, trace, model, until, root, shown } = view;
-    this.element = make("div", { class: "fs-heat" }, make("label", {}, "share of a step: ", this.#choice), this.#scale, this.#note);
+    this.element = make("div", { class: "fs-heat" }, make("label", {}, "share of a step: ", this.#choice), this.#scale, this.#most, this.#note);
+    this.#most.addEventListener("click", () => this.#hottest !== null && view.navigation.goNear(this.#hottest), { signal: until });
     this.#choice.addEventListener("change", () => {
       store.setHeat(HEATS.find((heat) => heat === this.#choice.value) ?? "off", root);
       view.stage.element.focus({ preventScroll: true });
@@ -46,13 +51,14 @@ class HeatPanel {
     const { heat } = trace;
     if (kind === "off" || !heat) {
       setText(this.#note, kind === "off" ? "" : trace.isRecording ? "recording: run a step" : "nothing is recorded: press R");
-      this.#scale.hidden = true;
+      this.#scale.hidden = this.#most.hidden = true;
       stage.element.dataset.heat = "";
       return stage.setOverlay(null);
     }
     this.#join(heat);
     this.#boxes?.take(kind === "time" ? heat.time : heat.memory);
     this.#showScale();
+    this.#showMost(heat, kind === "time" ? heat.time : heat.memory);
     setText(this.#note, `mean of ${plural(trace.traced, "step")}`);
     const { graph } = navigation;
     const [boxes, untaken] = [this.#boxes, this.#untaken];
@@ -70,6 +76,18 @@ class HeatPanel {
     [this.#version, this.#ops] = [model.version, heat.ops];
     this.#boxes = new HeatBoxes(model, heat.ops);
     this.#untaken = untakenBoxes(model, heat);
+  }
+
+  #showMost({ ops }: Heat, shares: ArrayLike<number>): void {
+    const { model } = this.#view;
+    let best = -1;
+    for (let i = 0; i < ops.length; i++) if (best < 0 || (shares[i] ?? 0) > (shares[best] ?? 0)) best = i;
+    const node = model.nodes.get(ops[best]?.[0] ?? -1);
+    this.#most.hidden = !node;
+    if (!node) return;
+    this.#hottest = opBox(node.id);
+    setText(this.#most, `most: ${shortName(node.name)}, ${shareText(shares[best] ?? 0)}`);
+    this.#most.title = `${node.name}: show it`;
   }
 
   #showScale(): void {

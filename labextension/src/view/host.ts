@@ -10,6 +10,10 @@ export const PANEL_EVENT = "flowscope-panel";
 export const STATE_EVENT = "flowscope-state";
 /** The page asks a view about a command, or to run it. */
 export const COMMAND_EVENT = "flowscope-command";
+/** A view tells what share of a step lines of cells have. */
+export const LINES_EVENT = "flowscope-lines";
+/** The page asks the views of a graph to show what a line has made. */
+export const LINE_EVENT = "flowscope-line";
 const PANEL_MARK = "flowscopePanel";
 
 export interface PanelWish {
@@ -20,6 +24,22 @@ export interface ToldState {
   readonly state: string;
   /** One line for people, "" for nothing. */
   readonly text: string;
+}
+
+/** A line of a cell, by the number that the cell was run under. */
+export interface ToldLine {
+  /** The graph's key. */
+  readonly graph: string;
+  readonly cell: number;
+  readonly line: number;
+}
+
+export interface ToldLines {
+  readonly graph: string;
+  /** All lines that made an operation; none where nothing was recorded. */
+  readonly lines: readonly (Pick<ToldLine, "cell" | "line"> & { readonly share: number; readonly ops: number })[];
+  /** The line that made what is selected. */
+  readonly selected: ToldLine | null;
 }
 
 export interface CommandQuestion {

@@ -299,7 +299,9 @@ export class Timeline {
   paint(): void {
     const picture = this.#picture();
     if (!picture || !this.#painter) return;
+    const start = performance.now();
     this.#painter.paint(picture, this.#theme, devicePixelRatio || 1);
+    this.canvas.dataset.paintMs = (performance.now() - start).toFixed(2);
     const { shown, merged } = this.#painter.told;
     this.canvas.dataset.shown = String(shown);
     this.canvas.dataset.merged = String(merged);
