@@ -100,7 +100,7 @@ CASES = (
         0.45,
     ),
     branches("two-products", "two products of 768x768", "matmul", 768, 1.0),
-    branches("two-svd", "two svd of 192x192", "svd", 192, 1.0),
+    branches("two-svd", "two svd of 384x384", "svd", 384, 1.0),
     Case("build", "build 10 000 ops", "build", {"length": 10_000}, 1 / 3, "build"),
     Case("first-run", "first run of 10 000 ops", "build", {"length": 10_000}, 1 / 2, "first_run"),
     Case("gradients", "gradients of 1000 products", "gradients", {"length": 1000}, 1 / 3, "value"),

@@ -17,6 +17,7 @@ from flowscope.graph.operation import Operation
 from flowscope.plan.codegen.code import Code
 from flowscope.plan.codegen.function import generate
 from flowscope.plan.codegen.parallel_for import ParallelFor
+from flowscope.plan.codegen.sections import MakeTasks
 from flowscope.plan.codegen.variants import PLAIN, Breakpoints, Variant
 from flowscope.plan.costs import Costs
 from flowscope.plan.execution import Execution, execution
@@ -44,6 +45,7 @@ class Target:
         parallel_for: Has several threads take parts of a kernel; None where one does it all.
         operations: The operations that nodes come from, by id, where these are known.
         costs: What nodes take; None for what follows from their shapes.
+        make_tasks: Has other threads run parts of code early; None where one thread does it all.
     """
 
     xp: Any
@@ -51,6 +53,7 @@ class Target:
     parallel_for: ParallelFor | None = None
     operations: Mapping[int, Operation] = field(default_factory=dict)
     costs: Costs | None = None
+    make_tasks: MakeTasks | None = None
 
 
 class Executable:
@@ -129,6 +132,7 @@ class PythonCode:
             parallel_for=target.parallel_for,
             variant=variant,
             costs=target.costs,
+            make_tasks=target.make_tasks,
         )
         by_op = OpByOp()
         return Executable(

@@ -14,6 +14,7 @@ from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.back_ends import BackEnd, Executable, Target
 from flowscope.plan.codegen.parallel_for import ParallelFor
+from flowscope.plan.codegen.sections import MakeTasks
 from flowscope.plan.codegen.variants import PLAIN, Variant
 from flowscope.plan.collector import paused_collector
 from flowscope.plan.costs import Costs
@@ -55,6 +56,10 @@ class Device(Protocol):
     @property
     def parallel_for(self) -> ParallelFor | None:
         """Has several threads take parts of a kernel; None where one does it all."""
+
+    @property
+    def make_tasks(self) -> MakeTasks | None:
+        """Has other threads run parts of code early; None where one thread does it all."""
 
     def active(self) -> AbstractContextManager[Any]:
         """Returns a context in which new arrays of `xp` lie on the device."""
@@ -300,7 +305,9 @@ def compiled(
 
     def compile_region(variant: Variant, partition: Partition, region: Region) -> Executable:
         device = devices[partition.device]
-        target = Target(device.xp, generator, device.parallel_for, made.operations, known)
+        target = Target(
+            device.xp, generator, device.parallel_for, made.operations, known, device.make_tasks
+        )
         with device.active():  # constants are put on the device
             return back_ends[partition.back_end].compile(region, target, variant)
 

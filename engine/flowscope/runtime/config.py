@@ -188,6 +188,11 @@ class ConfigProto(Message):
     mode: Literal["compiled", "op", "tokens"] = "compiled"
     plan_cache_size: int = 4096
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether operations of a step may run at the same time."""
+        return self.inter_op_parallelism_threads not in (1, -1)
+
 
 class RunOptions(Message):
     """Options of one run.

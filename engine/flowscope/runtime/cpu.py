@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.runtime.devices import Device, Memory, ParallelFor, on_host
+from flowscope.runtime.devices import Device, MakeTasks, Memory, ParallelFor, on_host
 
 
 class Cpu(Device):
@@ -17,14 +17,21 @@ class Cpu(Device):
     Args:
         index: Which one it is.
         parallel_for: Has several threads take parts of a kernel; None where one does it all.
+        make_tasks: Has other threads run parts of code early; None where one does it all.
     """
 
     device_type = "CPU"
     xp = np
 
-    def __init__(self, index: int, parallel_for: ParallelFor | None = None) -> None:
+    def __init__(
+        self,
+        index: int,
+        parallel_for: ParallelFor | None = None,
+        make_tasks: MakeTasks | None = None,
+    ) -> None:
         super().__init__(index)
         self.parallel_for = parallel_for
+        self.make_tasks = make_tasks
 
     def put(self, value: Any) -> Any:
         return on_host(value)

@@ -20,6 +20,8 @@ from flowscope.graph.lazy import frozen
 
 #: Has several threads take parts of a kernel: (how many, what takes one).
 ParallelFor = Callable[[int, Callable[[int], None]], None]
+#: Makes what hands out parts of code; see `flowscope.plan.codegen.sections`.
+MakeTasks = Callable[[], Any]
 
 _PREFIX = "/job:localhost/replica:0/task:0/device:"
 
@@ -41,6 +43,7 @@ class Device(ABC):
         index: Which one of its type.
         xp: The array module that its kernels use.
         parallel_for: Has several threads take parts of a kernel; None where one does it all.
+        make_tasks: Has other threads run parts of code early; None where one does it all.
         memory_limit_bytes: Bytes of memory that it has; 0 where that is not known.
         incarnation: Tells it from other devices that had the same name.
     """
@@ -48,6 +51,7 @@ class Device(ABC):
     device_type = "CPU"
     xp: Any
     parallel_for: ParallelFor | None = None
+    make_tasks: MakeTasks | None = None
 
     def __init__(self, index: int) -> None:
         self.index = index

@@ -7,11 +7,13 @@ import warnings
 from flowscope.errors import DeviceWarning, InvalidArgumentError, UnavailableError
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.cpu import Cpu
-from flowscope.runtime.devices import Device, ParallelFor
+from flowscope.runtime.devices import Device, MakeTasks, ParallelFor
 
 
 def local_devices(
-    config: ConfigProto, parallel_for: ParallelFor | None = None
+    config: ConfigProto,
+    parallel_for: ParallelFor | None = None,
+    make_tasks: MakeTasks | None = None,
 ) -> tuple[Device, ...]:
     """Returns this process's devices that `config` asks for, the CPU first.
 
@@ -21,6 +23,7 @@ def local_devices(
     Args:
         config: What the session asks for.
         parallel_for: Has several threads take parts of a CPU's kernel; None where one does it all.
+        make_tasks: Has other threads run parts of a CPU's code early; None where one does it all.
 
     Raises:
         InvalidArgumentError: if the counts are not understood.
@@ -30,7 +33,8 @@ def local_devices(
             raise InvalidArgumentError(
                 f'expected counts of "CPU" and "GPU", from 0, got {name!r}: {count!r}'
             )
-    cpus = [Cpu(i, parallel_for) for i in range(max(1, config.device_count.get("CPU", 1)))]
+    count = max(1, config.device_count.get("CPU", 1))
+    cpus = [Cpu(i, parallel_for, make_tasks) for i in range(count)]
     return (*cpus, *_gpus(config))
 
 

@@ -79,7 +79,10 @@ class Session(Controls):
         checks.check_arguments(target, graph, config)
         super().__init__(default.get_default_graph() if graph is None else graph, engine.current())
         self.config = config or ConfigProto()
-        self.devices: tuple[Device, ...] = local_devices(self.config, self.engine.pool.parallel_for)
+        pool = self.engine.pool
+        is_sequential = not self.config.overlaps
+        make_tasks = None if is_sequential else pool.tasks
+        self.devices: tuple[Device, ...] = local_devices(self.config, pool.parallel_for, make_tasks)
         if self.config.intra_op_parallelism_threads:
             from flowscope.runtime import blas  # at need: it looks at all loaded libraries
 

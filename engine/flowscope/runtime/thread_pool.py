@@ -17,6 +17,7 @@ import numpy as np
 
 from flowscope.graph.current_step import current_step, working_for
 from flowscope.runtime.cores import available_cores
+from flowscope.runtime.forks import Fork, Tasks
 from flowscope.runtime.matrix_products import MatrixProducts
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class ThreadPool:
         self._started = 0
         self._process = os.getpid()
         self._lock = threading.Lock()
-        self._tasks: SimpleQueue[_Task] | None = None
+        self._tasks: SimpleQueue[_Task | Fork] | None = None
 
     def limit(self, size: int) -> None:
         """Lets at most so many threads work on one kernel."""
@@ -78,6 +79,21 @@ class ThreadPool:
         if task.error is not None:
             raise task.error
 
+    def tasks(self) -> Tasks:
+        """Returns the tasks that one call of generated code hands out."""
+        return Tasks(self)
+
+    def put(self, task: Fork) -> None:
+        """Lets a thread run a task; none does where there is only the caller's."""
+        if self.size < 2:
+            return
+        if self._process != os.getpid():
+            self._forget_threads()
+        if not self._started:
+            self._start(1)
+        assert self._tasks is not None
+        self._tasks.put(task)
+
     def _start(self, helpers: int) -> None:
         from queue import SimpleQueue  # at need: most sessions never share anything
 
@@ -89,7 +105,7 @@ class ThreadPool:
                 threading.Thread(target=_help, args=(tasks,), name=name, daemon=True).start()
 
 
-def _help(tasks: SimpleQueue[_Task]) -> None:
+def _help(tasks: SimpleQueue[_Task | Fork]) -> None:
     with np.errstate(all="ignore"):  # as sessions do
         while True:
             tasks.get().help()

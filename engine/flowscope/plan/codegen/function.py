@@ -42,6 +42,7 @@ from flowscope.plan.codegen.safepoints import (
     safepoint,
     to_caller,
 )
+from flowscope.plan.codegen.sections import MakeTasks, Sections
 from flowscope.plan.codegen.unboxed import (
     TEMPLATES,
     Unboxed,
@@ -80,6 +81,7 @@ def generate(
     inner_deopt: Deopt = to_caller,
     variant: Variant = PLAIN,
     costs: Costs | None = None,
+    make_tasks: MakeTasks | None = None,
 ) -> Code:
     """Returns the code of a region.
 
@@ -94,10 +96,15 @@ def generate(
             left there comes to `deopt` with all that is around.
         variant: What is added to it.
         costs: What its nodes take; None for what follows from their shapes.
+        make_tasks: Has other threads run sections before their turn; None where one thread does it
+            all. Variants do not overlap: what they tell is in the order of the program.
     """
     probe = variant.probe()
     writer = Writer(region, xp, generator, deopt, entries or {}, parallel_for, inner_deopt)
     writer.probe, writer.costs = probe, costs or Costs()
+    if make_tasks is not None and variant == PLAIN:
+        writer.namespace["make_tasks"] = make_tasks
+        writer.sections = Sections(writer.program, writer.costs.seconds)
     return writer.code()
 
 
@@ -183,6 +190,8 @@ class Writer:
         self.region = region
         self.probe = probe or Probe()
         self.costs = Costs()
+        #: What other threads may compute before its turn; None for nothing.
+        self.sections: Sections | None = None
         self.is_outlined = is_outlined
         self.inner_deopt = inner_deopt
         self.is_safe = is_safe
@@ -214,6 +223,10 @@ class Writer:
     def code(self) -> Code:
         """Returns the function."""
         self._head()
+        if self.sections:
+            self.emit("tasks = make_tasks()")
+            self.emit("try:")
+            self.depth = 2
         scope = BlockScope(self.program, is_safe=self.is_safe)
         self.reuses = self.is_on_cpu and can_reuse(self.region)
         if self.reuses:
@@ -221,6 +234,9 @@ class Writer:
         self.scopes.append(scope)
         self.nodes(scope)
         self._return()
+        if self.sections:
+            self.depth = 1
+            self.emit("finally: tasks.close()")
         number = next(_numbers)
         filename = f"<flowscope plan {number}>.py"  # in brackets it would not be read at need
         source = "\n".join(self.text) + "\n"
@@ -234,17 +250,54 @@ class Writer:
     def nodes(self, scope: BlockScope) -> None:
         """Writes the nodes of a block."""
         probe = Probe() if self.is_outlined and len(self.scopes) == 1 else self.probe
+        sections, end = self.sections, 0
         for i, node in enumerate(scope.nodes):
+            if i < end:
+                continue
             scope.index = i
             cost = self.costs.seconds(node)
-            if self.work and self.work + cost > STRETCH_S and i not in scope.unsafe:
-                self.safepoint()
+            if sections:
+                sections.write_forks(self, scope)
+                if (fork := sections.at(scope)) is not None:
+                    self.safepoint_before(scope, i, cost)
+                    sections.write_join(self, scope, fork)
+                    self.work, end = STRETCH_S, fork.end
+                    continue
+            self.safepoint_before(scope, i, cost)
             probe.before(self, scope)
             self._node(scope, node)
             probe.after(self, scope, node)
             self.work += cost
         scope.index = len(scope.nodes)
         probe.end(self, scope)
+
+    def safepoint_before(self, scope: BlockScope, i: int, cost: float) -> None:
+        """Writes a safepoint before a node if it is time for one."""
+        if self.work and self.work + cost > STRETCH_S and i not in scope.unsafe:
+            self.safepoint()
+
+    def of_section(self, region: Region) -> Code:
+        """Returns the code of a section: no step is held in it."""
+        inner = Writer(
+            region,
+            self.namespace["xp"],
+            self.namespace["generator"],
+            self.inner_deopt,
+            {},
+            self.parallel_for,
+            self.inner_deopt,
+            is_safe=False,
+            is_outlined=True,
+        )
+        inner.costs = self.costs
+        return inner.code()
+
+    def constant(self, node: Node) -> None:
+        """Makes a constant a global of the function."""
+        name = f"c{self.globals}"
+        self.globals += 1
+        self.namespace[name] = node_kernel(node)(self.namespace["xp"])
+        self.place[node.outputs[0]] = name
 
     def emit(self, text: str, node: Node | None = None, arguments: tuple[str, ...] = ()) -> None:
         """Writes one line."""
@@ -276,9 +329,8 @@ class Writer:
         elif op.is_blocking:
             self._try(scope, node, f"a{number}")
         elif isinstance(op, Const):
-            name = f"c{number}"
-            self.namespace[name] = node_kernel(node)(self.namespace["xp"])
-            self.place[node.outputs[0]] = name
+            if node.outputs[0] not in self.place:  # a section that was handed out may have it
+                self.constant(node)
         else:
             self._line(scope, node, number)
 
