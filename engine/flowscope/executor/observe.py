@@ -117,6 +117,9 @@ class Position:
             for f, ended in self._ended.items()
         )
 
+    def sample(self, sample: Any) -> None:
+        """Samples are taken of code, and of operations that run one after the other."""
+
     def where(self) -> Where:
         """Returns where the step is."""
         loops = tuple(

@@ -23,7 +23,10 @@ from flowscope.live.schema import (
 )
 from flowscope.live.tables import Numbers
 from flowscope.plan.plan import Plan
+from flowscope.plan.structured import LoopNode
+from flowscope.runtime.samples import Sample
 from flowscope.runtime.session import Session
+from flowscope.runtime.step import Step
 from flowscope.runtime.step_trace import StepTrace
 from flowscope.tracing.recorder import Recorder
 from flowscope.tracing.recording import Recording, Totals, TracedNode, TracedStep
@@ -33,6 +36,8 @@ from flowscope.tracing.windows import window
 MOST = 1 << 17
 #: Steps whose spans can be asked for.
 STEPS = 200
+#: So much earlier than it is due a step may be traced: looks come at regular times.
+_EARLY_S = 0.05
 _PHASES = ("forward", "gradient", "update")
 
 
@@ -48,12 +53,24 @@ class Tracing:
         self._recorder = Recorder(MOST)
         self._due_s = 0.0
         self._left = 0
+        #: Plans by their numbers in memory: those that were run, and those whose steps last.
+        self._seen: dict[int, Plan] = {}
+        self._lasting: dict[int, Plan] = {}
+        #: The steps that ran at the look before.
+        self._running: list[Step] = []
 
     # -- a tracer of the session ----------------------------------------------------------------
 
     def wants(self, plan: Plan) -> bool:
-        """Whether the step that begins is to be traced."""
-        return self._left > 0
+        """Whether the step that begins is to be traced as a whole.
+
+        Not one that may last: nothing of it is told before its end. What loops has to be seen once.
+        """
+        if self._left <= 0 or id(plan) in self._lasting:
+            return False
+        is_known = id(plan) in self._seen
+        self._seen[id(plan)] = plan
+        return is_known or not any(isinstance(n, LoopNode) for n in plan.program.walk())
 
     def take(self, trace: StepTrace) -> None:
         """Takes the trace of a step."""
@@ -61,15 +78,21 @@ class Tracing:
         self._recorder.take(trace)
 
     def ask(self, session: Session, now_s: float) -> None:
-        """Has the next steps traced, as many as are due."""
+        """Has the next step traced if one is due, and parts of those that last."""
+        before, self._running = self._running, session.gate.inside
+        lasting = [s for s in self._running if any(s is b for b in before)]
+        self._lasting.update((id(s.plan), s.plan) for s in lasting)
         if self._left <= 0:
             session.tracers = tuple([t for t in session.tracers if t is not self])
         if not self.steps_per_s or now_s < self._due_s:
             return
-        self._due_s = max(self._due_s + 1 / self.steps_per_s, now_s - 1.0)
+        self._due_s = now_s + 1 / self.steps_per_s - _EARLY_S
         self._left = 1
         if self not in session.tracers:
             session.tracers = (*session.tracers, self)
+        for step in lasting:
+            if step.call.trace is None:
+                step.sample = Sample(step, self._recorder)
 
     def end(self, session: Session) -> None:
         """Has no more steps traced."""

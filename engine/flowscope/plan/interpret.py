@@ -237,6 +237,18 @@ class _Step:
             self.values.pop(v, None)
         return results
 
+    def sample(self, sample: Any) -> None:
+        """Tells a sample of the operations that come next, where no probe is told already."""
+        if self._probe is None:
+            rows = sample.begin_rows()
+
+            def probe(node: Node, iterations: tuple[int, ...], outputs: Sequence[Any]) -> None:
+                rows.probe(node, iterations, outputs)
+                if rows.is_done:
+                    self._probe = None
+
+            self._probe = probe
+
     def safepoint(self, point: int, node: Node | None) -> None:
         """Lets the step be held before a node, or at the end of an iteration."""
         if self.is_there:
@@ -417,6 +429,10 @@ class _Here:
         is_there = replace_in(self._step.run, values, {v: v for v in values}, identity, array)
         self.is_changed = self.is_changed or is_there
         return is_there
+
+    def sample(self, sample: Any) -> None:
+        """Lets a sample take the operations that come next."""
+        self._step.sample(sample)
 
     def where(self) -> Where:
         """Returns where it is."""

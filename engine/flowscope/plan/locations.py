@@ -253,6 +253,9 @@ class Here(Protocol):
     def where(self) -> Where:
         """Returns where it is."""
 
+    def sample(self, sample: Any) -> None:
+        """Lets a `flowscope.runtime.samples.Sample` trace what comes next."""
+
     def values(self) -> dict[object, Any]:
         """Returns what is alive, by the identities of the values."""
 

@@ -346,7 +346,7 @@ class Gate:
                 self._heed_signals()
                 with self._lock:
                     if not self._stays(step):
-                        return self._goes_on(step)
+                        return self._goes_on(step, here)
                     step.here = here
                     if has_told:
                         self._wait(step)
@@ -362,8 +362,11 @@ class Gate:
         finally:
             step.here = step.met = None
 
-    def _goes_on(self, step: Step) -> bool:
+    def _goes_on(self, step: Step, here: Here | None) -> bool:
         """Notes that a step goes on; returns whether it does so one operation at a time."""
+        if step.sample is not None and here is not None and not self.is_by_op:
+            sample, step.sample = step.sample, None
+            here.sample(sample)
         was_rearmed = step.is_rearmed
         if was_rearmed:
             step.is_rearmed = False

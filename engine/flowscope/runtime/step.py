@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from flowscope.plan.plan import Plan
     from flowscope.runtime.calls import Call
     from flowscope.runtime.gate import Gate
+    from flowscope.runtime.samples import Sample
 
 State = Literal["running", "held", "stopping", "ended"]
 
@@ -49,6 +50,7 @@ class Step:
         held: How many of its threads stand still, in a pause or in slow motion.
         is_stopping: Whether it is to end by a stop.
         is_looked_at: Whether it is to note where it is at its next safepoint.
+        sample: What traces it for a while from its next safepoint on; None for nothing.
         where: Where it was when it was looked at last.
         here: The safepoint at which it stands still; None while it runs.
         stops: How often it came to where it could be held.
@@ -69,6 +71,7 @@ class Step:
     held = 0
     is_stopping = False
     is_looked_at = False
+    sample: Sample | None = None
     where: Where | None = None
     here: Here | None = None
     stops = 0

@@ -100,11 +100,13 @@ class Row(NamedTuple):
         node: The node.
         iterations: Numbers of the iterations of the loops around, from the outermost.
         end: By the clock.
+        begin: When it began; 0 where the one before it ended.
     """
 
     node: Node
     iterations: tuple[int, ...]
     end: int
+    begin: int = 0
 
 
 class Rows:
@@ -156,6 +158,7 @@ class StepTrace:
         error: What it failed with, "" for nothing.
         dropped: What is not kept; None for nothing.
         cursor: What came before the readings that are kept.
+        is_sample: Whether it is a part of a step that lasts.
         rows: In the place of readings, where operations run one by one; else None.
     """
 
@@ -170,6 +173,7 @@ class StepTrace:
         self.error = ""
         self.dropped: Dropped | None = None
         self.cursor: Cursor | None = None
+        self.is_sample = False
         self.rows = None if _is_code(plan) else Rows()
         self._stamps: list[int] = []
         self._pieces: deque[Any] = deque()
@@ -189,10 +193,17 @@ class StepTrace:
     def __len__(self) -> int:
         return self._kept + len(self._stamps) if self.rows is None else len(self.rows.rows)
 
+    def sampled(self, number: int | None, begin: int, end: int) -> None:
+        """Notes that this is a part of a step that lasts, from begin to end."""
+        self.number, self.is_sample = number, True
+        self.called = self.planned = self.fed = self.begin = begin
+        self.end = self.done = end
+
     @property
     def is_whole(self) -> bool:
         """Whether all of it is kept."""
-        return self.dropped is None and (self.rows is None or not self.rows.spans)
+        is_kept = self.dropped is None and (self.rows is None or not self.rows.spans)
+        return is_kept and not self.is_sample
 
     def waited(self, kind: Literal["pause", "wait"], begin: int) -> None:
         """Notes that the step has stood still until now."""

@@ -115,7 +115,7 @@ def probed(trace: StepTrace, rows: Rows, nodes: PlanNodes, lanes: Lanes) -> Step
     waits = deque(trace.waits)
     spans: list[tuple[int, ...]] = []
     for row in rows.rows:
-        begin = last
+        begin = row.begin or last
         while waits and waits[0].end <= row.end:
             begin = max(begin, waits.popleft().end)
         last = row.end

@@ -34,6 +34,7 @@ from flowscope.plan.codegen.parallel_for import (
     parallel_kernel,
 )
 from flowscope.plan.codegen.safepoints import (
+    FILENAME,
     Deopt,
     LoopNames,
     Names,
@@ -238,7 +239,7 @@ class Writer:
             self.depth = 1
             self.emit("finally: tasks.close()")
         number = next(_numbers)
-        filename = f"<flowscope plan {number}>.py"  # in brackets it would not be read at need
+        filename = f"{FILENAME} {number}>.py"  # in brackets it would not be read at need
         source = "\n".join(self.text) + "\n"
         exec(compile(source, filename, "exec"), self.namespace)
         function = self.namespace["region"]

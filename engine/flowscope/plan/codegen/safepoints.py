@@ -8,8 +8,10 @@ knew, by the names of its variables, becomes values by what they stand for in th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +35,8 @@ from flowscope.plan.structured import LoopNode
 if TYPE_CHECKING:
     from flowscope.plan.codegen.function import Writer
 
+#: How the file names of generated code begin.
+FILENAME = "<flowscope plan"
 #: Runs the rest of a step: (gate, run, resources, left) -> the region's outputs.
 Deopt = Callable[[Any, Any, tuple[Any, ...], DeoptState], Any]
 
@@ -302,6 +306,14 @@ class _Here:
         is_there = replace_in(self._run, self._live, self._point.variables, identity, array)
         self.is_changed = self.is_changed or is_there
         return is_there
+
+    def sample(self, sample: Any) -> None:
+        """Lets a sample trace the lines that come next."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and not frame.f_code.co_filename.startswith(FILENAME):
+            frame = frame.f_back
+        if frame is not None:
+            sample.begin_lines(frame, self.where(), self.is_back_edge)
 
 
 def _state(loop: LoopNames, named: Mapping[str, Any]) -> LoopState:
