@@ -86,6 +86,25 @@ def test_one_inter_op_thread_hands_nothing_out(all_large):
         assert "tasks" not in sess.plan(a + b, [x, y]).text("code")
 
 
+def test_one_intra_op_thread_leaves_branches_to_others():
+    """Who shares one operation, and who runs several, are two numbers."""
+    pool = ThreadPool(size=1)
+    pool._cores = 2
+    ran = threading.Event()
+    tasks = pool.tasks()
+    tasks.fork(ran.set)
+    assert ran.wait(30)
+    tasks.close()
+
+
+def test_one_core_has_no_helpers():
+    pool = ThreadPool(size=1)
+    pool._cores = 1
+    fork = pool.tasks().fork(threading.get_ident)
+    assert fork.join() == threading.get_ident()
+    assert pool._started == 0
+
+
 def test_the_first_error_in_program_order_is_told(all_large, pools):
     x, y, a, b = two_branches()
     bad = np.ones((2, 3), np.float32)

@@ -82,3 +82,50 @@ def test_a_deadline_ends_functions_that_wait_for_ever(session):
         session.run(both, options=fs.RunOptions(timeout_in_ms=200))
     go.set()
     assert session.run(both, options=fs.RunOptions(timeout_in_ms=60_000)) == [1.0, 1.0]
+
+
+def in_cond(functions):
+    pred = fs.placeholder_with_default(True, [])
+    calls = lambda: [fs.py_func(f, [], fs.int64) for f in functions]  # noqa: E731
+    return fs.cond(pred, calls, lambda: [fs.constant(0, fs.int64)] * 2)
+
+
+def in_loop(functions):
+    def body(i, a, b):
+        found = [fs.py_func(f, [], fs.int64) for f in functions]
+        for one in found:
+            one.set_shape([])
+        return i + 1, a + found[0], b + found[1]
+
+    zero = fs.constant(0, fs.int64)
+    return [x / 3 for x in fs.while_loop(lambda i, a, b: i < 3, body, [0, zero, zero])[1:]]
+
+
+def in_branches_of_their_own(functions):
+    pred = fs.placeholder_with_default(True, [])
+    zero = fs.constant(0, fs.int64)
+    return [fs.cond(pred, lambda f=f: fs.py_func(f, [], fs.int64), lambda: zero) for f in functions]
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("build", [in_cond, in_loop, in_branches_of_their_own])
+def test_functions_in_bodies_wait_for_each_other(session, build, order):
+    both = build(pair()[:: 1 - 2 * order])
+    for _ in range(2):
+        assert session.run(both) == [1, 1]
+
+
+@pytest.mark.parametrize("count", [1, -1])
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+def test_one_inter_op_thread_calls_one_function_after_the_other(graph, mode, count):
+    seen = []
+
+    def note(k):
+        seen.append((k, threading.get_ident()))
+        return np.int64(k)
+
+    made = [fs.py_func(lambda k=k: note(k), [], fs.int64) for k in range(4)]
+    config = fs.ConfigProto(mode=mode, inter_op_parallelism_threads=count)
+    with fs.Session(graph=graph, config=config) as sess:
+        assert sess.run(made) == [0, 1, 2, 3]
+    assert seen == [(k, threading.get_ident()) for k in range(4)]

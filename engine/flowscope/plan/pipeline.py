@@ -52,6 +52,8 @@ class Wanted(Protocol):
     def merges(self) -> bool: ...  # noqa: D102
     @property
     def folds(self) -> bool: ...  # noqa: D102
+    @property
+    def overlaps(self) -> bool: ...  # noqa: D102
 
 
 @frozen
@@ -146,6 +148,7 @@ PASSES: tuple[Pass, ...] = (
         lambda program, _: overlap(program),
         "lets Python functions that do not depend on each other wait for each other",
         "two functions overlap only if neither needs the other by any path of data or control",
+        is_wanted=lambda request: request.overlaps,
     ),
     Pass(
         "update_groups",

@@ -79,6 +79,7 @@ class Request:
         read: The op that reads a variable.
         merges: Whether equal operations are merged, in compiled mode.
         folds: Whether constants are folded, in compiled mode.
+        overlaps: Whether Python functions may run at the same time.
     """
 
     fetches: Sequence[Tensor]
@@ -90,6 +91,7 @@ class Request:
     read: type
     merges: bool = True
     folds: bool = True
+    overlaps: bool = True
 
 
 #: So many variants of a plan's code are kept: each set of breakpoints asks for another one.

@@ -152,11 +152,14 @@ class ConfigProto(Message):
         fake_devices: Fake devices per type, e.g. {"GPU": 1}: for tests, without a GPU.
         allow_soft_placement: Whether a device wish that cannot be fulfilled is passed over.
         log_device_placement: Whether each new plan's placement is printed.
-        intra_op_parallelism_threads: Threads of large matrix products and of large element-wise
-            operations, for the whole process; 0 leaves it to the BLAS library, and takes up to four
-            for the others. On a machine whose few cores are busy 1 is best.
-        inter_op_parallelism_threads: A bound for the threads that run operations of a step: one
-            does, the caller's own, so each number is kept.
+        intra_op_parallelism_threads: Threads that share one operation: large matrix products and
+            large element-wise operations. 0: as many as there are cores for this process (its
+            affinity and its container's quota), up to four. The last session that says a number
+            decides for the engine; outside of steps BLAS has it too.
+        inter_op_parallelism_threads: Threads that run operations of a step which do not depend on
+            each other: Python functions, and large work where it pays. 0: as many as that takes, up
+            to the cores for large work; 1 or less than 0: the caller's alone, one operation after
+            the other in the order of the program. Above 1 as 0.
         operation_timeout_in_ms: Timeout of each run that has none of its own; 0 for none.
         graph_options: How plans are made.
         gpu_options: About GPUs.
@@ -191,7 +194,8 @@ class ConfigProto(Message):
     @property
     def overlaps(self) -> bool:
         """Whether operations of a step may run at the same time."""
-        return self.inter_op_parallelism_threads not in (1, -1)
+        count = self.inter_op_parallelism_threads
+        return count == 0 or count > 1
 
 
 class RunOptions(Message):

@@ -143,6 +143,7 @@ class Planner:
             read=ReadVariableOp,
             merges=self._config.graph_options.optimizer_options.merges,
             folds=self._config.graph_options.optimizer_options.folds,
+            overlaps=self._config.overlaps,
         )
         return request, flat.rebuild
 

@@ -39,7 +39,8 @@ class ThreadPool:
     """
 
     def __init__(self, size: int | None = None) -> None:
-        self.size = min(available_cores(), _MOST) if size is None else size
+        self._cores = available_cores()
+        self.size = min(self._cores, _MOST) if size is None else size
         self.products = MatrixProducts()
         self._forget_threads()
 
@@ -84,8 +85,8 @@ class ThreadPool:
         return Tasks(self)
 
     def put(self, task: Fork) -> None:
-        """Lets a thread run a task; none does where there is only the caller's."""
-        if self.size < 2:
+        """Lets a thread run a task; none does where there is one core."""
+        if self._cores < 2:
             return
         if self._process != os.getpid():
             self._forget_threads()

@@ -2,7 +2,8 @@
 
 One function is called as it is, on the step's own thread. Where there are several that could run at
 the same time, each becomes an operation that may wait (`HostFunc`): it is tried in the order of the
-program, and while one has not returned the others go on.
+program, and while one has not returned the others go on. That holds in branches and loops, and for
+branches and loops with functions in them.
 """
 
 from __future__ import annotations
@@ -16,9 +17,27 @@ from flowscope.plan.rewriting import changed
 
 def overlap(program: Program) -> Program:
     """Returns the program, in which Python functions that may overlap are operations that wait."""
-    functions = [n for n in program.nodes if is_function(n.op)]
-    apart = _independent(program.nodes, functions) if len(functions) > 1 else []
+    apart = dict.fromkeys(_apart(program.nodes))
     return changed(program, {n: {"op": HostFunc(n.op)} for n in apart})
+
+
+def _apart(nodes: Sequence[Node]) -> list[Node]:
+    """Returns the functions, in blocks too, that may overlap with another one."""
+    calls = [n for n in nodes if _functions(n)]
+    found: list[Node] = []
+    for node in _independent(nodes, calls) if len(calls) > 1 else ():
+        found += _functions(node)
+    for node in calls:
+        for block in node.blocks:
+            found += _apart(block.nodes)
+    return found
+
+
+def _functions(node: Node) -> list[Node]:
+    """Returns the functions that a node calls."""
+    if node.blocks:
+        return [n for block in node.blocks for n in block.walk() if is_function(n.op)]
+    return [node] if is_function(node.op) else []
 
 
 def _independent(nodes: Sequence[Node], functions: Sequence[Node]) -> list[Node]:
