@@ -300,3 +300,23 @@ def test_the_critical_path_is_the_longest_chain():
 def test_an_empty_recorder_tells_nothing():
     recording = Recorder().recording()
     assert not recording.steps and not len(recording.spans) and "0 steps" in repr(recording)
+
+
+def test_tables_tell_where_the_time_went():
+    x, v = nested()
+    with session() as sess, fs.profile(sess) as profiled:
+        sess.run(v, {x: np.zeros(2, "f")})
+    whole = profiled.recording.totals.self_ns.sum()
+    for by in ("op", "type", "scope", "line", "device", "phase"):
+        found = profiled.table(by)
+        assert sum(r.self_ns for r in found) == whole
+        assert sum(r.share for r in found) == pytest.approx(1.0)
+        assert [r.self_ns for r in found] == sorted((r.self_ns for r in found), reverse=True)
+        assert all(r.self_ns <= r.total_ns <= whole for r in found)
+    by_type = {r.name: r for r in profiled.table("type")}
+    assert by_type["Loop"].count == 1 + 4 and by_type["Tanh"].count == 2
+    assert by_type["Loop"].total_ns == max(r.total_ns for r in profiled.table("op"))
+    (device,) = profiled.table("device")
+    assert device.share == 1.0 and "100.0%" in repr(profiled.table("device"))
+    with pytest.raises(fs.errors.InvalidArgumentError, match="one of op, type"):
+        profiled.table("colour")

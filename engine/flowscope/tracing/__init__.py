@@ -10,6 +10,7 @@ from flowscope.tracing.files import load as load, save as save
 from flowscope.tracing.profile import profile as profile
 from flowscope.tracing.recorder import Recorder as Recorder
 from flowscope.tracing.recording import Recording as Recording
+from flowscope.tracing.tables import table as table
 from flowscope.tracing.timeline import Timeline as Timeline
 
-__all__ = ["Recorder", "Recording", "Timeline", "chrome_trace", "load", "profile", "save"]
+__all__ = ["Recorder", "Recording", "Timeline", "chrome_trace", "load", "profile", "save", "table"]

@@ -13,6 +13,7 @@ from flowscope.tracing.chrome import chrome_trace
 from flowscope.tracing.files import save
 from flowscope.tracing.recorder import Recorder
 from flowscope.tracing.recording import Recording
+from flowscope.tracing.tables import Table, table
 
 if TYPE_CHECKING:
     from flowscope.runtime.session import Session
@@ -45,6 +46,14 @@ class profile:
         if self._read is None or self._read[0] != self._recorder.version:
             self._read = self._recorder.version, self._recorder.recording()
         return self._read[1]
+
+    def table(self, by: str = "op") -> Table:
+        """Returns where the time went.
+
+        Args:
+            by: "op", "type", "scope", "line", "device" or "phase".
+        """
+        return table(self.recording, by)
 
     def save(self, path: Any) -> None:
         """Writes what was traced to a file, with the graph where that can be written.
