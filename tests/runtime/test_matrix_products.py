@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import flowscope as fs
-from flowscope.ops.kernels import products
+from flowscope.ops.kernels import sharing
 from flowscope.runtime import blas, engine, matrix_products
 from flowscope.runtime.matrix_products import MatrixProducts
 
@@ -152,7 +152,7 @@ def test_numbers_in_the_other_order_of_bytes(graph, process_shared, swapped):
     a, b = matrix(96, 512), matrix(512, 384)
     x = a.astype(">f4") if swapped in ("left", "both") else a
     y = b.astype(">f4") if swapped in ("right", "both") else b
-    whole = products.matrix_product(np, x, y)
+    whole = sharing.matrix_product(np, x, y)
     p, q = fs.placeholder(fs.float32, [96, 512]), fs.placeholder(fs.float32, [512, 384])
     c = fs.matmul(p, q)
     with fs.Session() as sess:

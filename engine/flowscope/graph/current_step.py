@@ -19,12 +19,11 @@ class CurrentStep(Protocol):
 
     Attributes:
         left_call: The operation whose function was started and left to the executor, and its call.
-        product: Returns the product of two large matrices that several threads share, or None where
-            one thread should compute it; None where no kernel of the plan multiplies.
+        pool: The threads that share large kernels; None where no kernel of the plan multiplies.
     """
 
     left_call: tuple[Any, Any] | None
-    product: Callable[[Any, Any], Any] | None
+    pool: Any
 
     def call_function(self, function: Callable[[], Any]) -> Any:
         """Returns what a function of the user's returns."""

@@ -34,6 +34,8 @@ _KEPT = 1024
 _PATIENCE = 2.0
 #: Multiplications in a second that BLAS is taken to manage at the least (one thread).
 _SLOW = 5e9
+#: A block of calls that a helper has begun is waited for so long.
+_CALL_PATIENCE_S = 1e-3
 _ROW_MAJOR_AS_IT_IS, _TRANSPOSED = 111, 112
 
 _LETTERS = {"f": "s", "d": "d"}
@@ -70,6 +72,8 @@ class MatrixProducts:
         self._pool: NativePool | None = None
         self._gemm: dict[str, int] = {}
         self._state: Literal["new", "compiling", "ready", "absent"] = "new"
+        self._calls = 0
+        self._empty = np.empty(1)
         self._cuts: dict[Any, Any] = {}
         self._noise: Any = None
 
@@ -93,6 +97,33 @@ class MatrixProducts:
             return out
         return None if late < 0 else _completed(a, b, out, cut, late)
 
+    def calls(self, table: Any, kept: Any, size: int) -> int:
+        """Makes calls of blocks, on at most so many threads.
+
+        Args:
+            table: Words of calls, by block and call; what they return is written to the last ones.
+            kept: What the calls need.
+            size: How many threads work on it at most.
+
+        Returns:
+            0 if all is done; -1 if nothing is; otherwise the blocks that are late as bits.
+        """
+        if self._pool is None:
+            self._calls += 1
+            if self._calls >= _USUAL:
+                self._prepare()
+            return -1
+        patience = int(_CALL_PATIENCE_S * self._pool.pauses_per_second)
+        told = {"calls": table.ctypes.data, "count": table.shape[1], "blocks": len(table)}
+        words = np.array([{**told, "patience": patience}.get(n, 0) for n in RECIPE], np.int64)
+        recipe = words, words.ctypes.data, table, kept
+        return self._pool.run(recipe, table, words, self._empty, size - 1)
+
+    def _prepare(self) -> None:
+        if self._state == "new":
+            self._state = "compiling"
+            threading.Thread(target=self.compile, name="flowscope-compile", daemon=True).start()
+
     def stop(self) -> None:
         """Ends the helper threads; a later product starts others."""
         if self._pool is not None:
@@ -109,9 +140,7 @@ class MatrixProducts:
             self._cuts.clear()
         found: Any = count
         if count >= _USUAL:
-            if self._state == "new":
-                self._state = "compiling"
-                threading.Thread(target=self.compile, name="flowscope-compile", daemon=True).start()
+            self._prepare()
             if self._state == "compiling":
                 found = _USUAL - 1
             else:
@@ -167,7 +196,7 @@ class MatrixProducts:
             "ldc": n, "rows": rows, "columns": columns, "a_bytes": rows * a.strides[0],
             "b_bytes": columns * b.strides[1], "c_bytes": (rows * n + columns) * item,
             "blocks": blocks, "patience": int(patience), "gemm": self._gemm[a.dtype.char],
-            "is_double": a.dtype.char == "d", "alignment": item - 1,
+            "is_double": a.dtype.char == "d", "alignment": item - 1, "calls": 0, "count": 0,
         }  # fmt: skip
         words = np.array([told[name] for name in RECIPE], np.int64)
         return _Cut((words, words.ctypes.data), rows, columns, blocks)

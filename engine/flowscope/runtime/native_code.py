@@ -30,10 +30,12 @@ _RECIPE, _A, _B, _C = 24, 25, 26, 27
 HELPER, HELPER_WORDS, _IN_BLOCK, _ASLEEP, LOCK = 32, 32, 0, 8, 16
 WORDS = HELPER + MOST * HELPER_WORDS
 
+#: The words of a call in place of a product: a function, four arguments, and what it returns.
+CALL_WORDS = 6
 #: The words of a recipe: how one product is cut.
 RECIPE = (
     "trans_a", "trans_b", "m", "n", "k", "lda", "ldb", "ldc", "rows", "columns", "a_bytes",
-    "b_bytes", "c_bytes", "blocks", "patience", "gemm", "is_double", "alignment",
+    "b_bytes", "c_bytes", "blocks", "patience", "gemm", "is_double", "alignment", "calls", "count",
 )  # fmt: skip
 #: Their places.
 AT = {name: i for i, name in enumerate(RECIPE)}
@@ -78,6 +80,39 @@ define internal void @block(ptr %state, i64 %i) noinline {{
   %recipe.p = getelementptr i64, ptr %state, i64 {_RECIPE}
   %recipe = load ptr, ptr %recipe.p
 {load}
+  %is.calls = icmp ne i64 %calls, 0
+  br i1 %is.calls, label %list, label %product
+list:
+  %table = inttoptr i64 %calls to ptr
+  %per = mul i64 %count, {CALL_WORDS}
+  %start = mul i64 %i, %per
+  br label %each
+each:
+  %j = phi i64 [ 0, %list ], [ %j.1, %one ]
+  %is.one = icmp slt i64 %j, %count
+  br i1 %is.one, label %one, label %made
+one:
+  %o = mul i64 %j, {CALL_WORDS}
+  %at = add i64 %start, %o
+  %call.p = getelementptr i64, ptr %table, i64 %at
+  %arg0.p = getelementptr i64, ptr %call.p, i64 1
+  %arg1.p = getelementptr i64, ptr %call.p, i64 2
+  %arg2.p = getelementptr i64, ptr %call.p, i64 3
+  %arg3.p = getelementptr i64, ptr %call.p, i64 4
+  %status.p = getelementptr i64, ptr %call.p, i64 5
+  %call = load ptr, ptr %call.p
+  %arg0 = load i64, ptr %arg0.p
+  %arg1 = load i64, ptr %arg1.p
+  %arg2 = load i64, ptr %arg2.p
+  %arg3 = load i64, ptr %arg3.p
+  %status = call i32 %call(i64 %arg0, i64 %arg1, i64 %arg2, i64 %arg3)
+  %status.64 = zext i32 %status to i64
+  store i64 %status.64, ptr %status.p
+  %j.1 = add i64 %j, 1
+  br label %each
+made:
+  ret void
+product:
   %r = mul i64 %i, %rows
   %s = mul i64 %i, %columns
   %left.m = sub i64 %m, %r
@@ -456,5 +491,14 @@ def _yield_function() -> Any:
 
 
 __all__ = [
-    "HELPER", "HELPER_WORDS", "LOCK", "MOST", "RECIPE", "SLEEP_US", "WORDS", "YIELDS", "Code",
-]  # fmt: skip
+    "CALL_WORDS",
+    "HELPER",
+    "HELPER_WORDS",
+    "LOCK",
+    "MOST",
+    "RECIPE",
+    "SLEEP_US",
+    "WORDS",
+    "YIELDS",
+    "Code",
+]

@@ -75,7 +75,7 @@ class Runner:
             function = call.function
             if call.uses_blas:
                 one_thread.enter()
-                step.product = self.engine.pool.product
+                step.pool = self.engine.pool
             if gate.raised:
                 self._check_open()
                 step.inherit_limit()
@@ -109,7 +109,7 @@ class Runner:
             # One bytecode reads and adds: several threads count here without a lock.
             self.busy_ns += time.perf_counter_ns() - start - step.waited_ns
             step.has_ended = True
-            if step.product is not None:
+            if step.pool is not None:
                 one_thread.leave()
             if around is None:
                 del steps_of_threads[me]

@@ -35,6 +35,7 @@ from flowscope.runtime.controls import Controls
 from flowscope.runtime.devices import Device
 from flowscope.runtime.feeds import nbytes, stats, taken_apart
 from flowscope.runtime.fetches import structure_key
+from flowscope.runtime.freed_memory import keep_freed_memory
 from flowscope.runtime.local_devices import local_devices
 from flowscope.runtime.partial_run import PartialRun, Pattern
 from flowscope.runtime.plan_cache import Recent
@@ -78,6 +79,7 @@ class Session(Controls):
     ) -> None:
         checks.check_arguments(target, graph, config)
         super().__init__(default.get_default_graph() if graph is None else graph, engine.current())
+        keep_freed_memory()
         self.config = config or ConfigProto()
         pool = self.engine.pool
         is_sequential = not self.config.overlaps

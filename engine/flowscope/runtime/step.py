@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from flowscope.runtime.calls import Call
     from flowscope.runtime.gate import Gate
     from flowscope.runtime.samples import Sample
+    from flowscope.runtime.thread_pool import ThreadPool
 
 State = Literal["running", "held", "stopping", "ended"]
 
@@ -60,8 +61,7 @@ class Step:
         waited_ns: Nanoseconds that it stood still.
         queues: What it has moved in queues; None where it uses none.
         left_call: The function that code has started and left to the executor.
-        product: Shares the product of two large matrices among threads; None where no kernel of
-            the plan multiplies.
+        pool: The threads that share large kernels; None where no kernel of the plan multiplies.
     """
 
     # In the class as long as they are as at the beginning: a step of one operation is made quickly.
@@ -80,7 +80,7 @@ class Step:
     waited_ns = 0
     queues: QueueTransaction | None = None
     left_call: tuple[Any, host_calls.HostCall] | None = None
-    product: Callable[[Any, Any], Any] | None = None
+    pool: ThreadPool | None = None
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class Step:
         """Returns what a function of the user's returns; see `flowscope.runtime.host_calls`."""
         if get_ident() != self.thread:
             return function()  # it was started on a thread of its own, and nobody waits for it here
-        if self.product is None:
+        if self.pool is None:
             return self._called(function)
         with one_thread.suspended():
             return self._called(function)

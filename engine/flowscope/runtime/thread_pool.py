@@ -58,6 +58,10 @@ class ThreadPool:
         """Returns the product of two large matrices; None where one thread should compute it."""
         return None if self.size < 2 else self.products.product(a, b, self.size)
 
+    def calls(self, table: Any, kept: Any) -> int:
+        """Makes calls of blocks on several threads, see `MatrixProducts.calls`; -1 for none."""
+        return -1 if self.size < 2 else self.products.calls(table, kept, self.size)
+
     def parallel_for(self, count: int, run: Callable[[int], None]) -> None:
         """Calls `run` with 0 .. count - 1, on several threads; returns when all have ended.
 

@@ -39,13 +39,16 @@ and add without a matrix, for there each channel has a filter of its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from flowscope.graph.op import Array, ArrayModule
-from flowscope.ops.kernels.onednn import recipe
+from flowscope.ops.kernels.onednn import Calls, flops_of, library, recipe, run, run_blocks
+from flowscope.ops.kernels.sharing import FLOPS, batch_blocks
 from flowscope.ops.kernels.windows import Axis
 
 #: Bytes of one block of windows (measured: from 1 to 4 MB makes no difference).
@@ -81,14 +84,34 @@ def by_library(
         "backward_data": (out, given[0].shape),
         "backward_weights": (given[0].shape, out),
     }[kind]
-    found = recipe(kind, given[0].dtype, x, k, axes, groups)
-    if found is None:
+    outs = math.prod(a.out for a in axes)
+    moved = math.prod(x) + x[0] * outs * k[-1]
+    blocks = batch_blocks(xp, x[0], flops_of(x[0], k, axes) + FLOPS * moved)
+    lengths = {len(range(x[0])[some]) for some in blocks}
+    found = {n: recipe(kind, given[0].dtype, x, k, axes, groups, n) for n in lengths}
+    loaded = library()
+    if not found or None in found.values() or loaded is None:
         return None
-    result = np.empty(out, np.float32)
     arrays = [np.ascontiguousarray(a) for a in given]
-    arrays.insert(("backward_data", "backward_weights", "forward").index(kind), result)
-    found.run(*arrays)
-    return result
+    place = ("backward_data", "backward_weights", "forward").index(kind)
+    is_sum = place == 1
+    results = [np.empty(out, np.float32) for _ in (blocks if is_sum else blocks[:1])]
+
+    def calls(i: int) -> Calls:
+        made = [*arrays[:place], results[i if is_sum else 0], *arrays[place:]]
+        parts = [a if j == 1 else a[blocks[i]] for j, a in enumerate(made)]
+        recipe_of_length = found[len(parts[0])]
+        assert recipe_of_length is not None
+        return recipe_of_length.calls(*parts)
+
+    late = run_blocks(loaded, len(blocks), calls)
+    if late and not is_sum:
+        results = [results[0].copy()]
+    for i in late:
+        if is_sum:
+            results[i] = np.empty(out, np.float32)
+        run(calls(i))
+    return reduce(np.add, results[1:], results[0])
 
 
 def correlate(xp: ArrayModule, x: Array, k: Array, axes: Sequence[Axis]) -> Array:

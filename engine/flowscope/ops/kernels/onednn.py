@@ -21,11 +21,12 @@ import functools
 import os
 import site
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from flowscope.ops.kernels.sharing import shared_calls
 from flowscope.ops.kernels.windows import Axis
 
 #: Below so many flops the calls cost more than they gain.
@@ -66,6 +67,9 @@ class Library:
             raise OSError(f"expected oneDNN {_VERSION}, got another version in {path}")
         self.c.dnnl_primitive_desc_query_md.restype = _Pointer
         self.c.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
+        #: Where functions lie.
+        self.set_threads = _address(self.c.omp_set_num_threads)
+        self.execute = _address(self.c.dnnl_primitive_execute)
         self.engine = self.made("engine_create", _CPU, ctypes.c_size_t(0))
         self.attributes = self.made("primitive_attr_create")
         self.call("primitive_attr_set_scratchpad_mode", self.attributes, _USER)
@@ -98,6 +102,20 @@ class Library:
         """Returns how many bytes memory of this description has."""
         return int(self.c.dnnl_memory_desc_get_size(description))
 
+    @contextlib.contextmanager
+    def one_thread(self) -> Iterator[None]:
+        """Lets OpenMP have one thread for what this thread calls in the block.
+
+        Its threads wait for each other by spinning, and sums would depend on their number. What is
+        made for two threads asks for two when it is executed.
+        """
+        count = self.c.omp_get_max_threads()
+        self.c.omp_set_num_threads(1)
+        try:
+            yield
+        finally:
+            self.c.omp_set_num_threads(count)
+
     def reorder(self, source: Any, target: Any) -> Any:
         """Returns a primitive that moves memory to another layout; None where it is the same."""
         if self.c.dnnl_memory_desc_equal(source, target):
@@ -127,6 +145,7 @@ class Recipe:
         groups: int,
     ) -> None:
         self.library, self.kind = library, kind
+        self.free: list[Calls] = []
         y = (x[0], *[a.out for a in axes], k[-1])
         self.x, self.y = (library.described(*images_layout(dims)) for dims in (x, y))
         dims, strides = _filters(k, groups)
@@ -165,65 +184,139 @@ class Recipe:
         ends = (self.own, self.k) if kind == "backward_weights" else (self.k, self.own)
         self.move = library.reorder(*ends)
 
-    def run(self, x: Any, k: Any, y: Any) -> None:
-        """Computes the one of three arrays that is the result; all are in C order."""
-        call = Call(self.library)
-        try:
-            images, outputs = call.memory(self.x, x), call.memory(self.y, y)
-            filters = given = call.memory(self.k, k)
-            if self.move is not None:
-                filters = call.memory(self.own, call.space(self.own))
-            spare = call.memory(self.scratchpad, call.space(self.scratchpad))
-            if self.kind == "forward":
-                kinds = SRC, _WEIGHTS, DST
-            elif self.kind == "backward_data":
-                kinds = DIFF_SRC, _WEIGHTS, DIFF_DST
-            else:
-                kinds = SRC, _DIFF_WEIGHTS, DIFF_DST
-            if self.move is not None and self.kind != "backward_weights":
-                call.execute(self.move, {SRC: given, DST: filters})
-            parts = dict(zip(kinds, (images, filters, outputs), strict=True))
-            call.execute(self.primitive, {**parts, SCRATCHPAD: spare})
-            if self.move is not None and self.kind == "backward_weights":
-                call.execute(self.move, {SRC: filters, DST: given})
-        finally:
-            call.end()
+    def calls(self, x: Any, k: Any, y: Any) -> Calls:
+        """Returns what computes the one of three arrays that is the result; all in C order."""
+        return taken(self.free, self._made).bind(x, k, y)
+
+    def _made(self) -> Calls:
+        call = Calls(self.library, self.free)
+        images, given = call.outside(self.x), call.outside(self.k)
+        outputs = call.outside(self.y)
+        filters = given if self.move is None else call.inside(self.own)
+        if self.kind == "forward":
+            kinds = SRC, _WEIGHTS, DST
+        elif self.kind == "backward_data":
+            kinds = DIFF_SRC, _WEIGHTS, DIFF_DST
+        else:
+            kinds = SRC, _DIFF_WEIGHTS, DIFF_DST
+        if self.move is not None and self.kind != "backward_weights":
+            call.add(self.move, {SRC: given, DST: filters})
+        parts = dict(zip(kinds, (images, filters, outputs), strict=True))
+        call.add(self.primitive, {**parts, SCRATCHPAD: call.inside(self.scratchpad)})
+        if self.move is not None and self.kind == "backward_weights":
+            call.add(self.move, {SRC: filters, DST: given})
+        return call
 
 
-class Call:
-    """One use of primitives: a stream, and objects that stand for memory."""
+class Calls:
+    """Primitives to be executed in a row, a stream, and objects that stand for memory.
 
-    def __init__(self, library: Library) -> None:
+    It is used by one block at a time, and then again.
+
+    Args:
+        library: The library.
+        free: Where it is put after use.
+
+    Attributes:
+        library: As above.
+        words: Per call the function and its arguments, for `flowscope.ops.kernels.sharing`.
+    """
+
+    def __init__(self, library: Library, free: list[Calls]) -> None:
         self.library = library
-        self.stream = library.made("stream_create", library.engine, _IN_ORDER)
-        self.memories: list[Any] = []
-        self.spaces: list[Any] = []
+        self._free = free
+        self._stream = library.made("stream_create", library.engine, _IN_ORDER)
+        self.words: list[tuple[int, int, int, int, int]] = [(library.set_threads, 1, 0, 0, 0)]
+        self._memories: list[Any] = []
+        self._outside: list[Any] = []
+        self._kept: list[Any] = []
+        self._arrays: tuple[Any, ...] = ()
 
-    def space(self, description: Any) -> Any:
-        """Returns new memory of a description."""
-        self.spaces.append(np.empty(max(self.library.size(description), 1) + 64, np.uint8))
-        raw = self.spaces[-1]
-        return raw[-raw.ctypes.data % 64 :]
+    def inside(self, description: Any) -> Any:
+        """Returns what stands for memory of its own."""
+        raw = np.empty(max(self.library.size(description), 1) + 64, np.uint8)
+        self._kept.append(raw)
+        return self._memory(description, raw.ctypes.data + -raw.ctypes.data % 64)
 
-    def memory(self, description: Any, array: Any) -> Any:
-        """Returns what stands for an array's memory."""
+    def outside(self, description: Any) -> Any:
+        """Returns what stands for the memory of the next array that `bind` is given."""
+        self._outside.append(self._memory(description, None))
+        return self._outside[-1]
+
+    def _memory(self, description: Any, address: int | None) -> Any:
         found = self.library.made(
-            "memory_create", description, self.library.engine, _Pointer(array.ctypes.data)
+            "memory_create", description, self.library.engine, _Pointer(address)
         )
-        self.memories.append(found)
+        self._memories.append(found)
         return found
 
-    def execute(self, primitive: Any, memories: dict[int, Any]) -> None:
-        """Runs a primitive."""
-        arguments = (_Argument * len(memories))(*[_Argument(k, m) for k, m in memories.items()])
-        self.library.call("primitive_execute", primitive, self.stream, len(memories), arguments)
+    def add(self, primitive: Any, memories: dict[int, Any]) -> None:
+        """Adds a primitive."""
+        n = len(memories)
+        arguments = (_Argument * n)(*[_Argument(k, m) for k, m in memories.items()])
+        self._kept.append(arguments)
+        at = ctypes.addressof(arguments)
+        self.words.append((self.library.execute, primitive.value, self._stream.value, n, at))
 
-    def end(self) -> None:
-        """Waits, and gives everything back."""
-        self.library.c.dnnl_stream_wait(self.stream)
-        for memory in self.memories:
+    def bind(self, *arrays: Any) -> Calls:
+        """Lets it use these arrays, one for each memory outside; returns itself."""
+        self._arrays = arrays
+        for memory, array in zip(self._outside, arrays, strict=True):
+            self.library.c.dnnl_memory_set_data_handle(memory, _Pointer(array.ctypes.data))
+        return self
+
+    def release(self) -> None:
+        """Puts it back, once nobody executes it any more."""
+        self._arrays = ()
+        self._free.append(self)
+
+    def __del__(self) -> None:
+        for memory in self._memories:
             self.library.c.dnnl_memory_destroy(memory)
-        self.library.c.dnnl_stream_destroy(self.stream)
+        self.library.c.dnnl_stream_destroy(self._stream)
+
+
+def taken(free: list[Calls], made: Callable[[], Calls]) -> Calls:
+    """Returns one of those that are free, or a new one."""
+    try:
+        return free.pop()
+    except IndexError:  # several threads take them
+        return made()
+
+
+def run(calls: Calls) -> None:
+    """Executes primitives on this thread."""
+    run_blocks(calls.library, 1, lambda i: calls)
+
+
+def run_blocks(library: Library, count: int, made: Callable[[int], Calls]) -> list[int]:
+    """Executes the primitives of blocks, on several threads where the step has some.
+
+    Args:
+        library: The library.
+        count: How many blocks there are.
+        made: Returns the primitives of a block.
+
+    Returns:
+        The blocks that are late: a thread may still write to their memory, and to the arrays that
+        they are parts of.
+
+    Raises:
+        Refused: if the library has failed.
+    """
+    with library.one_thread():
+        blocks = [made(i) for i in range(count)]
+        late, statuses = shared_calls([block.words for block in blocks], blocks)
+    if any(statuses):
+        raise Refused(f"primitive_execute: {statuses}")
+    for i, block in enumerate(blocks):
+        if i not in late:
+            block.release()
+    return late
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, _Pointer).value or 0
 
 
 def longs_of(values: Sequence[int]) -> Any:
@@ -303,7 +396,8 @@ def _recipe(
     if loaded is None or any(0 in dims for dims in (x, k)) or any(a.out < 1 for a in axes):
         return None
     try:
-        return Recipe(loaded, kind, x, k, axes, groups)
+        with loaded.one_thread():
+            return Recipe(loaded, kind, x, k, axes, groups)
     except Refused:
         return None
 
@@ -315,6 +409,7 @@ def recipe(
     k: tuple[int, ...],
     axes: Sequence[Axis],
     groups: int = 1,
+    images: int | None = None,
 ) -> Recipe | None:
     """Returns what computes a convolution or a gradient of one; None where NumPy should.
 
@@ -324,9 +419,16 @@ def recipe(
         x: Shape of the images, channels last. k: Of the filters, outputs last.
         axes: The images' spatial axes.
         groups: Into how many equal groups the channels fall.
+        images: Of how many of the images at a time; None for all.
     """
-    flops = 2.0 * x[0] * np.prod([a.out for a in axes], dtype=float) * np.prod(k, dtype=float)
     # NumPy works on single channels with a pass per element of the window.
-    if dtype != np.float32 or flops < WORTH_FLOPS / (20 if groups > 1 else 1):
+    is_worth = flops_of(x[0], k, axes) >= WORTH_FLOPS / (20 if groups > 1 else 1)
+    if dtype != np.float32 or not is_worth:
         return None
-    return _recipe(kind, x, k, tuple(axes), groups)
+    return _recipe(kind, (x[0] if images is None else images, *x[1:]), k, tuple(axes), groups)
+
+
+def flops_of(images: int, k: tuple[int, ...], axes: Sequence[Axis]) -> float:
+    """Returns how much a convolution computes, or one of its gradients."""
+    outs = np.prod([a.out for a in axes], dtype=float)
+    return float(2.0 * images * outs * np.prod(k, dtype=float))

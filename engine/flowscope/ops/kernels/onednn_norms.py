@@ -20,10 +20,11 @@ from flowscope.ops.kernels.onednn import (
     SCRATCHPAD_MD,
     SRC,
     TRAINING,
-    Call,
+    Calls,
     Library,
     Refused,
     library,
+    run,
 )
 
 #: Below so many elements the calls cost more than they gain.
@@ -59,16 +60,14 @@ class NormRecipe:
 
     def run(self, primitive: tuple[Any, Any], arrays: dict[int, Any]) -> None:
         """Runs a primitive; `arrays` are C-contiguous, by their role."""
-        call = Call(self.library)
-        try:
-            memories = {
-                role: call.memory(self.rows if a.ndim == 2 else self.vector, a)
-                for role, a in arrays.items()
-            }
-            memories[SCRATCHPAD] = call.memory(primitive[1], call.space(primitive[1]))
-            call.execute(primitive[0], memories)
-        finally:
-            call.end()
+        call = Calls(self.library, [])
+        memories = {
+            role: call.outside(self.rows if a.ndim == 2 else self.vector)
+            for role, a in arrays.items()
+        }
+        memories[SCRATCHPAD] = call.inside(primitive[1])
+        call.add(primitive[0], memories)
+        run(call.bind(*arrays.values()))
 
 
 @functools.lru_cache(128)
@@ -77,7 +76,8 @@ def _recipe(n: int, c: int, epsilon: float) -> NormRecipe | None:
     if loaded is None:
         return None
     try:
-        return NormRecipe(loaded, n, c, epsilon)
+        with loaded.one_thread():
+            return NormRecipe(loaded, n, c, epsilon)
     except Refused:
         return None
 

@@ -7,7 +7,8 @@ library passes over NaN, and takes the lowest float for minus infinity.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -20,13 +21,17 @@ from flowscope.ops.kernels.onednn import (
     SCRATCHPAD_MD,
     SRC,
     TRAINING,
-    Call,
+    Calls,
     Library,
     Refused,
     images_layout,
     library,
     longs_of,
+    run,
+    run_blocks,
+    taken,
 )
+from flowscope.ops.kernels.sharing import FLOPS, batch_blocks
 from flowscope.ops.kernels.windows import Axis
 
 #: Below so many elements the calls cost more than they gain.
@@ -52,6 +57,7 @@ class PoolRecipe:
 
     def __init__(self, library: Library, kind: Kind, axes: tuple[Axis, ...], is_last: bool) -> None:
         self.library, self.kind = library, kind
+        self.free: list[Calls] = []
         x, y = tuple(a.size for a in axes), tuple(a.out for a in axes)
         self.x, self.y = (_description(library, dims, is_last) for dims in (x, y))
         spatial = axes[1:-1] if is_last else axes[2:]
@@ -84,25 +90,31 @@ class PoolRecipe:
             self.spare.append(library.asked(made, SCRATCHPAD_MD))
             self.workspace = library.asked(forward, _WORKSPACE_MD) if how == _MAX else None
 
-    def run(self, x: Any, y: Any, g: Any = None) -> None:
-        """Computes y of x, or x's gradient `x` of y's `g`; of a maximum, `y` is x itself then."""
-        call = Call(self.library)
-        try:
-            spares = [call.memory(s, call.space(s)) for s in self.spare]
-            if self.backward is None:
-                memories = {SRC: call.memory(self.x, x), DST: call.memory(self.y, y)}
-                call.execute(self.forward, {**memories, SCRATCHPAD: spares[0]})
-                return
-            memories = {DIFF_SRC: call.memory(self.x, x), DIFF_DST: call.memory(self.y, g)}
-            if self.workspace is not None:
-                found = call.memory(self.workspace, call.space(self.workspace))
-                top = call.memory(self.y, call.space(self.y))
-                given = {SRC: call.memory(self.x, y), DST: top, _WORKSPACE: found}
-                call.execute(self.forward, {**given, SCRATCHPAD: spares[0]})
-                memories[_WORKSPACE] = found
-            call.execute(self.backward, {**memories, SCRATCHPAD: spares[1]})
-        finally:
-            call.end()
+    def calls(self, x: Any, y: Any, g: Any = None) -> Calls:
+        """Returns what computes y of x, or x's gradient `x` of y's `g`.
+
+        Of a maximum, `y` is x itself then.
+        """
+        arrays: tuple[Any, ...] = (x, y) if self.backward is None else (x, g)
+        if self.backward is not None and self.workspace is not None:
+            arrays = (x, g, y)
+        return taken(self.free, self._made).bind(*arrays)
+
+    def _made(self) -> Calls:
+        call = Calls(self.library, self.free)
+        spares = [call.inside(s) for s in self.spare]
+        x, y = call.outside(self.x), call.outside(self.y)
+        if self.backward is None:
+            call.add(self.forward, {SRC: x, DST: y, SCRATCHPAD: spares[0]})
+            return call
+        memories = {DIFF_SRC: x, DIFF_DST: y}
+        if self.workspace is not None:
+            found, top = call.inside(self.workspace), call.inside(self.y)
+            given = {SRC: call.outside(self.x), DST: top, _WORKSPACE: found}
+            call.add(self.forward, {**given, SCRATCHPAD: spares[0]})
+            memories[_WORKSPACE] = found
+        call.add(self.backward, {**memories, SCRATCHPAD: spares[1]})
+        return call
 
 
 def _description(library: Library, dims: tuple[int, ...], is_last: bool) -> Any:
@@ -117,13 +129,17 @@ def _recipe(kind: Kind, axes: tuple[Axis, ...], is_last: bool) -> PoolRecipe | N
     if loaded is None:
         return None
     try:
-        return PoolRecipe(loaded, kind, axes, is_last)
+        with loaded.one_thread():
+            return PoolRecipe(loaded, kind, axes, is_last)
     except Refused:
         return None
 
 
-def _suited(kind: Kind, axes: Sequence[Axis], *arrays: Any) -> PoolRecipe | None:
-    """Returns what computes a pool of these arrays; None where NumPy should."""
+def _suited(kind: Kind, axes: Sequence[Axis], *arrays: Any) -> dict[int, PoolRecipe] | None:
+    """Returns what computes a pool of these arrays, by the length of a block of the batch.
+
+    None where NumPy should.
+    """
     if any(type(a) is not np.ndarray or a.dtype != np.float32 for a in arrays):
         return None
     n = len(axes)
@@ -136,7 +152,39 @@ def _suited(kind: Kind, axes: Sequence[Axis], *arrays: Any) -> PoolRecipe | None
         too_far = a.low >= a.extent or a.span - a.low - a.size >= a.extent
         if a.out < 1 or a.size < 1 or too_far:
             return None
-    return _recipe(kind, tuple(axes), is_last)
+    found = {}
+    for some in _blocks(axes):
+        length = len(range(axes[0].size)[some])
+        found[length] = _recipe(kind, (_plain(length), *axes[1:]), is_last)
+    return {n: r for n, r in found.items() if r is not None} if None not in found.values() else None
+
+
+def _plain(length: int) -> Axis:
+    return Axis(length, 1, 1, 1, 0, length)
+
+
+def _blocks(axes: Sequence[Axis]) -> list[slice]:
+    """Returns the blocks of the batch that threads share."""
+    elements = math.prod(max(a.size, a.out) for a in axes)
+    return batch_blocks(np, axes[0].size, 2 * FLOPS * elements)
+
+
+def _run(
+    found: dict[int, PoolRecipe], axes: Sequence[Axis], out: Any, calls: Callable[..., Calls]
+) -> Any:
+    """Returns `out` (or new memory in its place) with what calls(recipe, block, out) write."""
+    blocks = _blocks(axes)
+
+    def made(i: int) -> Calls:
+        length = len(range(axes[0].size)[blocks[i]])
+        return calls(found[length], blocks[i], out)
+
+    late = run_blocks(next(iter(found.values())).library, len(blocks), made)
+    if late:
+        out = out.copy()
+    for i in late:
+        run(made(i))
+    return out
 
 
 def _is_finite(x: Any) -> bool:
@@ -154,8 +202,7 @@ def pooled(kind: Literal["max", "mean"], x: Any, axes: Sequence[Axis]) -> Any:
     if kind == "max" and not _is_finite(x):
         return None
     y = np.empty([a.out for a in axes], np.float32)
-    found.run(x, y)
-    return y
+    return _run(found, axes, y, lambda recipe, some, out: recipe.calls(x[some], out[some]))
 
 
 def spread(kind: Literal["max grad", "mean grad"], x: Any, g: Any, axes: Sequence[Axis]) -> Any:
@@ -173,9 +220,12 @@ def spread(kind: Literal["max grad", "mean grad"], x: Any, g: Any, axes: Sequenc
     given = None if x is None else np.ascontiguousarray(x)
     if given is not None and not _is_finite(given):
         return None
-    out = np.empty([a.size for a in axes], np.float32)
-    found.run(out, given, np.ascontiguousarray(g))
-    return out
+    back = np.ascontiguousarray(g)
+
+    def calls(recipe: PoolRecipe, some: slice, out: Any) -> Calls:
+        return recipe.calls(out[some], None if given is None else given[some], back[some])
+
+    return _run(found, axes, np.empty([a.size for a in axes], np.float32), calls)
 
 
 __all__ = ["PoolRecipe", "pooled", "spread"]

@@ -31,7 +31,7 @@ from flowscope.ops.core.broadcasting import as_sizes, sum_to
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import conj
 from flowscope.ops.core.shape_rules import check_kind, check_same
-from flowscope.ops.kernels.products import matrix_product
+from flowscope.ops.kernels.sharing import matrix_product
 
 __all__ = ["einsum"]
 

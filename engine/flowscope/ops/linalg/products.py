@@ -23,7 +23,7 @@ from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast, conj
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.shape_rules import check_kind, check_same
-from flowscope.ops.kernels.products import matrix_product
+from flowscope.ops.kernels.sharing import matrix_product
 from flowscope.ops.math.elementwise import multiply
 from flowscope.ops.math.reductions import reduce_prod, reduce_sum
 
