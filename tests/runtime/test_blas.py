@@ -1,12 +1,15 @@
 """BLAS has one thread while steps run that multiply, and afterwards what was there."""
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import flowscope as fs
+from flowscope.graph.current_step import working_for
 from flowscope.runtime import blas
+from flowscope.runtime.forks import Fork
 
 MODES = ["compiled", "op", "tokens"]
 
@@ -129,6 +132,17 @@ def test_the_first_in_sets_and_the_last_out_restores():
     assert blas.threads() == 1
     setting.leave()
     assert blas.threads() == 2
+
+
+def test_a_section_has_one_while_the_step_runs_a_function_of_the_users():
+    with working_for(SimpleNamespace(pool=object())):
+        fork = Fork(blas.threads, ())
+    with blas.one_thread, blas.one_thread.suspended():
+        thread = threading.Thread(target=fork.help)
+        thread.start()
+        thread.join()
+        assert fork.join() == 1
+        assert blas.threads() == 2
 
 
 def test_steps_inside_of_steps_are_counted(graph):

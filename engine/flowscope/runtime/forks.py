@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from flowscope.graph.current_step import current_step, working_for
+from flowscope.runtime.blas import one_thread
 
 
 class Pool(Protocol):
@@ -50,13 +52,21 @@ class Fork:
         function, arguments = self._function, self._arguments
         assert function is not None
         try:
-            with working_for(self._step):
+            with working_for(self._step), self._blas():
                 self._result = function(*arguments)
         except BaseException as e:  # who joins raises it
             self._error = e
         self._forget()
         del function, arguments  # before the step goes on: a reference would be a lease
         self._done.release()
+
+    def _blas(self) -> AbstractContextManager[Any]:
+        """Returns a context in which BLAS has one thread if the step multiplies.
+
+        Meanwhile the step may run a function of the user's, which has what was there before.
+        """
+        is_used = self._step is not None and self._step.pool is not None
+        return one_thread if is_used else nullcontext()
 
     def join(self) -> Any:
         """Returns its results, or raises what it has raised."""
