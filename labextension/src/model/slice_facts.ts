@@ -37,7 +37,6 @@ function oneCard({ nodes, spans, frames, lanes, step }: Recording, slices: Slice
     title: node?.name ?? lanes[spans.lane[span] ?? -1]?.name ?? "", lines: [
       ...(node ? [[node.type, node.phase].filter(Boolean).join(", ")] : []), time, begin,
       ...(iteration ? [iteration] : []), ...(spans.isCritical[span] ? ["on the critical path"] : []),
-      ...(node && node.ops.length > 1 ? [`made of ${plural(node.ops.length, "op")}`] : []),
     ],
   };
 }

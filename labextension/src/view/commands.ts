@@ -175,7 +175,7 @@ export const COMMANDS: readonly ViewCommand[] = [
     id: "record", label: "Record steps", keys: ["R"], icon: "record", isPressed: ({ trace }) => trace.isRecording,
     look: ({ trace }) => (trace.isRecording ? { label: "Stop recording", icon: "recording" } : null),
     hint: "Record steps while they run: where their time goes",
-    isEnabled: ({ session }) => session.isLive, run: record,
+    isEnabled: ({ session }) => session.isHeard, run: record,
   },
   {
     id: "timeline", label: "Timeline", keys: ["t"], icon: "timeline", isPressed: ({ drawers }) => drawers.isOpen("timeline"),

@@ -169,7 +169,7 @@ class TimelinePanel {
     const hit = event && timeline.hit(event.offsetX, event.offsetY);
     this.#card.hidden = !hit || !recording;
     if (!hit || !recording) return;
-    this.#fill(sliceCard(recording, hit.slices, hit.first, hit.last, timeline.origin_ns), this.#bytesOf(hit.slices, hit.first, hit.last));
+    this.#fill(sliceCard(recording, hit.slices, hit.first, hit.last, timeline.origin_ns), this.#moreOf(hit.slices, hit.first, hit.last));
     const { clientWidth, clientHeight } = timeline.canvas;
     const [w, h] = [this.#card.offsetWidth, this.#card.offsetHeight];
     const x = event.offsetX + 14 + w > clientWidth ? event.offsetX - 14 - w : event.offsetX + 14;
@@ -177,17 +177,20 @@ class TimelinePanel {
     this.#card.style.top = `${Math.max(2, Math.min(event.offsetY + 12, clientHeight - h - 2))}px`;
   }
 
-  /** What one run of a node makes. */
-  #bytesOf(slices: Slices, first: number, last: number): string {
-    const { trace } = this.#view;
-    const ops = first === last ? trace.recording?.nodes[trace.recording.spans.node[slices.span[first] ?? -1] ?? -1]?.ops : undefined;
-    const i = ops ? (trace.heat?.ops.findIndex((made) => made[0] === ops[0]) ?? -1) : -1;
-    const bytes = trace.heat?.bytes[i] ?? 0;
-    return bytes > 0 ? `makes ${bytesText(bytes)}` : "";
+  /** What a node was made of, where that has another name, and what one run of it makes. */
+  #moreOf(slices: Slices, first: number, last: number): string[] {
+    const { trace, model } = this.#view;
+    const node = first === last ? trace.recording?.nodes[trace.recording.spans.node[slices.span[first] ?? -1] ?? -1] : undefined;
+    if (!node) return [];
+    const own = opOfNode(node, (op) => model.nodes.get(op)?.name);
+    const name = own === null ? undefined : model.nodes.get(own)?.name;
+    const key = node.ops.join();
+    const bytes = trace.heat?.bytes[trace.heat.ops.findIndex((made) => made.join() === key)] ?? 0;
+    return [...(name !== undefined && name !== node.name ? [`of ${name}`] : []), ...(bytes > 0 ? [`makes ${bytesText(bytes)}`] : [])];
   }
 
-  #fill({ title, lines }: SliceCard, more: string): void {
-    this.#card.replaceChildren(make("strong", {}, title), ...[...lines, more].filter(Boolean).map((line) => make("div", {}, line)));
+  #fill({ title, lines }: SliceCard, more: readonly string[]): void {
+    this.#card.replaceChildren(make("strong", {}, title), ...[...lines, ...more].map((line) => make("div", {}, line)));
   }
 }
 
