@@ -54,6 +54,7 @@ REVIEWED = (
     "unicodedata",
     "weakref",
     "zlib",
+    "threadpoolctl",  # with the first step that multiplies
 )
 # Parts of the engine that a first step mostly does without.
 LATER = ("flowscope.executor", "flowscope.live.state", "flowscope.runtime.driver")

@@ -86,6 +86,8 @@ ALLOWED = {
     "runtime.interrupt._known": SIGNALS,
     "runtime.interrupt._raised": SIGNALS,
     "runtime.interrupt._waiting": SIGNALS,
+    "runtime.config.device_stats": REGISTRY,
+    "runtime.session.debuggers": REGISTRY,
 }
 #: Kinds whose objects only remember what they have worked out of themselves.
 CONSTANT = {"DType"}

@@ -71,7 +71,7 @@ def make(root: Path, files: dict[str, str]) -> Path:
     ],
 )
 def test_quota(tmp_path: Path, files: dict[str, str], expected: int) -> None:
-    assert available_cores(make(tmp_path, files)) == expected
+    assert available_cores(str(make(tmp_path, files))) == expected
 
 
 def test_affinity(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,6 +190,7 @@ KEPT: Mapping[str, Mapping[str, str]] = {
     "as_text": {"train.export_meta_graph": "the file is text"},
     "save_debug_info": {"*": "operations keep the lines that made them"},
     "add_shapes": {"*": "shapes are always there"},
+    "graph": {"tracing.Timeline": "the statistics tell what ran"},
 }
 
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 
-def available_cores(root: Path = Path("/")) -> int:
+def available_cores(root: str = "/") -> int:
     """Returns the number of cores that this process may use, 1 at least.
 
     Args:
@@ -33,29 +32,27 @@ def _cores_by_affinity() -> int:
         return os.cpu_count() or 1
 
 
-def _quotas(root: Path) -> Iterator[float]:
+def _quotas(root: str) -> Iterator[float]:
     """Yields the quotas, in cores, of this process's control groups and of those around them."""
-    for line in _text(root / "proc/self/cgroup").splitlines():
+    for line in _text(f"{root}/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers:
-            for folder in _upwards(root / "sys/fs/cgroup", path):
-                yield from _share(*_text(folder / "cpu.max").split()[:2])
+            for folder in _upwards(f"{root}/sys/fs/cgroup", path):
+                yield from _share(*_text(f"{folder}/cpu.max").split()[:2])
         elif "cpu" in controllers.split(","):
-            for folder in _upwards(root / "sys/fs/cgroup/cpu", path):
+            for folder in _upwards(f"{root}/sys/fs/cgroup/cpu", path):
                 files = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-                yield from _share(*(_text(folder / name).strip() for name in files))
+                yield from _share(*(_text(f"{folder}/{name}").strip() for name in files))
 
 
-def _upwards(top: Path, path: str) -> Iterator[Path]:
+def _upwards(top: str, path: str) -> Iterator[str]:
     """Yields the group's folder and those above it.
 
     A container may see its own group as the top, so what its path says is not there.
     """
-    folder = top / path.lstrip("/")
-    yield folder
-    while folder != top:
-        folder = folder.parent
-        yield folder
+    names = path.strip("/").split("/")
+    for depth in range(len(names), -1, -1):
+        yield "/".join([top, *names[:depth]])
 
 
 def _share(quota: str = "", period: str = "") -> Iterator[float]:
@@ -63,9 +60,10 @@ def _share(quota: str = "", period: str = "") -> Iterator[float]:
         yield int(quota) / int(period)
 
 
-def _text(file: Path) -> str:
+def _text(file: str) -> str:
     try:
-        return file.read_text()
+        with open(file, encoding="utf-8") as opened:
+            return opened.read()
     except OSError:
         return ""
 

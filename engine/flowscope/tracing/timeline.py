@@ -18,7 +18,7 @@ class Timeline:
 
     Args:
         step_stats: What a traced run has told.
-        graph: Not needed: what ran is told by the statistics.
+        graph: Taken for TensorFlow's programs: the statistics tell what ran.
     """
 
     def __init__(self, step_stats: StepStats, graph: Any = None) -> None:

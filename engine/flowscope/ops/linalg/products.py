@@ -87,7 +87,7 @@ class MatMul(Op, grad_reads=("a", "b"), memory_order="C2", accumulates=True, use
 
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
         a = inputs[0].shape
-        k = None if a is None else a[-2] if self.transpose_a else a[-1]
+        k = None if a is None or len(a) < 2 else a[-2] if self.transpose_a else a[-1]
         n = size_of(outputs[0].shape)
         flops = None if k is None or n is None else 2.0 * k * n
         return Cost(flops, super().cost(inputs, outputs).nbytes)
