@@ -60,6 +60,14 @@ def verified_plans() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def native_code() -> None:
+    """Native code is compiled before the first test: none is beside one that measures memory."""
+    from flowscope.runtime import engine
+
+    engine.current().pool.products.compile()
+
+
 @pytest.fixture
 def graph() -> Iterator[Any]:
     """A new graph, the default one during the test."""

@@ -16,18 +16,13 @@ def session(mode):
 
 
 def peak(s, fetch, feeds):
-    """Returns the most bytes that a run has had at a time.
-
-    It is the least of three runs: beside one of them native code may be compiled.
-    """
+    """Returns the most bytes that a run has had at a time."""
     s.run(fetch, feeds)
-    found = []
-    for _ in range(3):
-        tracemalloc.start()
-        s.run(fetch, feeds)
-        found.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    return min(found)
+    tracemalloc.start()
+    s.run(fetch, feeds)
+    found = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return found
 
 
 def recurrent(rows=16, units=128):
