@@ -9,5 +9,6 @@ from flowscope.debug.breakpoints import Breakpoint
 from flowscope.debug.debugger import Debugger
 from flowscope.debug.statistics import Statistics
 from flowscope.debug.stops import Look, Stop
+from flowscope.debug.watchpoints import Watchpoint
 
-__all__ = ["Breakpoint", "Debugger", "Look", "Statistics", "Stop"]
+__all__ = ["Breakpoint", "Debugger", "Look", "Statistics", "Stop", "Watchpoint"]

@@ -12,6 +12,8 @@ from flowscope.graph.current_step import current_step
 from flowscope.graph.lazy import frozen
 from flowscope.plan.breakpoints import BreakTest
 from flowscope.plan.locations import iterations_in
+from flowscope.plan.plan import Plan
+from flowscope.plan.program import Node
 
 if TYPE_CHECKING:
     from flowscope.debug.debugger import Debugger
@@ -123,6 +125,21 @@ class Breakpoint:
     def standing(self) -> tuple[Standing, ...]:
         """Returns where it stands in the plans that the session has, as data."""
         return self._debugger.standing(self)
+
+    @property
+    def has_target(self) -> bool:
+        """Whether it means some operations; a watchpoint of everything does not."""
+        return self.target != Target()
+
+    def tests(self, plan: Plan, meant: Sequence[Node]) -> list[tuple[str, BreakTest]]:
+        """Returns what code asks, by the names of the nodes.
+
+        Args:
+            plan: The plan.
+            meant: The nodes that the target means there.
+        """
+        test = self.test()
+        return [(name, test) for name in dict.fromkeys(n.name for n in meant)]
 
     def test(self) -> BreakTest:
         """Returns what code asks: (run, iterations of the loops there, values)."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flowscope.debug.breakpoints import Breakpoint, conditions, joined
 from flowscope.debug.stops import Stop
 from flowscope.debug.targets import Places, Standing, target
+from flowscope.debug.watchpoints import Watchpoint
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.breakpoints import NO_TESTS, BreakTest, BreakTests
@@ -118,6 +119,44 @@ class Debugger:
         self.arm()
         return made
 
+    def watch(
+        self,
+        op: Operation | Tensor | str | None = None,
+        *,
+        scope: str | None = None,
+        op_type: str | None = None,
+        line: int | None = None,
+        cell: int | None = None,
+        file: str | None = None,
+        exceptions: Sequence[str] = (),
+        raises: bool = True,
+    ) -> Watchpoint:
+        """Watches values that have to be finite; returns the watchpoint.
+
+        The first operation whose output holds a NaN or an infinity is named, with its iteration,
+        its step and its inputs, and what held one before: fed tensors, variables, constants. It is
+        the same operation in every mode. Of other conditions - a range, a shape, a function -
+        `break_after` tells.
+
+        Args:
+            op, scope, op_type, line, cell, file: Which operations, as for `break_before`; all of
+                them where none is given.
+            exceptions: Names of operations and scopes that may have such values.
+            raises: Whether the step ends with InvalidArgumentError there; else it is held.
+        """
+        given = op, scope, op_type, line, cell, file
+        is_all = all(one is None for one in given)
+        meant = None if is_all else target(self._session.graph, *given)
+        if isinstance(exceptions, str):
+            raise InvalidArgumentError(
+                f"expected a list of names as exceptions, got {exceptions!r}"
+            )
+        self._count += 1
+        made = Watchpoint(self, self._count, meant, exceptions, raises)
+        self._breakpoints.append(made)
+        self.arm()
+        return made
+
     @property
     def breakpoints(self) -> tuple[Breakpoint, ...]:
         """The breakpoints, in the order in which they were set."""
@@ -148,9 +187,9 @@ class Debugger:
         places = self._places_in(plan)
         sides: tuple[dict[str, list[BreakTest]], dict[str, list[BreakTest]]] = {}, {}
         for breakpoint in [b for b in self._breakpoints if b.is_enabled]:
-            test, side = breakpoint.test(), sides[breakpoint.is_after]
+            side = sides[breakpoint.is_after]
             found = places.of(breakpoint.target, breakpoint.is_after)
-            for name in dict.fromkeys(n.name for one in found for n in one.nodes):
+            for name, test in breakpoint.tests(plan, [n for one in found for n in one.nodes]):
                 side.setdefault(name, []).append(test)
         if not any(sides):
             return NO_TESTS
@@ -160,6 +199,8 @@ class Debugger:
     def standing(self, breakpoint: Breakpoint) -> tuple[Standing, ...]:
         """Returns where a breakpoint stands in the plans that there are."""
         side = breakpoint.target, breakpoint.is_after
+        if not breakpoint.has_target:
+            return ()
         plans = [call.plan for call in self._session.planner.calls.all()]
         return tuple([one for plan in plans for one in self._places_in(plan).of(*side)])
 

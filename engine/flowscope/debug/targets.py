@@ -39,7 +39,7 @@ class Target:
             return op.name.startswith(f"{self.scope}/")
         if self.op_type:
             return op.type == self.op_type
-        return any(
+        return self.line > 0 and any(
             p.line == self.line
             and (self.cell is None or p.cell == self.cell)
             and (not self.file or p.filename.endswith(self.file))
@@ -53,6 +53,8 @@ class Target:
             return f'scope "{self.scope}"'
         if self.op_type:
             return f"every {self.op_type}"
+        if not self.line:
+            return "everything"
         place = f" of cell {self.cell}" if self.cell is not None else ""
         return f"line {self.line}{place}" + (f" of {self.file}" if self.file else "")
 

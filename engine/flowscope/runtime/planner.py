@@ -9,12 +9,13 @@ from typing import Any
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, OpError, StaleError
 from flowscope.graph.block import misplaced
+from flowscope.graph.current_step import current_step
 from flowscope.graph.dtypes import variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.host.py_functions import HostFunc
 from flowscope.ops.state.variable_ops import ReadVariableOp
-from flowscope.plan.back_ends import Executable, code_back_ends
+from flowscope.plan.back_ends import Function, code_back_ends
 from flowscope.plan.breakpoints import NO_TESTS, BreakTests
 from flowscope.plan.codegen.variants import Breakpoints
 from flowscope.plan.costs import Costs, CostTable, fed_specs
@@ -191,12 +192,12 @@ class Planner:
             if isinstance(state, QueueState):
                 self.queues.update((op.id, state) for op in handle.origins)
         tests = NO_TESTS if self.breakpoints is None else self.breakpoints(plan)
-        executable = _tested(plan, tests)
+        function, by_op = _tested(plan, tests)
         call = Call(
             plan,
             edits,
-            around(executable.function),
-            around(executable.by_op),
+            around(function),
+            around(by_op),
             tuple(self.converter(t) for t in (plan.request.feeds if feeds is None else feeds)),
             rebuild,
             single,
@@ -214,8 +215,7 @@ class Planner:
             for call in self.calls.all():
                 tests = NO_TESTS if self.breakpoints is None else self.breakpoints(call.plan)
                 if tests.names != call.tests.names:
-                    executable, wrap = _tested(call.plan, tests), call.wrap
-                    call.function, call.by_op = wrap(executable.function), wrap(executable.by_op)
+                    call.function, call.by_op = map(call.wrap, _tested(call.plan, tests))
                 call.tests = tests
 
     def _variable(self, handle: Node, device: Device) -> Any:
@@ -249,11 +249,30 @@ def _queue_use(plan: Plan, states: Mapping[Node, Any]) -> QueueUse | None:
     )
 
 
-def _tested(plan: Plan, tests: BreakTests) -> Executable:
-    """Returns what runs a plan and asks at breakpoints: what is no code asks anyway."""
+def _tested(plan: Plan, tests: BreakTests) -> tuple[Function, Function]:
+    """Returns what runs a plan and asks at breakpoints, and the same one operation at a time."""
     names = tuple(map(frozenset, tests.names))
-    is_code = plan.request.mode == "compiled" and any(names)
-    return plan.variant(Breakpoints(*names)) if is_code else plan.executable
+    if not any(names):
+        return plan.executable.function, plan.executable.by_op
+    is_code = plan.request.mode == "compiled"  # what is no code asks anyway
+    executable = plan.variant(Breakpoints(*names)) if is_code else plan.executable
+    return _noting_feeds(executable.function), _noting_feeds(executable.by_op)
+
+
+def _noting_feeds(function: Function) -> Function:
+    """Returns the same function; the step knows its feeds while it runs."""
+
+    def noting(
+        gate: Any, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        step = current_step()
+        step.feeds = feeds
+        try:
+            return function(gate, run, feeds, resources)
+        finally:
+            step.feeds = ()
+
+    return noting
 
 
 def _driver(execution: Execution, xp: Any) -> Callable[..., tuple[Any, ...]]:

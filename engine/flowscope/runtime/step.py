@@ -54,6 +54,7 @@ class Step:
         sample: What traces it for a while from its next safepoint on; None for nothing.
         where: Where it was when it was looked at last.
         here: The safepoint at which it stands still; None while it runs.
+        feeds: What is fed, while a plan runs that asks at breakpoints; () else.
         stops: How often it came to where it could be held.
         met: The breakpoint that it is held at; None for none.
         is_rearmed: Whether breakpoints were set that its code does not ask at: it is to leave that
@@ -74,6 +75,7 @@ class Step:
     sample: Sample | None = None
     where: Where | None = None
     here: Here | None = None
+    feeds: tuple[Any, ...] = ()
     stops = 0
     met: Any = None
     is_rearmed = False

@@ -1,0 +1,190 @@
+"""Watchpoints: values that have to be finite, in a range, of a shape, wherever they are made.
+
+A watchpoint is a breakpoint after many operations, asked of each one's outputs. Whether an array is
+finite one product of it with itself tells: it is not, if an element is not. Only where the product
+overflows the elements are looked at one by one. What only moves, chooses or compares elements makes
+nothing that is not finite, and is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flowscope.debug.breakpoints import Breakpoint, Conditions
+from flowscope.debug.targets import Target
+from flowscope.errors import InvalidArgumentError
+from flowscope.graph.constant import Const
+from flowscope.graph.current_step import current_step
+from flowscope.graph.lazy import frozen
+from flowscope.graph.operation import Operation, Tensor, where
+from flowscope.plan.breakpoints import BreakTest
+from flowscope.plan.locations import iterations_in
+from flowscope.plan.plan import Plan
+from flowscope.plan.program import Node
+
+if TYPE_CHECKING:
+    from flowscope.debug.debugger import Debugger
+
+#: Op types whose outputs are finite where their inputs are, besides those that only show a part.
+_HARMLESS = frozenset(
+    """
+    Concat Pack Unpack Stack Pad PadV2 MirrorPad Gather GatherV2 GatherNd Select SelectV2 Where
+    Relu ReluGrad Relu6 Maximum Minimum Max Min MaxPool MaxPoolGrad Sign Round Rint Floor Ceil Abs
+    Neg Tanh Sigmoid Sin Cos OneHot Fill ZerosLike OnesLike Tile Reverse ReverseV2 Transpose
+    Split SplitV SplitEven StridedSlice Slice Reshape BroadcastTo Identity StopGradient Placeholder
+    ReadVariableOp RandomUniform TransposedCopy Part Shape Range
+    """.split()  # noqa: SIM905
+)
+
+
+@frozen
+class Found:
+    """What was found not to be finite.
+
+    Attributes:
+        op: The operation that has made it; None where it is not known.
+        iterations: Of the loops around, from the outermost.
+        what: "nan" or "inf".
+        already: The names of fed tensors, variables and constants that it follows from and that
+            held such a value before: it was not made there then.
+    """
+
+    op: Operation | None
+    iterations: tuple[int, ...]
+    what: str
+    already: tuple[str, ...]
+
+    def __str__(self) -> str:
+        name = "an operation" if self.op is None else f'"{self.op.name}" ({self.op.type})'
+        text = f"{self.what} in the output of {name}"
+        if self.op is not None and self.op.inputs:
+            text += " of " + ", ".join(f'"{t.name}"' for t in self.op.inputs)
+        if self.already:
+            text += "; it was there before in " + ", ".join(self.already)
+        return text
+
+
+def is_finite(array: Any) -> bool:
+    """Whether all elements of an array are finite."""
+    if not isinstance(array, np.ndarray):
+        return not (isinstance(array, np.inexact) and not np.isfinite(array))
+    if array.dtype.kind not in "fc":
+        return True
+    if array.dtype.char in "fd":
+        flat = array.ravel("K")
+        if np.isfinite(np.dot(flat, flat)):
+            return True
+    return bool(np.isfinite(array).all())
+
+
+class Watchpoint(Breakpoint):
+    """Holds steps where a value is not finite, or ends them. Made by `Debugger.watch`.
+
+    Attributes:
+        found: What was found last; None for nothing yet.
+    """
+
+    def __init__(
+        self,
+        debugger: Debugger,
+        number: int,
+        target: Target | None,
+        exceptions: Sequence[str],
+        raises: bool,
+    ) -> None:
+        super().__init__(debugger, number, target or Target(), True, Conditions())
+        self._exceptions = tuple(exceptions)
+        self._raises = raises
+        self.found: Found | None = None
+
+    def tests(self, plan: Plan, meant: Sequence[Node]) -> list[tuple[str, BreakTest]]:
+        """Returns what code asks, by the names of the nodes."""
+        chosen = set(meant)
+        return [
+            (n.name, self._asks(n))
+            for n in plan.program.walk()
+            if _makes(n) and (n in chosen or not self.has_target) and not self._excepts(n)
+        ]
+
+    def _excepts(self, node: Node) -> bool:
+        return any(node.name == e or node.name.startswith(f"{e}/") for e in self._exceptions)
+
+    def _asks(self, node: Node) -> BreakTest:
+        """Returns what code asks after a node."""
+
+        def test(run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> bool:
+            for value in values:
+                if not is_finite(value):
+                    return self._is_violated(node, iterations_in(run, counts), value)
+            return False
+
+        return test
+
+    def _is_violated(self, node: Node, iterations: tuple[int, ...], value: Any) -> bool:
+        if not self.is_enabled:
+            return False
+        step = current_step()
+        op = node.origins[0].operation if node.origins else None
+        what = "nan" if np.isnan(value).any() else "inf"
+        already = () if op is None else _already(op, step)
+        self.hits += 1
+        self.found = found = Found(op, iterations, what, already)
+        step.met = self
+        if self._raises:
+            at = f" in iteration {'/'.join(map(str, iterations))}" if iterations else ""
+            facts = where(op) if op is not None else {}
+            raise InvalidArgumentError(f"not finite: {found}{at}, step {step.number}").located(
+                op=op or node.name, op_type=node.op.type, device=node.device, **facts
+            )
+        return True
+
+    def __repr__(self) -> str:
+        of = str(self.target) if self.has_target else "everything"
+        found = f": {self.found}" if self.found is not None else ""
+        return f"<Watchpoint {self.number} not finite, of {of}{found}>"
+
+
+def _makes(node: Node) -> bool:
+    """Whether a node can make a value that is not finite of finite ones."""
+    op = node.op
+    if node.blocks or op.is_handle or isinstance(op, Const) or op.writes_state:
+        return False  # what is written was made before, or is what a later step reads
+    if op.views or op.type in _HARMLESS:
+        return False
+    return any(v.spec.dtype.kind in "fc" for v in node.outputs)
+
+
+def _already(op: Operation, step: Any) -> tuple[str, ...]:
+    """Returns what an operation follows from that is not finite by itself."""
+    call = step.call
+    fed = {
+        t: a for t, a in zip(call.plan.request.feeds, step.feeds, strict=False) if not is_finite(a)
+    }
+    states = dict(zip([h.origins[0].id for h in call.plan.handles], call.resources, strict=False))
+    found: dict[str, None] = {}
+    stack: list[Tensor] = list(op.inputs)
+    seen = set(stack)
+    while stack:
+        t = stack.pop()
+        if t in fed:
+            found[f'"{t.name}", which is fed'] = None
+        elif isinstance(t.op.definition, Const):
+            if not is_finite(np.asarray(t.op.definition.value.array)):
+                found[f'"{t.name}", a constant'] = None
+        elif t.op.id in states and not is_finite(_value_of(states[t.op.id])):
+            found[f'"{t.op.name}", a variable'] = None
+        for before in t.op.inputs:
+            if before not in seen:
+                seen.add(before)
+                stack.append(before)
+    return tuple(found)
+
+
+def _value_of(state: Any) -> Any:
+    return state.read() if getattr(state, "is_initialized", False) else None
+
+
+__all__ = ["Found", "Watchpoint", "is_finite"]

@@ -1,0 +1,122 @@
+"""Watchpoints: what is not finite, and which operation has made it, in all modes."""
+
+import numpy as np
+import pytest
+
+import flowscope as fs
+from flowscope.debug.watchpoints import is_finite
+
+pytestmark = pytest.mark.usefixtures("graph")
+REFUSED = fs.errors.InvalidArgumentError
+
+
+@pytest.fixture(params=["compiled", "op", "tokens"])
+def sess(request):
+    with fs.Session(config=fs.ConfigProto(mode=request.param)) as made:
+        yield made
+
+
+def test_the_operation_that_makes_the_first_one_is_named(sess):
+    x = fs.placeholder(fs.float32, [3], name="x")
+    a = fs.log(x, name="a")
+    b = fs.nn.relu(fs.multiply(a, 2.0, name="b"))
+    y = fs.reduce_sum(fs.exp(b, name="c"), name="y")
+    watch = sess.debug.watch()
+    assert sess.run(y, {x: [1.0, 2.0, 3.0]}) > 0 and watch.hits == 0
+    with pytest.raises(
+        REFUSED, match=r'not finite: inf in the output of "a" \(Log\) of "x:0"'
+    ) as e:
+        sess.run(y, {x: [1.0, 0.0, 3.0]})
+    assert e.value.op is a.op and "there before" not in str(e.value)
+    with pytest.raises(REFUSED, match='nan in the output of "a"'):
+        sess.run(y, {x: [1.0, -1.0, 3.0]})
+    assert watch.hits == 2 and watch.found.op is a.op
+    watch.remove()
+    sess.run(y, {x: [1.0, 0.0, 3.0]})
+
+
+def test_the_iteration_is_named(sess):
+    x = fs.placeholder(fs.float64, [2], name="x")
+
+    def body(i, v):
+        return i + 1, fs.multiply(v, v, name="square")
+
+    y = fs.while_loop(lambda i, v: i < 20, body, [0, x], name="loop")[1]
+    watch = sess.debug.watch()
+    with pytest.raises(REFUSED, match='"loop/body/square" .* in iteration 8, step 0'):
+        sess.run(y, {x: [1.0, 10.0]})
+    assert watch.found.iterations == (8,)
+
+
+def test_what_held_one_before_is_named_as_such(sess):
+    x = fs.placeholder(fs.float32, [2], name="x")
+    v = fs.Variable([1.0, 2.0], name="v")
+    mask = fs.constant([0.0, -np.inf], name="mask")
+    y = fs.add(x * v, 1.0, name="y")
+    z = fs.add(v, mask, name="z")
+    sess.run(fs.global_variables_initializer())
+    sess.debug.watch()
+    with pytest.raises(REFUSED, match='there before in "x:0", which is fed'):
+        sess.run(y, {x: [np.nan, 1.0]})
+    with pytest.raises(REFUSED, match='there before in "mask:0", a constant'):
+        sess.run(z)
+    v.load([np.inf, 1.0], sess)
+    with pytest.raises(REFUSED, match='there before in "v", a variable'):
+        sess.run(y, {x: [1.0, 1.0]})
+
+
+def test_some_are_watched_with_exceptions_and_a_step_can_be_held(sess):
+    x = fs.placeholder(fs.float32, [2], name="x")
+    with fs.name_scope("masked"):
+        a = fs.log(x, name="a")
+    y = fs.reciprocal(a, name="y")
+    sess.debug.watch(exceptions=["masked"])
+    assert sess.run(y, {x: [0.0, 2.0]})[0] == 0
+    sess.debug.clear()
+    watch = sess.debug.watch(op_type="Log", raises=False)
+    stops = []
+    sess.debug.on_stop(lambda stop: stops.append((stop.breakpoint, stop.value(a))))
+    sess.run(y, {x: [0.0, 2.0]})
+    [(point, value)] = stops
+    assert point is watch and np.isinf(value[0]) and "Log" in repr(watch)
+    with pytest.raises(REFUSED, match="expected a list of names"):
+        sess.debug.watch(exceptions="masked")
+
+
+def test_training_that_diverges_is_caught_where_it_begins(sess):
+    x = fs.placeholder(fs.float32, [None, 2], name="x")
+    w = fs.Variable([[1.0], [1.0]], name="w")
+    loss = fs.reduce_mean(fs.square(fs.matmul(x, w, name="product")), name="loss")
+    train = fs.train.GradientDescentOptimizer(1e12).minimize(loss)
+    sess.run(fs.global_variables_initializer())
+    sess.debug.watch()
+
+    def fit():
+        for _ in range(10):
+            sess.run([train, loss], {x: np.ones((4, 2), "f")})
+
+    with pytest.raises(REFUSED, match="not finite: inf") as e:
+        fit()
+    assert e.value.op is not None
+    assert np.isfinite(sess.run(w)).all(), "the update that would have spoilt it is not made"
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (np.full(5, 3e38, "f"), True),
+        (np.array([1.0, np.nan]), False),
+        (np.array([[1.0, np.inf]]).T, False),
+        (np.ones((4, 4), "f")[::2, ::2], True),
+        (np.array([1, 2]), True),
+        (np.float32(np.inf), False),
+        (np.float64(2.0), True),
+        (np.array([1e4, np.inf], np.float16), False),
+        (np.array([1 + 1j, complex(0, np.nan)]), False),
+        (np.zeros(0), True),
+        (None, True),
+    ],
+)
+def test_what_is_finite(array, expected):
+    with np.errstate(all="ignore"):
+        assert is_finite(array) is expected
