@@ -51,9 +51,9 @@ def test_the_iteration_is_named(sess):
 def test_what_held_one_before_is_named_as_such(sess):
     x = fs.placeholder(fs.float32, [2], name="x")
     v = fs.Variable([1.0, 2.0], name="v")
-    mask = fs.constant([0.0, -np.inf], name="mask")
+    mask = fs.constant([[0.0, -np.inf]], name="mask")
     y = fs.add(x * v, 1.0, name="y")
-    z = fs.add(v, mask, name="z")
+    z = fs.matmul(mask, fs.expand_dims(v, 1), name="z")
     sess.run(fs.global_variables_initializer())
     sess.debug.watch()
     with pytest.raises(REFUSED, match='there before in "x:0", which is fed'):

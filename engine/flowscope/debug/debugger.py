@@ -11,6 +11,7 @@ from flowscope.debug.stops import Stop
 from flowscope.debug.targets import Places, Standing, target
 from flowscope.debug.watchpoints import Watchpoint
 from flowscope.errors import InvalidArgumentError
+from flowscope.graph.current_step import current_thread
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.breakpoints import NO_TESTS, BreakTest, BreakTests
 from flowscope.plan.plan import Plan
@@ -42,6 +43,8 @@ class Debugger:
         self._session: Session = weakref.proxy(session)
         self._breakpoints: list[Breakpoint] = []
         self._count = 0
+        #: The threads on which a floating-point error was flagged and not looked at yet.
+        self.flagged: set[int] = set()
         #: What was found of plans, by their ids.
         self._places: dict[int, Places] = {}
 
@@ -194,7 +197,16 @@ class Debugger:
         if not any(sides):
             return NO_TESTS
         before, after = ({name: joined(t) for name, t in side.items()} for side in sides)
-        return BreakTests(before, after)
+        watches = [b for b in self._breakpoints if isinstance(b, Watchpoint) and b.is_enabled]
+        if not watches:
+            return BreakTests(before, after)
+        return BreakTests(
+            before, after, self._flag, lambda step: any(w.finds_fed(step) for w in watches)
+        )
+
+    def _flag(self, kind: str, flag: int) -> None:
+        """Notes that NumPy has flagged a floating-point error on this thread."""
+        self.flagged.add(current_thread())
 
     def standing(self, breakpoint: Breakpoint) -> tuple[Standing, ...]:
         """Returns where a breakpoint stands in the plans that there are."""

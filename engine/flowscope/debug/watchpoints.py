@@ -1,13 +1,18 @@
 """Watchpoints: values that have to be finite, in a range, of a shape, wherever they are made.
 
-A watchpoint is a breakpoint after many operations, asked of each one's outputs. Whether an array is
-finite one product of it with itself tells: it is not, if an element is not. Only where the product
-overflows the elements are looked at one by one. What only moves, chooses or compares elements makes
-nothing that is not finite, and is not asked.
+A watchpoint is a breakpoint after many operations, asked of each one's outputs. NumPy raises flags
+of floating-point errors, which are heeded where one of its own functions has run on the step's
+thread: without a flag nothing is made there that is not finite. What is fed and what is read of
+variables is looked at, and after a flag what was made; so is all else: products, kernels of
+libraries, what several threads compute, numbers of Python's. One product of an array with itself
+tells whether it is finite; only where that overflows its elements are looked at one by one. What
+only moves, chooses or compares elements makes nothing that is not finite, and is not asked.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +22,13 @@ from flowscope.debug.breakpoints import Breakpoint, Conditions
 from flowscope.debug.targets import Target
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Const
-from flowscope.graph.current_step import current_step
+from flowscope.graph.current_step import current_step, current_thread
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.plan.breakpoints import BreakTest
+from flowscope.plan.codegen.buffer_reuse import out_template
+from flowscope.plan.codegen.parallel_for import LARGE
+from flowscope.plan.kernels import inlined_template
 from flowscope.plan.locations import iterations_in
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
@@ -35,7 +43,7 @@ _HARMLESS = frozenset(
     Relu ReluGrad Relu6 Maximum Minimum Max Min MaxPool MaxPoolGrad Sign Round Rint Floor Ceil Abs
     Neg Tanh Sigmoid Sin Cos OneHot Fill ZerosLike OnesLike Tile Reverse ReverseV2 Transpose
     Split SplitV SplitEven StridedSlice Slice Reshape BroadcastTo Identity StopGradient Placeholder
-    ReadVariableOp RandomUniform TransposedCopy Part Shape Range
+    RandomUniform TransposedCopy Part Shape Range
     """.split()  # noqa: SIM905
 )
 
@@ -69,15 +77,12 @@ class Found:
 
 def is_finite(array: Any) -> bool:
     """Whether all elements of an array are finite."""
-    if not isinstance(array, np.ndarray):
+    if type(array) is not np.ndarray:
         return not (isinstance(array, np.inexact) and not np.isfinite(array))
-    if array.dtype.kind not in "fc":
-        return True
-    if array.dtype.char in "fd":
-        flat = array.ravel("K")
-        if np.isfinite(np.dot(flat, flat)):
-            return True
-    return bool(np.isfinite(array).all())
+    kind = array.dtype.char
+    if kind in "fd":
+        return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
+    return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
 
 
 class Watchpoint(Breakpoint):
@@ -106,11 +111,20 @@ class Watchpoint(Breakpoint):
         return [
             (n.name, self._asks(n))
             for n in plan.program.walk()
-            if _makes(n) and (n in chosen or not self.has_target) and not self._excepts(n)
+            if _makes(n) and (n in chosen or not self.has_target) and not self._excepts(n.name)
         ]
 
-    def _excepts(self, node: Node) -> bool:
-        return any(node.name == e or node.name.startswith(f"{e}/") for e in self._exceptions)
+    def finds_fed(self, step: Any) -> bool:
+        """Whether a fed value is not finite: the step is held before its first operation then."""
+        for tensor, value in zip(step.call.plan.request.feeds, step.feeds, strict=False):
+            is_meant = not self.has_target or self.target.means(tensor.op)
+            if is_meant and not self._excepts(tensor.op.name) and not is_finite(value):
+                already = (f'"{tensor.name}", which is fed',)
+                return self._is_violated(tensor.op, tensor.op, (), value, already)
+        return False
+
+    def _excepts(self, name: str) -> bool:
+        return any(name == e or name.startswith(f"{e}/") for e in self._exceptions)
 
     def _asks(self, node: Node) -> BreakTest:
         """Returns what code asks after a node."""
@@ -118,26 +132,44 @@ class Watchpoint(Breakpoint):
         def test(run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> bool:
             for value in values:
                 if not is_finite(value):
-                    return self._is_violated(node, iterations_in(run, counts), value)
+                    op = node.origins[0].operation if node.origins else None
+                    already = () if op is None else _already(op, current_step())
+                    return self._is_violated(node, op, iterations_in(run, counts), value, already)
             return False
 
-        return test
+        if not _has_flags(node):
+            return test
+        flagged = self._debugger.flagged
 
-    def _is_violated(self, node: Node, iterations: tuple[int, ...], value: Any) -> bool:
+        def quick(run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> bool:
+            if not flagged and type(values[0]) is np.ndarray and values[0].size < LARGE:
+                return False
+            flagged.discard(current_thread())
+            return test(run, counts, values)
+
+        return quick
+
+    def _is_violated(
+        self,
+        node: Node | Operation,
+        op: Operation | None,
+        iterations: tuple[int, ...],
+        value: Any,
+        already: tuple[str, ...],
+    ) -> bool:
         if not self.is_enabled:
             return False
         step = current_step()
-        op = node.origins[0].operation if node.origins else None
         what = "nan" if np.isnan(value).any() else "inf"
-        already = () if op is None else _already(op, step)
         self.hits += 1
         self.found = found = Found(op, iterations, what, already)
         step.met = self
         if self._raises:
             at = f" in iteration {'/'.join(map(str, iterations))}" if iterations else ""
             facts = where(op) if op is not None else {}
+            kind = node.op.type if isinstance(node, Node) else node.type
             raise InvalidArgumentError(f"not finite: {found}{at}, step {step.number}").located(
-                op=op or node.name, op_type=node.op.type, device=node.device, **facts
+                op=op or node.name, op_type=kind, device=node.device, **facts
             )
         return True
 
@@ -145,6 +177,24 @@ class Watchpoint(Breakpoint):
         of = str(self.target) if self.has_target else "everything"
         found = f": {self.found}" if self.found is not None else ""
         return f"<Watchpoint {self.number} not finite, of {of}{found}>"
+
+
+def _has_flags(node: Node) -> bool:
+    """Whether NumPy raises a flag on the step's thread where a node makes what is not finite.
+
+    So it is with ufuncs of its own floats, which templates are written with; not in kernels, which
+    may use libraries and threads, and may have the flags ignored.
+    """
+    template = inlined_template(node)
+    values = (*node.inputs, *node.outputs)
+    if template is None or out_template(template) is None:
+        return False
+    if any(v.spec.dtype.name not in ("float32", "float64") for v in values):
+        return False
+    names = set(re.findall(r"xp\.([\w.]+)", template)) - {"float32", "float64"}
+    return "@" not in template and all(
+        name != "matmul" and isinstance(getattr(np, name, None), np.ufunc) for name in names
+    )
 
 
 def _makes(node: Node) -> bool:

@@ -36,6 +36,10 @@ class CurrentStep(Protocol):
 steps_of_threads: dict[int, Any] = {}
 
 
+#: Returns the number of this thread.
+current_thread = get_ident
+
+
 def current_step() -> Any:
     """Returns the step for which this thread works, None for none."""
     return steps_of_threads.get(get_ident())
@@ -52,4 +56,4 @@ def working_for(step: Any) -> Iterator[None]:
         del steps_of_threads[me]
 
 
-__all__ = ["CurrentStep", "current_step", "steps_of_threads", "working_for"]
+__all__ = ["CurrentStep", "current_step", "current_thread", "steps_of_threads", "working_for"]

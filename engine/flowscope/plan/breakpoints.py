@@ -8,6 +8,7 @@ before the group's first write, or after its last.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
@@ -28,6 +29,10 @@ class BreakTests:
 
     before: Mapping[str, BreakTest]
     after: Mapping[str, BreakTest]
+    #: Is called where NumPy raises a floating-point error's flag; None where nobody asks.
+    flagged: Callable[[str, int], None] | None = None
+    #: Whether a step that begins is to be held for what it is fed; None where nobody asks.
+    fed: Callable[[Any], bool] | None = None
 
     @property
     def names(self) -> tuple[Collection[str], Collection[str]]:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, OpError, StaleError
 from flowscope.graph.block import misplaced
 from flowscope.graph.current_step import current_step
@@ -38,6 +40,8 @@ from flowscope.runtime.queue_transactions import QueueUse
 from flowscope.runtime.random_generators import generator
 from flowscope.runtime.resources import VariableState
 
+#: A place that is no position in a region: before the first operation.
+_BEFORE_FIRST = -3
 _STRUCTURES = (list, tuple, Mapping)
 
 
@@ -214,7 +218,8 @@ class Planner:
         with self._lock:
             for call in self.calls.all():
                 tests = NO_TESTS if self.breakpoints is None else self.breakpoints(call.plan)
-                if tests.names != call.tests.names:
+                asked = tests.names, tests.flagged is None
+                if asked != (call.tests.names, call.tests.flagged is None):
                     call.function, call.by_op = map(call.wrap, _tested(call.plan, tests))
                 call.tests = tests
 
@@ -256,11 +261,13 @@ def _tested(plan: Plan, tests: BreakTests) -> tuple[Function, Function]:
         return plan.executable.function, plan.executable.by_op
     is_code = plan.request.mode == "compiled"  # what is no code asks anyway
     executable = plan.variant(Breakpoints(*names)) if is_code else plan.executable
-    return _noting_feeds(executable.function), _noting_feeds(executable.by_op)
+    return _noting(executable.function, tests), _noting(executable.by_op, tests)
 
 
-def _noting_feeds(function: Function) -> Function:
-    """Returns the same function; the step knows its feeds while it runs."""
+def _noting(function: Function, tests: BreakTests) -> Function:
+    """Returns the same function; the step knows its feeds while it runs, flags are told."""
+
+    flagged = tests.flagged
 
     def noting(
         gate: Any, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
@@ -268,7 +275,13 @@ def _noting_feeds(function: Function) -> Function:
         step = current_step()
         step.feeds = feeds
         try:
-            return function(gate, run, feeds, resources)
+            if tests.fed is not None and tests.fed(step):
+                gate.request("pause")
+                gate.hold(_BEFORE_FIRST)
+            if flagged is None:
+                return function(gate, run, feeds, resources)
+            with np.errstate(divide="call", over="call", invalid="call", call=flagged):
+                return function(gate, run, feeds, resources)
         finally:
             step.feeds = ()
 
