@@ -254,3 +254,21 @@ test("control edges and wide fans are stubs", () => {
   assert.ok(withStubs(edges.slice(1)).every(({ isStub }) => !isStub));
   assert.ok(withStubs([{ from: "a", to: "b", kind: "control" }])[0]?.isStub);
 });
+
+test("losses and metrics go back to where their parts come together, with small scopes and constants, and have the user's name", () => {
+  const g = new GraphBuilder();
+  const logits = g.op("Tanh", "logits", { inputs: [g.op("Placeholder", "x", { shape: [8, 4] })], shape: [8, 4] });
+  const labels = g.op("Placeholder", "labels", { shape: [8, 4] });
+  const ones = g.op("Const", "ones_like", { shape: [8, 4] });
+  const each = g.op("SigmoidCrossEntropyWithLogits", "logistic_loss/entropy", { inputs: [logits, ones], shape: [8, 4] });
+  const out = g.op("Softplus", "logistic_loss", { inputs: [each], shape: [8, 4] });
+  const real = g.op("Mean", "Mean", { inputs: [out], shape: [] });
+  const fake = g.op("Mean", "Mean_1", { inputs: [g.op("Square", "Square", { inputs: [logits], shape: [8, 4] })], shape: [] });
+  const loss = g.op("Add", "d_loss", { inputs: [real, fake], shape: [] });
+  const hits = g.op("Equal", "Equal", { inputs: [g.op("ArgMax", "ArgMax", { inputs: [logits], shape: [8] }), labels], shape: [8] });
+  g.op("Identity", "accuracy", { inputs: [g.op("Mean", "Mean_2", { inputs: [g.op("Cast", "Cast", { inputs: [hits], shape: [8] })], shape: [] })], shape: [] });
+  g.op("Mul", "gradients/d_loss_grad/mul", { inputs: [loss], shape: [] });
+  const model = modelOf(g.nodes);
+  const groups = [...model.tree.root.scopes.values()].flatMap(({ group, size }) => (group ? [`${group.title} ${size}`] : []));
+  assert.deepEqual(groups.filter((text) => !text.startsWith("gradient")).sort(), ["accuracy 5", "d_loss 7"]);
+});

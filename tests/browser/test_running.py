@@ -222,9 +222,8 @@ def test_the_view_grows_with_what_is_opened_and_with_running_loops(told: Told) -
     assert height() >= before - 40
     told.page.clock.run_for(1000)
     open_scopes("loop", "cond", "body")
-    told.page.wait_for_function(  # it grows where labels could not be read
-        "([stage, before]) => stage.clientHeight > before || Number(stage.dataset.zoom) >= 0.62",
-        arg=[stage.element_handle(), before],
+    told.page.wait_for_function(
+        "([stage, before]) => stage.clientHeight > before", arg=[stage.element_handle(), before]
     )
     assert height() <= 560
     told.page.locator(".fs-view").evaluate("view => (view.style.height = '300px')")

@@ -77,3 +77,17 @@ def test_arguments_by_their_later_names(graph: Any) -> None:
     sizes = fs.shape(fs.placeholder(fs.float32, [None, 3]))
     assert fs.get_static_value(sizes) is None
     assert fs.get_static_value(sizes, partial=True).tolist() == [None, 3]
+
+
+def test_a_number_that_is_divided_stands_in_the_scope_of_its_division():
+    with fs.Graph().as_default() as graph:
+        x = fs.placeholder(fs.float32, [2], name="x")
+        _ = x / 2.0, x / 2.0
+        with fs.name_scope("s"):
+            _ = 3.0 / x, fs.div(x, 2.0)
+        fs.truediv(x, 2.0, name="half")
+        names = [op.name for op in graph.get_operations()][1:]
+    assert names == [
+        *("truediv/y", "truediv", "truediv_1/y", "truediv_1"),
+        *("s/truediv/x", "s/truediv", "s/div/y", "s/div", "half/y", "half"),
+    ]

@@ -62,10 +62,12 @@ export function repeatTitle(copy: readonly Unit[], texts: Texts): string {
   return cellTitle(facts) || commonFunction(facts) || typesText(facts.flatMap(({ types }) => types), 2) || "repeat";
 }
 
-/** The name of a cell of a recurrent network, by what it computes, or "". */
+/** The name of a cell of a recurrent network, or of attention, by what it computes, or "". */
 export function cellTitle(facts: readonly Facts[]): string {
   const count = (type: string): number => facts.filter((one) => one.type === type).length;
   if (facts.length > 60 || count("MatMul") === 0) return "";
+  // Scores of each with each, their shares, and what these mix.
+  if (count("Softmax") === 1 && count("MatMul") >= 4) return "attention";
   if (count("Sigmoid") === 3 && count("Tanh") === 2) return "LSTM cell";
   return count("Sigmoid") <= 2 && count("Sigmoid") > 0 && count("Tanh") === 1 && count("MatMul") <= 3 && count("Sub") > 0 ? "GRU cell" : "";
 }

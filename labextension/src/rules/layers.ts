@@ -1,13 +1,17 @@
 /** Layers: a product or a convolution with its weight, its bias and its activation becomes one box. Pure. */
-import type { Facts, Texts } from "./labels.js";
+import { isDefaultName, readable, type Facts, type Texts } from "./labels.js";
 import type { Level, Merge, Unit } from "./level.js";
 
 const PRODUCT = /^(MatMul|BatchMatMul|BatchMatMulV2|Conv[123]D|DepthwiseConv2dNative|Conv2DBackpropInput|Conv2DTranspose)$/;
 const BIAS = /^(Add|AddV2|BiasAdd)$/;
 const ACTIVATION = /^(Relu|Relu6|Elu|Selu|LeakyRelu|Tanh|Sigmoid|Softplus|Softsign|Softmax|Silu|Swish)$/;
-/** What a loss is made of, from the end of it on. */
-const REDUCTION = /^(Mean|Sum)$/;
-const LOSS = /CrossEntropy|^(SquaredDifference|Square|Sub|Neg|Log|Mul|Add|RealDiv|Mean|Sum|Abs|L2Loss|Cast|Reshape|Identity)/;
+/** What a loss or a metric ends in, what makes a number of many, and what else it is made of. */
+const END = /^(Mean|Sum|Add|AddV2|AddN|Sub|Mul|RealDiv|Neg|Identity)$/;
+const REDUCTION = /^(Mean|Sum|L2Loss)$/;
+const METRIC = /^(ArgMax|Equal|NotEqual|Greater|Less|InTopK|LogicalAnd)/;
+/** A scope of so few operations may be a part of it as a whole. */
+const MOST_OF_LOSS = 12;
+const LOSS = /CrossEntropy|^(SquaredDifference|Square|Sub|Neg|Log|Mul|Add|RealDiv|Mean|Sum|Abs|L2Loss|Cast|Reshape|Identity|Softplus|Log1p|Exp|Pow|Maximum|Minimum)/;
 
 /** Whether a box may be what a layer or a loss is made around. */
 export function isSought({ type, core }: Facts): boolean {
@@ -95,27 +99,34 @@ export function foldLosses(level: Level, texts: Texts, isDerived: (unit: Unit) =
   const taken = new Set<Unit>();
   for (const unit of level.units) {
     const facts = unit.item >= 0 && unit.lane === "model" ? texts(unit.item) : null;
-    if (!facts || !REDUCTION.test(facts.type) || facts.shape?.length !== 0) continue;
+    if (!facts || !END.test(facts.type) || facts.shape?.length !== 0) continue;
     if (level.out(unit).some(({ lane }) => lane === "model")) continue;
-    const members = backwards(level, unit, texts, taken);
+    const isLoss = isDerived(unit);
+    const members = backwards(level, unit, (one) => isPartOf(one, texts(one.item), isLoss), taken);
+    const types = members.flatMap((one) => texts(one.item).types);
+    if (members.length < 2 || !types.some((type) => REDUCTION.test(type))) continue;
     for (const member of members) taken.add(member);
-    if (members.length < 2) continue;
-    const detail = members.map((one) => texts(one.item)).find(({ type }) => /CrossEntropy|Square/.test(type))?.type ?? "";
-    wanted.push({ members, group: { kind: "layer", title: facts.variable.length > 1 ? facts.variable : isDerived(unit) ? "loss" : "metric", detail: worded(detail), count: 1, carries: null } });
+    const title = !isDefaultName(facts.name, facts.type) ? facts.name : facts.variable.length > 1 ? facts.variable : isLoss ? "loss" : "metric";
+    const detail = types.find((type) => /CrossEntropy/.test(type)) ?? types.find((type) => /Square/.test(type)) ?? "";
+    wanted.push({ members, group: { kind: "layer", title: readable(title), detail: worded(detail), count: 1, carries: null } });
   }
   return level.merge(wanted).length;
 }
 
-function backwards(level: Level, end: Unit, texts: Texts, taken: ReadonlySet<Unit>): Unit[] {
+/** Whether a box can be a part of a loss, or of a metric. */
+function isPartOf(unit: Unit, { type, types }: Facts, isLoss: boolean): boolean {
+  const isPart = (one: string): boolean => LOSS.test(one) || (!isLoss && METRIC.test(one));
+  if (type !== "") return isPart(type) || type === "Const";
+  return !unit.isParameter && unit.size <= MOST_OF_LOSS && types.every((one) => isPart(one) || one === "Const");
+}
+
+function backwards(level: Level, end: Unit, isPart: (unit: Unit) => boolean, taken: ReadonlySet<Unit>): Unit[] {
   const found = [end];
   const inside = new Set(found);
   for (const at of found) {
     for (const from of level.into(at)) {
-      if (inside.has(from) || taken.has(from) || from.item < 0) continue;
-      const { type } = texts(from.item);
-      const isOwnConst = type === "Const" && level.out(from).every((to) => inside.has(to) || to.lane !== "model");
-      const isPart = LOSS.test(type) && level.out(from).every((to) => inside.has(to) || to.lane !== "model");
-      if (!isOwnConst && !isPart) continue;
+      if (inside.has(from) || taken.has(from) || from.item < 0 || from.lane === "aside") continue;
+      if (!isPart(from) || !level.out(from).every((to) => inside.has(to) || to.lane !== "model")) continue;
       inside.add(from);
       found.push(from);
     }

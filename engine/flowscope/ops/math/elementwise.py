@@ -11,6 +11,7 @@ import numpy as np
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, constant, convert_to_tensor
+from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType
 from flowscope.graph.expected import expected
 from flowscope.graph.indexed_slices import IndexedSlices
@@ -506,12 +507,15 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
 
 
 def _operands(x: Any, y: Any, name: str) -> tuple[Tensor, Tensor]:
+    if isinstance(x, Tensor | Convertible) and isinstance(y, Tensor | Convertible):
+        return convert_to_tensor(x), convert_to_tensor(y)
+    # What is made of a number stands in the scope that the operation is about to get.
+    owner = get_default_graph().unique_name(name, mark_as_used=False)
     if isinstance(y, Tensor | Convertible):
         y = convert_to_tensor(y)
-        known = isinstance(x, Tensor | Convertible)
-        return convert_to_tensor(x, None if known else y.dtype, f"{name}/x"), y
-    x = convert_to_tensor(x, None, f"{name}/x")
-    return x, convert_to_tensor(y, x.dtype, f"{name}/y")
+        return convert_to_tensor(x, y.dtype, f"{owner}/x/"), y
+    x = convert_to_tensor(x, None, f"{owner}/x/")
+    return x, convert_to_tensor(y, x.dtype, f"{owner}/y/")
 
 
 def _operator(function: Any, name: str) -> Any:
