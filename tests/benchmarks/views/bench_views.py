@@ -27,6 +27,17 @@ from models import MODELS  # noqa: E402
 Figures = dict[str, dict[str, float]]
 
 
+REMAINS = """\
+Not as it should be yet:
+
+- Boxes cover less than a quarter of the stage in all models but `flat_2000`; between ranks of
+  38 px lie at least 34 px for a line and its label.
+- `nested_loop` fills less than half of the stage's width.
+- Opening a scope reorders some pairs of `flat_2000` and of `transformer`. The cause is not known.
+- `pipeline` does not fit 600 px at zoom 0.62: what has no room is reached by panning, not folded.
+""".splitlines()
+
+
 def write_snapshots(folder: Path, names: list[str]) -> None:
     """Writes each model's snapshot as it travels: NAME.json, NAME.0.bin, NAME.1.bin."""
     for name in names:
@@ -65,7 +76,7 @@ def table(before: Figures, after: Figures) -> str:
         for name in [n for n in MODELS if n in after]:
             cells = [f"{before.get(name, {}).get(k, '-')} -> {after[name][k]}" for k in part]
             lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", *REMAINS]) + "\n"
 
 
 def main() -> None:
