@@ -189,6 +189,19 @@ def test_the_caller_does_not_wait_for_a_helper_that_is_late(shared):
     assert shared._pool._lent == (), "once the helper has left, nothing is kept"
 
 
+def test_what_is_lent_is_let_go_once_the_helper_has_left(shared):
+    a, b = matrix(256, 1024), matrix(1024, 512)
+    assert often(shared, a, b)
+    (cut,) = (c for c in shared._cuts.values() if type(c) is not int)
+    cut.recipe[0][matrix_products.RECIPE.index("patience")] = 0
+    while not shared._pool._lent:
+        shared.product(a, b, 2)
+    while shared._pool._lent:
+        shared.settle()
+    cut.recipe[0][matrix_products.RECIPE.index("patience")] = 10**8
+    assert shared.product(a, b, 2) is not None, "no helper is at work"
+
+
 def test_several_threads_may_multiply(shared):
     pairs = [(matrix(96, 512), matrix(512, 384)) for _ in range(4)]
     wholes = [on_one_thread(*pair) for pair in pairs]

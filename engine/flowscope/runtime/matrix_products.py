@@ -124,6 +124,11 @@ class MatrixProducts:
             self._state = "compiling"
             threading.Thread(target=self.compile, name="flowscope-compile", daemon=True).start()
 
+    def settle(self) -> None:
+        """Lets go of what helper threads were late with: a step does so at its end."""
+        if self._pool is not None:
+            self._pool.settle()
+
     def stop(self) -> None:
         """Ends the helper threads; a later product starts others."""
         if self._pool is not None:

@@ -445,6 +445,7 @@ class Code:
         self.give_way = made(word, pointer, word)(at("give_way"))
         self.help = made(word, pointer, word)(at("help"))
         self.stop = made(word, pointer)(at("stop"))
+        self.late = made(word, pointer, word)(at("late"))
         self.product = made(word, pointer, pointer, array, array, array, word)(at("product"))
         self._locks = ctypes.pythonapi.PyThread_allocate_lock
         self._locks.restype, self._locks.argtypes = pointer, ()

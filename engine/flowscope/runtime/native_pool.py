@@ -89,6 +89,12 @@ class NativePool:
             self._lent = ()
         return late
 
+    def settle(self) -> None:
+        """Lets go of the arrays of a job that helpers were late with, if they have left it."""
+        lent = self._lent
+        if lent and not self._code.late(self._helpers.address, 0) and self._lent is lent:
+            self._lent = ()
+
     def stop(self) -> None:
         """Ends the threads, and waits until they have ended; a later job starts others."""
         self._end()

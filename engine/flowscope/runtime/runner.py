@@ -111,6 +111,7 @@ class Runner:
             step.has_ended = True
             if step.pool is not None:
                 one_thread.leave()
+                step.pool.products.settle()
             if around is None:
                 del steps_of_threads[me]
             else:
