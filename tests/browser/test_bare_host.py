@@ -122,6 +122,22 @@ def test_a_box_alone_and_the_card_beside_the_pointer(host: Host, snapshot: Snaps
     expect(host.find("card")).to_be_visible()
 
 
+def test_what_is_fetched_and_fed_is_told(host: Host, snapshot: Snapshot) -> None:
+    host.page.set_viewport_size({"width": 600, "height": 800})
+    host.start(snapshot)
+    item = host.page.get_by_role("treeitem", name="x, Placeholder")
+    item.focus()
+    item.press("Enter")
+    host.stage.press("v")
+    host.stage.press("V")
+    sent = host.page.evaluate("() => window.sent.filter(m => m.kind === 'choose')")
+    told = [(m["what"], m["value"]) for m in sent if m["what"] in ("fetches", "feed")]
+    assert told == [("fetches", ["x:0"]), ("feed", ["x:0", ""])]
+    host.stage.press("e")
+    expect(host.find("run")).to_contain_text("Choose what to fetch")
+    assert not host.count("command"), "nothing is chosen as far as the kernel has told"
+
+
 @pytest.mark.parametrize("width", [600, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_narrow_and_dark_windows(
