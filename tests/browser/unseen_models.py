@@ -1,4 +1,4 @@
-"""Models that no rule was made for: the picture is asked questions about them (`test_glance.py`).
+"""Models that no rule was made for: people look at their pictures and ask what they show.
 
 Each function builds its model in the default graph.
 """
