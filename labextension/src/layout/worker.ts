@@ -1,15 +1,19 @@
-/** The layout thread: takes scopes, answers with positions. Bundled to a string by the build. */
+/** The layout thread: takes scopes of each view, answers with positions. Bundled to a string by the build. */
+import type { LayoutAnswer, LayoutRequest } from "./thread.js";
 import { LayoutMemory, layoutTree } from "./tree.js";
-import type { ScopeInput } from "./types.js";
 
 interface Port {
-  onmessage: ((event: { data: { id: number; root: ScopeInput } }) => void) | null;
-  postMessage(message: unknown): void;
+  onmessage: ((event: { data: LayoutRequest }) => void) | null;
+  postMessage(message: LayoutAnswer): void;
 }
 
 const port = globalThis as unknown as Port;
-const memory = new LayoutMemory();
+/** What was laid out before, by view. */
+const memories = new Map<number, LayoutMemory>();
 
-port.onmessage = ({ data }) => {
-  port.postMessage({ id: data.id, positions: layoutTree(data.root, memory) });
+port.onmessage = ({ data: { view, id, root } }) => {
+  if (!root) return void memories.delete(view);
+  const memory = memories.get(view) ?? new LayoutMemory();
+  memories.set(view, memory);
+  port.postMessage({ view, id, positions: layoutTree(root, memory) });
 };
