@@ -94,6 +94,7 @@ export class Folding {
     for (const scope of scopes) {
       yield;
       const pieces = this.#divided(scope, place, at.items, holder);
+      yield;
       // Where there would be too many, they stay one box.
       const isMuch = at.level.units.length + pieces.length > MOST_DIVIDED;
       const { name } = scope.scope;
@@ -108,7 +109,9 @@ export class Folding {
     const pieces = new Map<Unit | undefined, number[]>();
     for (const [item, members] of dividedItems(scope, place, places, (name) => names.idOf(name), (one) => index.get(one))) {
       const unit = holder.get(item ?? -1);
-      pieces.set(unit, [...(pieces.get(unit) ?? []), ...members]);
+      const known = pieces.get(unit);
+      if (known) known.push(...members);
+      else pieces.set(unit, [...members]);
     }
     return [...pieces.values()];
   }
@@ -117,6 +120,7 @@ export class Folding {
     const { places, items: known, lanes } = this.#with;
     const items = places.itemsOf(scope);
     const units = items.map((item, k) => known.unitOf(item, k, lanes));
+    yield;
     const at: At = { level: new Level(units, numbered(scope.wires, items)), items, facts: (item) => known.factsOf(items[item], places), own };
     const group: Group = { kind: "gradient", title, detail: "", count: 1, carries: null };
     for (const piece of pieces) {

@@ -78,7 +78,11 @@ export function dividedItems(
   spread(owner, wires.map(([from, to]) => [to, from] as const));
   spread(owner, wires);
   const found = new Map<number | null, number[]>();
-  owner.forEach((one, k) => found.set(one ?? null, [...(found.get(one ?? null) ?? []), k]));
+  owner.forEach((one, k) => {
+    const known = found.get(one ?? null);
+    if (known) known.push(k);
+    else found.set(one ?? null, [k]);
+  });
   return found;
 }
 
