@@ -81,6 +81,7 @@ bench: $(STAMPS)/dev ## flowscope beside TensorFlow and 0, 1, 2 busy processes (
 
 .PHONY: bench-views
 bench-views: $(STAMPS)/dev $(STAMPS)/front-end ## figures of the pictures of twelve models, before and after
+	$(if $(BROWSER),$(PY) tests/benchmarks/views/browser.py --keep after)
 	$(PY) tests/benchmarks/views/bench_views.py --keep
 
 .PHONY: snap

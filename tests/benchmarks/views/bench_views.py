@@ -79,6 +79,28 @@ def table(before: Figures, after: Figures) -> str:
     return "\n".join([*lines, "", *REMAINS]) + "\n"
 
 
+def browser_table() -> str:
+    """Returns what `browser.py` has kept, as Markdown; "" where it has kept nothing."""
+    file = HERE / "browser.json"
+    kept: dict[str, Figures] = json.loads(file.read_text()) if file.exists() else {}
+    after, before = kept.get("after", {}), kept.get("before", {})
+    lines = [
+        "",
+        "# Figures of the view in a browser",
+        "",
+        "Chromium on two cores that other programs share: what the clock tells is up to three times",
+        "what it is on a quiet machine, so tasks are told by their time of the processor. The clock",
+        "starts when the snapshot is there. `make bench-views BROWSER=1` measures them anew.",
+    ]
+    sent = ", ".join(f"{k} {v}" for k, v in after.get("", {}).items())
+    lines += ["", f"Sent once a page: {sent}."]
+    for name in [n for n in after if n]:
+        lines += ["", f"| {name} | before | after |", "|---|---:|---:|"]
+        for key, value in after[name].items():
+            lines.append(f"| {key} | {before.get(name, {}).get(key, '-')} | {value} |")
+    return "\n".join(lines) + "\n" if after else ""
+
+
 def main() -> None:
     """Prints the figures, and keeps them where asked."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -98,7 +120,7 @@ def main() -> None:
     print(table(before, after))
     if arguments.keep:
         (HERE / "after.json").write_text(json.dumps(after, indent=1) + "\n")
-        (HERE / "FIGURES.md").write_text(table(before, after))
+        (HERE / "FIGURES.md").write_text(table(before, after) + browser_table())
 
 
 if __name__ == "__main__":
