@@ -88,9 +88,9 @@ def browser_table() -> str:
         "",
         "# Figures of the view in a browser",
         "",
-        "Chromium on two cores that other programs share: what the clock tells is up to three times",
-        "what it is on a quiet machine, so tasks are told by their time of the processor. The clock",
-        "starts when the snapshot is there. `make bench-views BROWSER=1` measures them anew.",
+        "Chromium on two cores that other programs share: the clock tells up to three times",
+        "what it does on a quiet machine, so tasks are told by their time of the processor.",
+        "The clock starts when the snapshot is there; `make bench-views BROWSER=1` measures anew.",
     ]
     sent = ", ".join(f"{k} {v}" for k, v in after.get("", {}).items())
     lines += ["", f"Sent once a page: {sent}."]

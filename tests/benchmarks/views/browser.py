@@ -1,8 +1,8 @@
 """Figures of the view in a real browser: `python tests/benchmarks/views/browser.py`.
 
 A bare page holds the widget, as a notebook does, and is given what a kernel would send. The figures
-of each model are medians of `ROUNDS` fresh pages. Tasks of the main thread are told by the time that
-they have the processor: other programs on the machine do not change that as they do the clock's.
+of each model are medians of `ROUNDS` fresh pages. Tasks of the main thread are told by the time
+that they have the processor: other programs do not change that as they do the clock's.
 `--keep LABEL` writes the figures to `browser.json` under a label ("before", "after"), and
 `bench_views.py` puts them into `FIGURES.md`.
 
