@@ -119,14 +119,14 @@ def test_what_cannot_be_saved_is_refused():
         fs.train.Saver([a, other])
 
 
-def test_no_variables():
+def test_no_variables(path):
     with pytest.raises(ValueError, match="no variables to save"):
         fs.train.Saver()
     empty = fs.train.Saver(allow_empty=True)
     with fs.Session() as sess:
         fs.no_op()
-        assert empty.save(sess, "model") is None
-        assert empty.restore(sess, "model") is None
+        assert empty.save(sess, path) is None
+        assert empty.restore(sess, path) is None
 
 
 def test_uninitialised_variables_are_all_named_and_nothing_is_written(path, tmp_path):
