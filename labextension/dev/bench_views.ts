@@ -81,8 +81,8 @@ function seen(model: GraphModel, stage: StageSize): Seen {
 }
 
 function figures(path: string): Record<string, number> {
-  const model = modelOf(path);
   const start = process.cpuUsage();
+  const model = modelOf(path);
   const wide = seen(model, STAGES.wide);
   const ms = Math.round(process.cpuUsage(start).user / 1000);
   const narrow = seen(model, STAGES.narrow);

@@ -32,7 +32,8 @@ export function variableTitle({ name, type, origin }: Node): string | undefined 
 }
 
 function isNamedByLine({ name, type, origin, body }: Node, repeated: () => Repeated): boolean {
-  if (!origin || origin.variable.length < 2 || !isDefaultName(shortName(name), type)) return false;
+  // Notebooks saved by an older version know of no variable.
+  if (!origin?.variable || origin.variable.length < 2 || !isDefaultName(shortName(name), type)) return false;
   // A constant of a line is mostly an argument of what the line makes.
   return !/^(Const|Parameter)$/.test(type) && body === "" && !repeated().get(origin)?.has(type);
 }
