@@ -17,6 +17,7 @@ from flowscope.graph.shapes import compatible, size_of, text
 from flowscope.ops.array.gathering import check_range
 from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.kernels.blocking import scratch, stretches
+from flowscope.ops.kernels.denormals import denormals_as_zeros
 from flowscope.ops.state.variable_ops import Write, has_shape, like_variable, variable_spec
 
 
@@ -26,7 +27,8 @@ class Apply(Write, abstract=True, reads_state=True, is_checkable=True):
     Inputs: the variable, its slots, numbers, the gradient, and where the gradient is sparse the
     rows that it has, as integers; rows that are named twice add up.
 
-    What has 16 bits is computed in float32 and rounded once an update.
+    What has 16 bits is computed in float32 and rounded once an update. In large gradients denormal
+    numbers count as zeros, as in TensorFlow.
 
     Class attributes:
         slots, numbers: Names of these inputs; numbers are scalars of the variable's dtype.
@@ -72,7 +74,8 @@ class Apply(Write, abstract=True, reads_state=True, is_checkable=True):
             _check_fits(arrays, grad, rows[0])
             self.sparse_rule(xp, arrays, *summed(xp, rows[0], grad), numbers)
 
-        return var.change(slots, sparse if rows else dense)
+        with denormals_as_zeros(xp, grad):
+            return var.change(slots, sparse if rows else dense)
 
     def check(self, state: Any, *inputs: Array) -> None:
         slots, _, (grad, *rows) = self._split(inputs)
