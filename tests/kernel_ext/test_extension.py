@@ -4,6 +4,7 @@ import ast
 
 import pytest
 from jupyter_client.manager import start_new_kernel
+from packed_snapshots import nodes_of_packed
 
 from flowscope.live.schema import PROTOCOL
 
@@ -125,7 +126,7 @@ def test_show_displays_a_widget_a_picture_and_a_text(kernel):
     updates = [m["content"]["data"] for m in messages if m["msg_type"] == "update_display_data"]
     assert updates[-1]["image/svg+xml"].startswith("<svg")
     saved = updates[-1]["application/vnd.flowscope.view+json"]
-    assert saved["snapshot"]["graph"]["added"][0]["name"] == "layer/x"
+    assert nodes_of_packed(saved["packed"])[0].name == "layer/x"
 
 
 def send(kernel, comm_id, content, subshell):

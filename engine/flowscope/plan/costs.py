@@ -213,8 +213,8 @@ class Costs:
 def fed_specs(program: Program, shapes: Iterable[Dims]) -> dict[Value, Spec]:
     """Returns what values are like in a step whose feeds have these shapes.
 
-    Values in blocks are left as they are. A node whose shapes cannot be inferred from these - the
-    step will fail there - is left as it is, and so is what follows.
+    Values in blocks are left as they are. Where the shapes fit no node that takes them, the step
+    will fail there: nothing is known of it then.
 
     Args:
         program: The program, in order.
@@ -230,7 +230,7 @@ def fed_specs(program: Program, shapes: Iterable[Dims]) -> dict[Value, Spec]:
         try:
             inferred = node.op.infer(*[found.get(v, v.spec) for v in node.inputs])
         except Exception:  # whatever is wrong with these shapes is told when the step runs
-            break
+            return {}
         specs = (inferred,) if isinstance(inferred, Spec) else tuple(inferred)
         found.update(zip(node.outputs, specs, strict=False))
     return found

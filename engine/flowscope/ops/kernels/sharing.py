@@ -76,5 +76,7 @@ def batch_blocks(xp: ArrayModule, count: int, flops: float) -> list[slice]:
         flops: How much there is to do for all of them.
     """
     blocks = min(count, _MOST_BLOCKS, int(flops / BLOCK_FLOPS)) if xp is np else 1
-    step = -(-count // max(1, blocks))
+    if blocks < 2:
+        return [slice(0, count)]
+    step = -(-count // blocks)
     return [slice(first, first + step) for first in range(0, count, step)]
