@@ -313,6 +313,7 @@ def test_tables_tell_where_the_time_went():
         assert sum(r.share for r in found) == pytest.approx(1.0)
         assert [r.self_ns for r in found] == sorted((r.self_ns for r in found), reverse=True)
         assert all(r.self_ns <= r.total_ns <= whole for r in found)
+        assert repr(found[:1]) == "\n".join(repr(found).splitlines()[:2]) and found[0] in found[:1]
     by_type = {r.name: r for r in profiled.table("type")}
     assert by_type["Loop"].count == 1 + 4 and by_type["Tanh"].count == 2
     assert by_type["Loop"].total_ns == max(r.total_ns for r in profiled.table("op"))

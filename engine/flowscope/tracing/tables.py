@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.lazy import frozen
@@ -30,7 +30,15 @@ class Row:
 
 
 class Table(tuple[Row, ...]):
-    """Rows, the most time of their own first; its text is a table."""
+    """Rows, the most time of their own first; its text is a table, and a slice of it is one."""
+
+    @overload
+    def __getitem__(self, index: SupportsIndex, /) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> Table: ...
+    def __getitem__(self, index: SupportsIndex | slice, /) -> Row | Table:
+        found = super().__getitem__(index)
+        return Table(found) if isinstance(found, tuple) else found
 
     def __repr__(self) -> str:
         lines = [f"{'share':>6} {'self':>12} {'total':>12} {'count':>9}  name"]
