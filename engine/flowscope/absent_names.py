@@ -24,7 +24,7 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "io.matching_files io.match_filenames_once train.match_filenames_once resource_loader"),
     ("files of records", "read them in Python, and feed arrays or fill an fs.FIFOQueue",
      "python_io io.TFRecordCompressionType io.TFRecordOptions io.TFRecordWriter "
-     "io.tf_record_iterator train.summary_iterator"),
+     "io.tf_record_iterator"),
     ("records as protocol buffers", "parse them in Python, and feed arrays",
      "FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature parse_example "
      "parse_single_example parse_single_sequence_example parse_tensor decode_json_example "
@@ -65,8 +65,12 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "audio signal.inverse_mdct signal.kaiser_bessel_derived_window signal.kaiser_window "
      "signal.linear_to_mel_weight_matrix signal.mdct signal.mfccs_from_log_mel_spectrograms "
      "signal.vorbis_window"),
-    ("summaries", "fetch what is to be logged; fs.show() and fs.progress show a run while it lasts",
-     "summary Summary SummaryMetadata Event HistogramProto LogMessage SessionLog profiler"),
+    ("other summaries", "fs.summary has scalar, histogram, image, text and tensor_summary",
+     "summary.audio summary.TaggedRunMetadata summary.SummaryDescription "
+     "summary.get_summary_description LogMessage"),
+    ("summary writers that are part of the graph", "fetch summaries and write them with "
+     "fs.summary.FileWriter", "summary.initialize summary.all_v2_summary_ops"),
+    ("the profiler", "use fs.profile", "profiler"),
     ("Keras and estimators", "layers are in fs.layers; write the loop around Session.run yourself",
      "keras estimator"),
     ("contrib", "much of it is in fs.nn, fs.layers, fs.losses and fs.initializers", "contrib"),

@@ -21,8 +21,8 @@ from flowscope.graph import providers
 #: Parts of the package: `fs.nn`.
 PARTS = """
     bitwise debugging dtypes errors experimental graph_util initializers io layers linalg losses
-    manip math metrics nest nn quantization random raw_ops sets signal sparse spectral strings test
-    tracing train
+    manip math metrics nest nn quantization random raw_ops sets signal sparse spectral strings
+    summary test tracing train
 """.split()  # noqa: SIM905
 
 #: Modules of which all that `__all__` names is shown.
@@ -121,6 +121,7 @@ NAMES = {
     "flowscope.graph.constant": "constant convert_to_tensor",
     "flowscope.graph.default": ("get_default_graph get_default_session reset_default_graph"),
     "flowscope.graph.devices": "DeviceSpec",
+    "flowscope.graph.event_messages": "Event HistogramProto SessionLog Summary SummaryMetadata",
     "flowscope.graph.dtypes": (
         "QUANTIZED_DTYPES DType as_dtype bfloat16 bfloat16_ref bool_=bool bool_ref complex64 "
         "complex64_ref complex128 complex128_ref double double_ref float16 float16_ref float32 "
@@ -328,6 +329,11 @@ LAZY_PARTS = {
         ),
         "flowscope.ops.strings.join_split": "bytes_split reduce_join split unsorted_segment_join",
         "flowscope.ops.strings.parsing": "string_to_number=to_number",
+    },
+    "summary": {
+        "flowscope.graph.event_messages": "Event SessionLog Summary",
+        "flowscope.ops.host.summaries": "*",
+        "flowscope.train.summary_writer": "*",
     },
 }
 

@@ -7,7 +7,7 @@ Written by `python -m flowscope.exports`: what is changed here is lost.
 PARTS = (
     "bitwise debugging dtypes errors experimental graph_util initializers io layers linalg "
     "losses manip math metrics nest nn quantization random raw_ops sets signal sparse "
-    "spectral strings test tracing train"
+    "spectral strings summary test tracing train"
 )
 #: What modules show.
 NAMES = {
@@ -46,6 +46,9 @@ NAMES = {
         "int64_ref int8 int8_ref qint16 qint16_ref qint32 qint32_ref qint8 qint8_ref quint16 "
         "quint16_ref quint8 quint8_ref resource string string_ref uint16 uint16_ref uint32 "
         "uint32_ref uint64 uint64_ref uint8 uint8_ref variant"
+    ),
+    "flowscope.graph.event_messages": (
+        "Event HistogramProto SessionLog Summary SummaryMetadata"
     ),
     "flowscope.graph.graph": "Graph",
     "flowscope.graph.indexed_slices": (
@@ -348,6 +351,9 @@ OP_TYPES = {
     "flowscope.ops.host.printing": "PrintFirst PrintIdentity PrintLine",
     "flowscope.ops.host.py_functions": (
         "EagerPyFunc HostFunc PyFunc PyFuncStateless"
+    ),
+    "flowscope.ops.host.summaries": (
+        "HistogramSummary ImageSummary MergeSummary ScalarSummary TensorSummaryV2"
     ),
     "flowscope.ops.host.timing": "Timestamp",
     "flowscope.ops.linalg.einsum": "Einsum EinsumSpread",

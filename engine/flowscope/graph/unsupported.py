@@ -150,6 +150,9 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
         "meta_info_def": Refused("write what belongs to the file beside it"),
         "clear_extraneous_savers": Refused("fs.Graph.clear_collection(fs.GraphKeys.SAVERS)"),
     },
+    "summary.FileWriter": {
+        "session": Refused("fetch summaries, and add what the run returns with add_summary"),
+    },
     "train.Saver": {
         "builder": Refused("a saver builds its operations itself"),
         "write_version": Refused("there is one format: leave it, or pass SaverDef.V2", (None, 2)),

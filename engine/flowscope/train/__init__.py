@@ -28,6 +28,7 @@ from flowscope.train.checkpoints import (
     remove_checkpoint,
     update_checkpoint_state,
 )
+from flowscope.train.event_file import summary_iterator
 from flowscope.train.ftrl import FtrlOptimizer
 from flowscope.train.global_step import (
     assert_global_step,
@@ -124,6 +125,7 @@ __all__ = [
     "read_meta_graph",
     "remove_checkpoint",
     "restore_report",
+    "summary_iterator",
     "update_checkpoint_state",
     "warm_start",
     "write_graph",
