@@ -88,8 +88,7 @@ ALLOWED = {
     "runtime.interrupt._waiting": SIGNALS,
     "runtime.config.device_stats": REGISTRY,
     "runtime.session.debuggers": REGISTRY,
-    "train.summary_writer.FileWriterCache._lock": "guards the writers",
-    "train.summary_writer.FileWriterCache._writers": "the process's writers, as in TensorFlow",
+    "train.summary_writer.FileWriterCache._lock": "guards the process's writers, as in TensorFlow",
 }
 #: Kinds whose objects only remember what they have worked out of themselves.
 CONSTANT = {"DType"}
