@@ -250,9 +250,16 @@ test("labels", () => {
 
 test("control edges and wide fans are stubs", () => {
   const edges = Array.from({ length: MOST_LINES + 1 }, (_, k) => ({ from: "a", to: `b${k}`, kind: "data" }));
-  assert.ok(withStubs(edges).every(({ isStub }) => isStub));
-  assert.ok(withStubs(edges.slice(1)).every(({ isStub }) => !isStub));
-  assert.ok(withStubs([{ from: "a", to: "b", kind: "control" }])[0]?.isStub);
+  const one = (): string => "scope";
+  assert.ok(withStubs(edges, one).every(({ isStub }) => isStub));
+  assert.ok(withStubs(edges.slice(1), one).every(({ isStub }) => !isStub));
+  assert.ok(withStubs([{ from: "a", to: "b", kind: "control" }], one)[0]?.isStub);
+});
+
+test("a fan into a scope that opens makes no stubs of the lines outside of it", () => {
+  const inside = Array.from({ length: MOST_LINES + 1 }, (_, k) => ({ from: "a", to: `save/b${k}`, kind: "data" }));
+  const edges = withStubs([{ from: "a", to: "next", kind: "data" }, ...inside], (box) => (box === "next" ? "" : "save"));
+  assert.deepEqual(edges.map(({ isStub }) => isStub), [false, ...inside.map(() => true)]);
 });
 
 test("losses and metrics go back to where their parts come together, with small scopes and constants, and have the user's name", () => {

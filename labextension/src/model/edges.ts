@@ -55,7 +55,8 @@ export class Bundles {
     if (known.label !== label) known.label = null;
   }
 
-  edges(): Edge[] {
-    return withStubs([...this.#byKey.values()].map((bundle) => ({ ...bundle, label: bundle.label ?? "" })));
+  /** @param scopeOf the open scope that a box stands in */
+  edges(scopeOf: (box: BoxId) => BoxId | null): Edge[] {
+    return withStubs([...this.#byKey.values()].map((bundle) => ({ ...bundle, label: bundle.label ?? "" })), scopeOf);
   }
 }

@@ -216,7 +216,7 @@ function* visibleEdges(model: GraphModel, boxes: ReadonlyMap<BoxId, Box>, endOf:
     }
     if (node.is_result) addResult(bundles, frames, boxes, node);
   }
-  return bundles.edges();
+  return bundles.edges((box) => boxes.get(box)?.parent ?? null);
 }
 
 /** An input of a loop or branch, or one that comes from it: where it is open, the parts inside take and give. */
