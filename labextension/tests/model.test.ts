@@ -256,6 +256,23 @@ test("figures have three digits, units and grouped digits", () => {
   assert.equal(typeText({ dtype: "float32", shape: null }), "float32[...]");
 });
 
+test("of what a line makes only the value that it assigns has the variable's name, of several none", () => {
+  const g = new GraphBuilder();
+  const x = g.op("Placeholder", "x");
+  const product = g.op("MatMul", "MatMul", { inputs: [x] });
+  const sum = g.op("Add", "Add", { inputs: [product] });
+  const first = g.op("Tanh", "Tanh", { inputs: [sum] });
+  const second = g.op("Tanh", "Tanh_1", { inputs: [sum] });
+  const from = (id: number, line: number, variable: string): void => {
+    g.nodes[id] = { ...g.nodes[id]!, origin: { file: null, cell: 1, line, text: "", function: "", variable } };
+  };
+  for (const id of [product, sum]) from(id, 1, "scores");
+  for (const id of [first, second]) from(id, 2, "both");
+  const boxes = visibleGraph(modelOf(g.nodes), () => true).boxes;
+  const names = [product, sum, first, second].map((id) => boxes.get(opBox(id))?.name);
+  assert.deepEqual(names, ["MatMul", "scores", "Tanh", "Tanh_1"]);
+});
+
 test("what the user gave no name is called by the Python variable of its line", () => {
   const g = new GraphBuilder();
   const from = (id: number, variable: string): void => {

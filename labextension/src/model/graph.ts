@@ -3,7 +3,7 @@ import type { Delta, GraphChange, Node, RunState, SessionState, Snapshot } from 
 import { bodiesOf, type Body } from "./bodies.js";
 import type { Lane } from "../rules/types.js";
 import { entriesOf, shownBy, type Entry } from "./frames.js";
-import { repeatedLines, type Repeated } from "./naming.js";
+import { assignedOps, type Assigned } from "./naming.js";
 import { Identities } from "./identities.js";
 import { FoldedTree, type Told } from "./folded.js";
 import { ScopeTree, type Tree } from "./scopes.js";
@@ -43,7 +43,7 @@ export class GraphModel {
   #lowered: ReadonlyMap<number, string> | null = null;
   #entries: ReadonlyMap<number, Entry> | null = null;
   #alwaysFor: ReadonlyMap<number, readonly number[]> | null = null;
-  #repeated: Repeated | null = null;
+  #assigned: Assigned | null = null;
   #version = 0;
 
   get nodes(): ReadonlyMap<number, Node> {
@@ -107,10 +107,10 @@ export class GraphModel {
     return this.#alwaysFor;
   }
 
-  /** Lines that made an operation of a type more than once. */
-  get repeated(): Repeated {
-    this.#repeated ??= repeatedLines(this.#nodes.values());
-    return this.#repeated;
+  /** The operations whose value their line assigns to a variable. */
+  get assigned(): Assigned {
+    this.#assigned ??= assignedOps(this.#nodes);
+    return this.#assigned;
   }
 
   applySnapshot(snapshot: Snapshot): void {
@@ -181,7 +181,7 @@ export class GraphModel {
       this.#lowered = null;
       this.#entries = null;
       this.#alwaysFor = null;
-      this.#repeated = null;
+      this.#assigned = null;
       this.#version += 1;
     };
   }

@@ -4,25 +4,32 @@ import type { Node, Origin } from "../wire/messages.js";
 import { isVariableType } from "./bodies.js";
 import { shortName, titleOf } from "./scopes.js";
 
-/** Lines that made an operation of a type more than once, as in a loop: their variable does not tell these apart. */
-export type Repeated = ReadonlyMap<Origin, ReadonlySet<string>>;
+/** The operations whose value their line assigns to a variable: what the line makes on the way there has no name of it. */
+export type Assigned = ReadonlySet<number>;
 
-export function repeatedLines(nodes: Iterable<Node>): Repeated {
-  const once = new Map<Origin, Set<string>>();
-  const again = new Map<Origin, Set<string>>();
-  for (const { origin, type } of nodes) {
-    if (!origin?.variable) continue;
-    const seen = once.get(origin) ?? new Set();
-    once.set(origin, seen);
-    if (!seen.has(type)) seen.add(type);
-    else again.set(origin, (again.get(origin) ?? new Set()).add(type));
+export function assignedOps(nodes: ReadonlyMap<number, Node>): Assigned {
+  const last = new Map<string, Set<number>>();
+  for (const { id, origin, type } of nodes.values()) {
+    // A constant of a line is mostly an argument of what the line makes.
+    if (!origin?.variable || /^(Const|Parameter)$/.test(type)) continue;
+    const ops = last.get(lineOf(origin));
+    if (ops) ops.add(id);
+    else last.set(lineOf(origin), new Set([id]));
   }
-  return again;
+  for (const { origin, inputs } of nodes.values()) {
+    const ops = origin?.variable ? last.get(lineOf(origin)) : undefined;
+    if (ops) for (const [producer] of inputs) ops.delete(producer);
+  }
+  return new Set([...last.values()].flatMap((ops) => (ops.size === 1 ? [...ops] : [])));
+}
+
+function lineOf({ file, cell, line, variable }: Origin): string {
+  return `${cell ?? file}:${line}:${variable}`;
 }
 
 /** What an operation is called where it stands. */
-export function opTitle(node: Node, repeated: () => Repeated): string {
-  return variableTitle(node) ?? (isNamedByLine(node, repeated) ? node.origin?.variable : undefined) ?? titleOf(node);
+export function opTitle(node: Node, assigned: () => Assigned): string {
+  return variableTitle(node) ?? (isNamedByLine(node, assigned) ? node.origin?.variable : undefined) ?? titleOf(node);
 }
 
 /** Of what is fed or lives from step to step, and has no name of the user's: the Python variable; else undefined. */
@@ -31,9 +38,8 @@ export function variableTitle({ name, type, origin }: Node): string | undefined 
   return isOwn && origin?.variable && isDefaultName(shortName(name), type) ? origin.variable : undefined;
 }
 
-function isNamedByLine({ name, type, origin, body }: Node, repeated: () => Repeated): boolean {
+function isNamedByLine({ id, name, type, origin, body }: Node, assigned: () => Assigned): boolean {
   // Notebooks saved by an older version know of no variable.
   if (!origin?.variable || origin.variable.length < 2 || !isDefaultName(shortName(name), type)) return false;
-  // A constant of a line is mostly an argument of what the line makes.
-  return !/^(Const|Parameter)$/.test(type) && body === "" && !repeated().get(origin)?.has(type);
+  return body === "" && assigned().has(id);
 }

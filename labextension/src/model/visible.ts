@@ -105,7 +105,7 @@ function boxOfOp(model: GraphModel, op: number, parent: BoxId): Box {
   const node = model.nodes.get(op);
   if (!node) throw new Error(`visible: no operation with id ${op}`);
   return {
-    id: opBox(op), parent, name: opTitle(node, () => model.repeated), kind: kindText(model, node), node, scope: null, isOpen: false, body: null, frame: null,
+    id: opBox(op), parent, name: opTitle(node, () => model.assigned), kind: kindText(model, node), node, scope: null, isOpen: false, body: null, frame: null,
     group: null, lane: model.lanes.get(op) ?? "model", gradientOf: null, likeness: 0, isVariable: isVariableType(node.type), children: [],
   };
 }
