@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import queue
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ class LiveHost:
         self.page = page
         self.chosen: dict[str, Any] = {}
         self._feed = feed
+        self._heard: Counter[str] = Counter()
         self._told: queue.Queue[FromKernel] = queue.Queue()
         names = ("loader.js", "graph_view.js", "graph_view.css")
         self._files = [(static / n).read_text("utf-8") for n in names]
@@ -72,6 +74,7 @@ class LiveHost:
 
     def _hear(self, content: Any) -> None:
         message = message_from(content)
+        self._heard[message.kind] += 1
         if isinstance(message, Choose):
             self.chosen[message.what] = message.value
         else:
@@ -93,6 +96,10 @@ class LiveHost:
             return
         given = [base64.b64encode(b).decode() for b in buffers]
         self.page.evaluate("([message, buffers]) => window.hear(message, buffers)", [told, given])
+
+    def asked(self, kind: str) -> int:
+        """Returns how many messages of a kind the page has sent."""
+        return self._heard[kind]
 
     def close(self) -> None:
         """Ends what the feed tells the page."""

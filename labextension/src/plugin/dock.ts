@@ -94,7 +94,7 @@ function asArea(config: Config): Area {
 
 /** Where a panel is opened, from the graph. */
 const SIDES: Readonly<Record<string, DockPanel.InsertMode>> = {
-  outline: "split-left", run: "split-bottom", timeline: "split-bottom", costs: "split-bottom",
+  outline: "split-left", run: "split-bottom", timeline: "split-bottom", costs: "split-bottom", debug: "split-bottom", value: "split-bottom",
 };
 
 function show(dock: DockPanel, widgets: ReadonlyMap<string, DockPart>, id: string, isOpen: boolean): void {

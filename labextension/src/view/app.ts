@@ -1,4 +1,5 @@
 /** The app: a view of one graph, made of a stage and panels around one model and one store. */
+import { DebugModel, standing } from "../model/debug.js";
 import { GraphModel, type Change } from "../model/graph.js";
 import { rate as rateText } from "../model/figures.js";
 import { levelText } from "../model/level_facts.js";
@@ -24,15 +25,17 @@ import { keepPresses } from "./presses.js";
 import { PANELS_IN_ORDER } from "./registry.js";
 import { notesOf, opName, wouldRun } from "../model/run_setup.js";
 import { RunLink } from "./run_link.js";
-import { SessionLink, type AskSpans, type SendCommand } from "./session_link.js";
+import { SessionLink, type Ask, type SendCommand } from "./session_link.js";
 import { Slicer } from "./slicer.js";
 import { Stage } from "./stage.js";
 import { storeOf, type WidgetState } from "./store_sync.js";
 import { Timeline } from "./timeline.js";
+import type { DebugState } from "../wire/messages.js";
 
 export class App {
   readonly model = new GraphModel();
   readonly trace = new TraceModel(this.model);
+  readonly debug = new DebugModel(this.model);
   readonly session: SessionLink;
   readonly slicer: Slicer;
   readonly #view: ViewContext;
@@ -40,6 +43,7 @@ export class App {
   readonly #root = make("div", { class: "fs-view" });
   #wasRunning = false;
   #wasLowered = false;
+  #drawnDebug: DebugState | null = null;
 
   /**
    * Puts the app into `host` until the signal fires. Without `send` it only shows; with a `state` what is chosen is shared
@@ -47,7 +51,7 @@ export class App {
    */
   constructor(
     host: HTMLElement, send: SendCommand | null, until: AbortSignal, state: WidgetState | null = null,
-    arrangement: Arrangement = besideStage, ask?: AskSpans,
+    arrangement: Arrangement = besideStage, ask?: Ask,
   ) {
     host.append(this.#root);
     until.addEventListener("abort", () => this.#root.remove(), { once: true });
@@ -63,7 +67,7 @@ export class App {
     const commands = new CommandTable(() => this.#view, until);
     this.#view = {
       model, store, selection, scopes, session, runs, stage, navigation, commands, slicer, until,
-      trace: this.trace, timeline: new Timeline(until),
+      trace: this.trace, debug: this.debug, timeline: new Timeline(until),
       root: this.#root, graphKey: String(state?.get("graph_key") ?? ""), isDocked: arrangement.isDocked,
       finder: new Finder(model, store), drawers: new Drawers(), shown: new Signal<Picture>(),
     };
@@ -134,6 +138,7 @@ export class App {
     const { model } = this;
     const { stage, scopes, selection, navigation, commands } = this.#view;
     stage.setRun(model.session);
+    this.#onDebug(graph);
     this.#onRun();
     commands.refresh();
     if (!graph) return;
@@ -169,6 +174,15 @@ export class App {
     stage.running.failed = failed;
     if (stage.running.take(run, performance.now()) || isOther) stage.renewRunning();
     this.#tellState();
+  }
+
+  /** Breakpoints are drawn anew where they are others, or may stand at other boxes. */
+  #onDebug(isOtherGraph: boolean): void {
+    const { state } = this.debug;
+    if (state === this.#drawnDebug && !isOtherGraph) return;
+    this.#drawnDebug = state;
+    this.#view.stage.breakpoints.ops = standing(this.model, state);
+    this.#view.stage.renewRunning();
   }
 
   /** What the page shows of the session elsewhere. */

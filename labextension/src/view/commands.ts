@@ -2,6 +2,7 @@
  * All commands of a view, with their keys. The keys of the stage, the buttons and the help read this table: a
  * command is an entry here.
  */
+import { standingAt, targetOf, wishOf } from "../model/debug.js";
 import { HEATS } from "../model/heat.js";
 import type { Direction } from "../layout/walk.js";
 import type { IconName } from "./dom.js";
@@ -49,7 +50,7 @@ const hasSelection = ({ selection }: ViewContext): boolean => selection.box !== 
 const walk = (id: string, label: string, key: string, direction: Direction): ViewCommand =>
   ({ id, label, keys: [key], isEnabled: always, run: ({ navigation }) => navigation.walk(direction) });
 
-const step = (name: "step_op" | "step_iteration") => ({ session, navigation }: ViewContext): void => {
+const step = (name: "step_op" | "step_iteration" | "step_out" | "step_run") => ({ session, navigation }: ViewContext): void => {
   navigation.letGo();
   session.send(name);
 };
@@ -94,6 +95,29 @@ const fed = ({ runs, model, selection }: ViewContext): string | null => {
   return runs.setup.needs.find((need) => need.name === name)?.name ?? null;
 };
 
+const isHeld = ({ session, debug }: ViewContext): boolean => session.isHeard && debug.stop !== null;
+const target = ({ model, selection }: ViewContext): ReturnType<typeof targetOf> => targetOf(model, selection.box);
+
+/** Sets a breakpoint at the selection, or removes the one that stands there. */
+function breakAt(id: string, label: string, key: string, shape: IconName, isAfter: boolean): ViewCommand {
+  const standing = (view: ViewContext): number | null => {
+    const at = target(view);
+    return at === null ? null : (standingAt(view.debug.state, at, isAfter)?.number ?? null);
+  };
+  return {
+    id, label, keys: [key], icon: shape, hint: `${label} the selected operation: its step is held there`,
+    isPressed: (view) => standing(view) !== null,
+    isEnabled: (view) => view.session.isHeard && target(view) !== null,
+    why: (view) => (view.session.isHeard ? "select an operation first" : ""),
+    run: (view) => {
+      const [at, number] = [target(view), standing(view)];
+      view.drawers.setOpen("debug", true);
+      if (number !== null) view.session.send("unbreak", number);
+      else if (at !== null) view.session.send("break", wishOf(at, isAfter, ""));
+    },
+  };
+}
+
 const stepBy = (by: 1 | -1) => ({ trace, store, root }: ViewContext): void => {
   const { steps } = trace;
   const here = store.step === null ? steps.length - 1 : steps.findIndex(({ number }) => number === store.step);
@@ -135,6 +159,24 @@ export const COMMANDS: readonly ViewCommand[] = [
   {
     id: "stop", label: "Stop", keys: [], icon: "stop",
     isEnabled: (view) => stateIn(view, CAN_STEP), run: ({ session }) => session.send("stop"),
+  },
+  {
+    id: "step-out", label: "Step out of the loop", keys: ["<"], icon: "stepOut", isEnabled: isHeld,
+    why: () => "no step is held", run: step("step_out"),
+  },
+  {
+    id: "step-run", label: "Run to the end of the step", keys: [";"], icon: "stepRun", isEnabled: isHeld,
+    why: () => "no step is held", run: step("step_run"),
+  },
+  breakAt("break-before", "Break before", "b", "breakBefore", false),
+  breakAt("break-after", "Break after", "B", "breakAfter", true),
+  {
+    id: "debug", label: "Debugger", keys: ["D"], icon: "debug", isPressed: ({ drawers }) => drawers.isOpen("debug"),
+    isEnabled: always, run: ({ drawers }) => drawers.toggle("debug"),
+  },
+  {
+    id: "value", label: "Value", keys: ["y"], icon: "value", hint: "The value of the selection where a step is held",
+    isPressed: ({ drawers }) => drawers.isOpen("value"), isEnabled: always, run: ({ drawers }) => drawers.toggle("value"),
   },
   { id: "zoom-in", label: "Zoom in", keys: ["+", "="], icon: "plus", isEnabled: always, run: ({ stage }) => stage.zoomBy(ZOOM_STEP) },
   { id: "zoom-out", label: "Zoom out", keys: ["-"], icon: "minus", isEnabled: always, run: ({ stage }) => stage.zoomBy(1 / ZOOM_STEP) },

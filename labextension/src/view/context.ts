@@ -1,4 +1,5 @@
 /** What a panel and a command of a view may use. */
+import type { DebugModel } from "../model/debug.js";
 import type { GraphModel } from "../model/graph.js";
 import type { OpenScopes } from "../model/open_scopes.js";
 import type { Selection } from "../model/selection.js";
@@ -30,6 +31,8 @@ export interface ViewContext {
   /** What was recorded of the graph's steps. */
   readonly trace: TraceModel;
   readonly timeline: Timeline;
+  /** Breakpoints, held steps and their values. */
+  readonly debug: DebugModel;
   readonly navigation: Navigation;
   /** The element that holds the view. */
   readonly root: HTMLElement;

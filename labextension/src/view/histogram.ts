@@ -5,7 +5,7 @@ import type { Fetched } from "../wire/messages.js";
 const NS = "http://www.w3.org/2000/svg";
 const [WIDTH, HEIGHT] = [72, 18] as const;
 
-export function histogram({ histogram: counts, minimum, maximum }: Fetched): SVGElement {
+export function histogram({ histogram: counts, minimum, maximum }: Pick<Fetched, "histogram" | "minimum" | "maximum">): SVGElement {
   const svg = document.createElementNS(NS, "svg");
   const said = `from ${significant(minimum ?? 0)} to ${significant(maximum ?? 0)}`;
   for (const [name, value] of Object.entries({ viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "fs-histogram", role: "img", "aria-label": `Histogram ${said}` })) svg.setAttribute(name, value);

@@ -107,7 +107,7 @@ export const inspectorPanel: Panel = {
   id: "inspector", title: "Inspector", region: "right", order: 10,
   make({ model, store, selection, navigation, commands, until }) {
     const go = (box: BoxId, level?: string): void => (level ? navigation.showWritten(box) : navigation.go(box));
-    const acts = make("div", { class: "fs-acts" }, commands.button("fetch", true));
+    const acts = make("div", { class: "fs-acts" }, commands.button("fetch", true), commands.button("break-before", true), commands.button("break-after", true));
     const inspector = new Inspector(go, commands.button("deselect"), acts, until);
     let shown: BoxId | null = null;
     const updateRun = (): void => inspector.updateRun(model, selection.subject, store.iteration);

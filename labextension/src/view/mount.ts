@@ -32,12 +32,13 @@ export function render({ model, el, signal, arrangement }: RenderContext): () =>
   };
   const app = new App(el, (name, value) => {
     if (channel.takesCommands) take({ kind: "command", name, at_ms: now(), ...(value === undefined ? {} : { value }) });
-  }, life.signal, model, arrangement, (wish) => channel.takesCommands && take({ kind: "ask", wish }));
+  }, life.signal, model, arrangement, (question) => channel.takesCommands && take(question));
   const beat = new Beat(() => take({ kind: "alive" }), life.signal);
   let isUnderstood = false;
   const carryOut = (instruction: Instruction, buffers: readonly Buffer[]): void => {
     if (instruction.kind === "send") model.send(instruction.message);
     else if (instruction.kind === "told" && instruction.message.kind === "spans") app.trace.takeSpans(finish(unpack(instruction.message, buffers)));
+    else if (instruction.kind === "told" && instruction.message.kind === "values") app.debug.takeValues(finish(unpack(instruction.message, buffers)));
     else if (instruction.kind === "answered") answer(app, instruction.name, instruction.reply);
     else if (instruction.kind === "deliver") deliver(instruction.message, instruction.ack, buffers);
   };
@@ -100,9 +101,14 @@ function otherVersion(protocol: number): string {
   return `the kernel's messages are of version ${protocol}, this page understands ${PROTOCOL}: restart the kernel, reload the page`;
 }
 
-/** What a step or a pace does is seen. A reply to another view's command is not ours to show, unless it failed. */
+const SEEN: ReadonlySet<Command["name"]> = new Set([
+  "step_op", "step_iteration", "step_out", "step_run", "pace", "level", "run", "unbreak", "enable", "disable",
+]);
+
+/** What a step, a breakpoint or a pace does is seen. A reply to another view's command is not ours to show, unless it failed. */
 function answer(app: App, name: Command["name"] | null, reply: Reply): void {
-  const isSeen = name === null || name === "step_op" || name === "step_iteration" || name === "pace" || name === "level" || name === "run";
+  if (name === "break") return app.debug.takeReply(reply);
+  const isSeen = name === null || SEEN.has(name);
   if (!isSeen || !reply.ok) app.session.say(reply.message, !reply.ok);
   else if (name === "level") app.session.say("", false);
 }

@@ -1,6 +1,7 @@
 /** All panels of a view: a panel is a file and a line here. */
 import { costsPanel } from "./costs_panel.js";
 import { crumbsPanel } from "./crumbs.js";
+import { debugPanel } from "./debug_panel.js";
 import { findPanel } from "./find_panel.js";
 import { framesPanel } from "./frames_panel.js";
 import { heatPanel } from "./heat_panel.js";
@@ -17,6 +18,7 @@ import { savePanel } from "./save_panel.js";
 import { speechPanel } from "./speech.js";
 import { timelinePanel } from "./timeline_panel.js";
 import { toolsPanel } from "./tools.js";
+import { valuePanel } from "./value_panel.js";
 
 export const PANELS: readonly Panel[] = [
   runBarPanel,
@@ -35,6 +37,8 @@ export const PANELS: readonly Panel[] = [
   heatPanel,
   timelinePanel,
   costsPanel,
+  debugPanel,
+  valuePanel,
   inspectorPanel,
 ];
 

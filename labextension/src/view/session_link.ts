@@ -1,11 +1,12 @@
 /** A view's link to the session: sends what the user asks for, knows whether that is heard, and what is answered. */
 import { Signal } from "../model/signal.js";
-import type { SpansWish } from "../wire/channel.js";
+import type { SpansWish, ValuesWish } from "../wire/channel.js";
 import type { Command } from "../wire/messages.js";
 
 export type SendCommand = (name: Command["name"], value?: Command["value"]) => void;
 
-export type AskSpans = (wish: SpansWish) => void;
+/** Asks what is told only when it is asked for. */
+export type Ask = (question: { readonly kind: "ask"; readonly wish: SpansWish } | { readonly kind: "ask_values"; readonly wish: ValuesWish }) => void;
 
 export class SessionLink {
   readonly changed = new Signal<void>();
@@ -14,17 +15,22 @@ export class SessionLink {
   #message = "";
   #isLasting = false;
 
-  readonly #ask: AskSpans;
+  readonly #ask: Ask;
 
   /** Without `send` the view only shows. */
-  constructor(send: SendCommand | null, ask: AskSpans = () => undefined) {
+  constructor(send: SendCommand | null, ask: Ask = () => undefined) {
     this.#send = send;
     this.#ask = ask;
   }
 
   /** Asks what happened in a recorded step. */
   ask(wish: SpansWish): void {
-    this.#ask(wish);
+    this.#ask({ kind: "ask", wish });
+  }
+
+  /** Asks for values of a held step. */
+  askValues(wish: ValuesWish): void {
+    this.#ask({ kind: "ask_values", wish });
   }
 
   /** Whether there is a session to be asked. */

@@ -12,6 +12,7 @@ import { LIGHT, type Theme } from "../render/theme.js";
 import type { SessionState } from "../wire/messages.js";
 import { bringIn, fitBelow, holdStill, roomIn, showNear, showOpened, zoomAt, zoomToFit } from "./camera.js";
 import { make, OWN_KEYS } from "./dom.js";
+import { BreakpointLayer } from "./breakpoint_layer.js";
 import { NoteLayer } from "./note_layer.js";
 import { RunningLayer } from "./running_layer.js";
 
@@ -52,6 +53,7 @@ export class Stage {
   readonly running = new RunningLayer();
   /** What is fetched and fed, and the values. */
   readonly notes = new NoteLayer();
+  readonly breakpoints = new BreakpointLayer();
   /** Where the boxes are seen now, on the way to their positions. */
   #seen: Positions = EMPTY;
   /** The box under the pointer, in whichever view. */
@@ -147,6 +149,7 @@ export class Stage {
     this.element.dataset.tokens = String(this.running.tokens);
     this.element.dataset.held = this.running.held ?? "";
     this.element.dataset.failed = this.running.failedBox ?? "";
+    this.element.dataset.breakpoints = [...this.breakpoints.boxes(this.running.edgePaths).keys()].join(" ");
     this.#draw();
   }
 
@@ -341,7 +344,7 @@ export class Stage {
       paint(this.#ctx, { ...this.#scene, marks }, camera, this.#width, this.#height, ratio);
     }
     if (this.#lit) this.#veil(this.#ctx, this.#lit, camera, ratio);
-    const marks = this.notes.marks(this.running.edgePaths, this.#seen, this.#theme, camera.zoom);
+    const marks = [this.notes, this.breakpoints].flatMap((layer) => layer.marks(this.running.edgePaths, this.#seen, this.#theme, camera.zoom));
     paintOver(this.#ctx, { marks, font: this.#theme.font }, camera, this.#width, this.#height, ratio);
     if (this.running.moves(now)) this.#draw();
     this.#tellMoved(camera);

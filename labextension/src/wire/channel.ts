@@ -157,5 +157,5 @@ export class Channel {
 export function isFromKernel(message: unknown): message is FromKernel {
   if (typeof message !== "object" || message === null) return false;
   const kind = (message as { kind?: unknown }).kind;
-  return kind === "snapshot" || kind === "delta" || kind === "reply" || kind === "spans";
+  return kind === "snapshot" || kind === "delta" || kind === "reply" || kind === "spans" || kind === "values";
 }

@@ -1,0 +1,149 @@
+/** The debugger: the steps that are held and why, the buttons that move them on, and the breakpoints. */
+import { pointText, stopText, targetOf, whereText, whyText, wishOf } from "../model/debug.js";
+import { plural } from "../model/figures.js";
+import { opBox } from "../model/ids.js";
+import type { BreakpointState, StopState } from "../wire/messages.js";
+import type { ViewContext } from "./context.js";
+import { button, make, OWN_KEYS, setText } from "./dom.js";
+import type { Panel } from "./panel.js";
+
+const MOVES = ["pause", "step-op", "step-iteration", "step-out", "step-run"] as const;
+const CONDITION = "a condition: max > 3, not finite, iteration >= 10";
+
+class DebugPanel {
+  readonly element = make("section", { class: "fs-debug", "data-testid": "fs-debug", "aria-label": "Debugger" });
+  readonly #view: ViewContext;
+  readonly #stops = make("ul", { class: "fs-stops", "aria-label": "Held steps", "data-testid": "fs-stops", role: "status" });
+  readonly #points = make("ul", { class: "fs-points", "aria-label": "Breakpoints", "data-testid": "fs-points" });
+  readonly #empty = make("p", { class: "fs-note" }, "No breakpoints: select an operation and press b (before it) or B (after it).");
+  readonly #form: BreakForm;
+  #shown = "";
+
+  constructor(view: ViewContext) {
+    this.#view = view;
+    const { commands, drawers, until } = view;
+    this.#form = new BreakForm(view);
+    const head = make(
+      "div", { class: "fs-debug-head" },
+      make("span", { class: "fs-buttons", role: "group", "aria-label": "Held step" }, ...MOVES.map((id) => commands.button(id))),
+      this.#form.element, commands.button("value", true), button("Close the debugger", "close", () => drawers.setOpen("debug", false), until),
+    );
+    this.element.append(head, this.#form.problem, this.#stops, this.#points, this.#empty);
+    this.element.addEventListener("click", ({ target }) => this.#onClick(target), { signal: until });
+    this.#points.addEventListener("change", ({ target }) => this.#onSwitch(target), { signal: until });
+  }
+
+  update(): void {
+    const { debug, model } = this.#view;
+    this.#form.update();
+    const { state, stop } = debug;
+    const told = JSON.stringify([state, stop?.id, model.version]);
+    if (told === this.#shown) return;
+    this.#shown = told;
+    this.#stops.replaceChildren(...(state?.stops ?? []).map((one) => this.#stopElement(one, one.id === stop?.id)));
+    this.#points.replaceChildren(...(state?.breakpoints ?? []).map((point) => this.#pointElement(point)));
+    this.#empty.hidden = (state?.breakpoints.length ?? 0) > 0;
+  }
+
+  #stopElement(stop: StopState, isChosen: boolean): HTMLElement {
+    const { model, debug } = this.#view;
+    const text = make("button", { type: "button", class: "fs-link", "data-stop": stop.id, title: "Show where it is held, and its values", ...OWN_KEYS }, stopText(model, stop));
+    const why = make("span", stop.error === "" ? {} : { class: "fs-problem" }, debug.state ? whyText(debug.state, stop) : "");
+    return make("li", { "aria-current": String(isChosen) }, text, why);
+  }
+
+  #pointElement(point: BreakpointState): HTMLElement {
+    const { number, conditions, hits, error, is_enabled: isOn } = point;
+    const name = `breakpoint ${number}, ${pointText(point)}`;
+    const box = make("input", { type: "checkbox", "data-switch": String(number), "aria-label": `${name}: on`, title: isOn ? "Switch it off" : "Switch it on", ...OWN_KEYS });
+    box.checked = isOn;
+    const where = whereText(point);
+    return make(
+      "li", { "data-on": String(isOn) }, box,
+      make("button", { type: "button", class: "fs-link", "data-go": String(number), title: "Show it", ...OWN_KEYS }, pointText(point)),
+      make("code", {}, conditions === "" ? "" : `when ${conditions}`), make("span", { class: "fs-hits" }, plural(hits, "hit")),
+      make("span", { class: error === "" ? "fs-where" : "fs-where fs-problem", title: error || where }, error || where),
+      make("button", { type: "button", class: "fs-chip-close", "data-remove": String(number), title: "Remove it", "aria-label": `Remove ${name}`, ...OWN_KEYS }, "\u00d7"),
+    );
+  }
+
+  #onClick(target: EventTarget | null): void {
+    const { session, debug } = this.#view;
+    const { stop, go, remove } = (target instanceof Element ? target.closest<HTMLElement>("[data-stop], [data-go], [data-remove]") : null)?.dataset ?? {};
+    if (remove !== undefined) session.send("unbreak", Number(remove));
+    if (stop !== undefined) {
+      debug.chooseStop(stop);
+      this.#go(debug.stop?.op ?? null);
+    }
+    const point = debug.state?.breakpoints.find(({ number }) => String(number) === go);
+    if (point) this.#go(point.ops[0] ?? null, /^"(.*)"$/.exec(point.target)?.[1]);
+  }
+
+  #go(op: number | null, name?: string): void {
+    const { model, navigation } = this.#view;
+    const own = name === undefined ? undefined : model.tree.idOf(name);
+    const id = own ?? (op === null ? undefined : model.ownId(op));
+    if (id !== undefined && model.nodes.has(id)) navigation.go(opBox(id));
+  }
+
+  #onSwitch(target: EventTarget | null): void {
+    const number = target instanceof HTMLInputElement ? target.dataset.switch : undefined;
+    if (number !== undefined) this.#view.session.send((target as HTMLInputElement).checked ? "enable" : "disable", Number(number));
+  }
+}
+
+/** Sets a breakpoint at what is selected. */
+class BreakForm {
+  readonly element = make("form", { class: "fs-break", "data-testid": "fs-break" });
+  readonly problem = make("p", { class: "fs-problem", role: "alert", "data-testid": "fs-break-problem" });
+  readonly #view: ViewContext;
+  readonly #side = make("select", { "aria-label": "Before or after", ...OWN_KEYS }, make("option", { value: "before" }, "before"), make("option", { value: "after" }, "after"));
+  readonly #name = make("code");
+  readonly #when = make("input", { type: "text", spellcheck: "false", autocomplete: "off", placeholder: CONDITION, title: CONDITION, "aria-label": "Condition", ...OWN_KEYS });
+  readonly #set = make("button", { type: "submit", class: "fs-button fs-wide", ...OWN_KEYS }, "Set");
+
+  constructor(view: ViewContext) {
+    this.#view = view;
+    this.element.append(make("label", {}, "break ", this.#side), this.#name, make("label", {}, "when ", this.#when), this.#set);
+    this.element.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#send();
+    }, { signal: view.until });
+  }
+
+  update(): void {
+    const { model, selection, session, debug } = this.#view;
+    const target = targetOf(model, selection.box);
+    setText(this.#name, target?.name ?? "the selection");
+    this.#name.title = target?.name ?? "Select an operation";
+    this.#set.disabled = target === null || !session.isHeard;
+    setText(this.problem, debug.problem);
+    this.problem.hidden = debug.problem === "";
+    this.#when.setAttribute("aria-invalid", String(debug.problem !== ""));
+  }
+
+  #send(): void {
+    const { model, selection, session } = this.#view;
+    const target = targetOf(model, selection.box);
+    if (target === null || !session.isHeard) return;
+    const [isAfter, when] = [this.#side.value === "after", this.#when.value];
+    session.send("break", wishOf(target, isAfter, when));
+  }
+}
+
+export const debugPanel: Panel = {
+  id: "debug", title: "Debugger", region: "below", order: 80,
+  make(view) {
+    const { model, store, session, debug, drawers, until } = view;
+    const panel = new DebugPanel(view);
+    const update = (): void => {
+      if (drawers.isOpen("debug")) panel.update();
+    };
+    model.changed.connect(update, until);
+    session.changed.connect(update, until);
+    debug.changed.connect(update, until);
+    store.changed.connect(({ what }) => what === "selection" && update(), until);
+    drawers.changed.connect((id) => id === "debug" && update(), until);
+    return panel.element;
+  },
+};

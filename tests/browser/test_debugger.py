@@ -1,0 +1,168 @@
+"""The debugger in the view: a breakpoint is set, holds a step, and its values are seen."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from live_host import LiveHost
+from playwright.sync_api import Locator, Page, expect
+
+import flowscope as fs
+from flowscope.live.bus import Feed
+
+PATIENCE_S = 20
+
+
+class Program:
+    """A model whose steps run in a thread of their own, as a cell's do."""
+
+    def __init__(self) -> None:
+        self._x = fs.placeholder(fs.float32, [6, 9], name="x")
+        with fs.name_scope("layer"):
+            product = fs.multiply(self._x, 2.0, name="product")
+            h = fs.tanh(product, name="act")
+        self._y = fs.reduce_sum(h, name="y")
+        self.session = fs.Session()
+        self._threads: list[threading.Thread] = []
+
+    def begin(self) -> threading.Thread:
+        feed = {self._x: np.linspace(-1.0, 1.0, 54, dtype=np.float32).reshape(6, 9)}
+        thread = threading.Thread(target=self.session.run, args=(self._y, feed))
+        self._threads.append(thread)
+        thread.start()
+        return thread
+
+    def close(self) -> None:
+        for point in self.session.debug.breakpoints:
+            point.remove()
+        self.session.resume()
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
+
+
+@pytest.fixture
+def program(graph: Any) -> Iterator[Program]:
+    made = Program()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def open_host(
+    page: Page, root: Path, graph: Any, program: Program
+) -> Iterator[Callable[..., LiveHost]]:
+    static = root / "widgets" / "flowscope_widgets" / "static"
+    if not (static / "loader.js").is_file():
+        pytest.skip("needs the front end: make front-end")
+    feed = Feed(graph, program.session)
+    host = LiveHost(page, static, feed)
+
+    def opened(width: int = 1280, theme: str = "light") -> LiveHost:
+        page.set_viewport_size({"width": width, "height": 800})
+        host.start(theme)
+        return host
+
+    yield opened
+    program.close()
+    host.close()
+
+
+def stage(page: Page) -> Locator:
+    return page.get_by_test_id("fs-stage")
+
+
+def held(host: LiveHost, page: Page, count: int = 1) -> Locator:
+    """Brings messages until so many steps are shown as held."""
+    stops = page.get_by_test_id("fs-stops").locator("li")
+    host.pump(lambda: stops.count() == count)
+    return stops
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (600, "dark")])
+def test_a_breakpoint_holds_a_step_its_value_is_seen_and_it_goes_on(
+    open_host: Callable[..., LiveHost], page: Page, program: Program, width: int, theme: str
+) -> None:
+    host = open_host(width, theme)
+    page.evaluate("window.choose('selection', 'layer/act')")
+    form = page.get_by_test_id("fs-break")
+    stage(page).press("D")
+    expect(form.locator("code")).to_have_text("layer/act")
+    form.get_by_label("Before or after").select_option("after")
+    # An error of the condition is told, and nothing is set.
+    form.get_by_label("Condition").fill("import os")
+    form.get_by_role("button", name="Set").click()
+    problem = page.get_by_test_id("fs-break-problem")
+    host.pump(lambda: "a condition: expected" in problem.inner_text())
+    assert program.session.debug.breakpoints == ()
+    form.get_by_label("Condition").fill("max > 0.5")
+    form.get_by_label("Condition").press("Enter")
+    points = page.get_by_test_id("fs-points").locator("li")
+    host.pump(lambda: points.count() == 1)
+    expect(problem).to_be_hidden()
+    expect(points).to_contain_text(re.compile('after "layer/act".*when max > 0.5.*0.hits'))
+    assert stage(page).get_attribute("data-breakpoints") != "", "its box has a mark"
+    thread = program.begin()
+    stop = held(host, page)
+    expect(stop).to_contain_text("next: y")
+    expect(stop).to_contain_text(re.compile(r': after "layer/act" when max > 0\.5'))
+    # The values are asked for where the panel is opened, of what is selected.
+    assert host.asked("ask_values") == 0
+    stage(page).press("y")
+    value = page.locator("[data-tensor='layer/act:0']")
+    host.pump(lambda: value.count() == 1)
+    expect(value).to_have_attribute("data-state", "alive")
+    for text in ("float32[6,9]", "216", "all", "-0.964", "0.964"):
+        expect(value).to_contain_text(text)
+    expect(value.get_by_test_id("fs-heat-map")).to_have_accessible_name(re.compile("6 × 9"))
+    expect(value.locator(".fs-histogram")).to_be_visible()
+    for panel in ("fs-debug", "fs-values"):
+        fits = page.get_by_test_id(panel).evaluate("p => p.scrollWidth <= p.clientWidth + 1")
+        assert fits, panel
+    asked = host.asked("ask_values")
+    page.evaluate("window.choose('selection', 'y')")
+    late = page.locator("[data-tensor='y:0']")
+    host.pump(lambda: late.count() == 1)
+    expect(late).to_have_attribute("data-state", "not yet")
+    assert host.asked("ask_values") == asked + 1, "each selection asks once"
+    page.get_by_role("button", name="Close the values").click()
+    page.evaluate("window.choose('selection', 'layer/product')")
+    host.drain()
+    assert host.asked("ask_values") == asked + 1, "a closed panel asks nothing"
+    points.get_by_role("checkbox").click()
+    host.pump(lambda: not program.session.debug.breakpoints[0].is_enabled)
+    page.get_by_test_id("fs-debug").get_by_role("button", name="Continue").click()
+    held(host, page, 0)
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+    points.get_by_role("button", name=re.compile("Remove")).click()
+    host.pump(lambda: points.count() == 0)
+    assert stage(page).get_attribute("data-breakpoints") == ""
+
+
+def test_by_keys_alone(
+    open_host: Callable[..., LiveHost], page: Page, program: Program
+) -> None:
+    host = open_host()
+    page.evaluate("window.choose('selection', 'layer/act')")
+    stage(page).press("b")
+    points = page.get_by_test_id("fs-points").locator("li")
+    host.pump(lambda: points.count() == 1)
+    before = page.locator(".fs-inspector").get_by_role("button", name="Break before")
+    expect(before).to_have_attribute("aria-pressed", "true")
+    thread = program.begin()
+    stop = held(host, page)
+    expect(stop).to_contain_text("next: layer/act")
+    stage(page).press("b")
+    host.pump(lambda: program.session.debug.breakpoints == ())
+    stage(page).press(";")
+    host.pump(lambda: "end of" in stop.inner_text())
+    stage(page).press(" ")
+    held(host, page, 0)
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
