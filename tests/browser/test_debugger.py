@@ -145,9 +145,7 @@ def test_a_breakpoint_holds_a_step_its_value_is_seen_and_it_goes_on(
     assert stage(page).get_attribute("data-breakpoints") == ""
 
 
-def test_by_keys_alone(
-    open_host: Callable[..., LiveHost], page: Page, program: Program
-) -> None:
+def test_by_keys_alone(open_host: Callable[..., LiveHost], page: Page, program: Program) -> None:
     host = open_host()
     page.evaluate("window.choose('selection', 'layer/act')")
     stage(page).press("b")
