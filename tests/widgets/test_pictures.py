@@ -47,3 +47,8 @@ def test_every_text_of_a_fitted_picture_can_be_read(figures: Any) -> None:
 def test_levels_keep_to_their_budget(figures: Any) -> None:
     for name, figure in figures.items():
         assert figure["most boxes of a level"] <= 40, name
+
+
+def test_opening_a_scope_turns_no_pair_of_boxes_round(figures: Any) -> None:
+    for name, figure in figures.items():
+        assert figure["flips on opening %"] == 0, name
