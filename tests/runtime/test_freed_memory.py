@@ -43,7 +43,8 @@ def test_steps_take_the_memory_of_the_steps_before():
     is_kept, count = faults()
     if not is_kept:
         pytest.skip("needs glibc")
-    assert count < 500
+    # 77 000 without it; the interpreter and helper threads take some hundreds.
+    assert count < 2_000
 
 
 def test_what_the_user_has_set_stays():
