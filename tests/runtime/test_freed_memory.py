@@ -11,7 +11,8 @@ pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's setting"),
 ]
 
-#: Prints how many pages the system has mapped anew for 50 steps of arrays of 4 MB.
+#: Prints how many pages the system has mapped anew for 50 steps of arrays of 4 MB: the least of
+#: three times, for a thread may start beside one of them.
 PROGRAM = """
 import resource, numpy as np, flowscope as fs
 from flowscope.runtime.freed_memory import keep_freed_memory
@@ -21,10 +22,13 @@ with fs.Session() as sess:
     feed = {x: np.ones(1 << 20, np.float32)}
     for _ in range(5):
         sess.run(y, feed)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(50):
-        sess.run(y, feed)
-    print(keep_freed_memory(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    found = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(50):
+            sess.run(y, feed)
+        found.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    print(keep_freed_memory(), min(found))
 """
 
 
@@ -43,8 +47,7 @@ def test_steps_take_the_memory_of_the_steps_before():
     is_kept, count = faults()
     if not is_kept:
         pytest.skip("needs glibc")
-    # 77 000 without it; the interpreter and helper threads take some hundreds.
-    assert count < 2_000
+    assert count < 500
 
 
 def test_what_the_user_has_set_stays():
