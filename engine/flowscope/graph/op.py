@@ -176,6 +176,9 @@ class Op(Immutable):
         reads_state, writes_state: What a stateful op does to the resources whose handles it takes.
         accepts_empty: Whether it can read a variable that has no value.
         views: Inputs of which an output may share memory.
+        host_inputs, host_outputs: Positions of the inputs and outputs that lie in the host's
+            memory, whatever device the kernel is for: shapes, axes, indices that steer. Negative
+            ones count from the end.
         memory_order: How arrays lie in memory. Row-major: no stride is smaller than that of a later
             axis, as in C order and in parts of it. "K": new, and in C order where the inputs are
             row-major; where it has a template as well, it is element-wise. "C": in C order; "C2":
@@ -209,6 +212,8 @@ class Op(Immutable):
     writes_state: ClassVar[bool] = False
     accepts_empty: ClassVar[bool] = False
     views: ClassVar[tuple[int, ...]] = ()
+    host_inputs: ClassVar[tuple[int, ...]] = ()
+    host_outputs: ClassVar[tuple[int, ...]] = ()
     grad_reads: ClassVar[tuple[str, ...]] = ()
     passes_slices: ClassVar[bool] = False
     accumulates: ClassVar[bool] = False

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from flowscope.errors import InternalError, UnimplementedError
-from flowscope.ops.core.send_recv import Recv, Send, Transfer
+from flowscope.ops.core.send_recv import Recv, Send
 from flowscope.plan.back_ends import Executable
 from flowscope.plan.invocation import Invocation
 from flowscope.plan.partitions import Partition
@@ -113,7 +113,7 @@ class RegionSequence(Executable):
 
 def _check(partitions: Sequence[Partition]) -> None:
     for node in (n for p in partitions for n in p.program.nodes if n.blocks):
-        if any(isinstance(n.op, Transfer) for b in node.blocks for n in b.walk()):
+        if any(isinstance(n.op, Recv | Send) for b in node.blocks for n in b.walk()):
             names = " and ".join(f'"{p.back_end}"' for p in partitions)
             raise UnimplementedError(
                 f'"{node.name}" runs on several devices, whose code back ends are {names}: give '

@@ -1,8 +1,8 @@
-"""Send and Recv: how a value gets from the partition of one device to that of another.
+"""Transfer, Send and Recv: how a value gets from one device to another.
 
-Users do not build with them. A plan puts them where an edge crosses from one device to another, one
-pair per tensor and receiving device, also in the bodies of loops and in branches; both carry the
-same key. Within one process a Recv is an assignment: see `flowscope.plan.merging`.
+Users do not build with them. A plan puts a transfer where an edge crosses from one device to
+another, one per tensor and receiving device, also in the bodies of loops and in branches. In the
+partitions of the two devices it is a Send and a Recv, which carry the same key.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from flowscope.graph.op import Cost, Op, Spec, frozen
 from flowscope.graph.shapes import Dims
 
 
-class Transfer(Op, abstract=True):
-    """Base class of Send and Recv: what goes from which device to which."""
+class Crossing(Op, abstract=True):
+    """Base class of Transfer, Send and Recv: what goes from which device to which."""
 
-    is_stateful: ClassVar[bool] = True
     is_differentiable: ClassVar[bool] = False
     tensor_name: str
     send_device: str
@@ -33,7 +32,33 @@ class Transfer(Op, abstract=True):
 
 
 @frozen
-class Send(Transfer):
+class Transfer(Crossing):
+    """Brings a value from one device to another, or from a device's memory to the host's and back.
+
+    Attributes:
+        tensor_name: The tensor's name.
+        send_device: Full name of the device that has it.
+        recv_device: Full name of the device that gets it; the same one where only the memory is
+            another.
+        to_host: Whether it comes into the host's memory, for the inputs that steer a device.
+    """
+
+    tensor_name: str
+    send_device: str
+    recv_device: str
+    to_host: bool = False
+    views: ClassVar[tuple[int, ...]] = (0,)
+
+    def infer(self, value: Spec) -> Spec:
+        return value
+
+    def kernel(self, device: Any, value: Any) -> Any:
+        """Returns the value in the memory of a device, which stands in the place of `xp`."""
+        return device.put(value)
+
+
+@frozen
+class Send(Crossing):
     """Hands a value to the Recv with the same key; it never waits.
 
     Attributes:
@@ -42,6 +67,7 @@ class Send(Transfer):
         recv_device: Full name of the device that gets it.
     """
 
+    is_stateful: ClassVar[bool] = True
     tensor_name: str
     send_device: str
     recv_device: str
@@ -51,7 +77,7 @@ class Send(Transfer):
 
 
 @frozen
-class Recv(Transfer):
+class Recv(Crossing):
     """Takes the value that the Send with the same key hands over; waits until it is there.
 
     Attributes:
@@ -62,6 +88,7 @@ class Recv(Transfer):
         shape: Its shape, as far as it is known.
     """
 
+    is_stateful: ClassVar[bool] = True
     is_blocking: ClassVar[bool] = True
     tensor_name: str
     send_device: str

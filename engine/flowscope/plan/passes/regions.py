@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
-from flowscope.ops.core.send_recv import Recv, Send, Transfer
+from flowscope.ops.core.send_recv import Recv, Send
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.program import Node, Program, Value
 
@@ -43,7 +43,7 @@ def regions(program: Program, is_handed_out: bool = True) -> tuple[Region, ...]:
     """
     fetches = program.fetches
     copied = [is_handed_out and _is_shared(v, fetches[:i]) for i, v in enumerate(fetches)]
-    if any(isinstance(n.op, Transfer) for n in program.nodes):
+    if any(isinstance(n.op, Recv | Send) for n in program.nodes):
         return _between_transfers(program, dict(zip(fetches, copied, strict=True)))
     handles = handles_of(program)
     return (Region(program.nodes, program.feeds, fetches, tuple(copied), handles),)
