@@ -17,6 +17,7 @@ import numpy as np
 
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
+from flowscope.plan.device_profile import CPU_PROFILE, DeviceProfile
 
 #: Has several threads take parts of a kernel: (how many, what takes one).
 ParallelFor = Callable[[int, Callable[[int], None]], None]
@@ -68,6 +69,11 @@ class Device(ABC):
         """Bytes of memory that it has; 0 where that is not known."""
         memory = self.memory()
         return memory.total_bytes if memory else 0
+
+    @property
+    def profile(self) -> DeviceProfile:
+        """How quick it is, for placement by cost and for simulations: that of a CPU by default."""
+        return CPU_PROFILE
 
     @abstractmethod
     def put(self, value: Any) -> Any:
