@@ -14,6 +14,7 @@ import numpy as np
 
 import flowscope as fs
 from flowscope.plan.codegen.function import generate
+from flowscope.plan.modules import Modules
 from flowscope.plan.optimistic import to_executor
 from flowscope.plan.passes.regions import regions
 from flowscope.plan.program import Program
@@ -38,7 +39,7 @@ def double(x: Any) -> Any:
 def computed(program: Program, job: Job) -> list[Any]:
     """Returns what the code of a program gives."""
     (region,) = regions(program)
-    code = generate(region, np, generator, to_executor)
+    code = generate(region, Modules(np), generator, to_executor)
     with fs.Graph().as_default(), fs.Session() as sess:
         made = [fs.Variable(value, name=name) for name, value in job.variables.items()]
         if made:

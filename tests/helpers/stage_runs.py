@@ -9,6 +9,7 @@ import numpy as np
 
 import flowscope as fs
 from flowscope.plan.interpret import Interpreter
+from flowscope.plan.modules import Modules
 from flowscope.plan.passes.regions import regions
 from flowscope.plan.program import Program
 from flowscope.runtime.gate import Gate
@@ -43,7 +44,7 @@ def program_values(program: Program, feeds: Any, variables: Mapping[str, Any]) -
         states.append(VariableState(handle.name))
         if handle.name in variables:
             states[-1].assign(np.array(variables[handle.name])[()])
-    run = Interpreter(region, np, generator, frozenset())
+    run = Interpreter(region, Modules(np), generator, frozenset())
     with np.errstate(all="ignore"):
         values = run(Gate(), (1, 2, 3), feeds, tuple(states))
     return [*map(np.copy, values), *[np.copy(s.value) for s in states if s.value is not None]]

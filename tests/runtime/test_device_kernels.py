@@ -7,6 +7,7 @@ from row_tools import one_per_call
 
 import flowscope as fs
 from flowscope.plan.interpret import Interpreter
+from flowscope.plan.modules import Modules
 from flowscope.plan.passes.place import _is_plain
 from flowscope.plan.passes.regions import regions
 from flowscope.runtime.gate import Gate
@@ -44,7 +45,7 @@ def all_values_lie_on_the_device(gpu, outputs, feeds):
         nodes = plan.program.nodes
         assert not nodes or not all("GPU" in n.op.devices and _is_plain(n) for n in nodes)
         return
-    run = Interpreter(regions(plan.program)[0], device.xp, generator, frozenset())
+    run = Interpreter(regions(plan.program)[0], Modules(device.xp), generator, frozenset())
     stray = []
 
     def probe(node, iterations, values):

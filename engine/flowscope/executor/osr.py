@@ -30,6 +30,7 @@ from flowscope.executor.machine import Machine
 from flowscope.executor.static import Kind, Unit
 from flowscope.plan.invocation import Invoker
 from flowscope.plan.locations import DeoptState, Location, LoopState
+from flowscope.plan.modules import Modules
 from flowscope.plan.passes.lower import Lowered
 from flowscope.plan.program import Node, Program, Value
 
@@ -40,7 +41,7 @@ def resume(
     machine: Machine,
     lowered: Lowered,
     constants: Mapping[Value, Any],
-    xp: Any,
+    modules: Modules,
     feeds: tuple[Any, ...],
     state: DeoptState,
 ) -> None:
@@ -50,14 +51,14 @@ def resume(
         machine: The machine; it has not been started.
         lowered: What it runs.
         constants: The values of constants.
-        xp: The array module of the device.
+        modules: The array modules of its nodes.
         feeds: The values of the feeds.
         left: Where the step is, in the program as it was before it was lowered.
 
     Raises:
         InternalError: if the code has run a part of a unit only.
     """
-    _Resuming(machine, lowered, constants, xp, state).run(feeds)
+    _Resuming(machine, lowered, constants, modules, state).run(feeds)
 
 
 class _Resuming:
@@ -66,13 +67,13 @@ class _Resuming:
         machine: Machine,
         lowered: Lowered,
         constants: Mapping[Value, Any],
-        xp: Any,
+        modules: Modules,
         state: DeoptState,
     ) -> None:
         self._machine = machine
         self._lowered = lowered
         self._constants = constants
-        self._xp = xp
+        self._modules = modules
         self._values = state.values
         #: Nodes of the program as it was that are done.
         self._done: set[Node] = set()
@@ -215,7 +216,7 @@ class _Resuming:
         inputs = [values[v] if v in values else self._constants.get(v) for v in node.inputs]
         if any(x is None for x in inputs):
             return [None] * len(node.outputs)
-        return list(Invoker(node)(self._xp, None, (), inputs))
+        return list(Invoker(node, self._modules)(None, (), inputs))
 
 
 def _entry(merge: Node) -> Node:

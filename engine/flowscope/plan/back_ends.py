@@ -23,6 +23,7 @@ from flowscope.plan.costs import Costs
 from flowscope.plan.execution import Execution, execution
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.invocation import Invocation, InvocationError, Probe
+from flowscope.plan.modules import Modules
 from flowscope.plan.optimistic import to_executor
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.region_formation import region_generator
@@ -31,8 +32,8 @@ from flowscope.plan.updates import unsafe_positions
 
 #: Runs a region: (gate, run, feeds, resources) -> its outputs.
 Function = Callable[..., tuple[Any, ...]]
-#: Returns what runs an `Execution` with an array module.
-Drive = Callable[[Execution, Any], Function]
+#: Returns what runs an `Execution` with the array modules of its nodes.
+Drive = Callable[[Execution, Modules], Function]
 
 
 @frozen
@@ -40,7 +41,7 @@ class Target:
     """For what code is made.
 
     Attributes:
-        xp: The array module of the device.
+        modules: The array modules of its nodes.
         generator: `generator(run, op_seed)` makes the random generator of one invocation.
         parallel_for: Has several threads take parts of a kernel; None where one does it all.
         operations: The operations that nodes come from, by id, where these are known.
@@ -48,7 +49,7 @@ class Target:
         make_tasks: Has other threads run parts of code early; None where one thread does it all.
     """
 
-    xp: Any
+    modules: Modules
     generator: Callable[..., Any]
     parallel_for: ParallelFor | None = None
     operations: Mapping[int, Operation] = field(default_factory=dict)
@@ -122,11 +123,11 @@ class PythonCode:
 
     def compile(self, region: Region, target: Target, variant: Variant = PLAIN) -> Executable:
         """Returns what runs a region."""
-        xp, generator = target.xp, variant.generator(target.generator)
-        stepper = Stepper(region, xp, generator)
+        modules, generator = target.modules, variant.generator(target.generator)
+        stepper = Stepper(region, modules, generator)
         code = generate(
             region,
-            xp,
+            modules,
             generator,
             stepper.rest,
             parallel_for=target.parallel_for,
@@ -147,7 +148,7 @@ class OpByOp:
         """Returns what runs a region."""
         _check_plain(variant, "op")
         unsafe = unsafe_positions(region.nodes)
-        function = Interpreter(region, target.xp, target.generator, unsafe)
+        function = Interpreter(region, target.modules, target.generator, unsafe)
         return Executable(function, lambda probe: partial(function, probe=probe))
 
 
@@ -168,22 +169,29 @@ class Tokens:
         if self._is_compiled and isinstance(variant, Breakpoints):
             return Tokens(self._drive, is_compiled=False).compile(region, target)
         _check_plain(variant, "tokens")
-        xp, generator, parallel_for = target.xp, target.generator, target.parallel_for
+        modules, generator = target.modules, target.generator
+        parallel_for = target.parallel_for
 
         def write(part: Region) -> Code:
             told = region_generator(generator)
-            return generate(part, xp, told, Stepper(part, xp, told).rest, parallel_for=parallel_for)
+            rest = Stepper(part, modules, told).rest
+            return generate(part, modules, told, rest, parallel_for=parallel_for)
 
         def write_optimistic(part: Region) -> Code:
             return generate(
-                part, xp, generator, to_executor, parallel_for=parallel_for, inner_deopt=to_executor
+                part,
+                modules,
+                generator,
+                to_executor,
+                parallel_for=parallel_for,
+                inner_deopt=to_executor,
             )
 
         if self._is_compiled:
-            executed = execution(region, xp, write, write_optimistic, target.operations)
+            executed = execution(region, modules, write, write_optimistic, target.operations)
         else:
-            executed = execution(region, xp, None, None, target.operations)
-        function = self._drive(executed, xp)
+            executed = execution(region, modules, None, None, target.operations)
+        function = self._drive(executed, modules)
         single = Tokens(self._drive, is_compiled=False)
 
         def probed(probe: Probe) -> Function:
@@ -206,7 +214,7 @@ def code_back_ends(drive: Drive) -> dict[str, BackEnd]:
     """Returns the code back ends that there are, by name.
 
     Args:
-        drive: Returns what runs an `Execution` with an array module.
+        drive: Returns what runs an `Execution` with the array modules of its nodes.
     """
     return {
         "python": PythonCode(),

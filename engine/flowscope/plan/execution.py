@@ -15,6 +15,7 @@ from typing import Any
 
 from flowscope.graph.operation import Operation
 from flowscope.plan.codegen.code import Code
+from flowscope.plan.modules import Modules
 from flowscope.plan.optimistic import can_run_optimistically
 from flowscope.plan.passes.lower import Lowered, lower
 from flowscope.plan.passes.regions import Region
@@ -51,7 +52,7 @@ def is_executed(program: Program) -> bool:
 
 def execution(
     region: Region,
-    xp: Any,
+    modules: Modules,
     write: Write | None,
     write_optimistic: Write | None = None,
     operations: Mapping[int, Operation] | None = None,
@@ -60,7 +61,7 @@ def execution(
 
     Args:
         region: The program's nodes, with what it takes and gives.
-        xp: The array module of the device.
+        modules: The array modules of its nodes.
         write: Writes the code of what runs without waiting; None where operations run one by one.
             With primitives made by hand they always do.
         write_optimistic: Writes the code of the whole program, which is left where something waits.
@@ -71,12 +72,12 @@ def execution(
         lowered = lower(program, _blocks)
         if write_optimistic is not None and can_run_optimistically(program, lowered):
             code = write_optimistic(region)
-        bodies = cut(lowered, write, code is not None)
+        bodies = cut(lowered, write, modules, code is not None)
     else:
         lowered = lower(program)
-        bodies = single_bodies(lowered.program)
+        bodies = single_bodies(lowered.program, modules)
     return Execution(
-        region, lowered, bodies, constants(lowered.program.nodes, xp), code, operations or {}
+        region, lowered, bodies, constants(lowered.program.nodes, modules), code, operations or {}
     )
 
 

@@ -29,6 +29,7 @@ from flowscope.plan.locations import (
     values_in,
     where_in,
 )
+from flowscope.plan.modules import Modules
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode, loop_name
@@ -40,7 +41,7 @@ class Interpreter:
 
     Args:
         region: The region.
-        xp: The array module of the device.
+        modules: The array modules of its nodes.
         generator: See `flowscope.plan.codegen.function`.
         unsafe: Positions before which the step cannot be held.
         loops: Runs loops as generated code while steps need not run one operation at a time; None
@@ -50,19 +51,20 @@ class Interpreter:
     def __init__(
         self,
         region: Region,
-        xp: Any,
+        modules: Modules,
         generator: Callable[..., Any],
         unsafe: frozenset[int],
         loops: Loops | None = None,
     ) -> None:
         self._region = region
-        self._xp = xp
         self._generator = generator
         self._loops = loops
         self._program = Program(region.nodes, region.inputs, region.outputs)
-        self._blocks: dict[int, _Block] = {id(self._program): _Block(self._program, unsafe)}
+        self._blocks: dict[int, _Block] = {
+            id(self._program): _Block(self._program, modules, unsafe)
+        }
         for block in (b for n in self._program.walk() for b in n.blocks):
-            self._blocks[id(block)] = _Block(block, unsafe_positions(block.nodes))
+            self._blocks[id(block)] = _Block(block, modules, unsafe_positions(block.nodes))
 
     def __call__(
         self,
@@ -88,7 +90,7 @@ class Interpreter:
 
     def _step(self, gate: Any, run: Any, resources: tuple[Any, ...], probe: Probe | None) -> _Step:
         values = dict(zip(self._region.handle_values, resources, strict=True))
-        step = _Step(self._blocks, self._xp, self._generator, gate, run, probe, values)
+        step = _Step(self._blocks, self._generator, gate, run, probe, values)
         step.codes, step.resources = self._loops, resources
         step.tests = gate.breakpoints()
         return step
@@ -126,7 +128,8 @@ class Loops(Protocol):
 class _Block:
     """What is known of a block before a step: which values die after which of its nodes."""
 
-    def __init__(self, program: Program, unsafe: frozenset[int]) -> None:
+    def __init__(self, program: Program, modules: Modules, unsafe: frozenset[int]) -> None:
+        self._modules = modules
         #: Before what nobody waits: the inside of update groups, and what is no work.
         self.unsafe = unsafe | {
             i for i, n in enumerate(program.nodes) if n.op.is_handle or isinstance(n.op, Const)
@@ -149,7 +152,7 @@ class _Block:
 
     def invoker(self, index: int, node: Node) -> Invoker:
         """Returns what runs a node, made now."""
-        made = self.invokers[index] = Invoker(node)
+        made = self.invokers[index] = Invoker(node, self._modules)
         return made
 
 
@@ -172,7 +175,6 @@ class _Step:
     def __init__(
         self,
         blocks: dict[int, _Block],
-        xp: Any,
         generator: Callable[..., Any],
         gate: Any,
         run: Any,
@@ -180,7 +182,6 @@ class _Step:
         values: dict[Value, Any],
     ) -> None:
         self._blocks = blocks
-        self._xp = xp
         self._draw: Draw = functools.partial(generator, run)
         self._gate = gate
         self.run = run
@@ -276,7 +277,7 @@ class _Step:
     def _invoke(self, invoker: Invoker) -> Sequence[Any]:
         inputs = [self.values[v] for v in invoker.node.inputs]
         try:
-            return invoker(self._xp, self._draw, self.iterations, inputs, self._probe)
+            return invoker(self._draw, self.iterations, inputs, self._probe)
         except Exception as e:
             around = tuple((loop_name(s.node), s.count) for s in self.loops)
             raise invoker.failed(inputs, e, around) from e

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flowscope.graph.lazy import frozen
-from flowscope.plan.kernels import counter, kernel_function
+from flowscope.plan.kernels import counter
+from flowscope.plan.modules import Modules
 from flowscope.plan.program import Node
 
 #: Makes the random generator of an invocation: (op seed, path of calls, iterations ...).
@@ -40,23 +41,25 @@ class Invoker:
 
     Args:
         node: The node; it has no blocks.
+        modules: The array modules of the program.
 
     Attributes:
         node: As above.
         kernel: What computes it: see `kernel_function`.
+        xp: The array module that it is given.
     """
 
-    __slots__ = ("_count", "_counter", "kernel", "node")
+    __slots__ = ("_count", "_counter", "kernel", "node", "xp")
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, modules: Modules) -> None:
         self.node = node
-        self.kernel = kernel_function(node)
+        self.kernel = modules.function(node)
+        self.xp = modules.of(node)
         self._count = len(node.outputs)
         self._counter = counter(node) if node.op.is_random else None
 
     def __call__(
         self,
-        xp: Any,
         draw: Draw | None,
         iterations: tuple[int, ...],
         inputs: Sequence[Any],
@@ -65,20 +68,19 @@ class Invoker:
         """Returns the node's outputs, one value for each.
 
         Args:
-            xp: The array module of the device.
             draw: Makes the generators of random nodes; None where there are none.
             iterations: Numbers of the iterations of the loops around, from the outermost.
             inputs: The values of its inputs.
             probe: Is told of the invocation.
         """
         if self._counter is None:
-            result = self.kernel(xp, *inputs)
+            result = self.kernel(self.xp, *inputs)
         else:
             assert draw is not None
             counts = self._counter
             if iterations:
                 counts = (*counts, 0)[:2] + iterations
-            result = self.kernel(xp, draw(*counts), *inputs)
+            result = self.kernel(self.xp, draw(*counts), *inputs)
         outputs = (result,) if self._count == 1 else result if self._count else ()
         if probe is not None:
             probe(self.node, iterations, outputs)

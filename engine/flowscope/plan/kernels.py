@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from flowscope.graph.op import is_special, kernel_of
+from flowscope.ops.core.send_recv import Transfer
+from flowscope.plan.memories import memory_of
 from flowscope.plan.program import Node
 
 
@@ -20,6 +22,8 @@ def kernel_function(node: Node) -> Callable[..., Any]:
     Templates for numbers may differ from the kernel in the sign of a zero, so they are used here
     where generated code uses them.
     """
+    if is_assignment(node):
+        return _function("{0}", 1)
     device = device_type(node)
     template = scalar_template(node)
     if template is not None and not is_special(node.op, device):
@@ -33,11 +37,22 @@ def inlined_template(node: Node) -> str | None:
     An element-wise template is NumPy's arithmetic, which takes `bytes` for text of its own kind.
     """
     op = node.op
+    if is_assignment(node):
+        return "{0}"
     if op.memory_order == "K":
         for v in node.inputs:
             if v.spec.dtype.kind == "s":
                 return None
     return scalar_template(node) or op.template
+
+
+def is_assignment(node: Node) -> bool:
+    """Whether a node is a transfer between devices that share a memory."""
+    op = node.op
+    if not isinstance(op, Transfer):
+        return False
+    sent, received = memory_of(op.send_device), memory_of(op.recv_device)
+    return sent == received and (not op.to_host or device_type(node) == "CPU")
 
 
 def scalar_template(node: Node) -> str | None:
@@ -89,6 +104,7 @@ __all__ = [
     "counter",
     "device_type",
     "inlined_template",
+    "is_assignment",
     "kernel_function",
     "node_kernel",
     "own",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Protocol, get_args
 
@@ -21,6 +21,7 @@ from flowscope.plan.costs import Costs
 from flowscope.plan.execution import Execution
 from flowscope.plan.invocation import Invocation
 from flowscope.plan.merging import merged
+from flowscope.plan.modules import Modules
 from flowscope.plan.origins import Operations
 from flowscope.plan.partitions import Mode, Partition, partitioned
 from flowscope.plan.passes.regions import Region, handles_of, regions
@@ -304,13 +305,14 @@ def compiled(
         raise UnimplementedError("values do not travel between devices of several kinds yet")
 
     known = costs and costs(program)
+    host = devices[""]
+    modules = Modules(host.xp, devices, program.walk())
 
     def compile_region(variant: Variant, partition: Partition, region: Region) -> Executable:
-        device = devices[partition.device]
         target = Target(
-            device.xp, generator, device.parallel_for, made.operations, known, device.make_tasks
+            modules, generator, host.parallel_for, made.operations, known, host.make_tasks
         )
-        with device.active():  # constants are put on the device
+        with nullcontext() if modules.current is None else modules.current.active():
             return back_ends[partition.back_end].compile(region, target, variant)
 
     def compile_variant(variant: Variant) -> Executable:

@@ -22,6 +22,7 @@ from typing import Any
 from flowscope.plan.codegen.code import Code, CodeAtNeed
 from flowscope.plan.locations import RegionRun
 from flowscope.plan.lowering import is_ambient
+from flowscope.plan.modules import Modules
 from flowscope.plan.passes.lower import Lowered
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
@@ -33,12 +34,15 @@ Write = Callable[[Region], Code]
 _SOURCES = frozenset(("Merge", "Exit", "NextIteration"))
 
 
-def cut(lowered: Lowered, write: Write, is_optimistic: bool = False) -> tuple[UnitBody, ...]:
+def cut(
+    lowered: Lowered, write: Write, modules: Modules, is_optimistic: bool = False
+) -> tuple[UnitBody, ...]:
     """Returns the bodies of a lowered program.
 
     Args:
         lowered: The program; branches and loops in which nothing blocks may be left in it.
         write: Writes the code of a region.
+        modules: The array modules of its nodes.
         is_optimistic: Whether the program is tried as one function first.
     """
     program = lowered.program
@@ -50,12 +54,12 @@ def cut(lowered: Lowered, write: Write, is_optimistic: bool = False) -> tuple[Un
         if is_ambient(node):
             continue
         if _stands_alone(node):
-            bodies.append(body_of(node))
+            bodies.append(body_of(node, modules))
             passed += is_optimistic and node.op.is_blocking
         else:
             groups.setdefault((lowered.places[node], waits[node], passed), []).append(node)
     used = _users(program)
-    made = [_region_body(nodes, used, write) for nodes in groups.values()]
+    made = [_region_body(nodes, used, write, modules) for nodes in groups.values()]
     return (*bodies, *made)
 
 
@@ -101,9 +105,11 @@ def _users(program: Program) -> dict[Value, set[Node | None]]:
     return used
 
 
-def _region_body(nodes: list[Node], used: dict[Value, set[Node | None]], write: Write) -> UnitBody:
+def _region_body(
+    nodes: list[Node], used: dict[Value, set[Node | None]], write: Write, modules: Modules
+) -> UnitBody:
     if len(nodes) == 1 and not nodes[0].blocks:
-        return body_of(nodes[0])  # its kernel is quicker than a function of one line
+        return body_of(nodes[0], modules)  # its kernel is quicker than a function of one line
     own: set[Node | None] = {*nodes}
     taken = dict.fromkeys(v for n in nodes for v in n.inputs if v.node not in own)
     ambient = [v.node for v in taken if v.node is not None and is_ambient(v.node)]

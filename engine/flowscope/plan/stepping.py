@@ -23,6 +23,7 @@ from flowscope.plan.codegen.safepoints import OsrEntry, to_caller
 from flowscope.plan.codegen.variants import PLAIN, Breakpoints, Variant
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.locations import DeoptState, LoopState, NestedRun, nested_generator
+from flowscope.plan.modules import Modules
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Value
 from flowscope.plan.structured import LoopNode, loop_name
@@ -34,13 +35,13 @@ class Stepper:
 
     Args:
         region: The region.
-        xp: The array module of the device.
+        modules: The array modules of its nodes.
         generator: See `flowscope.plan.codegen.function`.
     """
 
-    def __init__(self, region: Region, xp: Any, generator: Callable[..., Any]) -> None:
+    def __init__(self, region: Region, modules: Modules, generator: Callable[..., Any]) -> None:
         self._region = region
-        self._xp = xp
+        self._modules = modules
         self._generator = generator
         #: The code of loops that have begun, and the breakpoints that it asks at.
         self._loops: dict[Node, tuple[Variant, Code, tuple[Value, ...]]] = {}
@@ -61,7 +62,7 @@ class Stepper:
     def _interpreter(self) -> Interpreter:
         region = self._region
         unsafe = unsafe_positions(region.nodes)
-        return Interpreter(region, self._xp, self._generator, unsafe, self._as_code)
+        return Interpreter(region, self._modules, self._generator, unsafe, self._as_code)
 
     def _as_code(
         self,
@@ -121,7 +122,7 @@ class Stepper:
         )
         entries: dict[Node, OsrEntry] = {clone: OsrEntry(node, count, pushes)}
         generator = nested_generator(self._generator)
-        code = generate(region, self._xp, generator, to_caller, entries, variant=variant)
+        code = generate(region, self._modules, generator, to_caller, entries, variant=variant)
         return code, captured
 
 

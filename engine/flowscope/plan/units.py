@@ -15,8 +15,8 @@ from typing import Any
 from flowscope.control.primitives import Merge
 from flowscope.plan.codegen.code import CodeAtNeed
 from flowscope.plan.invocation import Invoker
-from flowscope.plan.kernels import kernel_function
 from flowscope.plan.lowering import is_ambient
+from flowscope.plan.modules import Modules
 from flowscope.plan.program import Node, Program, Value
 
 #: What the executor does itself.
@@ -48,23 +48,25 @@ class UnitBody:
     invoker: Invoker | None = None
 
 
-def single_bodies(program: Program) -> tuple[UnitBody, ...]:
+def single_bodies(program: Program, modules: Modules) -> tuple[UnitBody, ...]:
     """Returns a body per node of a lowered program."""
     merged = {v.node for n in program.nodes if isinstance(n.op, Merge) for v in n.inputs}
-    return tuple([body_of(n) for n in program.nodes if not is_ambient(n) or n in merged])
+    return tuple([body_of(n, modules) for n in program.nodes if not is_ambient(n) or n in merged])
 
 
-def body_of(node: Node) -> UnitBody:
+def body_of(node: Node, modules: Modules) -> UnitBody:
     """Returns the body of one node."""
     has_none = node.op.type in PRIMITIVES or node.op.is_blocking
-    invoker = None if has_none else Invoker(node)
+    invoker = None if has_none else Invoker(node, modules)
     return UnitBody((node,), node.inputs, node.outputs, invoker=invoker)
 
 
-def constants(nodes: Sequence[Node], xp: Any) -> dict[Value, Any]:
+def constants(nodes: Sequence[Node], modules: Modules) -> dict[Value, Any]:
     """Returns the values of constants."""
     return {
-        n.outputs[0]: kernel_function(n)(xp) for n in nodes if is_ambient(n) and not n.op.is_handle
+        n.outputs[0]: modules.function(n)(modules.of(n))
+        for n in nodes
+        if is_ambient(n) and not n.op.is_handle
     }
 
 

@@ -33,6 +33,7 @@ from flowscope.plan.execution import Execution
 from flowscope.plan.invocation import Draw, Invocation, InvocationError, Probe
 from flowscope.plan.kernels import own
 from flowscope.plan.locations import DeoptState, RegionRun, Where
+from flowscope.plan.modules import Modules
 from flowscope.plan.program import Node
 from flowscope.plan.structured import loop_name
 from flowscope.runtime.dead_fetches import dead_fetch
@@ -48,7 +49,7 @@ class Driver:
 
     Args:
         execution: The plan's units.
-        xp: The array module of the device.
+        modules: The array modules of its nodes.
 
     Attributes:
         graph: The executor's side of the plan.
@@ -56,19 +57,19 @@ class Driver:
         plain, special: What runs each unit, see `flowscope.executor.machine.Host`.
     """
 
-    def __init__(self, execution: Execution, xp: Any) -> None:
+    def __init__(self, execution: Execution, modules: Modules) -> None:
         lowered = execution.lowered
         self.graph = ExecutorGraph(
             lowered.program, execution.bodies, execution.constants, lowered.loops
         )
-        self.xp = xp
+        self.modules = modules
         self.execution = execution
         self._bound: tuple[Any, ...] | None = None
         self.states: dict[Node | None, Any] = {}
         self.special = [self._handler(u) for u in self.graph.units]
         #: What computes a unit with one output and nothing special about it: quicker.
         self.plain = [
-            partial(u.body.invoker.kernel, xp)
+            partial(u.body.invoker.kernel, u.body.invoker.xp)
             if u.body.invoker is not None and h is _kernel and _is_plain(u.node)
             else None
             for u, h in zip(self.graph.units, self.special, strict=True)
@@ -223,7 +224,7 @@ class _Step:
             machine.start(feeds)
         else:
             plan = self.driver.execution
-            resume(machine, plan.lowered, plan.constants, self.driver.xp, feeds, state)
+            resume(machine, plan.lowered, plan.constants, self.driver.modules, feeds, state)
         while True:
             if self.finished:
                 self._take_finished()
@@ -431,8 +432,7 @@ def _none(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
 
 
 def _kernel(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
-    body, xp = unit.body, step.driver.xp
-    return body.invoker(xp, step.draw, it.path, inputs, step.probe)  # type: ignore[misc]
+    return unit.body.invoker(step.draw, it.path, inputs, step.probe)  # type: ignore[misc]
 
 
 def _tested(handler: Handler, before: BreakTest | None, after: BreakTest | None) -> Handler:

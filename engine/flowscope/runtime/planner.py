@@ -23,6 +23,7 @@ from flowscope.plan.codegen.variants import Breakpoints
 from flowscope.plan.costs import Costs, CostTable, fed_specs
 from flowscope.plan.effects import is_worldly
 from flowscope.plan.execution import Execution
+from flowscope.plan.modules import Modules
 from flowscope.plan.partial_run import Staged, staged
 from flowscope.plan.partitions import Mode
 from flowscope.plan.plan import Plan, Request, make_plan
@@ -288,10 +289,10 @@ def _noting(function: Function, tests: BreakTests) -> Function:
     return noting
 
 
-def _driver(execution: Execution, xp: Any) -> Callable[..., tuple[Any, ...]]:
+def _driver(execution: Execution, modules: Modules) -> Callable[..., tuple[Any, ...]]:
     from flowscope.runtime.driver import Driver  # most programs are code, and need no machine
 
-    return Driver(execution, xp)
+    return Driver(execution, modules)
 
 
 def targets_of(program: Staged, op: Operation) -> list[Node]:

@@ -24,6 +24,7 @@ from flowscope.graph.lazy import frozen
 from flowscope.ops.array.arrays import Fill, ZerosLike
 from flowscope.ops.core.flow import Placeholder
 from flowscope.ops.state.variable_ops import AssignVariableOp
+from flowscope.plan.kernels import device_type
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value, outer_values
 from flowscope.plan.structured import LoopNode
@@ -197,6 +198,8 @@ class _Buffers:
 
 def _plan(node: Node, at: int, buffers: _Buffers) -> Reuse | None:
     op = node.op
+    if device_type(node) != "CPU":
+        return None
     if isinstance(op, AssignVariableOp):
         return Reuse("{0}.adopt({1})", 1) if buffers.is_free(node.inputs[1], at) else None
     if op.memory_order != "K" or op.template is None or len(node.outputs) != 1:

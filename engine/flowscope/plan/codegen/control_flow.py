@@ -277,7 +277,9 @@ class _LoopWriter:
         node = made[0]
         template = inlined_template(node)
         is_raw = cond.fetches[0] in writer.unboxed.values
-        if not is_raw and (template is None or node.op.is_random):
+        if not is_raw and (
+            template is None or node.op.is_random or writer.modules.must_switch(node)
+        ):
             return None
         writer.place.assign(cond.feeds, self.places)
         inner = _scope(
@@ -291,7 +293,7 @@ class _LoopWriter:
         if is_raw:
             return writer.unboxed_expression(node)
         assert template is not None
-        return template.format(*[writer.boxed(v) for v in node.inputs])
+        return writer.named(template, node).format(*[writer.boxed(v) for v in node.inputs])
 
     def _test(self, cond: Program) -> None:
         writer = self.writer

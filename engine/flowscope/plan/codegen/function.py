@@ -21,6 +21,7 @@ import numpy as np
 
 from flowscope.graph.constant import Const
 from flowscope.graph.op import is_special
+from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.breakpoints import Stand
 from flowscope.plan.codegen.buffer_reuse import Reuse, can_reuse, reuse
 from flowscope.plan.codegen.code import Code, Line
@@ -46,15 +47,15 @@ from flowscope.plan.codegen.safepoints import (
 from flowscope.plan.codegen.sections import MakeTasks, Sections
 from flowscope.plan.codegen.unboxed import (
     TEMPLATES,
-    Unboxed,
     literal,
     overflow_check,
     unboxed_values,
 )
 from flowscope.plan.codegen.variants import PLAIN, Probe, Variant
 from flowscope.plan.costs import Costs
-from flowscope.plan.kernels import counter, device_type, inlined_template, node_kernel, own
+from flowscope.plan.kernels import counter, device_type, inlined_template, own
 from flowscope.plan.locations import Part
+from flowscope.plan.modules import Modules
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
@@ -74,7 +75,7 @@ _numbers = itertools.count()
 
 def generate(
     region: Region,
-    xp: Any,
+    modules: Modules,
     generator: Callable[..., Any],
     deopt: Deopt,
     entries: Mapping[Node, OsrEntry] | None = None,
@@ -88,7 +89,7 @@ def generate(
 
     Args:
         region: Nodes in order.
-        xp: The array module of the device.
+        modules: The array modules of its nodes.
         generator: `generator(run, op_seed)` makes the random generator of one invocation.
         deopt: Runs the rest of a step that leaves the code at a safepoint.
         entries: Loops that go on, by the nodes that stand for them in the region.
@@ -101,7 +102,7 @@ def generate(
             all. Variants do not overlap: what they tell is in the order of the program.
     """
     probe = variant.probe()
-    writer = Writer(region, xp, generator, deopt, entries or {}, parallel_for, inner_deopt)
+    writer = Writer(region, modules, generator, deopt, entries or {}, parallel_for, inner_deopt)
     writer.probe, writer.costs = probe, costs or Costs()
     if make_tasks is not None and variant == PLAIN:
         writer.namespace["make_tasks"] = make_tasks
@@ -178,7 +179,7 @@ class Writer:
     def __init__(
         self,
         region: Region,
-        xp: Any,
+        modules: Modules,
         generator: Callable[..., Any],
         deopt: Deopt,
         entries: Mapping[Node, OsrEntry],
@@ -202,7 +203,10 @@ class Writer:
         self.deopt = deopt
         self.entries = entries
         self.points = 0
-        self.namespace: dict[str, Any] = {"xp": xp, "generator": generator, "own": own}
+        self.modules = modules
+        #: The names of modules and devices in the code, by identity.
+        self._modules: dict[int, str] = {}
+        self.namespace: dict[str, Any] = {"generator": generator, "own": own}
         self.namespace.update(int32=np.int32, int64=np.int64, float64=np.float64, bool_=np.bool_)
         self.text: list[str] = []
         self.lines: list[Line] = []
@@ -217,8 +221,7 @@ class Writer:
         self.iterations: list[str] = []
         self.loops: tuple[tuple[Node, str], ...] = ()
         self.program = Program(region.nodes, region.inputs, region.outputs)
-        self.is_on_cpu = all(device_type(n) == "CPU" for n in region.nodes)
-        self.unboxed = unboxed_values(self.program) if self.is_on_cpu else Unboxed()
+        self.unboxed = unboxed_values(self.program)
         self.names = Names(self.place, self.unboxed.values, self.namespace)
 
     def code(self) -> Code:
@@ -229,7 +232,7 @@ class Writer:
             self.emit("try:")
             self.depth = 2
         scope = BlockScope(self.program, is_safe=self.is_safe)
-        self.reuses = self.is_on_cpu and can_reuse(self.region)
+        self.reuses = can_reuse(self.region)
         if self.reuses:
             scope.reuse = reuse(self.region)
         self.scopes.append(scope)
@@ -281,7 +284,7 @@ class Writer:
         """Returns the code of a section: no step is held in it."""
         inner = Writer(
             region,
-            self.namespace["xp"],
+            self.modules,
             self.namespace["generator"],
             self.inner_deopt,
             {},
@@ -297,8 +300,22 @@ class Writer:
         """Makes a constant a global of the function."""
         name = f"c{self.globals}"
         self.globals += 1
-        self.namespace[name] = node_kernel(node)(self.namespace["xp"])
+        self.namespace[name] = self.modules.kernel(node)(self.modules.of(node))
         self.place[node.outputs[0]] = name
+
+    def module(self, node: Node) -> str:
+        """Returns the name that the array module of a node's device has in the code.
+
+        The first one is "xp"; the destination of a transfer is a device.
+        """
+        module = self.modules.of(node)
+        found = self._modules.get(id(module))
+        if found is None:
+            kind = "device" if isinstance(node.op, Transfer) else "xp"
+            count = sum(n.startswith(kind) for n in self._modules.values())
+            found = self._modules[id(module)] = f"{kind}{count or ''}"
+            self.namespace[found] = module
+        return found
 
     def emit(self, text: str, node: Node | None = None, arguments: tuple[str, ...] = ()) -> None:
         """Writes one line."""
@@ -433,15 +450,15 @@ class Writer:
         self, number: int, node: Node, scope: BlockScope, arguments: tuple[str, ...]
     ) -> str:
         op, device = node.op, device_type(node)
-        if not is_special(op, device):
+        if not (is_special(op, device) or self.modules.must_switch(node)):
             plain = self._plain(node, scope, arguments)
             if plain is not None:
                 if self.parallel_for is None or device != "CPU" or not is_parallelizable(node):
                     return plain
                 return self._shared(number, node, scope, arguments, plain)
         name = f"k{number}"
-        self.namespace[name] = node_kernel(node)
-        leading = ["xp"]
+        self.namespace[name] = self.modules.kernel(node)
+        leading = [self.module(node)]
         if op.is_random:
             counts = [*map(str, counter(node))]
             if self.iterations and len(counts) == 2:
@@ -451,9 +468,14 @@ class Writer:
 
     def _plain(self, node: Node, scope: BlockScope, arguments: tuple[str, ...]) -> str | None:
         if node in scope.reuse:
-            return _in_place(scope.reuse[node], arguments)
+            how = scope.reuse[node]
+            return self.named(how.template, node).format(*arguments, out=_out(how, arguments))
         template = inlined_template(node)
-        return None if template is None else template.format(*arguments)
+        return None if template is None else self.named(template, node).format(*arguments)
+
+    def named(self, template: str, node: Node) -> str:
+        """Returns a node's template with the name that its array module has in the code."""
+        return template.replace("xp.", f"{self.module(node)}.") if "xp." in template else template
 
     def _shared(
         self, number: int, node: Node, scope: BlockScope, arguments: tuple[str, ...], plain: str
@@ -526,10 +548,6 @@ _BOXES = {"int32": "int32", "int64": "int64", "float64": "float64", "bool": "boo
 def is_small(value: Value) -> bool:
     """Whether a value takes next to no memory: one number."""
     return value.spec.shape == () and value.spec.dtype.kind in "fiucb"
-
-
-def _in_place(how: Reuse, arguments: tuple[str, ...]) -> str:
-    return how.template.format(*arguments, out=_out(how, arguments))
 
 
 def _out(how: Reuse, arguments: tuple[str, ...]) -> str:

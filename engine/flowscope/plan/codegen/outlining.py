@@ -36,7 +36,7 @@ def write_outlined(writer: Writer, scope: BlockScope, node: Node, name: str) -> 
     region = Region((node,), taken, given, (False,) * len(given), writer.region.handles)
     inner = type(writer)(
         region,
-        writer.namespace["xp"],
+        writer.modules,
         nested_generator(writer.namespace["generator"]),
         writer.inner_deopt,
         {},

@@ -21,6 +21,8 @@ import numpy as np
 from flowscope.graph.constant import Const
 from flowscope.graph.dtypes import DType, bool_, float64, int32, int64
 from flowscope.graph.lazy import frozen, mutable
+from flowscope.ops.core.send_recv import Transfer
+from flowscope.plan.kernels import device_type, is_assignment
 from flowscope.plan.known_ops import ADD, GREATER, LESS, LOGICAL_AND
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
@@ -43,6 +45,7 @@ TEMPLATES = {
     "LogicalAnd": "({0} and {1})",
     "LogicalOr": "({0} or {1})",
     "LogicalNot": "(not {0})",
+    "Transfer": "{0}",
 }
 #: What can leave the range of an integer.
 _GROWING = frozenset(["Add", "Sub", "Mul", "Neg"])
@@ -159,7 +162,8 @@ class _Search:
         if value in self._unboxed.values or is_constant(value):
             return True
         is_outside = self._loop.get(value, None) is not scope.loop
-        return is_outside and (_is_number(value) or value.spec.dtype is bool_)
+        is_number = _is_number(value) or value.spec.dtype is bool_
+        return is_outside and is_number and _is_on_host(value)
 
     def _check_loop(self, scope: _Scope, node: LoopNode) -> None:
         raw, program = self._unboxed.values, scope.program
@@ -174,6 +178,8 @@ class _Search:
             node.parameters, node.next_values, node.results, node.starts, strict=True
         ):
             if feed in raw and not (after in raw or self._can_be_unboxed(after, scope)):
+                raw.discard(feed)
+            if not _is_on_host(start):
                 raw.discard(feed)
             if feed not in raw:
                 self._drop([after, out, start])
@@ -206,16 +212,26 @@ class _Search:
                 self._unboxed.bounded.add(n)
 
 
+def _is_on_host(value: Value) -> bool:
+    """Whether a value is known to lie in the host's memory, or is a parameter of a block."""
+    node = value.node
+    if node is None or device_type(node) == "CPU":
+        return True
+    return value.index in {i % len(node.outputs) for i in node.op.host_outputs}
+
+
 def _is_number(value: Value) -> bool:
     return value.spec.shape == () and value.spec.dtype in _NUMBERS
 
 
 def is_unboxable(node: Node) -> bool:
     """Whether a node computes a number or bool from such ones, by an expression of `TEMPLATES`."""
-    if node.op.type not in TEMPLATES or node.control:
+    if node.op.type not in TEMPLATES or node.control or device_type(node) != "CPU":
         return False
     specs = [v.spec for v in node.inputs]
     if not all(s.shape == () for s in specs):
+        return False
+    if isinstance(node.op, Transfer) and not is_assignment(node):
         return False
     if node.op.type in _LOGIC:
         return True
