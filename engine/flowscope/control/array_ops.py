@@ -71,7 +71,7 @@ class _Cleared(Op, abstract=True):
 
 
 @frozen
-class NewArray(_Cleared):
+class NewArray(_Cleared, host_inputs=(0,)):
     """A tensor array without values, of a size."""
 
     dtype: DType
@@ -114,7 +114,7 @@ class EmptyArray(Op):
 
 
 @frozen
-class WriteArray(Op):
+class WriteArray(Op, host_inputs=(1,)):
     """The array with a value at an index; an error where there is one, unless it is to be added."""
 
     adds: bool
@@ -137,7 +137,7 @@ def _written(array: Items, at: int, value: Array, adds: bool) -> Items:
 
 
 @frozen
-class ReadArray(_Cleared):
+class ReadArray(_Cleared, host_inputs=(1,)):
     """The value at an index; zeros where none was written and their shape is known.
 
     Raises: InvalidArgumentError if there is no such index, or nothing that can be read there.
@@ -159,7 +159,7 @@ class ReadArray(_Cleared):
 
 
 @frozen
-class ReadOrZeros(Op):
+class ReadOrZeros(Op, host_inputs=(1, 2)):
     """The value at an index, or zeros of the shape that comes third."""
 
     dtype: DType
@@ -177,7 +177,7 @@ class ReadOrZeros(Op):
 
 
 @frozen
-class ReadCotangent(Op):
+class ReadCotangent(Op, host_inputs=(2,)):
     """The value at an index of an array of cotangents, or zeros like the source's value there.
 
     Raises: InvalidArgumentError if there is neither, and the shape is not known.
@@ -199,7 +199,7 @@ class ReadCotangent(Op):
 
 
 @frozen
-class GatherArray(_Cleared):
+class GatherArray(_Cleared, host_inputs=(1,)):
     """The values at several indices, one behind the other along a new first axis.
 
     Values that were not written are zeros, if their shape is known.
@@ -250,7 +250,7 @@ def _known(array: Items, dims: Dims) -> Any:
 
 
 @frozen
-class GatherCotangents(Op):
+class GatherCotangents(Op, host_inputs=(2,)):
     """What `ReadCotangent` gives for several indices, along a new first axis."""
 
     dtype: DType
@@ -267,7 +267,7 @@ class GatherCotangents(Op):
 
 
 @frozen
-class GatherOrZeros(Op):
+class GatherOrZeros(Op, host_inputs=(1, 2)):
     """The values at several indices, zeros of the shape that comes third for those not there."""
 
     dtype: DType
@@ -288,7 +288,7 @@ class GatherOrZeros(Op):
 
 
 @frozen
-class ScatterArray(Op):
+class ScatterArray(Op, host_inputs=(1,)):
     """The array with the parts of a tensor along its first axis at several indices."""
 
     adds: bool
@@ -317,7 +317,7 @@ class ScatterArray(Op):
 
 
 @frozen
-class ConcatArray(_Cleared):
+class ConcatArray(_Cleared, host_outputs=(1,)):
     """All values one behind the other along their first axis, and how long each is.
 
     Values that were not written are zeros, if their shape is known.
@@ -346,18 +346,18 @@ class ConcatArray(_Cleared):
         if not values:
             dims = self.element_shape or array.dims or (None,)
             empty = zeros(xp, (0, *_known(array, dims[1:])), array.form.dtype)
-            return empty, xp.zeros((0,), np.int64)
+            return empty, np.zeros((0,), np.int64)
         for i, v in enumerate(values):
             if not v.shape or v.shape[1:] != values[0].shape[1:]:
                 raise InvalidArgumentError(
                     "expected values of equal shapes but for the first axis to concatenate, got "
                     f"{text(v.shape)} at index {i}"
                 )
-        return xp.concatenate(values), xp.asarray([len(v) for v in values], np.int64)
+        return xp.concatenate(values), np.asarray([len(v) for v in values], np.int64)
 
 
 @frozen
-class SplitArray(Op):
+class SplitArray(Op, host_inputs=(2,)):
     """The array with parts of a tensor, of given lengths along its first axis, from index 0 on."""
 
     adds: bool
@@ -392,7 +392,7 @@ class SplitArray(Op):
 
 
 @frozen
-class UnsplitArray(Op):
+class UnsplitArray(Op, host_inputs=(1, 2)):
     """What `SplitArray` split, zeros where the array has no value: its gradient."""
 
     dtype: DType
@@ -415,7 +415,7 @@ class UnsplitArray(Op):
 
 
 @frozen
-class SizeOfArray(Op):
+class SizeOfArray(Op, host_outputs=(0,)):
     """The number of indices of an array."""
 
     is_differentiable: ClassVar[bool] = False
@@ -425,4 +425,4 @@ class SizeOfArray(Op):
         return Spec(int32, ())
 
     def kernel(self, xp: ArrayModule, array: Items) -> Array:
-        return xp.asarray(array.size, np.int32)[()]
+        return np.int32(array.size)

@@ -39,7 +39,7 @@ FREE = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "ReadVariabl
 
 
 @frozen
-class Cond(Op):
+class Cond(Op, host_inputs=(0,)):
     """Runs one of two branches: `then` where the first input is true, else the other one.
 
     Inputs: the bool scalar, what `then` captures, what `orelse` captures.

@@ -43,7 +43,7 @@ class Primitive(Op, abstract=True):
 
 
 @frozen
-class Switch(Primitive):
+class Switch(Primitive, host_inputs=(1,)):
     """Hands `data` to one of two outputs, the other one is dead.
 
     Outputs: output_false, output_true. Both are dead where `data` or `pred` is.
@@ -65,7 +65,7 @@ class Switch(Primitive):
 
 
 @frozen
-class Merge(Primitive):
+class Merge(Primitive, host_outputs=(1,)):
     """Hands on the first of its inputs that is alive; dead once all of them are.
 
     Outputs: output, value_index (int32: which input it was).
@@ -141,7 +141,7 @@ class NextIteration(Primitive):
 
 
 @frozen
-class LoopCond(Primitive):
+class LoopCond(Primitive, host_inputs=(0,), host_outputs=(0,)):
     """Its input: whether a loop runs another iteration.
 
     Raises: DTypeError or InvalidArgumentError if it is no bool scalar.

@@ -39,7 +39,7 @@ class _StackOp(Op, abstract=True):
 
 
 @frozen
-class NewStack(_StackOp):
+class NewStack(_StackOp, host_inputs=(0,)):
     """A new stack without elements.
 
     Attributes: `element` is their dtype, `stack_name` what messages call it.

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from flowscope.graph import providers
 from flowscope.graph.dtypes import DType
+from flowscope.graph.host_values import on_host
 from flowscope.graph.lazy import Immutable, frozen as frozen
 from flowscope.graph.shapes import MAX_RANK, Dims, is_known, size_of, text
 
@@ -120,6 +121,8 @@ class Spec:
 
 #: The most outputs that an operation can have.
 MAX_OUTPUTS = 1 << 16
+#: For `Op.host_inputs`: all inputs, and all but the first.
+FROM_0, FROM_1 = range(MAX_OUTPUTS), range(1, MAX_OUTPUTS)
 
 
 def check_outputs(count: int) -> None:
@@ -135,6 +138,11 @@ class Cost:
     flops: float | None
     #: Bytes read and written.
     nbytes: float | None
+
+
+@functools.cache
+def _positions(declared: tuple[int, ...] | range, count: int) -> frozenset[int]:
+    return frozenset(i for i in range(count) if i in declared)
 
 
 @functools.cache
@@ -177,8 +185,8 @@ class Op(Immutable):
         accepts_empty: Whether it can read a variable that has no value.
         views: Inputs of which an output may share memory.
         host_inputs, host_outputs: Positions of the inputs and outputs that lie in the host's
-            memory, whatever device the kernel is for: shapes, axes, indices that steer. Negative
-            ones count from the end.
+            memory, whatever device the kernel is for: shapes, axes, indices that steer. A range
+            where there may be any number of them: `inputs_on_host` says which there are.
         memory_order: How arrays lie in memory. Row-major: no stride is smaller than that of a later
             axis, as in C order and in parts of it. "K": new, and in C order where the inputs are
             row-major; where it has a template as well, it is element-wise. "C": in C order; "C2":
@@ -212,8 +220,8 @@ class Op(Immutable):
     writes_state: ClassVar[bool] = False
     accepts_empty: ClassVar[bool] = False
     views: ClassVar[tuple[int, ...]] = ()
-    host_inputs: ClassVar[tuple[int, ...]] = ()
-    host_outputs: ClassVar[tuple[int, ...]] = ()
+    host_inputs: ClassVar[tuple[int, ...] | range] = ()
+    host_outputs: ClassVar[tuple[int, ...] | range] = ()
     grad_reads: ClassVar[tuple[str, ...]] = ()
     passes_slices: ClassVar[bool] = False
     accumulates: ClassVar[bool] = False
@@ -344,6 +352,14 @@ class Op(Immutable):
         reads_only = self.reads_state and not self.writes_state
         return self.is_blocking or (self.is_stateful and not reads_only)
 
+    def inputs_on_host(self, count: int) -> frozenset[int]:
+        """Returns the positions of those of `count` inputs that lie in the host's memory."""
+        return _positions(self.host_inputs, count)
+
+    def outputs_on_host(self, count: int) -> frozenset[int]:
+        """Returns the positions of those of `count` outputs that lie in the host's memory."""
+        return _positions(self.host_outputs, count)
+
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
         """Returns what placement and safepoints estimate: by default one flop per element."""
         flops: float | None = 0.0
@@ -420,9 +436,30 @@ def kernel_of(
     """
     special = _kernels.get((op.type, device_type))
     kernel: Callable[..., Any] = op.kernel if special is None else special.__get__(op)
+    if device_type != "CPU" and (op.host_inputs or op.host_outputs):
+        kernel = _fetching(op, kernel)
     if op.accumulates and any(s.dtype.is_half for s in inputs):
         return _rounded_once(kernel, [s.dtype.is_half for s in inputs], [s.dtype for s in outputs])
     return kernel
+
+
+def _fetching(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a kernel that fetches its host inputs from a device, and puts its host outputs there.
+
+    For programs all of whose values lie on one device; a `Transfer` does it in others.
+    """
+
+    def fetching(xp: ArrayModule, *inputs: Array) -> Any:
+        leading, values = inputs[: op.is_random], inputs[op.is_random :]
+        steering = op.inputs_on_host(len(values))
+        fetched = [on_host(v) if i in steering else v for i, v in enumerate(values)]
+        found = kernel(xp, *leading, *fetched)
+        if not isinstance(found, tuple):
+            return xp.asarray(found) if op.outputs_on_host(1) else found
+        steered = op.outputs_on_host(len(found))
+        return tuple([xp.asarray(v) if i in steered else v for i, v in enumerate(found)])
+
+    return fetching
 
 
 def _rounded_once(

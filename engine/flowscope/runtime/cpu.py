@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.runtime.devices import Device, MakeTasks, Memory, ParallelFor, on_host
+from flowscope.graph.host_values import on_host
+from flowscope.runtime.devices import Device, MakeTasks, Memory, ParallelFor
 
 
 class Cpu(Device):

@@ -7,8 +7,9 @@ from importlib import import_module
 from typing import Any
 
 from flowscope.errors import UnavailableError
+from flowscope.graph.host_values import on_host
 from flowscope.ops.kernels.scipy_modules import finders
-from flowscope.runtime.devices import Device, Memory, on_host
+from flowscope.runtime.devices import Device, Memory
 
 _INSTALL = "`pip install cupy-cuda12x` (or cupy-cuda13x) installs it"
 

@@ -13,8 +13,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-import numpy as np
-
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.plan.device_profile import CPU_PROFILE, DeviceProfile
@@ -107,12 +105,3 @@ class Device(ABC):
 
     def __repr__(self) -> str:
         return f"<fs device {self.name}>"
-
-
-def on_host(value: Any) -> Any:
-    """Returns a value of any device as a NumPy array or scalar."""
-    if isinstance(value, np.generic):
-        return value
-    get = getattr(value, "get", None)
-    value = value if get is None else get()
-    return value[()] if getattr(value, "ndim", 1) == 0 else value

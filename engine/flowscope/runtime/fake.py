@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from flowscope.graph.host_values import on_host
 from flowscope.ops.kernels.scipy_modules import finders
-from flowscope.runtime.devices import Device, Memory, on_host
+from flowscope.runtime.devices import Device, Memory
 
 #: NumPy's functions that CuPy 14 has not, as far as a kernel might use them.
 _NOT_IN_CUPY = frozenset(

@@ -8,12 +8,12 @@ from typing import Any
 
 from flowscope.errors import AbortedError, InvalidArgumentError
 from flowscope.graph.graph import Graph
+from flowscope.graph.host_values import on_host
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.kernels import own
 from flowscope.plan.partial_run import Feeds
 from flowscope.plan.program import Node, Value
 from flowscope.runtime.calls import Call, check_initialized
-from flowscope.runtime.devices import on_host
 from flowscope.runtime.fetches import Flattened
 from flowscope.runtime.planner import Planner, targets_of
 

@@ -57,7 +57,7 @@ __all__ = [
 
 
 @frozen
-class Shape(Op, is_differentiable=False, needs_shape_only=True):
+class Shape(Op, is_differentiable=False, needs_shape_only=True, host_outputs=(0,)):
     """The shape of the input, which need not be kept for it.
 
     Shapes: [...] of rank n -> [n]
@@ -73,11 +73,11 @@ class Shape(Op, is_differentiable=False, needs_shape_only=True):
         return Spec(self.out_type, (len(dims),), value, dims)
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        return xp.array(np.shape(x), self.out_type.np_dtype)
+        return np.array(np.shape(x), self.out_type.np_dtype)
 
 
 @frozen
-class Size(Op, is_differentiable=False, needs_shape_only=True):
+class Size(Op, is_differentiable=False, needs_shape_only=True, host_outputs=(0,)):
     """The number of elements of the input."""
 
     out_type: DType = dtypes.int32
@@ -89,10 +89,10 @@ class Size(Op, is_differentiable=False, needs_shape_only=True):
         return Spec(self.out_type, (), self.out_type.np_dtype.type(n), (n,))
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        return xp.asarray(np.size(x), self.out_type.np_dtype)[()]
+        return self.out_type.np_dtype.type(np.size(x))
 
 
-class Rank(Op, is_differentiable=False, needs_shape_only=True):
+class Rank(Op, is_differentiable=False, needs_shape_only=True, host_outputs=(0,)):
     """The rank of the input."""
 
     def infer(self, x: Spec) -> Spec:
@@ -101,10 +101,10 @@ class Rank(Op, is_differentiable=False, needs_shape_only=True):
         return Spec(dtypes.int32, (), np.int32(len(x.shape)), (len(x.shape),))
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
-        return xp.asarray(np.ndim(x), np.int32)[()]
+        return np.int32(np.ndim(x))
 
 
-class Fill(Op, memory_order="C"):
+class Fill(Op, memory_order="C", host_inputs=(0,)):
     """One value everywhere.
 
     Shapes: dims [n], value [] -> dims
@@ -157,7 +157,7 @@ class OnesLike(Op, is_differentiable=False):
         return xp.ones(x.shape, x.dtype)[()]
 
 
-class Range(Op, is_differentiable=False):
+class Range(Op, is_differentiable=False, host_inputs=(0, 1, 2)):
     """start, start + delta, ... below (or, for a negative delta, above) limit.
 
     Shapes: [], [], [] -> [n]
@@ -203,7 +203,7 @@ def _range_size(start: Any, limit: Any, delta: Any) -> int:
 
 
 @frozen
-class LinSpace(Op, grad_reads=("num",)):
+class LinSpace(Op, grad_reads=("num",), host_inputs=(2,)):
     """Numbers at equal distances from start to stop, both included, along a new axis.
 
     Shapes: start s, stop s, num [] -> s with num at the axis

@@ -67,7 +67,7 @@ class BatchGather(Op, grad_reads=("indices",)):
 
 
 @frozen
-class BatchGatherGrad(Op, grad_reads=("indices",), accumulates=True):
+class BatchGatherGrad(Op, grad_reads=("indices",), accumulates=True, host_inputs=(1,)):
     """Zeros of a shape, to which slices are added where a `BatchGather` takes them.
 
     Shapes: g, shape [n], indices -> shape

@@ -95,7 +95,7 @@ def check_range(indices: Array, n: int) -> None:
 
 
 @frozen
-class GatherGrad(Op, grad_reads=("indices",), accumulates=True):
+class GatherGrad(Op, grad_reads=("indices",), accumulates=True, host_inputs=(1,)):
     """Zeros of a shape, to which the slices of g are added where the indices say; repeats add up.
 
     Shapes: g [..., s, ...], shape [n], indices s -> shape
@@ -183,7 +183,7 @@ def flat_rows(xp: ArrayModule, indices: Array, shape: Any) -> Array:
     return total.reshape(-1)
 
 
-class ScatterNd(Op, grad_reads=("indices",), accumulates=True):
+class ScatterNd(Op, grad_reads=("indices",), accumulates=True, host_inputs=(2,)):
     """Zeros of a shape, to which updates are added at positions; repeats add up.
 
     Shapes: indices [..., k], updates [...] + shape[k:], shape [n] -> shape

@@ -19,7 +19,7 @@ from flowscope.graph.constant import (
 )
 from flowscope.graph.dtypes import DType
 from flowscope.graph.expected import expected, expected_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, check_outputs, frozen
+from flowscope.graph.op import FROM_1, Array, ArrayModule, Op, Spec, check_outputs, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, merge_dims
 from flowscope.ops.array.shaping import known_values, shape_of, zeros_of
@@ -100,7 +100,7 @@ class Concat(Op, memory_order="K"):
 
 
 @frozen
-class ConcatGrad(Op, views=(0,)):
+class ConcatGrad(Op, views=(0,), host_inputs=FROM_1):
     """The cotangents of concatenated tensors, from that of the whole and their shapes.
 
     Shapes: g, then n shapes -> n tensors of those shapes
@@ -186,7 +186,7 @@ class SplitEven(_Splitting):
 
 
 @frozen
-class SplitBy(_Splitting):
+class SplitBy(_Splitting, host_inputs=(1,)):
     """`num` parts along an axis, of the lengths given; one may be -1, which is worked out.
 
     Shapes: [..., n, ...], lengths [num] -> [..., lengths[i], ...] for each i

@@ -20,7 +20,7 @@ from flowscope.ops.math.dynamic_axes import ReverseBy, dynamic_axes
 __all__ = ["reverse", "reverse_sequence", "reverse_v2", "roll"]
 
 
-class Roll(Op, grad_reads=("shift", "axis")):
+class Roll(Op, grad_reads=("shift", "axis"), host_inputs=(1, 2)):
     """The elements moved along axes, round the end; shifts along one axis add up.
 
     Shapes: x, shift [n] or [], axis as shift -> x

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-class Tile(Op, grad_reads=("multiples",), memory_order="C"):
+class Tile(Op, grad_reads=("multiples",), memory_order="C", host_inputs=(1,)):
     """The input repeated along each axis.
 
     Shapes: [d0, ..., dn], multiples [n + 1] -> [d0 * multiples[0], ...]
@@ -75,7 +75,7 @@ class Tile(Op, grad_reads=("multiples",), memory_order="C"):
 
 
 @frozen
-class Pad(Op, grad_reads=("paddings",), memory_order="C"):
+class Pad(Op, grad_reads=("paddings",), memory_order="C", host_inputs=(1,)):
     """The input with a margin: a constant, or its own elements mirrored.
 
     Attributes: `mode` is "CONSTANT" (with `value`), "REFLECT" (the edge is not repeated) or
@@ -119,7 +119,7 @@ class Pad(Op, grad_reads=("paddings",), memory_order="C"):
         return xp.pad(x, widths, mode=self.mode.lower())
 
 
-class PadWith(Op, grad_reads=("paddings",)):
+class PadWith(Op, grad_reads=("paddings",), host_inputs=(1,)):
     """The input with a margin of a value that is an input, too.
 
     Shapes: [d0, ...], paddings [n, 2], value [] -> [d0 + paddings[0, 0] + paddings[0, 1], ...]
@@ -144,7 +144,7 @@ class PadWith(Op, grad_reads=("paddings",)):
 
 
 @frozen
-class Repeat(Op, grad_reads=("repeats",)):
+class Repeat(Op, grad_reads=("repeats",), host_inputs=(1,)):
     """The slices along an axis, each as often as is said.
 
     Shapes: x [..., n, ...], repeats [n], [1] or [] -> [..., sum of repeats, ...]
@@ -176,7 +176,7 @@ class Repeat(Op, grad_reads=("repeats",)):
 
 
 @frozen
-class RepeatGrad(Op, grad_reads=("repeats",)):
+class RepeatGrad(Op, grad_reads=("repeats",), host_inputs=(1, 2)):
     """The sums of the slices that a `Repeat` makes of one: its cotangent.
 
     Shapes: g, shape [n], repeats -> shape
@@ -213,7 +213,7 @@ def _widths(x: Array, paddings: Array) -> list[list[int]]:
 
 
 @frozen
-class MirrorPadGrad(Op, grad_reads=("paddings",)):
+class MirrorPadGrad(Op, grad_reads=("paddings",), host_inputs=(1,)):
     """The cotangent of what was padded by mirroring: each margin is added to its origin.
 
     Shapes: [d0 + paddings[0, 0] + paddings[0, 1], ...], paddings [n, 2] -> [d0, ...]

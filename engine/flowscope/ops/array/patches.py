@@ -96,7 +96,7 @@ class ExtractPatches(_Windows):
 
 
 @frozen
-class ExtractPatchesGrad(_Windows, grad_reads=()):
+class ExtractPatchesGrad(_Windows, grad_reads=(), host_inputs=(1,)):
     """The sum, pixel by pixel, of what windows say of it: the cotangent of `ExtractPatches`.
 
     Shapes: g, shape [n] -> shape

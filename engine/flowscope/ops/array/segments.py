@@ -98,7 +98,7 @@ def _neutral(function: str, dtype: Any) -> Any:
     return info.min if function == "maximum" else info.max
 
 
-class _Unsorted(_Segments, abstract=True):
+class _Unsorted(_Segments, abstract=True, host_inputs=(2,)):
     """Base of those with any ids; the number of segments is an input."""
 
     def infer(self, x: Spec, ids: Spec, num: Spec) -> Spec:

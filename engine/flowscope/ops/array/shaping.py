@@ -54,7 +54,7 @@ def known_values(op: Op, spec: Spec, *inputs: Spec) -> Spec:
     return Spec(spec.dtype, spec.shape, None, tuple(dims))
 
 
-class Reshape(Op, views=(0,), memory_order="R"):
+class Reshape(Op, views=(0,), memory_order="R", host_inputs=(1,)):
     """The same elements in another shape; one dimension may be -1, which is worked out.
 
     Shapes: x, shape [n] -> shape

@@ -12,7 +12,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
 from flowscope.graph.expected import expected, expected_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
+from flowscope.graph.op import FROM_1, Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
 from flowscope.graph.shapes import Dimension, compatible, text
@@ -39,7 +39,7 @@ Part = tuple[Any, ...]
 
 
 @frozen
-class StridedSlice(Op, views=(0,), grad_reads=("given",)):
+class StridedSlice(Op, views=(0,), grad_reads=("given",), host_inputs=FROM_1):
     """A part of the input, by integers, slices, new axes and an ellipsis, with Python's meaning.
 
     Attributes: `key` has a part per index; a "?" in it is taken from the further inputs, in order.
@@ -81,7 +81,7 @@ class StridedSlice(Op, views=(0,), grad_reads=("given",)):
 
 
 @frozen
-class StridedSliceGrad(Op, grad_reads=("given",), memory_order="C"):
+class StridedSliceGrad(Op, grad_reads=("given",), memory_order="C", host_inputs=FROM_1):
     """Zeros of a shape, with the input at the place that a `StridedSlice` takes.
 
     Shapes: g, shape [n], then scalars -> shape
@@ -241,7 +241,7 @@ def getitem(x: Any, key: Any, name: str = "strided_slice") -> Tensor:
 operators["__getitem__"] = getitem
 
 
-class Slice(Op, views=(0,), memory_order="R", grad_reads=("begin",)):
+class Slice(Op, views=(0,), memory_order="R", grad_reads=("begin",), host_inputs=(1, 2)):
     """A block of the input, by its first position and its size; -1 goes to the end.
 
     Shapes: x of rank n, begin [n], size [n] -> size
@@ -280,7 +280,7 @@ def _block(d: int | None, begin: int, n: int) -> int | None:
     return d - begin if n < 0 else n
 
 
-class SliceGrad(Op, grad_reads=("begin",)):
+class SliceGrad(Op, grad_reads=("begin",), host_inputs=(1, 2)):
     """Zeros of a shape, with the input as the block from `begin` on.
 
     Shapes: g, shape [n], begin [n] -> shape

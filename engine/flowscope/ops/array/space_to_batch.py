@@ -176,7 +176,7 @@ def _padded(xp: ArrayModule, x: Array, edges: list[list[int]]) -> Array:
     return out
 
 
-class SpaceToBatchND(_Blocks):
+class SpaceToBatchND(_Blocks, host_inputs=(1, 2)):
     """Blocks of the axes behind the first moved into the first, after padding with zeros.
 
     Shapes: x [n, d0, ...] + s, block [m], paddings [m, 2]
@@ -205,7 +205,7 @@ class SpaceToBatchND(_Blocks):
         return parts.transpose(*inner, 0, *space, *rest).reshape(out)
 
 
-class BatchToSpaceND(_Blocks):
+class BatchToSpaceND(_Blocks, host_inputs=(1, 2)):
     """Parts of the first axis moved into blocks of the axes behind it, whose margins are cut off.
 
     Shapes: x [n * product of block, d0, ...] + s, block [m], crops [m, 2]

@@ -66,7 +66,7 @@ def as_shape(shape: Any, owner: str | None, part: str = "shape") -> Tensor:
 
 
 @frozen
-class BroadcastTo(Op):
+class BroadcastTo(Op, host_inputs=(1,)):
     """The input repeated along new axes and axes of length 1, up to a shape.
 
     Shapes: x, shape [n] -> shape
@@ -107,7 +107,7 @@ class BroadcastTo(Op):
 
 
 @frozen
-class SumTo(Op, views=(0,), accumulates=True):
+class SumTo(Op, views=(0,), accumulates=True, host_inputs=(1,)):
     """The sum over the axes along which the given shape would be broadcast to the input's.
 
     Shapes: x, shape [n] -> shape
@@ -168,7 +168,7 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
 
 
 @frozen
-class BroadcastArgs(Op, is_differentiable=False):
+class BroadcastArgs(Op, is_differentiable=False, host_inputs=(0, 1), host_outputs=(0,)):
     """The shape of an element-wise result, from the shapes of its inputs.
 
     Shapes: a [m], b [n] -> [max(m, n)]
@@ -184,7 +184,7 @@ class BroadcastArgs(Op, is_differentiable=False):
         return Spec(a.dtype, (None if dims is None else len(dims),), dims=dims)
 
     def kernel(self, xp: ArrayModule, a: Array, b: Array) -> Array:
-        return xp.asarray(broadcast(as_sizes(a), as_sizes(b)), a.dtype)
+        return np.asarray(broadcast(as_sizes(a), as_sizes(b)), a.dtype)
 
 
 _BROADCAST_SHAPES = BroadcastArgs()

@@ -62,7 +62,7 @@ __all__ = [
 
 
 @frozen
-class AssertTrue(Op, is_stateful=True, is_differentiable=False):
+class AssertTrue(Op, is_stateful=True, is_differentiable=False, host_inputs=(0,)):
     """Nothing; an error if the condition does not hold.
 
     Attributes: `parts` of the message, a None for each further input; `summarize` elements of each.

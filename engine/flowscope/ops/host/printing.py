@@ -11,7 +11,7 @@ from flowscope import nest
 from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.expected import expected, expected_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
+from flowscope.graph.op import FROM_0, FROM_1, Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.core.build import apply, apply_none
 from flowscope.ops.core.declare import op_function
@@ -60,7 +60,7 @@ class _Printing(Op, abstract=True, is_stateful=True, views=(0,)):
 
 
 @frozen
-class PrintIdentity(_Printing):
+class PrintIdentity(_Printing, host_inputs=FROM_1):
     """The input as it is; running it prints a line to standard error.
 
     Attributes: `parts` of the line, a None for each further input; `message` in front; `summarize`
@@ -83,7 +83,9 @@ class PrintIdentity(_Printing):
 
 
 @frozen
-class PrintFirst(_Printing, reads_state=True, writes_state=True, accepts_empty=True):
+class PrintFirst(
+    _Printing, reads_state=True, writes_state=True, accepts_empty=True, host_inputs=FROM_1
+):
     """The input as it is; the first so many runs of a session print a line to standard error.
 
     The second input is the handle of a variable that counts.
@@ -109,7 +111,7 @@ class PrintFirst(_Printing, reads_state=True, writes_state=True, accepts_empty=T
 
 
 @frozen
-class PrintLine(Op, is_stateful=True, is_differentiable=False):
+class PrintLine(Op, is_stateful=True, is_differentiable=False, host_inputs=FROM_0):
     """Nothing; running it prints a line.
 
     Attributes: `parts` of the line, a None for each input; `stream` "stdout", "stderr", a level of

@@ -154,7 +154,7 @@ def _joined(inputs: tuple[str, ...], output: str) -> str:
 
 
 @frozen
-class EinsumSpread(Op):
+class EinsumSpread(Op, host_inputs=(1,)):
     """The adjoint of an Einsum of one operand: elements put back where they were summed from.
 
     The equation is turned round: "i->ii" writes a diagonal, "i->ij" repeats along a new axis.

@@ -179,7 +179,7 @@ class MatrixSetDiag(_Band):
         return out
 
 
-class MatrixBandPart(Op, grad_reads=("lower", "upper")):
+class MatrixBandPart(Op, grad_reads=("lower", "upper"), host_inputs=(1, 2)):
     """Matrices with zeros outside a band around the main diagonal.
 
     Shapes: x [..., m, n], lower [], upper [] -> x

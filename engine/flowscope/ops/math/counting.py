@@ -83,7 +83,7 @@ def _parts(xp: ArrayModule, values: Array, limits: Array, count: int) -> Array:
 
 
 @frozen
-class HistogramFixedWidth(Op, is_differentiable=False):
+class HistogramFixedWidth(Op, is_differentiable=False, host_inputs=(1,)):
     """How many values lie in each of equal parts of a range; what lies outside counts at the ends.
 
     Shapes: values s, range [2] -> [bins]
@@ -103,7 +103,7 @@ class HistogramFixedWidth(Op, is_differentiable=False):
 
 
 @frozen
-class HistogramFixedWidthBins(Op, is_differentiable=False):
+class HistogramFixedWidthBins(Op, is_differentiable=False, host_inputs=(1,)):
     """In which of equal parts of a range each value lies; what lies outside, in those at the ends.
 
     Shapes: values s, range [2] -> s
@@ -121,7 +121,7 @@ class HistogramFixedWidthBins(Op, is_differentiable=False):
         return _parts(xp, values, limits, self.bins).astype(self.dtype.np_dtype)[()]
 
 
-class UnravelIndex(Op, is_differentiable=False):
+class UnravelIndex(Op, is_differentiable=False, host_inputs=(1,)):
     """Positions in an array of a shape, from places in its elements row by row.
 
     Shapes: places s, dims [n] -> [n] + [number of places] (or [n] for one place)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from flowscope.graph.constant import Convertible, convert_to_tensor, holds_tensor
 from flowscope.graph.dtypes import int32
 from flowscope.graph.expected import expected
@@ -40,7 +42,7 @@ def dynamic_axes(axis: Any) -> Tensor | None:
     return found
 
 
-class PositiveAxes(Op, is_differentiable=False):
+class PositiveAxes(Op, is_differentiable=False, host_inputs=(0, 1), host_outputs=(0,)):
     """Axes counted from the front.
 
     Shapes: axes, rank [] -> axes
@@ -54,10 +56,10 @@ class PositiveAxes(Op, is_differentiable=False):
     def kernel(self, xp: ArrayModule, axes: Array, rank: Array) -> Array:
         n = int(rank)
         found = [positive_axis(a, n) for a in axes.reshape(-1).tolist()]
-        return xp.asarray(found, rank.dtype).reshape(axes.shape)[()]
+        return np.asarray(found, rank.dtype).reshape(axes.shape)[()]
 
 
-class TransposeBy(Op, views=(0,), grad_reads=("perm",)):
+class TransposeBy(Op, views=(0,), grad_reads=("perm",), host_inputs=(1,)):
     """The axes in another order: output axis i is input axis perm[i].
 
     Shapes: x of rank n, perm [n] -> rank n
@@ -81,7 +83,7 @@ class TransposeBy(Op, views=(0,), grad_reads=("perm",)):
         return x.transpose(axes)[()] if axes else x
 
 
-class ReverseBy(Op, views=(0,), grad_reads=("axes",)):
+class ReverseBy(Op, views=(0,), grad_reads=("axes",), host_inputs=(1,)):
     """The input backwards along axes.
 
     Shapes: x, axes [n] -> x

@@ -130,7 +130,7 @@ class Convolution(Convolving, abstract=True, grad_reads=("x", "k")):
         return self.first(xp, y)
 
 
-class ConvolutionInput(Convolving, abstract=True, grad_reads=("k", "dy")):
+class ConvolutionInput(Convolving, abstract=True, grad_reads=("k", "dy"), host_inputs=(0,)):
     """Base of the gradients for the input."""
 
     forward: ClassVar[type[Convolution]]
@@ -164,7 +164,7 @@ class ConvolutionInput(Convolving, abstract=True, grad_reads=("k", "dy")):
         return self.first(xp, x)
 
 
-class ConvolutionFilter(Convolving, abstract=True, grad_reads=("x", "dy")):
+class ConvolutionFilter(Convolving, abstract=True, grad_reads=("x", "dy"), host_inputs=(1,)):
     """Base of the gradients for the filter."""
 
     forward: ClassVar[type[Convolution]]

@@ -89,7 +89,7 @@ class PoolingSequence(Op, is_random=True, is_differentiable=False, devices=("CPU
 
 
 @frozen
-class FractionalArgmax(Op, is_differentiable=False):
+class FractionalArgmax(Op, is_differentiable=False, host_inputs=(1, 2)):
     """The number, within all of x, of the first largest element in each window.
 
     Shapes: x [n, height, width, c], rows [h + 1], columns [w + 1] -> [n, h, w, c]

@@ -164,7 +164,7 @@ class MeanPooling(Pooling, abstract=True, accumulates=True):
         return y
 
 
-class MeanPoolingGrad(Pooling, abstract=True, accumulates=True):
+class MeanPoolingGrad(Pooling, abstract=True, accumulates=True, host_inputs=(0,)):
     """Base of the gradients of pools of means."""
 
     forward: ClassVar[type[Pooling]]

@@ -15,7 +15,7 @@ from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
 
 
-class BroadcastWeights(Op):
+class BroadcastWeights(Op, host_inputs=(1,)):
     """Weights repeated up to the shape of values: of rank 0, or of their rank with lengths of 1.
 
     Shapes: weights, shape [n] -> shape

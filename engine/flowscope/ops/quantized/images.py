@@ -51,7 +51,7 @@ def _zero(x: Array, low: float, high: float) -> float:
     return float(np.clip(round(info.min - low * 255 / (high - low)), info.min, info.max))
 
 
-class QuantizedConv2D(Conv2D, is_differentiable=False):
+class QuantizedConv2D(Conv2D, is_differentiable=False, devices=("CPU",)):
     """The convolution of images and a filter of 8 bits, as qint32, and the range that it covers.
 
     Shapes: x [n, height, width, c], filter [h, w, c, k], four scalars -> [n, height', width', k],
@@ -74,7 +74,7 @@ class QuantizedConv2D(Conv2D, is_differentiable=False):
         return found, *limits
 
 
-class QuantizedMaxPool(MaxPool, is_differentiable=False):
+class QuantizedMaxPool(MaxPool, is_differentiable=False, devices=("CPU",)):
     """The pool of maxima of an image of 8 bits, and its range.
 
     Shapes: x [n, height, width, c], two scalars -> [n, height', width', c], [], []
@@ -89,7 +89,7 @@ class QuantizedMaxPool(MaxPool, is_differentiable=False):
         return y.astype(x.dtype), *(e.copy() for e in ends)
 
 
-class QuantizedAvgPool(AvgPool, is_differentiable=False):
+class QuantizedAvgPool(AvgPool, is_differentiable=False, devices=("CPU",)):
     """The pool of means of an image of 8 bits, rounded, and its range.
 
     Shapes: x [n, height, width, c], two scalars -> [n, height', width', c], [], []
@@ -105,7 +105,7 @@ class QuantizedAvgPool(AvgPool, is_differentiable=False):
 
 
 @frozen
-class QuantizedReluX(Op, is_differentiable=False):
+class QuantizedReluX(Op, is_differentiable=False, devices=("CPU",)):
     """min(max(x, 0), limit) of numbers of 8 bits, and their range.
 
     Shapes: x s, limit [], two scalars -> s, [], []

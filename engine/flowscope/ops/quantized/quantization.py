@@ -40,7 +40,7 @@ def _rounded(xp: ArrayModule, x: Array, away: bool = True) -> Array:
 
 
 @frozen
-class QuantizeV2(Op, is_differentiable=False):
+class QuantizeV2(Op, is_differentiable=False, devices=("CPU",)):
     """Integers that stand for numbers in a range, and the range that they really cover.
 
     Attributes: `axis` None stands for one range, others for one for each of its slices.
@@ -121,7 +121,7 @@ def _common_scale(first: float, last: float, least: int, most: int) -> float:
 
 
 @frozen
-class Dequantize(Op, is_differentiable=False):
+class Dequantize(Op, is_differentiable=False, devices=("CPU",)):
     """The numbers that integers stand for, in a range.
 
     Attributes: `axis` None stands for one range, others for one for each of its slices.
@@ -250,7 +250,7 @@ def _floats(*values: Any) -> list[Tensor]:
 # -- products -------------------------------------------------------------------------------------
 
 
-class QuantizedMatMul(Op, is_differentiable=False, uses_blas=True):
+class QuantizedMatMul(Op, is_differentiable=False, uses_blas=True, devices=("CPU",)):
     """The product of matrices of quint8, as qint32, and the range that it covers.
 
     Shapes: a [m, k], b [k, n], four scalars: the ends of their ranges -> [m, n], [], []

@@ -32,7 +32,9 @@ def host(x: Array) -> Any:
 
 
 @frozen
-class RandomGamma(Op, is_random=True, grad_reads=("y", "alpha")):
+class RandomGamma(
+    Op, is_random=True, grad_reads=("y", "alpha"), host_inputs=(0,), devices=("CPU",)
+):
     """Numbers of gamma distributions with scale 1, so many for each shape parameter.
 
     Shapes: shape [n], alpha s -> shape + s
@@ -83,7 +85,9 @@ class RandomGammaGrad(Op):
 
 
 @frozen
-class RandomPoisson(Op, is_random=True, is_differentiable=False):
+class RandomPoisson(
+    Op, is_random=True, is_differentiable=False, host_inputs=(0,), devices=("CPU",)
+):
     """Numbers of Poisson distributions, so many for each rate.
 
     Shapes: shape [n], rate s -> shape + s

@@ -29,7 +29,7 @@ __all__ = [
 
 
 @frozen
-class _Random(Op, abstract=True, is_random=True, is_differentiable=False):
+class _Random(Op, abstract=True, is_random=True, is_differentiable=False, host_inputs=(0,)):
     seed: int
     dtype: DType
 
@@ -57,7 +57,7 @@ class RandomUniform(_Random):
 
 
 @frozen
-class RandomUniformInt(_Random):
+class RandomUniformInt(_Random, host_inputs=(0, 1, 2)):
     """Uniform integers in [low, high).
 
     Shapes: shape [n], low [], high [] -> shape

@@ -10,7 +10,7 @@ from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.expected import expected, expected_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
+from flowscope.graph.op import FROM_0, Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast, compatible, text
 from flowscope.graph.unsupported import refuse
@@ -38,7 +38,7 @@ def generator_of(seed: Array) -> Any:
     return np.random.Generator(np.random.Philox(key=[v & _WORD for v in seed.tolist()]))
 
 
-class _Stateless(Op, abstract=True, is_differentiable=False):
+class _Stateless(Op, abstract=True, is_differentiable=False, host_inputs=(0, 1)):
     dtype: DType
 
     def infer(self, shape: Spec, seed: Spec, *parameters: Spec) -> Spec:
@@ -72,7 +72,7 @@ class StatelessUniform(_Stateless):
 
 
 @frozen
-class StatelessUniformInt(_Stateless):
+class StatelessUniformInt(_Stateless, host_inputs=FROM_0):
     """Uniform integers in [low, high), or all that the dtype has if there are no limits.
 
     Shapes: shape [n], seed [2], low and high [] -> shape
@@ -117,7 +117,9 @@ class StatelessTruncatedNormal(_Stateless):
 
 
 @frozen
-class StatelessGamma(_Stateless, is_differentiable=True, grad_reads=("y", "alpha")):
+class StatelessGamma(
+    _Stateless, is_differentiable=True, grad_reads=("y", "alpha"), devices=("CPU",)
+):
     """Numbers of gamma distributions with scale 1.
 
     Shapes: shape [n], seed [2], alpha broadcast to shape -> shape
@@ -138,7 +140,7 @@ class StatelessGamma(_Stateless, is_differentiable=True, grad_reads=("y", "alpha
 
 
 @frozen
-class StatelessPoisson(_Stateless):
+class StatelessPoisson(_Stateless, devices=("CPU",)):
     """Numbers of Poisson distributions.
 
     Shapes: shape [n], seed [2], rate broadcast to shape -> shape
@@ -151,7 +153,7 @@ class StatelessPoisson(_Stateless):
 
 
 @frozen
-class StatelessBinomial(_Stateless):
+class StatelessBinomial(_Stateless, devices=("CPU",)):
     """Numbers of successes.
 
     Shapes: shape [n], seed [2], counts and probabilities broadcast to shape -> shape
@@ -167,7 +169,7 @@ class StatelessBinomial(_Stateless):
 
 
 @frozen
-class StatelessCategorical(Op, is_differentiable=False):
+class StatelessCategorical(Op, is_differentiable=False, host_inputs=(1,)):
     """Classes drawn by their unnormalised log-probabilities.
 
     Shapes: logits [batch, classes], seed [2] -> [batch, num]

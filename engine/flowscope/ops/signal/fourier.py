@@ -60,7 +60,7 @@ class FFT(Op):
 
 
 @frozen
-class RFFT(Op, grad_reads=("length",)):
+class RFFT(Op, grad_reads=("length",), host_inputs=(1,)):
     """The first half of the transform of real numbers over the last `rank` axes, cut or padded.
 
     Shapes: x [..., n0, ...], length [rank] -> [..., length[0], ..., length[-1] // 2 + 1]
@@ -92,7 +92,7 @@ class RFFT(Op, grad_reads=("length",)):
 
 
 @frozen
-class IRFFT(Op, grad_reads=("length",)):
+class IRFFT(Op, grad_reads=("length",), host_inputs=(1,)):
     """The real numbers whose transform's first half the input is, over the last `rank` axes.
 
     Shapes: x [..., n0, ...], length [rank] -> [..., length[0], ...]
@@ -134,7 +134,7 @@ def _sizes(length: Spec, rank: int, least: int = 0) -> tuple[Any, ...]:
 
 
 @frozen
-class Resized(Op):
+class Resized(Op, host_inputs=(1,)):
     """The input with its last axes cut, or filled up with zeros, to the lengths given.
 
     Shapes: x [..., n0, ...], lengths [rank] -> [..., lengths[0], ...]

@@ -66,7 +66,9 @@ _MANY = 4096
 
 
 @frozen
-class SparseTensorDenseMatMul(Op, grad_reads=("indices", "values", "b", "shape"), accumulates=True):
+class SparseTensorDenseMatMul(
+    Op, grad_reads=("indices", "values", "b", "shape"), accumulates=True, host_inputs=(2,)
+):
     """The product of a sparse and a dense matrix, of their adjoints if asked for.
 
     Shapes: indices [n, 2], values [n], shape [2] (the sparse matrix [m, k]), b [k, p] -> [m, p]

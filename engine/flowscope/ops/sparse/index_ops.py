@@ -95,8 +95,8 @@ def _strides(sizes: tuple[int, ...]) -> list[int]:
     return steps
 
 
-class _IndexOp(Op, abstract=True, is_differentiable=False):
-    """Base of the ops on coordinates, which compute integers."""
+class _IndexOp(Op, abstract=True, is_differentiable=False, devices=("CPU",)):
+    """Base of the ops on coordinates, which compute integers, on the host."""
 
 
 class SparseOrder(_IndexOp):
@@ -264,7 +264,7 @@ class SparseResetShape(_IndexOp):
 
 
 @frozen
-class SparseToDense(Op, grad_reads=("indices",)):
+class SparseToDense(Op, grad_reads=("indices",), host_inputs=(1,)):
     """A dense tensor with the values at the indices, and a default value elsewhere.
 
     Shapes: indices [], [n] or [n, r], shape [r], values [] or [n], default [] -> shape

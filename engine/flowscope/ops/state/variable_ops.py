@@ -11,7 +11,7 @@ from flowscope.errors import InvalidArgumentError, NotFoundError, OutOfRangeErro
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType
 from flowscope.graph.expected import expected, expected_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
+from flowscope.graph.op import MAX_OUTPUTS, Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.graph.string_values import boxed
@@ -69,7 +69,7 @@ class ReadVariableOp(_Read, template="{0}.read()", memory_order="C", passes_slic
 
 
 @frozen
-class VarIsInitializedOp(_Read, accepts_empty=True, is_differentiable=False):
+class VarIsInitializedOp(_Read, accepts_empty=True, is_differentiable=False, host_outputs=(0,)):
     """Whether a variable has a value."""
 
     def infer(self, handle: Spec) -> Spec:
@@ -77,7 +77,7 @@ class VarIsInitializedOp(_Read, accepts_empty=True, is_differentiable=False):
         return Spec(dtypes.bool_, ())
 
     def kernel(self, xp: ArrayModule, state: Any) -> Array:
-        return xp.bool_(state.is_initialized)
+        return np.bool_(state.is_initialized)
 
 
 @frozen
@@ -334,7 +334,9 @@ class ScatterVariable(Write, reads_state=True, is_checkable=True):
 
 
 @frozen
-class AssignStridedSlice(Write, reads_state=True, is_checkable=True):
+class AssignStridedSlice(
+    Write, reads_state=True, is_checkable=True, host_inputs=range(2, MAX_OUTPUTS)
+):
     """Sets a part of a variable, by integers, slices and an ellipsis as in `StridedSlice`.
 
     Shapes: variable s, value: what broadcasts to the shape of variable[key]

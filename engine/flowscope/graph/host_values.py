@@ -1,0 +1,22 @@
+"""Values in the host's memory: NumPy arrays, and NumPy scalars for rank 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def on_host(value: Any) -> Any:
+    """Returns a value of any device as a NumPy array or scalar.
+
+    One of another memory is copied, which waits until its device has computed it.
+    """
+    if isinstance(value, np.generic):
+        return value
+    get = getattr(value, "get", None)
+    value = value if get is None else get()
+    return value[()] if getattr(value, "ndim", 1) == 0 else value
+
+
+__all__ = ["on_host"]
