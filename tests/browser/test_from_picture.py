@@ -138,3 +138,23 @@ def test_a_run_waits_for_the_running_cell_and_an_error_marks_its_operation(
     running.button.click()
     expect(running.status).to_contain_text("Run 2 failed: InvalidArgumentError")
     expect(running.stage).not_to_have_attribute("data-failed", "")
+
+
+def test_the_docked_panel_runs_what_is_chosen_and_both_views_show_it(
+    notebook: Notebook, running: Running, page: Page
+) -> None:
+    running.output.get_by_role("button", name="Open in a panel").click()
+    docked = Running(page.locator(".fs-instrument"))
+    expect(docked.output.locator(".fs-view[data-ready]")).to_be_visible()
+    docked.stage.press("o")
+    docked.select("total")
+    docked.stage.press("v")
+    expect(docked.panel).to_be_visible()
+    docked.feed("x", "batch")
+    expect(docked.need("x")).to_contain_text("float32[2,4]")
+    expect(docked.button).to_be_enabled()
+    docked.stage.press("x")
+    expect(docked.results).to_contain_text("28")
+    expect(docked.status).to_contain_text("Run 1")
+    expect(running.results).to_contain_text("28")
+    expect(running.status).to_contain_text("Run 1")

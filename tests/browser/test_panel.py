@@ -23,6 +23,12 @@ BUSY = "while True:\n    sess.run(y, feed)"
 CONNECTED = """() => window.jupyterapp?.shell.currentWidget
     && document.querySelector(".fs-instrument") !== null"""
 
+RESTART = """async () => {
+    for (const widget of window.jupyterapp.shell.widgets("main")) {
+        await widget.context?.sessionContext.restartKernel();
+    }
+}"""
+
 
 @pytest.fixture
 def notebook(lab: Lab, page: Page) -> Notebook:
@@ -131,3 +137,52 @@ def test_what_is_sought_stands_out_and_is_walked_through(notebook: Notebook) -> 
     expect(output.get_by_test_id("fs-found")).to_have_text(re.compile("of [45]"))
     stage.press("Escape")
     expect(stage).to_have_attribute("data-lit", "")
+
+
+def test_what_the_docked_stage_refers_to_is_in_the_page(
+    notebook: Notebook, panel: Locator, page: Page
+) -> None:
+    notebook.output(1).get_by_role("button", name="Open in a panel").click()
+    stage = panel.get_by_test_id("fs-stage")
+    expect(panel.locator(".fs-view")).to_have_attribute("data-ready", "true")
+
+    def referred(name: str) -> Locator:
+        return page.locator(f"#{stage.get_attribute(name)}")
+
+    expect(panel.get_by_role("tab", name="Outline")).to_have_count(0)
+    stage.press("ArrowDown")
+    expect(stage).to_have_attribute("aria-activedescendant", re.compile("."))
+    expect(referred("aria-owns")).to_have_role("tree")
+    expect(referred("aria-activedescendant")).to_have_role("treeitem")
+    stage.press("o")
+    expect(panel.get_by_role("tab", name="Outline")).to_be_visible()
+    expect(referred("aria-owns")).to_be_in_viewport()
+    stage.press("o")
+    expect(panel.get_by_role("tab", name="Outline")).to_have_count(0)
+    expect(referred("aria-activedescendant")).to_have_role("treeitem")
+
+
+def test_views_say_that_the_kernel_was_restarted_and_are_live_again(
+    notebook: Notebook, panel: Locator, page: Page
+) -> None:
+    notebook.output(1).get_by_role("button", name="Open in a panel").click()
+    state = panel.get_by_test_id("fs-state")
+    notebook.start(2)
+    expect(state).to_have_text("running")
+    status = page.locator(".fs-status")
+    expect(status).to_be_visible()
+    page.evaluate(RESTART)
+    expect(panel.get_by_test_id("fs-waiting")).to_contain_text("The kernel was restarted")
+    expect(status).to_be_hidden()
+    output = notebook.output(1)
+    expect(output.get_by_test_id("fs-message")).to_contain_text("run the cell for the live view")
+    expect(output.get_by_test_id("fs-state")).to_have_text("saved")
+    notebook.wait_for_kernel()
+    notebook.run(0)
+    notebook.run(1)
+    expect(state).to_have_text("idle")
+    expect(output.get_by_test_id("fs-state")).to_have_text("idle")
+    notebook.start(2)
+    expect(state).to_have_text("running")
+    panel.get_by_role("button", name="Stop", exact=True).click()
+    expect(state).to_have_text("stopped")

@@ -4,10 +4,16 @@
  * to a subshell, which answers meanwhile.
  */
 import type { NotebookPanel } from "@jupyterlab/notebook";
+import { UUID } from "@lumino/coreutils";
 import type { WidgetModel } from "../view/mount.js";
 import type { Buffer } from "../wire/columns.js";
 
 export type Kernel = NonNullable<NonNullable<NotebookPanel["sessionContext"]["session"]>["kernel"]>;
+
+/** States of a kernel in which what it had is gone. */
+const GONE: readonly string[] = ["restarting", "autorestarting", "dead", "terminating"];
+export const isGone = (status: string): boolean => GONE.includes(status);
+
 type Listener = (message: unknown, buffers?: readonly Buffer[]) => void;
 
 interface CommData {
@@ -118,7 +124,7 @@ export class CommModel implements WidgetModel {
   #message(type: string, channel: "shell" | "control", content: object, header: object = {}): unknown {
     return {
       header: {
-        msg_id: crypto.randomUUID(), msg_type: type, session: this.#kernel.clientId, username: this.#kernel.username,
+        msg_id: UUID.uuid4(), msg_type: type, session: this.#kernel.clientId, username: this.#kernel.username,
         date: new Date().toISOString(), version: "5.2", ...header,
       },
       parent_header: {}, metadata: {}, content, buffers: [], channel,

@@ -1,6 +1,6 @@
 /** The parts of a view as panels that split, close and are remembered. */
 import { DockPanelSvg } from "@jupyterlab/ui-components";
-import { MessageLoop } from "@lumino/messaging";
+import { type Message, MessageLoop } from "@lumino/messaging";
 import { type DockPanel, Widget } from "@lumino/widgets";
 import type { Arrangement, Part } from "../view/arrangement.js";
 import { elementsIn } from "../view/arrangement.js";
@@ -13,17 +13,30 @@ export interface LayoutMemory {
 }
 
 class DockPart extends Widget {
+  readonly #element: HTMLElement;
   readonly #closed: () => void;
+  /** What holds the element while it is closed; null where it is not in the page then. */
+  readonly #home: HTMLElement | null;
 
-  constructor(id: string, title: string, element: HTMLElement, closed: (() => void) | null) {
+  constructor(id: string, title: string, element: HTMLElement, closed: (() => void) | null, home: HTMLElement | null = null) {
     super();
+    this.#element = element;
+    this.#home = home;
     this.id = `fs-dock-${id}`;
     this.addClass("fs-dock-part");
     this.toggleClass("fs-dock-stage", id === STAGE);
     this.title.label = title;
     this.title.closable = closed !== null;
     this.#closed = closed ?? (() => undefined);
-    this.node.append(element);
+    (home ?? this.node).append(element);
+  }
+
+  protected override onBeforeAttach(_: Message): void {
+    this.node.append(this.#element);
+  }
+
+  protected override onAfterDetach(_: Message): void {
+    this.#home?.append(this.#element);
   }
 
   protected override onCloseRequest(): void {
@@ -45,9 +58,10 @@ export class DockArrangement implements Arrangement {
     root.append(...elementsIn(parts, "top"));
     const dock = new DockPanelSvg({ mode: "multiple-document", spacing: 3 });
     const widgets = new Map<string, DockPart>([[STAGE, new DockPart(STAGE, "Graph", stage, null)]]);
-    for (const { id, title, region, element } of parts) {
+    for (const { id, title, region, isAlwaysInPage, element } of parts) {
       const isPanel = region === "left" || region === "right" || region === "below";
-      if (isPanel) widgets.set(id, new DockPart(id, title, element, () => drawers.setOpen(id, false)));
+      const home = isAlwaysInPage ? root : null;
+      if (isPanel) widgets.set(id, new DockPart(id, title, element, () => drawers.setOpen(id, false), home));
     }
     Widget.attach(dock, root);
     this.#restore(dock, widgets, root.clientWidth);

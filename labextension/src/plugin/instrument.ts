@@ -1,9 +1,10 @@
 /** The docked panel: shows a graph of the kernel of the notebook that is worked with. */
 import type { INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
+import { UUID } from "@lumino/coreutils";
 import type { Message } from "@lumino/messaging";
 import { Widget } from "@lumino/widgets";
 import { make } from "../view/dom.js";
-import { CommModel, type Kernel } from "./comm_model.js";
+import { CommModel, isGone, type Kernel } from "./comm_model.js";
 import { DockArrangement, type LayoutMemory } from "./dock.js";
 import { core } from "./output.js";
 
@@ -12,7 +13,8 @@ export const TARGET = "flowscope.panel";
 /** A cell that runs for so long may run another graph than the one that is shown. */
 const SETTLED_MS = 300;
 const NOTHING = "No graph yet: flowscope is not loaded in this notebook's kernel. Run %load_ext flowscope.";
-const GONE: readonly string[] = ["restarting", "autorestarting", "dead", "terminating"];
+const RESTARTED = "The kernel was restarted, and its graphs are gone: run the notebook's cells again.";
+const ENDED = "The kernel has ended: choose another one, and run the notebook's cells again.";
 
 interface Told {
   readonly key: string;
@@ -107,7 +109,7 @@ export class Instrument extends Widget {
     this.#leave();
     const link = this.#link = new AbortController();
     this.#wait("Connecting \u2026");
-    const model = this.#model = new CommModel(kernel, crypto.randomUUID(), { target: TARGET, data: { graph: this.#wanted } });
+    const model = this.#model = new CommModel(kernel, UUID.uuid4(), { target: TARGET, data: { graph: this.#wanted } });
     model.on("change:graphs", () => this.#list(model.get("graphs") as readonly Told[], model.get("is_followed") === true));
     model.on("change:graph_key", () => void this.#show(model));
     model.on("close", () => {
@@ -123,9 +125,9 @@ export class Instrument extends Widget {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const listen = (_: unknown, status: string): void => {
       clearTimeout(timer);
-      if (GONE.includes(status)) {
+      if (isGone(status)) {
         this.#leave();
-        this.#wait(NOTHING);
+        this.#wait(status.endsWith("restarting") ? RESTARTED : ENDED);
       } else timer = setTimeout(() => model.send({ kind: "look" }), SETTLED_MS);
     };
     kernel.statusChanged.connect(listen);

@@ -4,6 +4,7 @@
  */
 import type { NotebookPanel } from "@jupyterlab/notebook";
 import { Signal } from "../model/signal.js";
+import { isGone } from "./comm_model.js";
 
 type Session = NotebookPanel["sessionContext"];
 type Kernel = NonNullable<NonNullable<Session["session"]>["kernel"]>;
@@ -16,8 +17,6 @@ interface Message {
 /** An idle kernel has answered by then. */
 const PATIENCE_MS = 500;
 const TARGET = "jupyter.widget";
-/** States in which a kernel's widgets are gone. */
-const GONE: readonly string[] = ["restarting", "autorestarting", "dead", "terminating"];
 
 export class LiveModels {
   readonly changed = new Signal<void>();
@@ -30,7 +29,7 @@ export class LiveModels {
   constructor(session: Session) {
     this.#session = session;
     session.iopubMessage.connect((_, message) => this.#hear(message));
-    session.statusChanged.connect((_, status) => GONE.includes(status) && this.#forget());
+    session.statusChanged.connect((_, status) => isGone(status) && this.#forget());
     session.kernelChanged.connect(() => {
       this.#forget();
       void this.#ask();

@@ -82,7 +82,8 @@ export class App {
   /** Makes the panels and puts them in their places; returns those that stand below the stage. */
   #assemble(arrangement: Arrangement): readonly HTMLElement[] {
     const { drawers, until, stage } = this.#view;
-    const parts = PANELS_IN_ORDER.map(({ id, title, region, make: makePanel }) => ({ id, title, region, element: makePanel(this.#view) }));
+    const parts = PANELS_IN_ORDER.map(({ id, title, region, isAlwaysInPage = false, make: makePanel }) =>
+      ({ id, title, region, isAlwaysInPage, element: makePanel(this.#view) }));
     const wrap = make("div", { class: "fs-stage-wrap" }, stage.element, ...elementsIn(parts, "stage"));
     this.#root.classList.toggle("fs-docked", arrangement.isDocked);
     drawers.changed.connect((id) => {

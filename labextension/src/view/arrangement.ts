@@ -8,6 +8,8 @@ export interface Part {
   readonly id: string;
   readonly title: string;
   readonly region: Region;
+  /** Whether it is in the page while it is closed too. */
+  readonly isAlwaysInPage: boolean;
   readonly element: HTMLElement;
 }
 

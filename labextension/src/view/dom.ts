@@ -14,6 +14,11 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** An id that no other element of the page has: views of several scripts may stand in one page. */
+export function uniqueId(prefix: string): string {
+  return `${prefix}-${Math.floor(Math.random() * 2 ** 40).toString(36)}`;
+}
+
 /** Outlines of the icons, on a square of 16. */
 const ICONS = {
   pause: "M4 3h3v10H4zM9 3h3v10H9z",

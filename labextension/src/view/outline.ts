@@ -8,7 +8,7 @@ import { rowsOf, windowAround, type Row } from "../model/outline_rows.js";
 import { boxOf } from "../model/selection.js";
 import { sizeText, type Box, type VisibleGraph } from "../model/visible.js";
 import type { Picture } from "../render/scene.js";
-import { make, OWN_KEYS, placeChildren } from "./dom.js";
+import { make, OWN_KEYS, placeChildren, uniqueId } from "./dom.js";
 import type { Panel } from "./panel.js";
 
 /** Height of an item; graph_view.css has it too. */
@@ -25,12 +25,10 @@ interface OutlineActions {
   tellActive(id: string | null): void;
 }
 
-/** Items have ids in the page: of this outline, and of this box. */
-let outlines = 0;
-
 class Outline {
   readonly element = make("div", { class: "fs-outline" });
-  readonly #id = `fs-outline-${outlines++}`;
+  /** Items have ids in the page: of this outline, and of their box. */
+  readonly #id = uniqueId("fs-outline");
   readonly tree = make("ul", { role: "tree", id: this.#id, "aria-label": "Scopes and operations" });
   readonly #tree = this.tree;
   readonly #items = new Map<BoxId, HTMLElement>();
@@ -188,7 +186,7 @@ class Outline {
 }
 
 export const outlinePanel: Panel = {
-  id: "outline", title: "Outline", region: "left", order: 10,
+  id: "outline", title: "Outline", region: "left", order: 10, isAlwaysInPage: true,
   make({ model, store, selection, navigation, stage, shown, until }) {
     const outline = new Outline({
       select: (box) => navigation.select(box, true),

@@ -11,6 +11,8 @@ export interface Panel {
   readonly region: Region;
   /** Panels of a region stand in this order. */
   readonly order: number;
+  /** Whether it is in the page while it is closed too, unseen: what is said of the stage refers to it. */
+  readonly isAlwaysInPage?: boolean;
   /** Makes the panel for a view. It listens to the model and the store itself, until `view.until` fires. */
   make(view: ViewContext): HTMLElement;
 }

@@ -5,7 +5,7 @@ import { opBox, type BoxId } from "../model/ids.js";
 import { figuresText, opName, shortFetch, statusText } from "../model/run_setup.js";
 import type { Fetched, Need, RunSetup } from "../wire/messages.js";
 import type { ViewContext } from "./context.js";
-import { button, make, OWN_KEYS, setText } from "./dom.js";
+import { button, make, OWN_KEYS, setText, uniqueId } from "./dom.js";
 import { histogram } from "./histogram.js";
 import type { Panel } from "./panel.js";
 
@@ -120,9 +120,6 @@ class RunPanel {
   }
 }
 
-/** Lists have ids in the page. */
-let lists = 0;
-
 /** A tensor that is to be fed: its type, what is typed for it, and what is to be said of that. */
 class NeedRow {
   readonly element = make("li", { class: "fs-need" });
@@ -141,7 +138,7 @@ class NeedRow {
       "aria-label": `Value of ${shortFetch(need.name)}`, ...OWN_KEYS,
     });
     const type = make("span", { class: "fs-need-type" }, typeText(need));
-    this.#list.id = `fs-candidates-${lists++}`;
+    this.#list.id = uniqueId("fs-candidates");
     this.#input.setAttribute("list", this.#list.id);
     this.element.append(link, type, this.#input, this.#told, this.#list);
     this.#input.disabled = !runs.isLive;
