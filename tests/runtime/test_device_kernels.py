@@ -8,7 +8,7 @@ from row_tools import one_per_call
 import flowscope as fs
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.modules import Modules
-from flowscope.plan.passes.place import _is_plain
+from flowscope.plan.placement.choices import is_plain
 from flowscope.plan.passes.regions import regions
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.random_generators import generator
@@ -43,7 +43,7 @@ def all_values_lie_on_the_device(gpu, outputs, feeds):
     device = gpu.list_devices()[1]
     if plan.program.device != device.name:
         nodes = plan.program.nodes
-        assert not nodes or not all("GPU" in n.op.devices and _is_plain(n) for n in nodes)
+        assert not nodes or not all("GPU" in n.op.devices and is_plain(n) for n in nodes)
         return
     run = Interpreter(regions(plan.program)[0], Modules(device.xp), generator, frozenset())
     stray = []

@@ -295,9 +295,18 @@ class _Inliner:
         specs = [t.spec for t in op.outputs]
         inputs = tuple([values[t] for t in op.inputs[: op.definition.kernel_inputs]])
         origins = (self._operations.ref(op), *call.origins)
-        device = op.device or call.requested
+        device = op.device or self._inherited(call)
         kind = kind_of(op.definition)
         return kind(op.definition, name, (), inputs, specs, device, origins, path)
+
+    def _inherited(self, call: Node) -> str:
+        """Returns the device that operations of a body ask for which ask for none themselves.
+
+        A function's are asked for where its call is; those of a branch or a loop stood in the same
+        scopes, and ask for themselves, unless the branch or loop stands in a function's body.
+        """
+        is_call = isinstance(call.op, Call)
+        return "" if self._operations[call.origins[0].id].device and not is_call else call.requested
 
 
 def _functions(node: Node) -> tuple[Any, ...]:

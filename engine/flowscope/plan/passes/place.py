@@ -1,11 +1,9 @@
-"""Place: a device for every node. So far the first device that wishes and kernels allow.
+"""Place: a device for every node, those in branches and loops included.
 
-Nodes that must share a device - those that were built in a `colocate_with` block, and all that
-touch one variable - form a component (union-find); a component's devices are those that all its
-members allow (SPEC W14).
-
-What stands in branches and loops runs where these do. A wish in there for a device of the same
-memory is fulfilled; one for another memory moves the whole where it can.
+Nodes that must share a device form a component (`flowscope.plan.placement.ties`); a component's
+devices are those with all its kernels that all its wishes allow (SPEC W14). As in TensorFlow the
+first of them is taken, accelerators first. A constant that nobody has asked a device for stands
+where it is used. A branch or a loop itself is where its condition is made.
 
 A program is not cut yet: one whose nodes would lie in different memories runs on the CPU as a
 whole, and a note says why.
@@ -15,19 +13,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from flowscope.errors import InvalidArgumentError
+from flowscope.graph.constant import Const
 from flowscope.graph.devices import DeviceSpec
-from flowscope.graph.dtypes import SMALL, string
-from flowscope.graph.op import has_kernel
-from flowscope.graph.operation import where
 from flowscope.plan.origins import named
+from flowscope.plan.placement.choices import Choices, can_run, key_of, place_of
+from flowscope.plan.placement.makers import Makers
+from flowscope.plan.placement.ties import Ties, tied
 from flowscope.plan.program import Node, Program
 from flowscope.plan.rewriting import Edits
-
-#: Dtypes that only the CPU's array module has.
-_CPU_ONLY = SMALL | {string}
 
 
 def place(program: Program, devices: Sequence[DeviceSpec], soft: bool) -> Program:
@@ -42,25 +38,23 @@ def place(program: Program, devices: Sequence[DeviceSpec], soft: bool) -> Progra
         InvalidArgumentError: if a wish cannot be fulfilled, or the wishes of nodes that must share
             a device contradict each other, and `soft` is not set.
     """
-    placer = _Placer(devices, soft)
-    for component in _components(program.nodes):
+    makers = Makers(program)
+    ties = tied(program, makers)
+    placer = _Placer(Choices(devices, ties), ties, soft)
+    plain = [n for n in program.walk() if not n.blocks]
+    for component in ties.components(plain):
         placer.place(component)
-    gathered = _gathered(program.nodes, devices, placer.places)
-    for node in program.nodes:
-        for inner in _inside(node):
-            placer.place_inside(inner, node)
+    placer.place_constants(plain)
+    gathered = _gathered(plain, devices, placer.places)
+    for node in program.walk():
+        if node.blocks:
+            placer.place_owner(node, makers)
     placed = Edits()
     for (device, reason), nodes in placer.nodes_by_place().items():
         placed.change_all(nodes, {"device": device, "reason": reason})
     found = placed.applied(program)
     notes = (*placer.notes, *gathered)
     return dataclasses.replace(found, notes=(*found.notes, *notes)) if notes else found
-
-
-def _inside(node: Node) -> Iterator[Node]:
-    """Yields the nodes in a node's blocks."""
-    for block in node.blocks:
-        yield from block.walk()
 
 
 def _memory(device: str) -> str:
@@ -79,12 +73,12 @@ def _gathered(
     for node in nodes:
         first.setdefault(_memory(at[node][0]), node)
     cpu = next(d for d in devices if d.device_type == "CPU")
-    stuck = next((n for n in nodes if not _can_run(n, cpu)), None)
+    stuck = next((n for n in nodes if not can_run(n, cpu)), None)
     if stuck is not None:
         raise InvalidArgumentError(
             "no device has kernels for the whole program, and it cannot be cut yet: "
             f"{stuck.op.type} does not run on {cpu}"
-        ).located(op=named(stuck.name, stuck.origins), op_type=stuck.op.type, **_where(stuck))
+        ).located(op=named(stuck.name, stuck.origins), op_type=stuck.op.type, **place_of(stuck))
     places = ", ".join(f'{at[n][0]} ("{n.name}": {at[n][1]})' for n in first.values())
     why = f"the program needs {places}, and cannot be cut yet: it runs on {cpu} as a whole"
     for node in nodes:
@@ -93,58 +87,13 @@ def _gathered(
     return [why]
 
 
-def _can_run(node: Node, device: DeviceSpec) -> bool:
-    """Whether the device has a kernel for the node's op, and can hold its values.
-
-    A node with blocks lies where all that they run can.
-    """
-    if node.blocks:
-        return all(_can_run(n, device) for b in node.blocks for n in b.nodes)
-    if not has_kernel(node.op, device.device_type or ""):
-        return False
-    return device.device_type == "CPU" or _is_plain(node)
-
-
-def _is_plain(node: Node) -> bool:
-    return not any(v.spec.dtype in _CPU_ONLY for v in (*node.inputs, *node.outputs))
-
-
-def _where(node: Node) -> dict[str, str | None]:
-    return where(node.origins[0]) if node.origins else {}
-
-
-def _components(nodes: Sequence[Node]) -> list[list[Node]]:
-    """Returns the nodes grouped by whom they must share a device with, in order."""
-    parent: dict[Node, Node] = {}
-
-    def root(node: Node) -> Node:
-        while (above := parent.get(node, node)) is not node:
-            parent[node] = parent.get(above, above)
-            node = above
-        return node
-
-    by_name: dict[str, Node] | None = None
-    for node in nodes:
-        partners = list(node.handles)
-        names = [name for o in node.origins for name in o.colocation]
-        if names:
-            by_name = by_name or {n.name: n for n in nodes}
-            partners += [by_name[name] for name in names if name in by_name]
-        for partner in partners:
-            parent[root(node)] = root(partner)
-    groups: dict[Node, list[Node]] = {}
-    for node in nodes:
-        groups.setdefault(root(node) if parent else node, []).append(node)
-    return list(groups.values())
-
-
 class _Placer:
     """Places components; remembers what it found for equal wishes."""
 
-    def __init__(self, devices: Sequence[DeviceSpec], soft: bool) -> None:
-        self._devices = devices
+    def __init__(self, choices: Choices, ties: Ties, soft: bool) -> None:
+        self._choices = choices
+        self._ties = ties
         self._soft = soft
-        self._allowed: dict[tuple[object, ...], tuple[list[DeviceSpec], list[DeviceSpec]]] = {}
         #: Device and reason of nodes that share with no other, by what their choices depend on.
         self._alone: dict[tuple[object, ...], tuple[str, str]] = {}
         self.notes: list[str] = []
@@ -164,7 +113,7 @@ class _Placer:
             self._place(component)
             return
         (node,) = component
-        key = _key(node)
+        key = key_of(node)
         found = self._alone.get(key)
         if found is not None:
             self.places[node] = found
@@ -174,102 +123,57 @@ class _Placer:
         if len(self.notes) == notes:
             self._alone[key] = self.places[node]
 
+    def place_constants(self, nodes: Sequence[Node]) -> None:
+        """Puts constants that nobody has asked a device for where they are used first."""
+        free = {
+            n for n in nodes
+            if type(n.op) is Const and not n.requested and self._ties.root(n) is n
+        }  # fmt: skip
+        for node in nodes if free else ():
+            for value in node.inputs:
+                used = value.node
+                if used is not None and used in free and not node.blocks:
+                    free.discard(used)
+                    device = self.places[node][0]
+                    if device in [str(d) for d in self._choices.of_node(used)[1]]:
+                        self.places[used] = device, "stands where it is used"
+
+    def place_owner(self, node: Node, makers: Makers) -> None:
+        """Puts a branch or a loop where what it goes by is made; else where its first node is."""
+        decider = makers.decider(node)
+        if decider is not None:
+            self.places[node] = self.places[decider][0], f'goes by "{decider.name}"'
+            return
+        inner = next((n for b in node.blocks for n in b.walk() if not n.blocks), None)
+        first = str(self._choices.devices[0])
+        device = first if inner is None else self.places[inner][0]
+        self.places[node] = device, "goes by what is fed; stands where its first operation does"
+
     def _place(self, component: list[Node]) -> None:
-        able, allowed = self._choices(component[0])
-        for node in component[1:]:
-            also_able, also_allowed = self._choices(node)
-            able = [d for d in able if d in also_able]
-            allowed = [d for d in allowed if d in also_allowed]
+        able, allowed = self._choices.of(component)
         if not able or not (allowed or self._soft):
-            raise self._impossible(component, able)
+            raise self._choices.refusal(component)
         chosen = str((allowed or able)[0])
-        asked = next((n for n in component if _wish(n)), None)
+        wishes = [n for n in component if n.requested]
+        asked = next((n for n in wishes if n.op.is_handle), wishes[0] if wishes else None)
         for node in component:
-            reason = _reason(node, asked, bool(allowed))
-            self.places[node] = chosen, reason
-            if not allowed and _wish(node):
+            if not allowed and node.requested:
+                reason = self._moved(node)
                 self.notes.append(f'"{node.name}": {reason}')
+            else:
+                reason = _reason(node, asked if allowed else None)
+            self.places[node] = chosen, reason
 
-    def place_inside(self, node: Node, owner: Node) -> None:
-        """Places a node that runs where the branch or loop around it does."""
-        device, reason = self.places[owner][0], f'runs where "{owner.name}" does'
-        self.places[node] = device, reason
-        wish = _wish(node)
-        if not wish:
-            return
-        able, allowed = self._choices(node)
-        near = [d for d in allowed if _memory(str(d)) == _memory(device)]
-        if near:
-            self.places[node] = str(near[0]), f"asked for {wish}"
-            return
-        if not allowed and not self._soft:
-            raise self._impossible([node], able)
-        what = "lies in another memory" if allowed else "is not there"
-        reason = f'asked for {wish}, which {what}; runs where "{owner.name}" does'
-        self.places[node] = device, reason
-        self.notes.append(f'"{node.name}": {reason}')
-
-    def _suits(self, node: Node, device: DeviceSpec) -> bool:
-        """Whether all that is asked for in a node's blocks is in a device's memory."""
-        memory = _memory(str(device))
-        wishes = [inner for inner in _inside(node) if _wish(inner)]
-        return all(memory in {_memory(str(d)) for d in self._choices(n)[1]} for n in wishes)
-
-    def _choices(self, node: Node) -> tuple[list[DeviceSpec], list[DeviceSpec]]:
-        """Returns the devices that have a kernel, and those among them that the wish allows."""
-        key = _key(node)
-        found = None if node.blocks else self._allowed.get(key)
-        if found is None:
-            able = [d for d in self._devices if _can_run(node, d)]
-            wish = DeviceSpec.from_string(_wish(node))
-            allowed = [d for d in able if wish.allows(d)]
-            if node.blocks:
-                allowed = [d for d in allowed if self._suits(node, d)] or allowed
-            found = able, allowed
-            if not node.blocks:
-                self._allowed[key] = found
-        return found
-
-    def _impossible(self, component: list[Node], able: list[DeviceSpec]) -> InvalidArgumentError:
-        bad = next((n for n in component if not self._choices(n)[bool(able)]), None)
-        names = ", ".join(str(d) for d in self._devices)
-        hint = "; ConfigProto(allow_soft_placement=True) would move it" if able else ""
-        if bad is None:
-            node = component[0]
-            what = "nodes that must share a device ask for different ones: " + _wishes(component)
-        else:
-            node = bad
-            what = (
-                f"no device fits {_wish(node)!r}"
-                if able
-                else f"no device has a kernel for {node.op.type}"
-            )
-        error = InvalidArgumentError(f"{what}; this session has {names}{hint}")
-        return error.located(
-            op=named(node.name, node.origins), op_type=node.op.type, **_where(node)
-        )
+    def _moved(self, node: Node) -> str:
+        """Says why a wish was passed over."""
+        _, allowed = self._choices.of_node(node)
+        why = "which what it shares a device with cannot have" if allowed else "which is not there"
+        return f"asked for {node.requested}, {why}; moved"
 
 
-def _key(node: Node) -> tuple[object, ...]:
-    """Returns all that a node's choices depend on."""
-    return _wish(node), type(node.op), node.op.devices, _is_plain(node)
-
-
-def _wish(node: Node) -> str:
-    """Returns the device that the user asked for: what touches a variable goes where that is."""
-    return "" if node.handles else node.requested
-
-
-def _wishes(component: list[Node]) -> str:
-    asked = [n for n in component if _wish(n)] or component
-    return ", ".join(f'"{n.name}" for {_wish(n) or "any"}' for n in asked[:6])
-
-
-def _reason(node: Node, asked: Node | None, is_fulfilled: bool) -> str:
-    wish = _wish(node)
-    if wish:
-        moved = "" if is_fulfilled else ", which is not there; moved"
-        return f"asked for {wish}{moved}"
-    if asked is not None and is_fulfilled:
+def _reason(node: Node, asked: Node | None) -> str:
+    if node.requested and (asked is None or node is asked or not asked.op.is_handle):
+        return f"asked for {node.requested}"
+    if asked is not None:
         return f'shares a device with "{asked.name}", which asked for {asked.requested}'
     return "the first device with a kernel"
