@@ -8,8 +8,8 @@ from row_tools import one_per_call
 import flowscope as fs
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.modules import Modules
-from flowscope.plan.placement.choices import is_plain
 from flowscope.plan.passes.regions import regions
+from flowscope.plan.placement.choices import is_plain
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.random_generators import generator
 
