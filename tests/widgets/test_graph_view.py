@@ -98,6 +98,8 @@ def test_what_the_browser_chooses_is_read_and_observed(view):
     hear(view, kind="choose", what="step", value=120)
     hear(view, kind="choose", what="heat", value="time")
     assert (view.step, view.heat) == (120, "time")
+    hear(view, kind="choose", what="heat", value="device")
+    assert view.heat == "device"
     hear(view, kind="choose", what="step", value=None)
     assert view.step is None
 

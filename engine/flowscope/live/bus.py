@@ -335,7 +335,8 @@ class Feed:
         found: dict[Level, GraphChange | None] = {"graph": None, "lowered": None}
         if "graph" in levels:
             placed = session.placements if session else {}
-            found["graph"] = self._watcher.change(self._graph, placed)
+            key = (session.number, session.planner.placement_version) if session else None
+            found["graph"] = self._watcher.change(self._graph, placed, key)
         if "lowered" in levels and session is not None:
             found["lowered"] = self._lowered.change(session.latest_plan, session.steps, now_s)
         return found

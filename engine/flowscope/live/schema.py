@@ -505,6 +505,10 @@ class Command:
     kind: Literal["command"] = "command"
 
 
+#: What boxes tell by bars and colours: shares of a step, or devices.
+HEATS = ("off", "time", "memory", "device")
+
+
 @dataclass(frozen=True)
 class Choose:
     """The user has chosen something in a view; all views of the widget take it over."""
@@ -527,7 +531,7 @@ class Choose:
     #: for nothing. "isolated": the name of what is shown alone, "" for all. "fetches": their names.
     #: "feed": (name of the tensor, literal or name of a variable; "" for none yet, None if it is
     #: not to be fed). "baseline": the number of the run to compare with; None for the one before.
-    #: "step": the number of a recorded step, None for none. "heat": "off", "time" or "memory".
+    #: "step": the number of a recorded step, None for none. "heat": one of `HEATS`.
     value: (
         str
         | int

@@ -31,24 +31,28 @@ class GraphWatcher:
         self._edits = 0
         self._version = -1
         self._placed: dict[int, str] = {}
+        self._placed_at: object = None
         self._marked: tuple[int, ...] = ()
         #: Ids of functions' results: known when a body is complete, its operations before.
         self._results: set[int] = set()
         #: What always runs for each branching operation: less, once others use it too.
         self._always: dict[int, tuple[int, ...]] = {}
 
-    def is_behind(self, graph: Graph, placements: dict[int, str]) -> bool:
+    def is_behind(self, graph: Graph, placed_at: object) -> bool:
         """Whether there may be something new."""
-        return graph.version != self._version or len(placements) != len(self._placed)
+        return graph.version != self._version or placed_at != self._placed_at
 
-    def change(self, graph: Graph, placements: dict[int, str]) -> GraphChange | None:
+    def change(
+        self, graph: Graph, placements: dict[int, str], placed_at: object = None
+    ) -> GraphChange | None:
         """Returns what came since the last call, None if nothing did.
 
         Args:
             graph: The graph.
             placements: Device by operation id, as far as known.
+            placed_at: Another one where they may be others.
         """
-        if not self.is_behind(graph, placements):
+        if not self.is_behind(graph, placed_at):
             return None
         version = graph.version
         present, removed = self._look(graph)
@@ -64,6 +68,7 @@ class GraphWatcher:
         for i in removed:
             del self._told[i]
         self._version, self._marked = version, marked
+        self._placed_at = placed_at
         self._placed.update(fresh)
         if not is_news:
             return None

@@ -10,6 +10,7 @@ from flowscope.live import schema
 from flowscope.live.columns import columns_of
 from flowscope.live.nodes import Described
 from flowscope.live.schema import (
+    HEATS,
     PROTOCOL,
     Ack,
     Alive,
@@ -153,7 +154,7 @@ def message_from(data: Any) -> FromView:
             number, bool
         ):
             return Choose("step", number)
-        case {"kind": "choose", "what": "heat", "value": "off" | "time" | "memory" as heat}:
+        case {"kind": "choose", "what": "heat", "value": str(heat)} if heat in HEATS:
             return Choose("heat", heat)
         case {"kind": "choose", "what": "open_scopes", "value": dict(scopes)}:
             if all(isinstance(k, str) and isinstance(v, bool) for k, v in scopes.items()):

@@ -53,6 +53,7 @@ class Planner:
         calls: What was planned.
         state: Returns what a handle stands for: where a variable's value is kept, a queue, a lock.
         placements: Device of each operation that was planned, by id.
+        placement_version: Grows with every change of them.
         back_ends: The code back ends, by the names that partitions have.
         queues: The queues that steps use, by the ids of the operations of their handles.
         cost_table: What operations took that were measured.
@@ -69,6 +70,7 @@ class Planner:
     ) -> None:
         self.calls = Recent(config.plan_cache_size, Call.count_nodes)
         self.placements: dict[int, str] = {}
+        self.placement_version = 0
         self.cost_table = CostTable()
         self.queues: dict[int, QueueState] = {}
         self._graph = graph
@@ -235,7 +237,10 @@ class Planner:
         self._growth.look(self._graph)
 
     def _note(self, nodes: Sequence[Node]) -> None:
-        self.placements.update({op.id: n.device for n in nodes for op in n.origins})
+        found = {op.id: n.device for n in nodes for op in n.origins}
+        if any(self.placements.get(i) != device for i, device in found.items()):
+            self.placements.update(found)
+            self.placement_version += 1
         if self._config.log_device_placement:
             for node in nodes:
                 print(f"{node.name}: {node.op.type}: {node.device} ({node.reason})")

@@ -1,8 +1,90 @@
-/** The devices of a graph, numbered in the order of their names, so that each keeps its colour. Pure. */
+/** The devices of a graph: their numbers, their short names, and on which the operations in each box stand. Pure. */
 import type { GraphModel } from "./graph.js";
+import { opOf, pathOf, type BoxId } from "./ids.js";
+import type { Scope } from "./scopes.js";
 
-export function devicesOf(model: GraphModel): Map<string, number> {
-  const names = new Set<string>();
+/** Devices are numbered in the order of their names, so that each keeps its colour; `known` are some that no operation need stand on. */
+export function devicesOf(model: GraphModel, known: readonly string[] = []): Map<string, number> {
+  const names = new Set(known);
   for (const node of model.nodes.values()) if (node.placed !== null) names.add(node.placed);
-  return new Map([...names].sort().map((name, i) => [name, i]));
+  return new Map([...names].sort(byNumber).map((name, i) => [name, i]));
+}
+
+const ORDER = new Intl.Collator("en", { numeric: true });
+const byNumber = (a: string, b: string): number => ORDER.compare(a, b);
+
+/** What a device is called beside others: "CPU:0" where all belong to one task, else its full name. */
+export function shortDevice(device: string, all: Iterable<string>): string {
+  const [task, name] = taskAndName(device);
+  for (const other of all) if (taskAndName(other)[0] !== task) return device;
+  return name;
+}
+
+function taskAndName(device: string): readonly [string, string] {
+  const at = device.lastIndexOf("/device:");
+  return at < 0 ? ["", device] : [device.slice(0, at), device.slice(at + "/device:".length)];
+}
+
+/** A question that finds what stands on a device, and nothing else. */
+export function deviceQuestion(device: string, all: Iterable<string>): string {
+  return `device:/${shortDevice(device, all).replace(/[/.+*?()[\]{}|\\^$]/g, "\\$&")}$/`;
+}
+
+/** How many of some operations stand on each device, by its number; the last count is of those that are not placed. */
+export type Counts = Uint32Array;
+
+/** On which devices the operations of each box stand. Made anew when the graph is another. */
+export class DeviceMix {
+  readonly devices: ReadonlyMap<string, number>;
+  readonly #model: GraphModel;
+  readonly #scopes = new Map<string, Counts>();
+
+  constructor(model: GraphModel, devices: ReadonlyMap<string, number>) {
+    [this.#model, this.devices] = [model, devices];
+    this.#countsOf("");
+    const homes = new Map<Scope, Counts>();
+    for (const { id, placed } of model.nodes.values()) {
+      const home = model.tree.homeOf(id);
+      const counts = homes.get(home) ?? this.#none();
+      homes.set(home, counts);
+      counts[this.#number(placed)]! += 1;
+    }
+    for (const [home, counts] of homes) {
+      for (let scope: Scope | null = home; scope; scope = scope.parent) add(this.#countsOf(scope.path), counts);
+    }
+  }
+
+  /** Of all operations. */
+  get all(): Counts {
+    return this.#countsOf("");
+  }
+
+  /** Null for a box that is not there. */
+  of(box: BoxId): Counts | null {
+    const path = pathOf(box);
+    if (path !== null) return this.#scopes.get(path) ?? null;
+    const node = this.#model.nodes.get(opOf(box) ?? -1);
+    if (!node) return null;
+    const counts = this.#none();
+    counts[this.#number(node.placed)] = 1;
+    return counts;
+  }
+
+  #number(placed: string | null): number {
+    return placed === null ? this.devices.size : (this.devices.get(placed) ?? this.devices.size);
+  }
+
+  #countsOf(path: string): Counts {
+    const known = this.#scopes.get(path) ?? this.#none();
+    this.#scopes.set(path, known);
+    return known;
+  }
+
+  #none(): Counts {
+    return new Uint32Array(this.devices.size + 1);
+  }
+}
+
+function add(to: Counts, counts: Counts): void {
+  for (let i = 0; i < to.length; i++) to[i]! += counts[i] ?? 0;
 }

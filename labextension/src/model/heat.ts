@@ -6,8 +6,8 @@ import type { GraphModel } from "./graph.js";
 import { opBox, scopeBox, type BoxId } from "./ids.js";
 import type { Scope } from "./scopes.js";
 
-/** What the boxes tell by a bar. */
-export const HEATS = ["off", "time", "memory"] as const;
+/** What the boxes tell by a bar: nothing, a share of a step's time or bytes, or the devices that their operations stand on. */
+export const HEATS = ["off", "time", "memory", "device"] as const;
 export type HeatKind = (typeof HEATS)[number];
 
 /** What the nodes of all recorded steps cost; each is made of one or more operations. */

@@ -49,7 +49,7 @@ const FIELDS: Readonly<Record<string, (node: Node) => readonly string[]>> = {
 
 /** The operations that a question asks for; none for an empty one. */
 export function search(model: GraphModel, question: string, difference: Difference = new Map()): Found {
-  const terms = question.trim().match(/(?:\w+:)?\/(?:\\.|[^\\/])+\/|\S+/g) ?? [];
+  const terms = question.trim().match(/(?:\w+:)?\/(?:\\.|[^\\/])+\/(?=\s|$)|\S+/g) ?? [];
   if (terms.length === 0) return NONE;
   const tests: Test[] = [];
   for (const term of terms) {

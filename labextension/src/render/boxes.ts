@@ -6,7 +6,7 @@ import type { Mark, ShapeMark, TextMark } from "./marks.js";
 import type { Box } from "../model/visible.js";
 import { sheets } from "./sheets.js";
 import type { PlacedBox, Picture } from "./scene.js";
-import { deviceColor, tint, type Theme } from "./theme.js";
+import { deviceColor, devicePattern, tint, type Theme } from "./theme.js";
 
 /** Side of the square with "+" or "-" on a scope. */
 export const TOGGLE_PX = 14;
@@ -32,13 +32,13 @@ export function opMarks({ box, rect }: PlacedBox, picture: Picture, theme: Theme
   const x = rect.x + rect.w / 2;
   const room = rect.w - (shape === "call" || shape === "choice" ? 22 : 16);
   if (shape === "pill") {
-    return [outline, ...strip(node.placed, rect, shape, picture), ...dots({ box, rect }, picture, theme),
+    return [outline, ...strip(node.placed, rect, shape, picture, theme), ...dots({ box, rect }, picture, theme),
       text(box.id, box.name, x + 4, rect.y + rect.h / 2, room - 8, theme, { size: FONT_PX.type })];
   }
   // The lid of a cylinder takes room above.
   const y = rect.y + rect.h / 2 + (shape === "cylinder" ? 3 : 0);
   return [
-    outline, ...strip(node.placed, rect, shape, picture), ...dots({ box, rect }, picture, theme),
+    outline, ...strip(node.placed, rect, shape, picture, theme), ...dots({ box, rect }, picture, theme),
     text(box.id, box.name, x, y - 7, room, theme, { weight: 600 }),
     text(box.id, kindLine(box), x, y + 8, room, theme, { size: FONT_PX.type, fill: theme.muted }),
   ];
@@ -56,15 +56,18 @@ function dots({ box, rect }: PlacedBox, picture: Picture, theme: Theme): Mark[] 
 }
 
 /** A strip at the left edge in the device's colour. */
-function strip(placed: string | null, rect: Rect, shape: string, picture: Picture): Mark[] {
+function strip(placed: string | null, rect: Rect, shape: string, picture: Picture, theme: Theme): Mark[] {
   const device = placed === null ? undefined : picture.devices.get(placed);
   if (device === undefined) return [];
   const inset = shape === "slant" ? 9 : shape === "pill" ? 8 : shape === "choice" ? 13 : 0;
   const above = shape === "cylinder" ? 9 : shape === "box" || shape === "choice" ? 0 : 5;
-  return [{
+  const whole: ShapeMark = {
     kind: "shape", id: "", shape: "strip", x: rect.x + inset, y: rect.y + above, w: 4, h: rect.h - 2 * above,
     r: shape === "box" ? 5 : 2, fill: deviceColor(device), stroke: "", width: 0,
-  }];
+  };
+  const every = devicePattern(device);
+  const gaps = every === 0 ? 0 : Math.floor((whole.h - 2) / every);
+  return [whole, ...Array.from({ length: gaps }, (_, k): ShapeMark => ({ ...whole, shape: "box", r: 0, y: whole.y + (k + 1) * every - 1, h: 2, fill: theme.paper }))];
 }
 
 /** What is fed is blue, what lives from step to step is sand-coloured: both have shapes of their own, too. */

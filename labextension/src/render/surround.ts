@@ -1,13 +1,16 @@
 /** What stands around a picture in a document of its own: title, note, the devices' colours. Pure. */
 import { textWidth } from "../layout/text.js";
 import type { Mark, Scene, TextMark } from "./marks.js";
-import { deviceColor } from "./theme.js";
+import { shortDevice } from "../model/devices.js";
+import { barMarks } from "./devices.js";
 
 /** Height of a line of text above or below the picture. */
 const LINE_PX = 22;
 const TITLE_PX = 12;
 const NOTE_PX = 10.5;
 const SQUARE_PX = 9;
+/** Wide enough for the pattern of a device. */
+const SAMPLE_PX = 14;
 const GAP_PX = 14;
 
 export interface Surround {
@@ -44,10 +47,9 @@ function footMarks(scene: Scene, { note, devices }: Surround): { marks: Mark[]; 
   };
   if (note) say(note);
   for (const [name, number] of devices.size > 1 ? devices : []) {
-    const square = { x, y: y - SQUARE_PX / 2, w: SQUARE_PX, h: SQUARE_PX, r: 2, fill: deviceColor(number), stroke: "", width: 0 };
-    marks.push({ kind: "shape", id: "", shape: "box", ...square });
-    x += SQUARE_PX + 5;
-    say(name);
+    marks.push(...barMarks({ x, y: y - SQUARE_PX / 2, w: SAMPLE_PX, h: SQUARE_PX }, number, scene));
+    x += SAMPLE_PX + 5;
+    say(shortDevice(name, devices.keys()));
   }
   return { marks, w: x };
 }

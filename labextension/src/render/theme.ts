@@ -57,6 +57,12 @@ export function deviceColor(index: number): string {
   return DEVICES[index % DEVICES.length] ?? DEVICES[0];
 }
 
+/** Of devices that share a colour each has gaps at another distance: 0 for none. */
+export function devicePattern(index: number): number {
+  const round = Math.floor(index / DEVICES.length);
+  return round === 0 ? 0 : 3 + 2 * round;
+}
+
 export function tint(family: number, theme: Theme): string {
   const tints = theme.isDark ? TINTS_DARK : TINTS_LIGHT;
   return tints[family % tints.length] ?? theme.folder;

@@ -3,7 +3,6 @@
  * command is an entry here.
  */
 import { standingAt, targetOf, wishOf } from "../model/debug.js";
-import { HEATS } from "../model/heat.js";
 import type { Direction } from "../layout/walk.js";
 import type { IconName } from "./dom.js";
 import type { ViewContext } from "./context.js";
@@ -127,6 +126,9 @@ const stepBy = (by: 1 | -1) => ({ trace, store, root }: ViewContext): void => {
 const hasSteps = ({ trace }: ViewContext): boolean => trace.steps.length > 0;
 const hasSpans = ({ trace }: ViewContext): boolean => trace.recording !== null;
 
+/** What the boxes show next. */
+const NEXT_SHARE = { off: "time", time: "memory", memory: "off", device: "time" } as const;
+
 /** Steps a second that are recorded: as many as are told. */
 const RECORDED_PER_S = 8;
 
@@ -228,8 +230,13 @@ export const COMMANDS: readonly ViewCommand[] = [
     isEnabled: always, run: ({ drawers }) => drawers.toggle("costs"),
   },
   {
-    id: "heat", label: "Share of the step: off, time, memory", keys: ["h"], icon: "heat", isPressed: ({ store }) => store.heat !== "off",
-    isEnabled: always, run: ({ store, root }) => store.setHeat(HEATS[(HEATS.indexOf(store.heat) + 1) % HEATS.length] ?? "off", root),
+    id: "heat", label: "Share of the step: off, time, memory", keys: ["h"], icon: "heat", isPressed: ({ store }) => store.heat === "time" || store.heat === "memory",
+    isEnabled: always, run: ({ store, root }) => store.setHeat(NEXT_SHARE[store.heat], root),
+  },
+  {
+    id: "devices", label: "Devices", keys: ["d"], icon: "devices", hint: "Colours tell which device each operation stands on",
+    isPressed: ({ store }) => store.heat === "device", isEnabled: always,
+    run: ({ store, root }) => store.setHeat(store.heat === "device" ? "off" : "device", root),
   },
   { id: "step-earlier", label: "Earlier recorded step", keys: ["{"], icon: "earlier", isEnabled: hasSteps, run: stepBy(-1) },
   { id: "step-later", label: "Later recorded step", keys: ["}"], icon: "later", isEnabled: hasSteps, run: stepBy(1) },

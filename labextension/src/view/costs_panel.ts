@@ -1,5 +1,6 @@
 /** The table of operations by what they cost in a step. Of many rows those around the place that is looked at are in the page. */
 import { costRows, COST_COLUMNS, GROUPINGS, type CostColumn, type CostRow, type Grouping } from "../model/costs.js";
+import { deviceQuestion, devicesOf } from "../model/devices.js";
 import { duration, plural, shareText, significant } from "../model/figures.js";
 import { opBox, opOf, pathOf, scopeBox } from "../model/ids.js";
 import { bytesText } from "../model/running.js";
@@ -168,7 +169,7 @@ class CostsPanel {
     if (row.op !== null) navigation.go(opBox(row.op));
     else if (grouping === "scope" && model.tree.get(key.replace(/\/$/, ""))) navigation.go(scopeBox(key.replace(/\/$/, "")));
     else if (grouping === "type") store.setFind(`type:/^${key}$/`, root);
-    else if (grouping === "device") store.setFind(`device:${key}`, root);
+    else if (grouping === "device") store.setFind(deviceQuestion(key, devicesOf(model).keys()), root);
     else if (grouping === "line") store.setFind(`line:/^${key.replace(", line ", ":").replace(/[ /]/g, ".")}$/`, root);
   }
 

@@ -43,6 +43,7 @@ const ICONS = {
   timeline: "M2 3h7v2.5H2zM5 7h8v2.5H5zM8 11h6v2.5H8z",
   table: "M2 2h12v12H2zM4 6v2h3V6zM9 6v2h3V6zM4 10v2h3v-2zM9 10v2h3v-2z",
   heat: "M2 10h3v4H2zM6.5 6h3v8h-3zM11 2h3v12h-3z",
+  devices: "M4 4h8v8H4zm2 2v4h4V6zM5 1h2v2H5zM9 1h2v2H9zM5 13h2v2H5zM9 13h2v2H9zM1 5h2v2H1zM1 9h2v2H1zM13 5h2v2h-2zM13 9h2v2h-2z",
   breakBefore: "M2 2h12v2H2zM8 6a4 4 0 1 1 0 8 4 4 0 0 1 0-8z",
   breakAfter: "M8 2a4 4 0 1 1 0 8 4 4 0 0 1 0-8zM2 12h12v2H2z",
   debug: "M8 4a4 4 0 0 1 4 4v2a4 4 0 0 1-8 0V8a4 4 0 0 1 4-4zM5 1l2 2.2-1 .8-2-2.2zM11 1l1 .8-2 2.2-1-.8zM1 6h2.5v1.6H1zM12.5 6H15v1.6h-2.5zM1 11h2.5v1.6H1zM12.5 11H15v1.6h-2.5zM7.2 7v4h1.6V7z",

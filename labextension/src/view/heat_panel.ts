@@ -9,13 +9,13 @@ import type { ViewContext } from "./context.js";
 import { make, OWN_KEYS, setText } from "./dom.js";
 import type { Panel } from "./panel.js";
 
-const WORDS: Readonly<Record<HeatKind, string>> = { off: "off", time: "time", memory: "bytes made" };
+const WORDS: Readonly<Record<HeatKind, string>> = { off: "nothing", time: "share of time", memory: "share of bytes made", device: "device" };
 const STOPS = [0, 0.04, 0.16, 0.36, 0.64, 1] as const;
 
 class HeatPanel {
   readonly element: HTMLElement;
   readonly #view: ViewContext;
-  readonly #choice = make("select", { "aria-label": "Share of the step", "data-testid": "fs-heat", ...OWN_KEYS }, ...HEATS.map((heat) => make("option", { value: heat }, WORDS[heat])));
+  readonly #choice = make("select", { "aria-label": "Boxes show", "data-testid": "fs-heat", ...OWN_KEYS }, ...HEATS.map((heat) => make("option", { value: heat }, WORDS[heat])));
   readonly #scale = make("span", { class: "fs-ramp", role: "img", "aria-label": "pale: next to nothing; dark: all of the step" });
   readonly #note = make("span", { class: "fs-note", "data-testid": "fs-heat-note" });
   /** Leads to the operation with the greatest share. */
@@ -29,7 +29,7 @@ class HeatPanel {
   constructor(view: ViewContext) {
     this.#view = view;
     const { store, trace, model, until, root, shown } = view;
-    this.element = make("div", { class: "fs-heat" }, make("label", {}, "share of a step: ", this.#choice), this.#scale, this.#most, this.#note);
+    this.element = make("div", { class: "fs-heat" }, make("label", {}, "boxes show: ", this.#choice), this.#scale, this.#most, this.#note);
     this.#most.addEventListener("click", () => this.#hottest !== null && view.navigation.goNear(this.#hottest), { signal: until });
     this.#choice.addEventListener("change", () => {
       store.setHeat(HEATS.find((heat) => heat === this.#choice.value) ?? "off", root);
@@ -49,11 +49,12 @@ class HeatPanel {
     this.#choice.value = kind;
     commands.refresh();
     const { heat } = trace;
-    if (kind === "off" || !heat) {
-      setText(this.#note, kind === "off" ? "" : trace.isRecording ? "recording: run a step" : "nothing is recorded: press R");
+    const isShare = kind === "time" || kind === "memory";
+    if (!isShare || !heat) {
+      setText(this.#note, !isShare ? "" : trace.isRecording ? "recording: run a step" : "nothing is recorded: press R");
       this.#scale.hidden = this.#most.hidden = true;
       stage.element.dataset.heat = "";
-      return stage.setOverlay(null);
+      return kind === "device" ? undefined : stage.setOverlay(null);
     }
     this.#join(heat);
     this.#boxes?.take(kind === "time" ? heat.time : heat.memory);

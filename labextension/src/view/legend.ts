@@ -2,7 +2,8 @@
 import { devicesOf } from "../model/devices.js";
 import type { GraphModel } from "../model/graph.js";
 import { outlinePath } from "../render/svg.js";
-import { deviceColor, tint, type Theme } from "../render/theme.js";
+import { barMarks } from "../render/devices.js";
+import { tint, type Theme } from "../render/theme.js";
 import type { ShapeKind } from "../render/marks.js";
 import { make } from "./dom.js";
 
@@ -17,8 +18,8 @@ interface Sample {
 
 const [W, H] = [26, 14] as const;
 
-/** The samples for a theme; of devices, those that the graph stands on. */
-export function samplesOf(model: GraphModel, theme: Theme): Sample[] {
+/** The samples for a theme. */
+export function samplesOf(theme: Theme): Sample[] {
   const { paper, border, line, accent, body, mark, token, held, alert, folder, muted } = theme;
   return [
     { shape: "box", fill: paper, stroke: border, text: "operation" },
@@ -43,14 +44,21 @@ export function samplesOf(model: GraphModel, theme: Theme): Sample[] {
     { shape: "dot", fill: "#d55e00", text: "the latest step was stopped" },
     { shape: "box", fill: paper, stroke: muted, isDashed: true, text: "an iteration that waits" },
     { shape: "box", fill: muted, stroke: muted, text: "an iteration that is done" },
-    ...[...devicesOf(model)].map(([device, number]): Sample => ({ shape: "strip", fill: deviceColor(number), text: device })),
   ];
 }
 
 export function legend(model: GraphModel, theme: Theme): HTMLElement {
   const list = make("ul", { class: "fs-legend", "aria-label": "Legend" });
-  for (const sample of samplesOf(model, theme)) list.append(make("li", {}, picture(sample), sample.text));
+  for (const sample of samplesOf(theme)) list.append(make("li", {}, picture(sample), sample.text));
+  for (const [device, number] of devicesOf(model)) list.append(make("li", {}, deviceSample(number, theme), device));
   return list;
+}
+
+/** A device's colour, and its pattern where several share the colour. */
+export function deviceSample(number: number, theme: Theme): SVGElement {
+  const svg = element("svg", { viewBox: `0 0 ${W} ${H}`, width: String(W), height: String(H), "aria-hidden": "true" });
+  for (const mark of barMarks({ x: 1, y: 2, w: W - 2, h: H - 4 }, number, theme)) svg.append(element("path", { d: outlinePath(mark), fill: mark.fill }));
+  return svg;
 }
 
 function picture({ shape, fill = "none", stroke = "none", isDashed, isDouble }: Sample): SVGElement {
@@ -58,7 +66,6 @@ function picture({ shape, fill = "none", stroke = "none", isDashed, isDouble }: 
   const style = { fill, stroke, "stroke-width": "1.5", ...(isDashed ? { "stroke-dasharray": "4 3" } : {}) };
   if (shape === "line") svg.append(element("path", { d: `M1 ${H / 2}H${W - 1}`, ...style }));
   else if (shape === "dot" || shape === "ring") svg.append(element("circle", { cx: String(W / 2), cy: String(H / 2), r: "4.5", ...style, "stroke-width": "2.5" }));
-  else if (shape === "strip") svg.append(element("rect", { x: "11", y: "0", width: "4", height: String(H), ...style }));
   else {
     const mark = { kind: "shape", id: "", shape, x: 1, y: 1, w: W - 2, h: H - 2, r: shape === "pill" ? 6 : 3, fill, stroke, width: 1 } as const;
     svg.append(element("path", { d: outlinePath(mark), ...style }));

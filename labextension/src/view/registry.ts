@@ -2,6 +2,7 @@
 import { costsPanel } from "./costs_panel.js";
 import { crumbsPanel } from "./crumbs.js";
 import { debugPanel } from "./debug_panel.js";
+import { devicesPanel } from "./devices_panel.js";
 import { findPanel } from "./find_panel.js";
 import { framesPanel } from "./frames_panel.js";
 import { heatPanel } from "./heat_panel.js";
@@ -35,6 +36,7 @@ export const PANELS: readonly Panel[] = [
   runPanel,
   framesPanel,
   heatPanel,
+  devicesPanel,
   timelinePanel,
   costsPanel,
   debugPanel,

@@ -1,0 +1,89 @@
+/** Devices: their colours, on which the operations in each box stand, and the question that finds these. */
+import assert from "node:assert/strict";
+import test from "node:test";
+import { GraphBuilder, snapshotOf } from "../dev/builder.js";
+import { deviceQuestion, DeviceMix, devicesOf, shortDevice } from "../src/model/devices.js";
+import { GraphModel } from "../src/model/graph.js";
+import { opBox, scopeBox } from "../src/model/ids.js";
+import { search } from "../src/model/search.js";
+import { barMarks, deviceMarks, segments } from "../src/render/devices.js";
+import { toSvg } from "../src/render/svg.js";
+import { deviceColor, devicePattern, LIGHT } from "../src/render/theme.js";
+
+const at = (device: string): string => `/job:localhost/replica:0/task:0/device:${device}`;
+
+/** Two layers: three operations on CPU:1, one of the second on CPU:10, and one that has not run. */
+function split(): GraphModel {
+  const g = new GraphBuilder();
+  const x = g.op("Placeholder", "x");
+  const a = g.op("MatMul", "one/a", { inputs: [x] });
+  const b = g.op("Relu", "one/deep/b", { inputs: [a] });
+  const c = g.op("MatMul", "two/c", { inputs: [b] });
+  g.op("Relu", "two/d", { inputs: [c] });
+  const places: Readonly<Record<string, string>> = { "one/a": "CPU:1", "one/deep/b": "CPU:1", "two/c": "CPU:1", "two/d": "CPU:10" };
+  const model = new GraphModel();
+  model.applySnapshot(snapshotOf(g.nodes.map((node) => ({ ...node, placed: places[node.name] ? at(places[node.name] ?? "") : null }))));
+  return model;
+}
+
+test("a scope counts the operations inside by device, and those that are not placed", () => {
+  const model = split();
+  const devices = devicesOf(model, [at("CPU:2")]);
+  assert.deepEqual([...devices.keys()].map((name) => shortDevice(name, devices.keys())), ["CPU:1", "CPU:2", "CPU:10"]);
+  const mix = new DeviceMix(model, devices);
+  const of = (box: string): number[] | null => { const counts = mix.of(box); return counts && [...counts]; };
+  assert.deepEqual(["one", "one/deep", "two"].map((path) => of(scopeBox(path))), [[2, 0, 0, 0], [1, 0, 0, 0], [1, 0, 1, 0]]);
+  assert.deepEqual([...mix.all], [3, 0, 1, 1]);
+  assert.deepEqual(of(opBox(model.tree.idOf("two/d") ?? -1)), [0, 0, 1, 0]);
+  assert.equal(of(scopeBox("gone")), null);
+});
+
+test("what stands on a device is found, and not what stands on one whose name begins alike", () => {
+  const model = split();
+  const names = [...devicesOf(model).keys()];
+  const found = (device: string): string[] => search(model, deviceQuestion(device, names)).ops.map((id) => model.nodes.get(id)?.name ?? "");
+  assert.deepEqual(found(at("CPU:10")), ["two/d"]);
+  assert.deepEqual(found(at("CPU:1")), ["one/a", "one/deep/b", "two/c"]);
+  // Of several tasks the whole name is sought: its slashes end no expression.
+  const far = at("CPU:1").replace("task:0", "task:1");
+  assert.deepEqual(search(model, deviceQuestion(at("CPU:1"), [...names, far])).ops.length, 3);
+  assert.deepEqual(search(model, `device:${at("CPU:10")}`).ops.length, 1);
+});
+
+test("eight devices have colours of their own, the next eight a pattern as well", () => {
+  assert.equal(new Set(Array.from({ length: 8 }, (_, i) => deviceColor(i))).size, 8);
+  const looks = Array.from({ length: 64 }, (_, i) => `${deviceColor(i)} ${devicePattern(i)}`);
+  assert.equal(new Set(looks).size, 64);
+  const bar = { x: 0, y: 0, w: 60, h: 6 };
+  assert.equal(barMarks(bar, 7, LIGHT).length, 1);
+  assert.ok(barMarks(bar, 8, LIGHT).length > barMarks(bar, 16, LIGHT).length && barMarks(bar, 16, LIGHT).length > 1);
+});
+
+test("a bar has a part for each device, and hides none", () => {
+  const counts = Uint32Array.from([1, 0, 999, 5]);
+  const parts = segments(counts, { x: 10, w: 100 });
+  assert.deepEqual(parts.map(({ device }) => device), [0, 2]);
+  assert.ok((parts[0]?.w ?? 0) >= 4);
+  assert.equal(Math.round(parts.reduce((sum, { w }) => sum + w, 0)), 100);
+  assert.deepEqual(segments(Uint32Array.from([0, 3]), { x: 0, w: 10 }), []);
+});
+
+test("over a closed scope lie the colours of its devices; an open one has them at its top", () => {
+  const model = split();
+  const mix = new DeviceMix(model, devicesOf(model));
+  const rect = { x: 0, y: 0, w: 100, h: 40 };
+  const marks = (isOpen: boolean): ReturnType<typeof deviceMarks> => deviceMarks(
+    { counts: (box) => mix.of(box), isOpen: () => isOpen }, { w: 100, h: 40, boxes: new Map([["s:two", rect]]) } as never, LIGHT, 1,
+  );
+  const fills = marks(false).map((mark) => mark.kind === "shape" && mark.fill);
+  assert.deepEqual(fills, [`${deviceColor(0)}30`, `${deviceColor(1)}30`, deviceColor(0), deviceColor(1)]);
+  assert.deepEqual(marks(true).map((mark) => mark.kind === "shape" && mark.y), [2, 2]);
+});
+
+test("the saved picture names its devices below, by their colours and patterns", () => {
+  const devices = new Map(Array.from({ length: 10 }, (_, i) => [at(`CPU:${i}`), i] as const));
+  const text = toSvg({ w: 10, h: 10, background: "#fff", font: "x", text: "#000", muted: "#555", marks: [] }, { title: "", note: "", description: "", devices });
+  assert.equal(text.split(deviceColor(0)).length - 1, 2);
+  assert.equal(text.split(deviceColor(3)).length - 1, 1);
+  assert.match(text, />CPU:9</);
+});

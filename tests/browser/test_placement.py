@@ -1,0 +1,80 @@
+"""Where operations stand: colours and a legend that counts and filters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from live_host import LiveHost
+from playwright.sync_api import Locator, Page, expect
+
+import flowscope as fs
+from flowscope.live.bus import Feed
+
+
+@pytest.fixture
+def session(graph: Any) -> fs.Session:
+    """A session on four CPUs, which has run a model whose layers stand on three of them."""
+    x = fs.placeholder(fs.float32, [None, 16], name="x")
+    with fs.device("/device:CPU:1"):
+        h = fs.layers.dense(x, 16, fs.nn.relu, name="encoder")
+    with fs.device("/device:CPU:2"):
+        h = fs.layers.dense(h, 16, fs.nn.relu, name="decoder")
+    with fs.name_scope("head"):
+        y = fs.reduce_sum(h, name="y")
+    fs.negative(y, name="never")
+    session = fs.Session(config=fs.ConfigProto(device_count={"CPU": 4}))
+    session.run(fs.global_variables_initializer())
+    session.run(y, {x: np.ones((2, 16), np.float32)})
+    return session
+
+
+@pytest.fixture
+def open_host(
+    page: Page, root: Path, graph: Any, session: fs.Session
+) -> Iterator[Callable[..., LiveHost]]:
+    static = root / "widgets" / "flowscope_widgets" / "static"
+    if not (static / "loader.js").is_file():
+        pytest.skip("needs the front end: make front-end")
+    host = LiveHost(page, static, Feed(graph, session))
+
+    def opened(width: int = 1280, theme: str = "light") -> LiveHost:
+        page.set_viewport_size({"width": width, "height": 800})
+        host.start(theme)
+        return host
+
+    yield opened
+    host.close()
+
+
+def stage(page: Page) -> Locator:
+    return page.get_by_test_id("fs-stage")
+
+
+def device(page: Page, name: str) -> Locator:
+    """Returns a device's row in the legend."""
+    return page.get_by_role("button", name=re.compile(rf"^{name}, "))
+
+
+def test_the_legend_counts_and_filters(
+    open_host: Callable[..., LiveHost], page: Page, session: fs.Session
+) -> None:
+    host = open_host()
+    stage(page).press("d")
+    host.pump(lambda: stage(page).get_attribute("data-heat") == "device")
+    placed = list(session.placements.values())
+    for name in ("CPU:0", "CPU:1", "CPU:2"):
+        count = sum(p.endswith(name) for p in placed)
+        expect(device(page, name)).to_have_accessible_name(f"{name}, {count} ops")
+    expect(page.get_by_test_id("fs-devices-note")).to_have_text(re.compile(r"\d+\sops? in no step"))
+    device(page, "CPU:1").click()
+    expect(device(page, "CPU:1")).to_have_attribute("aria-pressed", "true")
+    expect(stage(page)).to_have_attribute("data-lit", re.compile(r"^[1-9]"))
+    device(page, "CPU:1").click()
+    expect(stage(page)).to_have_attribute("data-lit", "")
+    stage(page).press("d")
+    expect(page.get_by_test_id("fs-devices")).to_be_hidden()
