@@ -84,6 +84,10 @@ bench-views: $(STAMPS)/dev $(STAMPS)/front-end ## figures of the pictures of twe
 	$(if $(BROWSER),$(PY) tests/benchmarks/views/browser.py --keep after)
 	$(PY) tests/benchmarks/views/bench_views.py --keep
 
+.PHONY: pictures
+pictures: $(STAMPS)/dev $(STAMPS)/front-end ## make the README's pictures anew, in a real browser
+	$(PY) tests/browser/readme_pictures.py
+
 .PHONY: snap
 snap: $(STAMPS)/dev $(STAMPS)/front-end ## accept what the snapshot tests draw now
 	$(PY) hatch_build.py --npm run snap

@@ -13,24 +13,14 @@ a failed test saw is in tests/browser/output: a screenshot, the browser's consol
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from jupyter_driver import JupyterServer, Lab
+from jupyter_driver import TIMEOUT_MS, JupyterServer, Lab, launch
 from playwright.sync_api import Browser, Error, Page, Playwright, expect, sync_playwright
 
 OUTPUT = Path(__file__).parent / "output"
-TIMEOUT_MS = 45_000
-CHROMIUM_ARGS = (
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-sync",
-    "--no-first-run",
-)
 REPORT = pytest.StashKey[dict[str, pytest.TestReport]]()
 
 
@@ -64,16 +54,12 @@ def browser(playwright_driver: Playwright) -> Iterator[Browser]:
 
     Without any the tests are skipped, but not in CI: there it is an error.
     """
-    names = ("chromium", "chromium-browser", "google-chrome")
-    system = next(filter(None, map(shutil.which, names)), None)
-    own = Path(playwright_driver.chromium.executable_path)
-    if system is None and not own.exists():
+    browser = launch(playwright_driver)
+    if browser is None:
         reason = "needs a browser: apt install chromium, or python -m playwright install chromium"
         if os.environ.get("CI"):
             pytest.fail(reason, pytrace=False)
         pytest.skip(reason)
-    args = [*CHROMIUM_ARGS, *(["--no-sandbox"] if _is_root() else [])]
-    browser = playwright_driver.chromium.launch(executable_path=system, args=args)
     yield browser
     browser.close()
 
@@ -127,7 +113,3 @@ def _keep(page: Page, console: list[str], request: pytest.FixtureRequest) -> Non
         page.screenshot(path=OUTPUT / f"{name}.png")
     except Error as error:
         (OUTPUT / f"{name}.console.txt").write_text("\n".join([*console, str(error)]) + "\n")
-
-
-def _is_root() -> bool:
-    return hasattr(os, "geteuid") and os.geteuid() == 0

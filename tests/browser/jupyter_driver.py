@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -16,10 +17,19 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Playwright, expect
 
 START_TIMEOUT_S = 120
 TOKEN = "flowscope-tests"
+TIMEOUT_MS = 45_000
+CHROMIUM_ARGS = (
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-sync",
+    "--no-first-run",
+)
 
 # No questions to the network, no cells that leave the page because they are scrolled out of view.
 SETTINGS = {
@@ -47,6 +57,20 @@ KERNEL_IS_READY = """name => {
         && kernel?.connectionStatus === "connected" && kernel.status === "idle"
         && kernel.info.then(() => true);
 }"""
+
+
+def launch(driver: Playwright) -> Browser | None:
+    """Starts Chromium: the system's, else the one that Playwright has installed; None without."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    system = next(filter(None, map(shutil.which, names)), None)
+    if system is None and not Path(driver.chromium.executable_path).exists():
+        return None
+    args = [*CHROMIUM_ARGS, *(["--no-sandbox"] if _is_root() else [])]
+    return driver.chromium.launch(executable_path=system, args=args)
+
+
+def _is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 class JupyterServer:
@@ -95,7 +119,7 @@ class JupyterServer:
         Raises:
             RuntimeError: It did not come up; the text has its log.
         """
-        root = ["--ServerApp.allow_root=True"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
+        root = ["--ServerApp.allow_root=True"] if _is_root() else []
         command = [sys.executable, "-m", self._module, *ARGUMENTS, *root]
         self._process = subprocess.Popen(
             [*command, f"--ServerApp.root_dir={self.notebooks}"],
