@@ -8,8 +8,19 @@ import functools
 @functools.cache
 def memory_of(device: str) -> str:
     """Returns what names the memory of a device: the full name of one of those that have it."""
-    head, _, kind = device.rpartition("/device:")
-    return f"{head}/device:CPU:0" if kind.startswith("CPU") else device
+    return host_of(device) if is_host(device) else device
 
 
-__all__ = ["memory_of"]
+@functools.cache
+def is_host(device: str) -> bool:
+    """Whether the memory of a device is the host's; so is that of no device."""
+    return not device or device.rpartition("/device:")[2].startswith("CPU")
+
+
+@functools.cache
+def host_of(device: str) -> str:
+    """Returns what names the memory of a device's host."""
+    return f"{device.rpartition('/device:')[0]}/device:CPU:0"
+
+
+__all__ = ["host_of", "is_host", "memory_of"]

@@ -26,6 +26,7 @@ from flowscope.plan.passes.order import order
 from flowscope.plan.passes.place import place
 from flowscope.plan.passes.prune import prune
 from flowscope.plan.passes.simplify import simplify
+from flowscope.plan.passes.transfers import insert_transfers
 from flowscope.plan.passes.update_groups import make_groups_whole
 from flowscope.plan.program import Program
 from flowscope.plan.updates import join
@@ -142,6 +143,12 @@ PASSES: tuple[Pass, ...] = (
         lambda program, request: place(program, request.devices, request.soft_placement),
         "gives every node a device and a reason",
         "nodes that touch one variable or are colocated share a device that has all their kernels",
+    ),
+    Pass(
+        "transfers",
+        lambda program, _: insert_transfers(program),
+        "brings values to the devices and memories that use them: each once, as late as it can be",
+        "a transfer gives the bits that it takes, and stands behind what makes them",
     ),
     Pass(
         "host_overlap",

@@ -40,6 +40,8 @@ class Edits:
         self._has_edges = False
         self._before: dict[Node, list[Node]] = {}
         self._after: dict[Node, list[Node]] = {}
+        #: What comes at the end of blocks, by the ids of these.
+        self._ends: dict[int, tuple[Program, list[Node]]] = {}
         #: What was made of values and nodes so far.
         self._values: dict[Value, Value] = {}
         self._nodes: dict[Node, Node] = {}
@@ -72,6 +74,10 @@ class Edits:
         """Puts new nodes behind a node."""
         self._after.setdefault(after, []).extend(made)
 
+    def append_to(self, block: Program, made: Iterable[Node]) -> None:
+        """Puts new nodes at the end of a block: one of the program before, or one that is given."""
+        self._ends.setdefault(id(block), (block, []))[1].extend(made)
+
     def move(self, node: Node, before: Node) -> None:
         """Puts a node of a block before the node whose block that is."""
         made = node.copy()
@@ -82,7 +88,8 @@ class Edits:
     def applied(self, program: Program) -> Program:
         """Returns the program in which all this is so: the same one where nothing is."""
         if not (self.same or self.instead or self._fields or self._before or self._after):
-            return program
+            if not self._ends:
+                return program
         found = self._block(program)
         for node, made in self._circles:
             made.inputs = tuple([self.value(v) for v in node.inputs])
@@ -113,6 +120,8 @@ class Edits:
                 nodes += [self._node(n) for n in self._after.get(node, ())]
         else:
             nodes = [self._node(node) for node in block.nodes]
+        if id(block) in self._ends:
+            nodes += [self._node(node) for node in self._ends[id(block)][1]]
         fetches, targets = self._all(block.fetches), self._awaited(block.targets)
         if fetches is block.fetches and targets is block.targets:
             if len(nodes) == len(block.nodes) and all(map(_is, nodes, block.nodes)):

@@ -49,6 +49,11 @@ class Transfer(Crossing):
     to_host: bool = False
     views: ClassVar[tuple[int, ...]] = (0,)
 
+    @property
+    def host_outputs(self) -> tuple[int, ...]:  # type: ignore[override]
+        """What comes into the host's memory is there."""
+        return (0,) if self.to_host else ()
+
     def infer(self, value: Spec) -> Spec:
         return value
 
