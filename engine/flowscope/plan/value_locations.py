@@ -8,6 +8,7 @@ where the values lie that it keeps.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from flowscope.plan.lowering import is_ambient
@@ -28,7 +29,7 @@ def located(device: str, in_host: bool = False) -> Location:
     return Location(device, in_host and not is_host(device))
 
 
-def positions(chosen: tuple[int, ...], count: int) -> frozenset[int]:
+def positions(chosen: Sequence[int], count: int) -> frozenset[int]:
     """Returns positions of inputs or outputs of which negative ones count from the end."""
     return frozenset(i + count if i < 0 else i for i in chosen) if chosen else frozenset()
 
