@@ -76,7 +76,8 @@ class FrontEnd:
 
     def is_built(self) -> bool:
         """Tells whether there are outputs, of whatever age."""
-        outputs = [self.static / name for name in ("loader.js", "graph_view.js", "picture.js")]
+        names = ("loader.js", "graph_view.js", "picture.js", "page.js")
+        outputs = [self.static / name for name in names]
         return all(p.is_file() for p in [*outputs, self.labextension / "package.json"])
 
     def needs(self) -> list[str]:

@@ -229,6 +229,7 @@ from flowscope.live.progress import (
     progress as progress,
 )
 from flowscope.live.show import (
+    save_html as save_html,
     show as show,
 )
 from flowscope.ops.array.arrays import (
@@ -1293,6 +1294,7 @@ __all__ = [
     "rsqrt",
     "runtime_report",
     "saturate_cast",
+    "save_html",
     "scalar_mul",
     "scan",
     "scatter_add",

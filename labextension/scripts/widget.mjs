@@ -1,4 +1,4 @@
-/** Bundles the widget - its loader, an ES module and a style sheet - and what draws saved pictures, and puts them where the Python package looks. */
+/** Bundles the widget - its loader, an ES module and a style sheet -, what draws saved pictures, and what shows recordings in a page, and puts them where the Python package looks. */
 import { copyFile, mkdir } from "node:fs/promises";
 import { build } from "esbuild";
 import { makeWorkerSource } from "./worker.mjs";
@@ -14,5 +14,8 @@ await build({
 await build({
   entryPoints: { picture: "src/picture.ts" }, outdir: OUT, bundle: true, minify: true,
   format: "iife", globalName: "flowscopePicture", target: "es2022", legalComments: "none",
+});
+await build({
+  entryPoints: { page: "src/page.ts" }, outdir: OUT, bundle: true, minify: true, format: "iife", target: "es2022", legalComments: "none",
 });
 await build({ entryPoints: { graph_view: "style/graph_view.css" }, outdir: OUT, minify: true });

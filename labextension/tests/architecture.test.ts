@@ -1,10 +1,10 @@
-/** Imports go only leftwards: wire, rules, model, layout, render, picture, view, loader, index. */
+/** Imports go only leftwards: wire, rules, model, layout, render, picture, view, loader, page, index. */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import test from "node:test";
 
-const FLOORS = ["wire", "rules", "model", "layout", "render", "picture", "view", "loader", "index", "plugin"];
+const FLOORS = ["wire", "rules", "model", "layout", "render", "picture", "view", "loader", "page", "index", "plugin"];
 const PURE = ["wire", "rules", "model", "layout", "render", "picture"];
 
 const files = readdirSync("src", { recursive: true, encoding: "utf8" })

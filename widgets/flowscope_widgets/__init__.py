@@ -1,18 +1,24 @@
 """The views as widgets, for any notebook front end, and the docked panel's side."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flowscope_widgets.feed_text import FromNotebook
     from flowscope_widgets.graph_view import GraphView, display
+    from flowscope_widgets.html_page import page
 
-__all__ = ["FromNotebook", "GraphView", "display"]
+__all__ = ["FromNotebook", "GraphView", "display", "page"]
+
+#: Where names stand that need widgets, or write pages.
+_MODULES = {
+    "FromNotebook": "feed_text", "GraphView": "graph_view", "display": "graph_view",
+    "page": "html_page",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     # At need: who only opens the panel loads no widgets.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from flowscope_widgets import feed_text, graph_view
-
-    return getattr(feed_text if name == "FromNotebook" else graph_view, name)
+    return getattr(import_module(f"flowscope_widgets.{_MODULES[name]}"), name)

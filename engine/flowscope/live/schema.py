@@ -383,7 +383,8 @@ class Snapshot:
     #: None where no session on this graph is open.
     session: SessionState | None
     #: Whether commands are heard while a cell is busy; if not, the view says so.
-    control: Literal["live", "between cells"]
+    #: "recorded": it is a recording, in which nothing runs.
+    control: Literal["live", "between cells", "recorded"]
     #: None where no step runs.
     run: RunState | None = None
     #: What `graph` is, and the changes of it that follow: the graph as written, or the program of

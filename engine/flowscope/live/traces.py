@@ -123,11 +123,8 @@ class Tracing:
         newest = self._recorder.steps(1)
         number = newest[0].number if asked.step is None and newest else asked.step
         recording = self._recorder.recording(-1 if number is None else number)
-        chosen = recording.steps
-        if not chosen:
-            found = asked.request_id, version, None, 0.0, 0.0, (), ()
-            return Spans(*found, frames=_NONE, spans=_NONE, gaps=(), memory=_NONE, view=asked.view)
-        return _spans(recording, chosen[-1], asked, version)
+        step = recording.steps[-1] if recording.steps else None
+        return spans_of(recording, step, asked, version)
 
 
 _NONE: Table = Numbers({})
@@ -174,6 +171,21 @@ def heat(told: Sequence[TracedNode], totals: Totals) -> Table:
     })  # fmt: skip
 
 
+def spans_of(recording: Recording, step: TracedStep | None, asked: AskSpans, version: int) -> Spans:
+    """Returns the answer to a view that asks for the spans of a step.
+
+    Args:
+        recording: What was recorded.
+        step: The step, one of the recording's; None where it is not kept.
+        asked: What the view asks.
+        version: `TraceState.version`.
+    """
+    if step is None:
+        found = asked.request_id, version, None, 0.0, 0.0, (), ()
+        return Spans(*found, frames=_NONE, spans=_NONE, gaps=(), memory=_NONE, view=asked.view)
+    return _spans(recording, step, asked, version)
+
+
 def _spans(recording: Recording, step: TracedStep, asked: AskSpans, version: int) -> Spans:
     begin = step.begin if asked.begin_us is None else int(asked.begin_us * 1e3)
     end = step.end if asked.end_us is None else int(asked.end_us * 1e3)
@@ -202,4 +214,4 @@ def _spans(recording: Recording, step: TracedStep, asked: AskSpans, version: int
     )  # fmt: skip
 
 
-__all__ = ["MOST", "STEPS", "Tracing", "heat", "summary"]
+__all__ = ["MOST", "STEPS", "Tracing", "heat", "spans_of", "summary"]

@@ -63,7 +63,11 @@ class profile:
         Args:
             path: The file's path.
         """
-        save(replace(self.recording, graph=self._recorder.graph()), path)
+        save(self.with_graph(), path)
+
+    def with_graph(self) -> Recording:
+        """Returns what was traced so far with the graph, where that can be written as data."""
+        return replace(self.recording, graph=self._recorder.graph())
 
     def export_chrome_trace(self, path: Any) -> None:
         """Writes what was traced to a file that Chrome (chrome://tracing) and Perfetto open.

@@ -139,6 +139,7 @@ export class App {
     const { model } = this;
     const { stage, scopes, selection, navigation, commands } = this.#view;
     stage.setRun(model.session);
+    this.#onRecording(model.control === "recorded");
     this.#onDebug(graph);
     this.#onRun();
     commands.refresh();
@@ -161,6 +162,16 @@ export class App {
     this.#view.navigation.goToWanted();
     if (isLowered !== this.#wasLowered) this.#view.stage.fit();
     this.#wasLowered = isLowered;
+  }
+
+  /** A recording is opened where its steps are seen. */
+  #onRecording(isRecorded: boolean): void {
+    const { session, drawers, store } = this.#view;
+    if (isRecorded === session.isRecorded) return;
+    session.setRecorded(isRecorded);
+    this.#root.classList.toggle("fs-recorded", isRecorded);
+    drawers.setOpen("timeline", isRecorded);
+    if (store.heat === "off") store.setHeat("time", this);
   }
 
   #onRun(): void {

@@ -80,8 +80,9 @@ const walkFound = (by: 1 | -1) => ({ finder, selection, navigation }: ViewContex
 const hasFound = ({ finder }: ViewContext): boolean => finder.found.ops.length > 0;
 
 const SAVED = "this picture was saved without its kernel; run the cell for the live view";
-const noRun = ({ runs, model }: ViewContext): string =>
-  !runs.isLive ? SAVED : model.level === "graph" ? "" : "this is the program as lowered; l shows the graph";
+const RECORDED = "this is a recording: nothing runs here";
+const noRun = ({ runs, model, session }: ViewContext): string =>
+  session.isRecorded ? RECORDED : !runs.isLive ? SAVED : model.level === "graph" ? "" : "this is the program as lowered; l shows the graph";
 const fetchable = ({ model, selection }: ViewContext): readonly string[] => fetchesOf(model, selection.box);
 const canFetch = (view: ViewContext): boolean => noRun(view) === "" && fetchable(view).length > 0;
 const isFetched = (view: ViewContext): boolean => {

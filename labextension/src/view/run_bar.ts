@@ -70,7 +70,7 @@ class RunBar {
     this.#session = session;
     const state = session?.state ?? "none";
     this.#state.dataset.state = state;
-    setText(this.#state, session ? STATE_TEXT[session.state] : this.#view.session.isLive ? "no session" : "saved");
+    setText(this.#state, session ? STATE_TEXT[session.state] : this.#view.session.isRecorded ? "recording" : this.#view.session.isLive ? "no session" : "saved");
     setText(this.#steps, session ? plural(session.steps, "step") : "");
     setText(this.#rate, session?.steps_per_s == null ? loopRate(session, model.run) : rate(session.steps_per_s));
     setText(this.#stepTime, session?.step_time_s == null ? "" : `${duration(session.step_time_s)}/step`);

@@ -14,6 +14,7 @@ export class SessionLink {
   #isHeard = false;
   #message = "";
   #isLasting = false;
+  #isRecorded = false;
 
   readonly #ask: Ask;
 
@@ -35,12 +36,17 @@ export class SessionLink {
 
   /** Whether there is a session to be asked. */
   get isLive(): boolean {
-    return this.#send !== null;
+    return this.#send !== null && !this.#isRecorded;
+  }
+
+  /** Whether a recording is shown: it answers questions, but takes no commands. */
+  get isRecorded(): boolean {
+    return this.#isRecorded;
   }
 
   /** Whether commands are heard now. */
   get isHeard(): boolean {
-    return this.#isHeard;
+    return this.#isHeard && !this.#isRecorded;
   }
 
   get message(): string {
@@ -54,6 +60,12 @@ export class SessionLink {
 
   send(...command: Parameters<SendCommand>): void {
     this.#send?.(...command);
+  }
+
+  setRecorded(isRecorded: boolean): void {
+    if (isRecorded === this.#isRecorded) return;
+    this.#isRecorded = isRecorded;
+    this.changed.emit();
   }
 
   setHeard(isHeard: boolean): void {

@@ -345,7 +345,7 @@ export interface Snapshot {
   readonly graph_name: string;
   readonly graph: GraphChange;
   readonly session: SessionState | null;
-  readonly control: "live" | "between cells";
+  readonly control: "live" | "between cells" | "recorded";
   readonly run: RunState | null;
   readonly level: "graph" | "lowered";
   readonly silence_s: number;
