@@ -20,10 +20,13 @@ class CurrentStep(Protocol):
     Attributes:
         left_call: The operation whose function was started and left to the executor, and its call.
         pool: The threads that share large kernels; None where no kernel of the plan multiplies.
+        channel: What the partition that runs sends and receives through; None where all of the
+            step is one program.
     """
 
     left_call: tuple[Any, Any] | None
     pool: Any
+    channel: Any
 
     def call_function(self, function: Callable[[], Any]) -> Any:
         """Returns what a function of the user's returns."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from flowscope.graph.operation import Operation
 from flowscope.plan.codegen.code import Code
+from flowscope.plan.crossings import sends_or_waits
 from flowscope.plan.modules import Modules
 from flowscope.plan.optimistic import can_run_optimistically
 from flowscope.plan.passes.lower import Lowered, lower
@@ -83,7 +84,7 @@ def execution(
 
 def _blocks(node: Node) -> bool:
     """Whether something that blocks is in a node's blocks."""
-    return any(n.op.is_blocking for block in node.blocks for n in block.walk())
+    return any(sends_or_waits(block) for block in node.blocks)
 
 
 __all__ = ["Execution", "execution", "is_executed"]

@@ -14,8 +14,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from flowscope.graph.constant import Const
+from flowscope.graph.current_step import current_step
 from flowscope.plan.breakpoints import NO_TESTS, BreakTests, Stand, stands
-from flowscope.plan.invocation import Draw, InvocationError, Invoker, Probe
+from flowscope.plan.crossings import Credit, credits, is_crossing
+from flowscope.plan.invocation import Draw, Invocation, InvocationError, Invoker, Probe
 from flowscope.plan.kernels import own
 from flowscope.plan.locations import (
     DeoptState,
@@ -195,6 +197,7 @@ class _Step:
         self.codes: Loops | None = None
         self.resources: tuple[Any, ...] = ()
         self.tests = NO_TESTS
+        self._credits: dict[LoopNode, tuple[Credit, ...]] = {}
 
     def block(self, program: Program, feeds: Sequence[Any]) -> list[Any]:
         """Runs a block and returns its results; what it made is gone then."""
@@ -228,6 +231,8 @@ class _Step:
                 outputs = self._blocks_of(node, i in block.closed, block.dying[i])
                 if self._probe is not None:
                     self._probe(node, self.iterations, outputs)
+            elif is_crossing(node.op):
+                outputs = self._cross(node, self.is_safe and i not in block.unsafe)
             else:
                 outputs = self._invoke(block.invokers[i] or block.invoker(i, node))
             self._hand_on(node, outputs, block.dying[i])
@@ -281,6 +286,33 @@ class _Step:
         except Exception as e:
             around = tuple((loop_name(s.node), s.count) for s in self.loops)
             raise invoker.failed(inputs, e, around) from e
+
+    def _cross(self, node: Node, is_safe: bool) -> Sequence[Any]:
+        """Sends or receives, in place."""
+        box = current_step().channel.mailbox(node.op.key)  # type: ignore[attr-defined]
+        inputs = [self.values[v] for v in node.inputs]
+        outputs: tuple[Any, ...] = ()
+        try:
+            if inputs:
+                box.send(*inputs)
+            else:
+                outputs = (box.receive(self._gate, _Here(self, node), is_safe),)
+        except Exception as e:
+            around = tuple((loop_name(s.node), s.count) for s in self.loops)
+            raise InvocationError(Invocation(node, tuple(inputs), around), e) from e
+        if self._probe is not None:
+            self._probe(node, self.iterations, outputs)
+        return outputs
+
+    def _wait_for_credit(self, loop: LoopNode) -> None:
+        """Waits between two iterations of a loop that sends and has run ahead."""
+        found = self._credits.get(loop)
+        if found is None:
+            found = self._credits[loop] = credits(loop)
+        for credit in found:
+            box = current_step().channel.mailbox(credit.key)
+            here = _Here(self, None)
+            box.throttle(credit.most, credit.nbytes, self._gate, here, self.is_safe)
 
     def _blocks_of(self, node: Node, is_closed: bool, dying: Sequence[Value]) -> Sequence[Any]:
         was_safe, self.is_safe = self.is_safe, self.is_safe and not is_closed
@@ -353,6 +385,7 @@ class _Step:
                 outputs = (*loop.variables, np.int64(loop.count), *loop.pushed)
                 break
             inside = ()
+            self._wait_for_credit(loop.node)
             if self._gate.raised and self.is_safe:
                 if self._gate.is_by_op:
                     self._moved(loop.node, is_back=True)

@@ -19,6 +19,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from flowscope.ops.core.send_recv import Send
 from flowscope.plan.codegen.code import Code, CodeAtNeed
 from flowscope.plan.locations import RegionRun
 from flowscope.plan.lowering import is_ambient
@@ -64,7 +65,7 @@ def cut(
 
 
 def _stands_alone(node: Node) -> bool:
-    return node.op.type in PRIMITIVES or node.op.is_blocking
+    return node.op.type in PRIMITIVES or node.op.is_blocking or isinstance(node.op, Send)
 
 
 def _waits(lowered: Lowered) -> dict[Node, frozenset[Node]]:

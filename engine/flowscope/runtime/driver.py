@@ -26,9 +26,11 @@ from flowscope.executor.osr import resume
 from flowscope.executor.static import ExecutorGraph, Kind, Unit
 from flowscope.graph.current_step import current_step
 from flowscope.graph.op import Op
+from flowscope.ops.core.send_recv import Recv, Send
 from flowscope.ops.host.py_functions import HostFunc
 from flowscope.plan.breakpoints import NO_TESTS, BreakTest
 from flowscope.plan.codegen.code import Code
+from flowscope.plan.crossings import is_crossing
 from flowscope.plan.execution import Execution
 from flowscope.plan.invocation import Draw, Invocation, InvocationError, Probe
 from flowscope.plan.kernels import own
@@ -36,6 +38,7 @@ from flowscope.plan.locations import DeoptState, RegionRun, Where
 from flowscope.plan.modules import Modules
 from flowscope.plan.program import Node
 from flowscope.plan.structured import loop_name
+from flowscope.runtime.crossings import awaited_device, crossing
 from flowscope.runtime.dead_fetches import dead_fetch
 from flowscope.runtime.failures import located
 from flowscope.runtime.random_generators import generator
@@ -147,6 +150,8 @@ class Driver:
     def _handler(self, unit: Unit) -> Handler:
         if unit.kind < Kind.KERNEL:
             return _none
+        if is_crossing(unit.node.op):
+            return crossing(unit.node)
         if unit.kind is Kind.BLOCKING:
             return _blocking(unit.node.op)
         if unit.body.code is not None:
@@ -338,11 +343,24 @@ class _Step:
 
     def begin(self, unit: Unit, it: Iteration, inputs: list[Any]) -> None:
         """Begins a blocking operation."""
+        op = unit.node.op
+        has_state = not isinstance(op, HostFunc)
+        state, *values = inputs if has_state else (None, *inputs)
+        self.wait_for(unit, it, lambda finish: op.begin(state, finish, *values))
+
+    def wait_for(
+        self, unit: Unit, it: Iteration, begin: Callable[[Callable[[Any], None]], Any]
+    ) -> None:
+        """Begins what an operation has to wait for; nothing else waits for it.
+
+        Args:
+            unit, it: The operation.
+            begin: Is given the function that is to be told the outputs, or an error, on whichever
+                thread; returns what gives the wait up.
+        """
         number = self._numbers
         self._numbers += 1
         self._pending[number] = unit, it, time.monotonic()
-        has_state = not isinstance(unit.node.op, HostFunc)
-        state, *values = inputs if has_state else (None, *inputs)
 
         def finish(result: Any) -> None:
             if self._is_over:
@@ -352,7 +370,7 @@ class _Step:
                 self.gate.wake()
 
         try:
-            give_up = unit.node.op.begin(state, finish, *values)
+            give_up = begin(finish)
         except BaseException:
             del self._pending[number]
             raise
@@ -411,6 +429,8 @@ class _Step:
     def _resource_of(self, node: Node) -> str:
         if isinstance(node.op, HostFunc):
             return "its Python function"
+        if isinstance(node.op, Send | Recv):
+            return awaited_device(node.op)
         state = self.driver.states.get(node.inputs[0].node)
         return "what came into the loop" if state is None else str(state)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flowscope.graph.current_step import current_step, working_for
 
@@ -27,6 +27,13 @@ _KEPT = 8
 
 class _LeftAloneError(BaseException):
     """Raised in a function for which nobody waits any more."""
+
+
+class Runnable(Protocol):
+    """What a thread of its own runs."""
+
+    def run(self) -> None:
+        """Does it; raises nothing."""
 
 
 class HostCall:
@@ -115,13 +122,13 @@ class HostCall:
 
 
 class HostThreads:
-    """The threads on which an engine's sessions run functions of the user's."""
+    """The threads on which an engine's sessions run functions of the user's, and partitions."""
 
     def __init__(self) -> None:
         #: Those that wait for a call; a thread serves any session.
         self.idle: list[_Worker] = []
 
-    def run(self, call: HostCall) -> None:
+    def run(self, call: Runnable) -> None:
         """Has a thread run a call."""
         try:
             worker = self.idle.pop()
@@ -141,10 +148,10 @@ class _Worker:
         from queue import SimpleQueue  # at need: most programs call no function of the user's
 
         self._idle = idle
-        self._calls: SimpleQueue[HostCall] = SimpleQueue()
+        self._calls: SimpleQueue[Runnable] = SimpleQueue()
         threading.Thread(target=self._work, name="flowscope host call", daemon=True).start()
 
-    def take(self, call: HostCall) -> None:
+    def take(self, call: Runnable) -> None:
         """Has the thread run a call."""
         self._calls.put(call)
 

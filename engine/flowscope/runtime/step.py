@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from flowscope.plan.plan import Plan
     from flowscope.runtime.calls import Call
     from flowscope.runtime.gate import Gate
+    from flowscope.runtime.rendezvous import Channel
     from flowscope.runtime.samples import Sample
     from flowscope.runtime.thread_pool import ThreadPool
 
@@ -63,6 +64,9 @@ class Step:
         queues: What it has moved in queues; None where it uses none.
         left_call: The function that code has started and left to the executor.
         pool: The threads that share large kernels; None where no kernel of the plan multiplies.
+        channel: What the partition that runs sends and receives through; None where all of the
+            step is one program.
+        device: The device whose partition runs; "" where all of the step is one program.
     """
 
     # In the class as long as they are as at the beginning: a step of one operation is made quickly.
@@ -83,6 +87,8 @@ class Step:
     queues: QueueTransaction | None = None
     left_call: tuple[Any, host_calls.HostCall] | None = None
     pool: ThreadPool | None = None
+    channel: Channel | None = None
+    device = ""
 
     def __init__(
         self,
@@ -96,7 +102,7 @@ class Step:
         self._begun_in = around
         self.gate = gate
         self.thread = thread
-        self._host_threads = host_threads
+        self.host_threads = host_threads
         if call.queues is not None:
             self.queues = QueueTransaction(call.queues)
 
@@ -167,14 +173,14 @@ class Step:
 
     def _called(self, function: Callable[[], Any]) -> Any:
         if self.deadline is not None:
-            return host_calls.call_and_wait(self.gate, self._host_threads, function)
+            return host_calls.call_and_wait(self.gate, self.host_threads, function)
         if get_ident() == interrupt.MAIN_THREAD:
             return interrupt.call(function)
         return function()
 
     def start_function(self, function: Callable[[], Any]) -> host_calls.HostCall:
         """Starts a function of the user's on a thread of its own."""
-        return host_calls.HostCall(function, self._host_threads)
+        return host_calls.HostCall(function, self.host_threads)
 
     def forget_function(self) -> None:
         """Leaves the function alone that it has started and not waited for."""

@@ -23,6 +23,7 @@ from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
 from flowscope.ops.array.arrays import Fill, ZerosLike
 from flowscope.ops.core.flow import Placeholder
+from flowscope.ops.core.send_recv import Send
 from flowscope.ops.state.variable_ops import AssignVariableOp
 from flowscope.plan.kernels import device_type
 from flowscope.plan.passes.regions import Region
@@ -162,10 +163,11 @@ class _Buffers:
             owner = owners.get(v)
             if owner is not None:
                 last[owner] = i
-        for v in node.inputs if node.blocks else ():
+        for v in node.inputs if node.blocks or isinstance(op, Send) else ():
             owner = owners.get(v)
             if owner is not None:
-                owners[owner] = None  # outputs may share it, and iterations read it again
+                # Outputs may share it, iterations read it again, and so does who receives it.
+                owners[owner] = None
         is_new = not op.views and op.is_pure and not isinstance(op, (Const, Placeholder))
         for out in node.outputs:
             owners[out] = out if is_new else self._shared(node)

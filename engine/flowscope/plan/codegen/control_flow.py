@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from flowscope.graph.constant import Const
 from flowscope.plan.codegen.buffer_reuse import owned_variables, reuse_in_block
+from flowscope.plan.codegen.crossings import write_credits
 from flowscope.plan.codegen.safepoints import LoopNames
 from flowscope.plan.codegen.unboxed import is_number, is_unboxable
 from flowscope.plan.locations import Part
@@ -337,6 +338,8 @@ class _LoopWriter:
                 writer.emit(f"{self.counter} += 1", node)
             if is_safe_inside(writer, self.scope):
                 self._back_edge()
+            else:
+                write_credits(writer, node, is_safe=False)
 
     def _next(self, inner: BlockScope, places: list[str]) -> None:
         """Writes the end of an iteration: what is kept, and the variables' next values."""
@@ -356,6 +359,7 @@ class _LoopWriter:
         """Writes the safepoint between two iterations, with the variables as they are now."""
         writer = self.writer
         writer.place.assign(self.body.feeds, self.places[: self.variables])
+        write_credits(writer, self.node, is_safe=True)
         writer.safepoint(is_back=True)
         for feed in self.body.feeds[: self.variables]:
             del writer.place[feed]

@@ -26,6 +26,7 @@ from flowscope.plan.breakpoints import Stand
 from flowscope.plan.codegen.buffer_reuse import Reuse, can_reuse, reuse
 from flowscope.plan.codegen.code import Code, Line
 from flowscope.plan.codegen.control_flow import write_cond, write_loop
+from flowscope.plan.codegen.crossings import write_crossing, write_mailboxes
 from flowscope.plan.codegen.outlining import is_outlined, write_outlined
 from flowscope.plan.codegen.parallel_for import (
     LARGE,
@@ -53,6 +54,7 @@ from flowscope.plan.codegen.unboxed import (
 )
 from flowscope.plan.codegen.variants import PLAIN, Probe, Variant
 from flowscope.plan.costs import Costs
+from flowscope.plan.crossings import is_crossing
 from flowscope.plan.kernels import counter, device_type, inlined_template, own
 from flowscope.plan.locations import Part
 from flowscope.plan.modules import Modules
@@ -212,6 +214,8 @@ class Writer:
         self.lines: list[Line] = []
         self.depth = 1
         self.place = Places()
+        #: The local variables of the mailboxes by what goes through them.
+        self.mailboxes: dict[str, str] = {}
         self.converted: dict[Value, str] = {}
         self.free: dict[str, None] = {}  # the latest last
         self.slots = 0
@@ -328,6 +332,7 @@ class Writer:
         self.depth = 1
         self._unpack(self.region.inputs, "feeds", "f")
         self._unpack(self.region.handle_values, "resources", "r")
+        write_mailboxes(self)
         self.probe.head(self)
 
     def _unpack(self, values: tuple[Value, ...], source: str, letter: str) -> None:
@@ -344,6 +349,8 @@ class Writer:
             return
         if node.blocks:
             self._structured(scope, node, number)
+        elif is_crossing(op):
+            write_crossing(self, scope, node)
         elif op.is_blocking:
             self._try(scope, node, f"a{number}")
         elif isinstance(op, Const):

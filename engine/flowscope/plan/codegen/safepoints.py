@@ -207,6 +207,10 @@ class Safepoint:
         result: tuple[Any, ...] = self._deopt(gate, run, resources, state)
         return result
 
+    def here(self, run: Any, live: dict[str, Any]) -> _Here:
+        """Returns what tells where a step is that waits for others here."""
+        return _Here(self, live, run, False)
+
     def leave(self, live: dict[str, Any]) -> DeoptState:
         """Returns what is needed to go on without the code, where that cannot go on."""
         state = self.deopt_state(live)

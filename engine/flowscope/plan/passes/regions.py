@@ -45,8 +45,14 @@ def regions(program: Program, is_handed_out: bool = True) -> tuple[Region, ...]:
     copied = [is_handed_out and _is_shared(v, fetches[:i]) for i, v in enumerate(fetches)]
     if any(isinstance(n.op, Recv | Send) for n in program.nodes):
         return _between_transfers(program, dict(zip(fetches, copied, strict=True)))
-    handles = handles_of(program)
-    return (Region(program.nodes, program.feeds, fetches, tuple(copied), handles),)
+    return (whole_region(program, is_handed_out),)
+
+
+def whole_region(program: Program, is_handed_out: bool = True) -> Region:
+    """Returns one region of a whole program, in which a Recv waits in place."""
+    fetches = program.fetches
+    copied = [is_handed_out and _is_shared(v, fetches[:i]) for i, v in enumerate(fetches)]
+    return Region(program.nodes, program.feeds, fetches, tuple(copied), handles_of(program))
 
 
 def _between_transfers(program: Program, copied: Mapping[Value, bool]) -> tuple[Region, ...]:
@@ -95,5 +101,9 @@ def _is_shared(value: Value, before: tuple[Value, ...]) -> bool:
         return True
     op = value.node.op
     return bool(
-        value.node.blocks or op.views or op.reads_state or op.writes_state or isinstance(op, Const)
+        value.node.blocks
+        or op.views
+        or op.reads_state
+        or op.writes_state
+        or isinstance(op, Const | Recv)
     )

@@ -1,0 +1,105 @@
+"""Apart: the partitions of a plan compiled one by one, each to run on a thread of its own.
+
+Where nothing in a partition waits but for what other partitions send, it becomes one function, in
+which a Recv waits in place. If in any of them something else waits - a queue, a lock - the machine
+of tokens runs the regions of all, so that waiting delays nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from flowscope.errors import InternalError
+from flowscope.graph.lazy import frozen
+from flowscope.ops.core.send_recv import Recv, Send
+from flowscope.plan.back_ends import Executable
+from flowscope.plan.partitions import Partition
+from flowscope.plan.passes.regions import Region, whole_region
+from flowscope.plan.program import Node, Program
+from flowscope.plan.units import PRIMITIVES
+
+#: Makes something to run of a region of a partition.
+Compile = Callable[[Partition, Region], Executable]
+
+#: Code back ends in which a Recv waits in place, and what takes their place where more waits.
+_IN_PLACE: Mapping[str, str] = {"python": "regions", "op": "tokens"}
+
+
+@frozen
+class Part:
+    """A partition that runs apart.
+
+    Attributes:
+        device: Its device.
+        executable: Runs it.
+        takes: The numbers of the step's feeds that it takes.
+        handles: The positions of what its handles stand for among those of the step.
+        gives: The numbers of the step's fetches that it gives.
+    """
+
+    device: str
+    executable: Executable
+    takes: tuple[int, ...]
+    handles: tuple[int, ...]
+    gives: tuple[int, ...]
+
+
+def compile_apart(
+    partitions: Sequence[Partition],
+    handles: Sequence[Node],
+    compile_region: Compile,
+    is_handed_out: bool = True,
+) -> tuple[Part, ...]:
+    """Returns the partitions, compiled one by one.
+
+    Args:
+        partitions: The partitions.
+        handles: The handles of the step's resources, in the order in which they are passed.
+        compile_region: Makes something to run of a region.
+        is_handed_out: Whether the fetches go to the user.
+
+    Raises:
+        InternalError: if two partitions send or receive by one key.
+    """
+    _check_keys(partitions)
+    names = {p.back_end for p in partitions}
+    if names - _IN_PLACE.keys() or any(_waits(p.program) for p in partitions):
+        partitions = [replace(p, back_end=_IN_PLACE.get(p.back_end, p.back_end))
+                      for p in partitions]  # fmt: skip
+    positions = {h.name: i for i, h in enumerate(handles)}
+    return tuple([_part(p, positions, compile_region, is_handed_out) for p in partitions])
+
+
+def _part(
+    partition: Partition, positions: Mapping[str, int], compile_region: Compile, is_handed_out: bool
+) -> Part:
+    region = whole_region(partition.program, is_handed_out)
+    return Part(
+        partition.device,
+        compile_region(partition, region),
+        tuple([v.index for v in region.inputs]),
+        tuple([positions[h.name] for h in region.handles]),
+        partition.fetched,
+    )
+
+
+def _waits(program: Program) -> bool:
+    """Whether something waits for others than the partitions of the step."""
+    return any(
+        (n.op.is_blocking and not isinstance(n.op, Recv)) or n.op.type in PRIMITIVES
+        for n in program.walk()
+    )
+
+
+def _check_keys(partitions: Sequence[Partition]) -> None:
+    for kind in (Send, Recv):
+        seen: set[str] = set()
+        for node in (n for p in partitions for n in p.program.walk()):
+            if isinstance(node.op, kind):
+                if node.op.key in seen:
+                    raise InternalError(f"two of {kind.__name__} have the key {node.op.key!r}")
+                seen.add(node.op.key)
+
+
+__all__ = ["Part", "compile_apart"]

@@ -1,0 +1,415 @@
+"""The rendezvous of a step: how values get from the partitions that make them to those that wait.
+
+A key says from which device to which, and which tensor; a step's channel holds one mailbox per
+key. Sending never waits. Whoever receives may come before or after the value. An abort fails all
+that waits and all that comes later, with the error that it is given.
+
+Partitions that are compiled send and receive the values of one key in the same order, so their
+mailboxes are queues (`Mailbox`). The machine of tokens has several iterations on their way: its
+mailboxes go by the numbers of the iterations around, the *tag* (`TaggedMailbox`).
+
+A producer may run ahead. How far is not the rendezvous' affair: it tells how much is unread, and
+lets a producer wait until less is. Producers do so between two iterations, never inside one.
+
+Other transports implement `Channel`; `tests/runtime/test_rendezvous.py` holds what all of them do.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from flowscope.graph.lazy import frozen
+from flowscope.plan.locations import Here
+
+#: The numbers of the iterations around, from the outermost loop.
+Tag = tuple[int, ...]
+#: Is told a value that has come, or the error that has ended the step.
+Finish = Callable[[Any], None]
+
+#: What is sent in the place of a value that is dead.
+DEAD: Any = type("Dead", (), {"__repr__": lambda self: "dead"})()
+
+#: So long a thread waits for another one before it looks at the gate: most waits are shorter, and
+#: at the gate they would take twice as long.
+_BRIEF_S = 0.005
+#: So often one looks that may not be held where it waits.
+_LOOK_S = 0.25
+
+
+class WaitingGate(Protocol):
+    """Where threads wait that can be stopped meanwhile: see `flowscope.runtime.gate.Gate`."""
+
+    raised: bool
+
+    def wait(self, is_done: Callable[[], bool], here: Here | None = None) -> None:
+        """Waits for something that others do; ends the wait where the step is to end."""
+
+    def wake(self) -> None:
+        """Makes those who wait look again."""
+
+
+@frozen
+class Pending:
+    """Somebody waits.
+
+    Attributes:
+        key: The key of what it waits for.
+        seconds: How long it has waited.
+        is_producer: Whether it waits for others to read what it has sent.
+    """
+
+    key: str
+    seconds: float
+    is_producer: bool = False
+
+
+def full_key(key: str, incarnation: int = 0, tag: Tag = (), frames: tuple[str, ...] = ()) -> str:
+    """Returns the whole key of one message: what leaves a process carries it.
+
+    Args:
+        key: Sending device, receiving device and tensor name, by semicolons.
+        incarnation: Which life of the sending device it is.
+        tag: The numbers of the iterations around.
+        frames: The names of the loops around; none for "".
+    """
+    sender, receiver, name = key.split(";", 2)
+    names = frames or ("",) * len(tag)
+    path = "/".join(f"{f}:{i}" for f, i in zip(names, tag, strict=True)) or ":0"
+    return f"{sender};{incarnation:x};{receiver};{name};{path}"
+
+
+class Waiter:
+    """What one thread waits at until another one has done something."""
+
+    __slots__ = ("_gate", "_lock")
+
+    def __init__(self) -> None:
+        self._gate: WaitingGate | None = None
+        #: Held, but for the moment between a wake and the end of the wait.
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def wake(self) -> None:
+        """Ends the wait; from any thread, any number of times."""
+        try:
+            self._lock.release()
+        except RuntimeError:  # somebody has done so already
+            return
+        finally:
+            if self._gate is not None:
+                self._gate.wake()
+
+    def wait(self, is_done: Callable[[], bool], gate: WaitingGate, here: Here | None) -> None:
+        """Waits for a wake; a stop, a signal and a deadline end the wait, with an error."""
+        if is_done() or (not gate.raised and self._lock.acquire(True, _BRIEF_S)):
+            return
+        self._gate = gate
+        try:
+            gate.wait(is_done, here)
+        finally:
+            self._gate = None
+
+    def wait_on(self, is_done: Callable[[], bool]) -> None:
+        """Waits where the step may not be held: nothing but the wake ends it."""
+        while not is_done():
+            self._lock.acquire(True, _LOOK_S)
+
+
+class Mailbox:
+    """The values of one key, in order.
+
+    Attributes:
+        key: The key.
+        values: Those that have come and were not taken. Generated code looks whether there are
+            some before it waits.
+        since: When a thread began to wait here, by the monotonic clock; 0 while none does.
+        is_producer: Whether that one waits for others to read.
+    """
+
+    __slots__ = ("_error", "_low", "_reader", "_writer", "is_producer", "key", "since", "values")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.values: deque[Any] = deque()
+        self.since = 0.0
+        self.is_producer = False
+        self._error: BaseException | None = None
+        self._reader: Waiter | None = None
+        self._writer: Waiter | None = None
+        #: With so many unread values the producer goes on.
+        self._low = 0
+
+    def send(self, value: Any) -> None:
+        """Hands over a value; never waits."""
+        if self._error is not None:
+            raise copy.copy(self._error)  # its traceback would hold values
+        self.values.append(value)
+        if self._reader is not None:
+            self._reader.wake()
+
+    def receive(self, gate: WaitingGate, here: Here | None = None, is_safe: bool = True) -> Any:
+        """Returns the next value; waits until it has come.
+
+        Args:
+            gate: Where the thread waits.
+            here: What tells those who look where the step is.
+            is_safe: Whether the step may be held and ended here.
+        """
+        values = self.values
+        while not values:
+            self._wait_for_value(gate, here, is_safe)
+        value = values.popleft()
+        if self._writer is not None and len(values) <= self._low:
+            self._writer.wake()
+        return value
+
+    def is_ahead(self, most: int, nbytes: int = 0) -> bool:
+        """Whether so many values are unread, and so many bytes."""
+        count = len(self.values)
+        return count >= most and (not nbytes or count * _size(self.values) >= nbytes)
+
+    def throttle(
+        self,
+        most: int,
+        nbytes: int,
+        gate: WaitingGate,
+        here: Here | None = None,
+        is_safe: bool = True,
+    ) -> None:
+        """Waits, if so much is unread, until half of that is read: threads change seldom then.
+
+        Args:
+            most: As many values as may be unread, and one more; at least 1.
+            nbytes: As many bytes; 0 where only the values count.
+            gate, here, is_safe: See `receive`.
+        """
+        if not self.is_ahead(most, nbytes):
+            return
+        self._low = min(most - 1, len(self.values) // 2)
+        waiter = Waiter()
+        self._writer, self.is_producer = waiter, True
+        self.since = time.monotonic()
+        try:
+            _wait(waiter, self._is_read, gate, here, is_safe)
+        finally:
+            self._writer, self.is_producer, self.since = None, False, 0.0
+        if self._error is not None:
+            raise copy.copy(self._error)  # its traceback would hold values
+
+    def fail(self, error: BaseException) -> None:
+        """Fails who waits and who comes later; lets go of what was not read."""
+        self._error = error
+        self.values.clear()
+        for waiter in (self._reader, self._writer):
+            if waiter is not None:
+                waiter.wake()
+
+    def _wait_for_value(self, gate: WaitingGate, here: Here | None, is_safe: bool) -> None:
+        if self._error is not None:
+            raise copy.copy(self._error)  # its traceback would hold values
+        waiter = self._reader = Waiter()
+        self.since = time.monotonic()
+        try:
+            _wait(waiter, self._has_come, gate, here, is_safe)
+        finally:
+            self._reader, self.since = None, 0.0
+
+    def _has_come(self) -> bool:
+        return bool(self.values) or self._error is not None
+
+    def _is_read(self) -> bool:
+        return len(self.values) <= self._low or self._error is not None
+
+
+def _wait(
+    waiter: Waiter,
+    is_done: Callable[[], bool],
+    gate: WaitingGate,
+    here: Here | None,
+    is_safe: bool,
+) -> None:
+    if is_safe:
+        waiter.wait(is_done, gate, here)
+    else:
+        waiter.wait_on(is_done)
+
+
+def _size(values: deque[Any]) -> int:
+    try:
+        return getattr(values[-1], "nbytes", 0)
+    except IndexError:  # they were read meanwhile
+        return 0
+
+
+class TaggedMailbox:
+    """The values of one key by the iterations that they belong to; nobody waits in place.
+
+    Attributes:
+        key: The key.
+    """
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self._lock = threading.Lock()
+        self._values: dict[Tag, Any] = {}
+        self._waiting: dict[Tag, tuple[Finish, float]] = {}
+        #: Producers, with how many values may be unread.
+        self._producers: deque[tuple[int, Callable[[], None], float]] = deque()
+        self._error: BaseException | None = None
+
+    def send(self, value: Any, tag: Tag) -> None:
+        """Hands over the value of an iteration; never waits."""
+        with self._lock:
+            if self._error is not None:
+                raise copy.copy(self._error)  # its traceback would hold values
+            waiting = self._waiting.pop(tag, None)
+            if waiting is None:
+                self._values[tag] = value
+        if waiting is not None:
+            waiting[0](value)
+            self._tell_producers()
+
+    def receive(self, tag: Tag, finish: Finish) -> Any:
+        """Returns the value of an iteration in a tuple; None if `finish` will be told it."""
+        with self._lock:
+            if self._error is not None:
+                raise copy.copy(self._error)  # its traceback would hold values
+            if tag not in self._values:
+                self._waiting[tag] = finish, time.monotonic()
+                return None
+            value = self._values.pop(tag)
+        self._tell_producers()
+        return (value,)
+
+    def forget(self, tag: Tag) -> None:
+        """Gives up to wait for the value of an iteration."""
+        with self._lock:
+            self._waiting.pop(tag, None)
+
+    @property
+    def unread(self) -> int:
+        """How many values have come that were not taken."""
+        return len(self._values)
+
+    def when_below(self, most: int, tell: Callable[[], None]) -> bool:
+        """Whether fewer values than `most` are unread; else `tell` is called once it is so."""
+        with self._lock:
+            if len(self._values) < most or self._error is not None:
+                return True
+            self._producers.append((most, tell, time.monotonic()))
+            return False
+
+    def fail(self, error: BaseException) -> None:
+        """Fails who waits and who comes later; lets go of what was not read."""
+        with self._lock:
+            self._error = error
+            waiting, self._waiting = self._waiting, {}
+            self._values.clear()
+        for finish, _ in waiting.values():
+            finish(error)
+        self._tell_producers()
+
+    def pending(self) -> list[Pending]:
+        """Returns those who wait."""
+        now = time.monotonic()
+        with self._lock:
+            found = [Pending(self.key, now - since) for _, since in self._waiting.values()]
+            return found + [Pending(self.key, now - since, True) for *_, since in self._producers]
+
+    def _tell_producers(self) -> None:
+        while True:
+            with self._lock:
+                if not self._producers or len(self._values) >= self._producers[0][0]:
+                    return
+                _, tell, _ = self._producers.popleft()
+            tell()
+
+
+class Channel(Protocol):
+    """What the partitions of one step send and receive through; any thread may use it."""
+
+    def mailbox(self, key: str) -> Mailbox:
+        """Returns where the values of a key are sent and received in order."""
+
+    def tagged(self, key: str) -> TaggedMailbox:
+        """Returns where the values of a key are sent and received by iterations."""
+
+    def abort(self, error: BaseException) -> None:
+        """Fails all that waits and all that comes later; the first error counts."""
+
+    def pending(self) -> list[Pending]:
+        """Returns those who wait, the longest wait first."""
+
+
+class Rendezvous:
+    """The channel between threads of one process: values are handed over as they are.
+
+    Attributes:
+        error: What it was aborted with; None while it was not.
+    """
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self._boxes: dict[str, Mailbox] = {}
+        self._tagged: dict[str, TaggedMailbox] = {}
+
+    def mailbox(self, key: str) -> Mailbox:
+        """Returns where the values of a key are sent and received in order."""
+        found = self._boxes.get(key)
+        if found is None:
+            found = self._boxes.setdefault(key, self._made(key))
+            if self.error is not None:
+                found.fail(self.error)
+        return found
+
+    def _made(self, key: str) -> Mailbox:
+        return Mailbox(key)
+
+    def tagged(self, key: str) -> TaggedMailbox:
+        """Returns where the values of a key are sent and received by iterations."""
+        found = self._tagged.get(key)
+        if found is None:
+            found = self._tagged.setdefault(key, TaggedMailbox(key))
+            if self.error is not None:
+                found.fail(self.error)
+        return found
+
+    def abort(self, error: BaseException) -> None:
+        """Fails all that waits and all that comes later; the first error counts."""
+        if self.error is None:
+            self.error = error
+            for box in list(self._boxes.values()):
+                box.fail(error)
+            for tagged in list(self._tagged.values()):
+                tagged.fail(error)
+
+    def pending(self) -> list[Pending]:
+        """Returns those who wait, the longest wait first."""
+        now = time.monotonic()
+        found = [
+            Pending(b.key, now - b.since, b.is_producer)
+            for b in list(self._boxes.values())
+            if b.since
+        ]
+        found += [p for b in list(self._tagged.values()) for p in b.pending()]
+        return sorted(found, key=lambda p: -p.seconds)
+
+
+__all__ = [
+    "DEAD",
+    "Channel",
+    "Finish",
+    "Mailbox",
+    "Pending",
+    "Rendezvous",
+    "Tag",
+    "TaggedMailbox",
+    "Waiter",
+    "WaitingGate",
+    "full_key",
+]

@@ -1,0 +1,243 @@
+"""A step whose partitions run apart: one on the caller's thread, each other one on its own.
+
+Each partition is run by a step of its own, inside of the whole one (`PartitionStep`): it is that
+which is held, looked at and stopped, and a pause, a stop or a deadline of the whole step is one of
+all of them. What a partition waits for, it waits for at the session's gate.
+
+The first error of a partition is the step's. It aborts the rendezvous, so others that wait end
+too, and stops those that do not; what these raise follows from the first error, and is not told.
+However a step ends, it ends after all its threads have left it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+from flowscope.errors import CancelledError, DeadlineExceededError
+from flowscope.graph.current_step import current_step, steps_of_threads
+from flowscope.plan.apart import Part
+from flowscope.plan.back_ends import Function
+from flowscope.plan.invocation import InvocationError
+from flowscope.runtime.gate import Gate
+from flowscope.runtime.host_calls import HostThreads
+from flowscope.runtime.rendezvous import Channel, Pending, Rendezvous, Waiter
+from flowscope.runtime.resources import VariableState
+from flowscope.runtime.step import Step
+
+
+class DerivedError(CancelledError):
+    """A partition ended because another one has failed: the error of that one is told."""
+
+
+class PartitionStep(Step):
+    """What one partition does of a step.
+
+    Args:
+        step: The whole step.
+        device: The partition's device.
+        channel: What it sends and receives through.
+        thread: The thread that runs it.
+    """
+
+    def __init__(self, step: Step, device: str, channel: Channel, thread: int) -> None:
+        super().__init__(step.call, step, step.gate, step.host_threads, thread)
+        self.device = device
+        self.channel = channel
+        self.number, self.deadline, self.feeds = step.number, step.deadline, step.feeds
+        self.queues, self.pool = step.queues, step.pool
+
+    def failed(self, error: BaseException) -> None:
+        """Undoes the update groups that this thread has begun; the rest is the whole step's."""
+        for state in self.call.resources:
+            if isinstance(state, VariableState):
+                state.undo()
+
+
+class SplitFunction:
+    """Runs partitions on several threads; same signature as generated code.
+
+    Args:
+        parts: The partitions; the first one runs on the caller's thread.
+        threads: Where the others run.
+        by_op: Whether operations run one at a time.
+        channel: Makes the channel of a step.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        threads: HostThreads,
+        by_op: bool = False,
+        channel: Callable[[], Channel] = Rendezvous,
+    ) -> None:
+        self.parts = parts
+        self._threads = threads
+        self._channel = channel
+        self._functions: list[Function] = [
+            p.executable.by_op if by_op else p.executable.function for p in parts
+        ]
+
+    def __call__(
+        self, gate: Gate, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """Runs one step; see `flowscope.plan.codegen.function` for the arguments."""
+        shared = _Shared(current_step(), self._channel(), gate, run, len(self.parts))
+        for part, function in zip(self.parts, self._functions, strict=True):
+            taken = tuple([feeds[i] for i in part.takes])
+            states = tuple([resources[i] for i in part.handles])
+            shared.runs.append(_PartRun(shared, part, function, taken, states))
+        for one in shared.runs[1:]:
+            self._threads.run(one)
+        shared.runs[0].run()
+        return shared.finish()
+
+
+class _Shared:
+    """What the threads of one step share.
+
+    Attributes:
+        step, channel, gate, run: Of the step.
+        runs: What runs each partition.
+        fetched: The values of the fetches by their numbers.
+    """
+
+    def __init__(self, step: Step, channel: Channel, gate: Gate, run: Any, count: int) -> None:
+        self.step = step
+        self.channel = channel
+        self.gate = gate
+        self.run = run
+        self.runs: list[_PartRun] = []
+        self.fetched: dict[int, Any] = {}
+        self._left = count
+        self._lock = threading.Lock()
+        self._over = Waiter()
+        self._cause: BaseException | None = None
+
+    def failed(self, error: BaseException) -> None:
+        """Notes an error; the first one ends the step on all threads."""
+        with self._lock:
+            if self._cause is not None or isinstance(error, DerivedError):
+                return
+            self._cause = error
+        pending = self.channel.pending()
+        if isinstance(error, DeadlineExceededError) and pending:
+            self._cause = DeadlineExceededError(f"{error.message}; {_waits(pending)}")
+        self.channel.abort(DerivedError("another partition of the step has failed"))
+        for one in self.runs:
+            if one.step is not None and not one.step.has_ended:
+                self.gate.stop_step(one.step)
+        self._over.wake()
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the step ends with an error."""
+        return self._cause is not None
+
+    def ended(self) -> None:
+        """Notes that a thread has left the step."""
+        with self._lock:
+            self._left -= 1
+            is_last = not self._left
+        if is_last:
+            self._over.wake()
+
+    def _has_ended(self) -> bool:
+        return not self._left
+
+    def finish(self) -> tuple[Any, ...]:
+        """Waits for all threads; returns the fetched values, or raises what one has raised."""
+        try:
+            while not self._has_ended() and not self.is_ending:
+                self._over.wait(lambda: self._has_ended() or self.is_ending, self.gate, None)
+        except BaseException as e:
+            self.failed(e)
+        self._over.wait_on(self._has_ended)
+        self.runs.clear()
+        if self._cause is None:
+            return tuple([self.fetched[i] for i in range(len(self.fetched))])
+        error, self._cause = self._cause, None
+        try:
+            raise error
+        finally:
+            del error  # its traceback holds this frame, and so the values of the step
+
+
+class _PartRun:
+    """Runs one partition of a step.
+
+    Attributes:
+        step: What it does of the step; None before it has begun.
+    """
+
+    def __init__(
+        self,
+        shared: _Shared,
+        part: Part,
+        function: Function,
+        feeds: tuple[Any, ...],
+        states: tuple[Any, ...],
+    ) -> None:
+        self.step: PartitionStep | None = None
+        self._shared = shared
+        self._part = part
+        self._function = function
+        self._feeds = feeds
+        self._states = states
+
+    def run(self) -> None:
+        """Runs it, on the thread that calls this."""
+        shared, part = self._shared, self._part
+        me = get_ident()
+        around = steps_of_threads.get(me)
+        step = self.step = PartitionStep(shared.step, part.device, shared.channel, me)
+        steps_of_threads[me] = step
+        feeds, self._feeds = self._feeds, ()
+        try:
+            if shared.is_ending:
+                raise DerivedError("another partition of the step has failed")
+            with np.errstate(all="ignore"):
+                values = self._function(shared.gate, shared.run, feeds, self._states)
+            shared.fetched.update(zip(part.gives, values, strict=True))
+        except BaseException as e:
+            shared.failed(_located(part, e))
+            step.failed(e)
+        finally:
+            step.has_ended = True
+            if around is None:
+                del steps_of_threads[me]
+            else:
+                steps_of_threads[me] = around
+            if shared.gate.raised:
+                shared.gate.left(step)
+            shared.ended()
+
+
+def _located(part: Part, error: BaseException) -> BaseException:
+    """Returns an error of a partition with the invocation that raised it, where there is one."""
+    if isinstance(error, Exception) and not isinstance(error, InvocationError | DerivedError):
+        invocation = part.executable.failed(error)
+        if invocation is not None:
+            located = InvocationError(invocation, error)
+            located.__cause__ = error
+            return located
+    return error
+
+
+def _waits(pending: Sequence[Pending]) -> str:
+    """Returns who waits for which device, as an error says it."""
+    found = []
+    for one in pending[:5]:
+        sender, receiver, name = one.key.split(";", 2)
+        waits, other = (sender, receiver) if one.is_producer else (receiver, sender)
+        what = "to read" if one.is_producer else "to send"
+        found.append(f'{waits} waited {one.seconds:.2f} s for {other} {what} "{name}"')
+    more = len(pending) - len(found)
+    return ", ".join(found) + (f" and {more} more" if more > 0 else "")
+
+
+__all__ = ["DerivedError", "PartitionStep", "SplitFunction"]
