@@ -1,4 +1,4 @@
-"""Debug: stopping at chosen operations, looking at values, replacing them, going on.
+"""Debug: stopping at chosen operations, looking at values, replacing them, going on; and the past.
 
 What comes in is a session; what a debugger sets goes to its gate and its planner
 (`flowscope.runtime`), and is written into the code of its plans (`flowscope.plan.breakpoints`). It
@@ -7,8 +7,13 @@ is called by users, as `session.debug`, and by views through `flowscope.live`.
 
 from flowscope.debug.breakpoints import Breakpoint
 from flowscope.debug.debugger import Debugger
+from flowscope.debug.history import History, Kept
+from flowscope.debug.replay import Replay
 from flowscope.debug.statistics import Statistics
 from flowscope.debug.stops import Look, Stop
 from flowscope.debug.watchpoints import Watchpoint
 
-__all__ = ["Breakpoint", "Debugger", "Look", "Statistics", "Stop", "Watchpoint"]
+__all__ = [
+    "Breakpoint", "Debugger", "History", "Kept", "Look", "Replay", "Statistics", "Stop",
+    "Watchpoint",
+]  # fmt: skip

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.debug.breakpoints import Breakpoint, conditions, joined
-from flowscope.debug.stops import Stop
+from flowscope.debug.history import History
+from flowscope.debug.replay import Replay
+from flowscope.debug.stops import Debugged, Stop, tensor_of
 from flowscope.debug.targets import Places, Standing, target
 from flowscope.debug.watchpoints import Watchpoint
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import FailedPreconditionError, InvalidArgumentError
 from flowscope.graph.current_step import current_thread
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.breakpoints import NO_TESTS, BreakTest, BreakTests
 from flowscope.plan.plan import Plan
+from flowscope.runtime.replayer import Replayer
 from flowscope.runtime.session import debuggers
 
 if TYPE_CHECKING:
-    from flowscope.runtime.session import Session
-
+    from flowscope.runtime.step import Step
 
 #: So many plans' places are kept at most.
 MOST_PLACES = 64
@@ -36,17 +39,21 @@ class Debugger:
     on. Code runs at full speed up to them.
 
     Args:
-        session: The session.
+        session: The session, or the replay of a step of one.
     """
 
-    def __init__(self, session: Session) -> None:
-        self._session: Session = weakref.proxy(session)
+    def __init__(self, session: Debugged) -> None:
+        self._session: Any = weakref.proxy(session)
         self._breakpoints: list[Breakpoint] = []
         self._count = 0
         #: The threads on which a floating-point error was flagged and not looked at yet.
         self.flagged: set[int] = set()
         #: What was found of plans, by their ids.
         self._places: dict[int, Places] = {}
+        #: What is recorded; None for nothing.
+        self.history: History | None = None
+        #: The replay that `back` has made, and the stop that it is the past of.
+        self._past: tuple[Replay, Stop] | None = None
 
     # -- breakpoints ----------------------------------------------------------------------------
 
@@ -180,7 +187,8 @@ class Debugger:
         session = self._session
         planner, gate = session.planner, session.gate
         enabled = [b for b in self._breakpoints if b.is_enabled]
-        planner.breakpoints = self._tests if enabled else None
+        is_asked = enabled or (self.history is not None and self.history.tensors)
+        planner.breakpoints = self._tests if is_asked else None
         before = {s: s.call.tests for s in gate.inside}
         planner.arm()
         gate.rearm(lambda s: s in before and s.call.tests.names != before[s].names)
@@ -194,6 +202,10 @@ class Debugger:
             found = places.of(breakpoint.target, breakpoint.is_after)
             for name, test in breakpoint.tests(plan, [n for one in found for n in one.nodes]):
                 side.setdefault(name, []).append(test)
+        if self.history is not None:
+            for side, tests in zip(sides, self.history.tests(plan), strict=True):
+                for name, asked in tests.items():
+                    side.setdefault(name, []).extend(asked)
         if not any(sides):
             return NO_TESTS
         before, after = ({name: joined(t) for name, t in side.items()} for side in sides)
@@ -225,13 +237,108 @@ class Debugger:
             found = self._places[id(plan)] = Places(plan)
         return found
 
+    # -- the past -------------------------------------------------------------------------------
+
+    def record(
+        self,
+        tensors: Tensor | Operation | str | Sequence[Tensor | Operation | str] = (),
+        *,
+        max_bytes: int = 1 << 28,
+    ) -> History:
+        """Records steps from now on: what each is computed from, and the values of tensors.
+
+            history = sess.debug.record(["loss", "cell/h"])
+            ...
+            history.values("loss")[-1].value
+            with sess.debug.replay(history.steps[0]) as past:
+                past.value("cell/h", iteration=3)
+
+        Variables are kept as they were before each step: one that is written then takes a new
+        buffer each time. Feeds and values are copied. The oldest go first. What was recorded before
+        ends.
+
+        Args:
+            tensors: Tensors whose values are kept, over steps and iterations, or their names; an
+                operation stands for its first output.
+            max_bytes: So many bytes are kept at most.
+
+        Raises:
+            InvalidArgumentError: if `max_bytes` is not positive.
+            FailedPreconditionError: in a replay.
+        """
+        if isinstance(self._session, Replayer):
+            raise FailedPreconditionError(
+                "a replay is computed from what was recorded: record in its session"
+            )
+        if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes <= 0:
+            raise InvalidArgumentError(f"expected bytes above 0 as max_bytes, got {max_bytes!r}")
+        given = [tensors] if isinstance(tensors, str | Tensor | Operation) else tensors
+        chosen = dict.fromkeys(tensor_of(self._session.graph, t) for t in given)
+        self.history = made = History([*chosen], max_bytes, lambda: self._end_history(made))
+        self._session.planner.wrap(made.around)
+        self.arm()
+        return made
+
+    def _end_history(self, history: History) -> None:
+        if self.history is history:
+            self.history = None
+            self._session.planner.wrap(None)
+            self.arm()
+
+    def replay(self, step: int | None = None) -> Replay:
+        """Returns a step that was recorded, to be computed again.
+
+        Args:
+            step: The number of the run in its session, from 0: all runs count. None for the last
+                one that was recorded.
+
+        Raises:
+            FailedPreconditionError: if the step was not recorded, or does not follow from feeds,
+                variables and the number of the run: the message says why.
+        """
+        if self.history is None:
+            raise FailedPreconditionError(
+                "nothing is recorded: call sess.debug.record() before the steps that are to be "
+                "replayed"
+            )
+        steps = self.history.steps
+        number = step if step is not None else steps[-1] if steps else None
+        found = None if number is None else self.history.inputs.find(number)
+        if number is None or found is None:
+            why = "no step was recorded yet"
+            if number is not None:
+                why = self.history.inputs.why_not(number)
+            raise FailedPreconditionError(f"step {number} cannot be replayed: {why}")
+        return Replay(self._session, found)
+
+    def back(self, stop: Stop) -> Stop:
+        """Returns a stop before the operation that ran last; see `Stop.step_back`."""
+        if isinstance(self._session, Replay):
+            return self._session.step_back(stop.position)
+        past = self.replay(stop.step)
+        self._end_past()
+        self._past = past, stop
+        return past.step_back(stop.position)
+
+    def _end_past(self) -> None:
+        """Ends what `back` has made."""
+        before, self._past = self._past, None
+        if before is not None:
+            before[0].close()
+
     # -- steps that are held --------------------------------------------------------------------
 
     @property
     def stops(self) -> tuple[Stop, ...]:
-        """The steps that are held now, each with where it stands."""
-        gate = self._session.gate
-        return tuple([Stop(self._session, s) for s in gate.held_steps()])
+        """The steps that are held now, each with where it stands, and the past of one of them."""
+        found = [Stop(self._session, s) for s in self._session.gate.held_steps()]
+        if self._past is not None:
+            past, of = self._past
+            if of.is_there:
+                found += [Stop(past, s) for s in past.gate.held_steps()]
+            else:
+                self._end_past()
+        return tuple(found)
 
     def wait(self, timeout_s: float = 10.0) -> Stop | None:
         """Waits until a step is held; returns it, None if none is after so many seconds."""
@@ -249,12 +356,14 @@ class Debugger:
         Args:
             function: Is given the stop; None for no function: steps wait then.
         """
-        session = self._session
-        if function is None:
-            session.gate.listener = None
-        else:
-            told = function
-            session.gate.listener = lambda step: told(Stop(session, step))
+        gate = self._session.gate
+        gate.listener = None if function is None else partial(self._tell, function)
+
+    def _tell(self, function: Callable[[Stop], Any], step: Step) -> None:
+        try:
+            function(Stop(self._session, step))
+        finally:
+            self._end_past()
 
     def __repr__(self) -> str:
         lines = [f"<fs.Debugger: {len(self._breakpoints)} breakpoints, {len(self.stops)} held>"]

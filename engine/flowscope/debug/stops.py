@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from flowscope.debug.statistics import Picture, Statistics, picture, statistics
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError
 from flowscope.graph.current_step import current_step
 from flowscope.graph.dtypes import of_numpy
+from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import text as shape_text
@@ -20,14 +21,29 @@ from flowscope.plan.locations import Here, LoopAt, Where
 from flowscope.plan.structured import loop_name
 from flowscope.plan.tensor_map import TensorAt
 from flowscope.runtime.predicates import END_OF_STEP, NEXT_ITERATION, NEXT_OP
+from flowscope.runtime.replayer import Position, Replayer
 
 if TYPE_CHECKING:
-    from flowscope.runtime.session import Session
+    from flowscope.debug.debugger import Debugger
+    from flowscope.runtime.gate import Gate
+    from flowscope.runtime.planner import Planner
     from flowscope.runtime.step import Step
 
 #: "alive": its value can be seen; "not yet": it is still to be computed; "gone": nothing needed it
 #: any more; "absent": it has no value in this plan.
 State = Literal["alive", "not yet", "gone", "absent"]
+
+
+class Debugged(Protocol):
+    """What runs the steps that are held: a session, or a replay of one of its steps."""
+
+    graph: Graph
+    gate: Gate
+
+    @property
+    def planner(self) -> Planner: ...  # noqa: D102
+    @property
+    def debug(self) -> Debugger: ...  # noqa: D102
 
 
 @frozen
@@ -54,7 +70,7 @@ class Stop:
     it is kept when the step goes on.
 
     Args:
-        session: The session.
+        session: The session, or the replay.
         step: The step.
 
     Attributes:
@@ -63,7 +79,7 @@ class Stop:
         error: What the breakpoint's condition has raised; None if nothing.
     """
 
-    def __init__(self, session: Session, step: Step) -> None:
+    def __init__(self, session: Debugged, step: Step) -> None:
         self._session = session
         self._step = step
         self._number = step.stops
@@ -83,6 +99,11 @@ class Stop:
     def id(self) -> str:
         """What tells it from all other stops of the session."""
         return f"{id(self._step):x}.{self._number}"
+
+    @property
+    def is_past(self) -> bool:
+        """Whether it is a step of the past that is computed again."""
+        return isinstance(self._session, Replayer)
 
     @property
     def is_there(self) -> bool:
@@ -114,7 +135,8 @@ class Stop:
         at = f'before "{node.name}"' if node is not None else "at the end of an iteration"
         if self._where is None:
             at = "between two operations"
-        text = f"<fs.Stop of step {self.step} {at}" + (f" in {self.frame}" if self.frame else "")
+        kind = "replay of step" if self.is_past else "step"
+        text = f"<fs.Stop of {kind} {self.step} {at}" + (f" in {self.frame}" if self.frame else "")
         if self.breakpoint is not None:
             text += f", breakpoint {self.breakpoint.number}"
         return text + (f": {self.error!r}" if self.error is not None else "") + ">"
@@ -209,12 +231,7 @@ class Stop:
         raise FailedPreconditionError(f'"{tensor.name}" has no value here: {look.why}')
 
     def _tensor(self, tensor: Tensor | Operation | str) -> Tensor:
-        found: Tensor | Operation = self._session.graph.as_graph_element(tensor)
-        if isinstance(found, Tensor):
-            return found
-        if not found.outputs:
-            raise InvalidArgumentError(f'"{found.name}" has no output: it has no value')
-        return found.outputs[0]
+        return tensor_of(self._session.graph, tensor)
 
     # -- replacing ------------------------------------------------------------------------------
 
@@ -302,6 +319,24 @@ class Stop:
         """Lets this step run to its end, and holds it there."""
         self._session.gate.run_until(END_OF_STEP.of(self._step))
 
+    def step_back(self) -> Stop:
+        """Returns a stop before the operation that ran last: the step is computed again up to it.
+
+        The step itself stays where it is; what is returned is a stop of its replay, which can be
+        stepped on and back too, with the values as they were. It needs `Debugger.record` before the
+        step began.
+
+        Raises:
+            FailedPreconditionError: if the step was not recorded, or cannot be computed again.
+            NotFoundError: if nothing has run yet.
+        """
+        return self._session.debug.back(self)
+
+    @property
+    def position(self) -> Position | None:
+        """Where it is in whichever plan of its program; None at the end of the step."""
+        return None if self._where is None else Position.of(self._where)
+
     def stop(self) -> None:
         """Ends this step: it raises CancelledError; variables are as its last whole update left
         them.
@@ -312,6 +347,20 @@ class Stop:
     def is_own_thread(self) -> bool:
         """Whether this thread runs the step."""
         return current_step() is self._step
+
+
+def tensor_of(graph: Graph, tensor: Tensor | Operation | str) -> Tensor:
+    """Returns the tensor that is meant: an operation stands for its first output.
+
+    Raises:
+        InvalidArgumentError: if the operation has none.
+    """
+    found: Tensor | Operation = graph.as_graph_element(tensor)
+    if isinstance(found, Tensor):
+        return found
+    if not found.outputs:
+        raise InvalidArgumentError(f'"{found.name}" has no output: it has no value')
+    return found.outputs[0]
 
 
 def _is_array(array: Any) -> bool:
@@ -340,4 +389,4 @@ def _fits(shape: Sequence[int], wanted: Sequence[int | None]) -> bool:
     )
 
 
-__all__ = ["Look", "State", "Stop"]
+__all__ = ["Debugged", "Look", "State", "Stop", "tensor_of"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, get_args
 
@@ -251,6 +252,26 @@ def make_plan(
         made = planned(request)
         partitions = partitioned(made.program, request.mode)
         return compiled(request, partitions, made, devices, generator, back_ends, costs)
+
+
+def in_mode(
+    plan: Plan,
+    mode: Mode,
+    devices: Mapping[str, Device],
+    generator: Callable[..., Any],
+    back_ends: Mapping[str, BackEnd],
+) -> Plan:
+    """Returns the plan of the same program in another mode, whatever the graph has become since.
+
+    Args:
+        plan: The plan.
+        mode: How the program is to be run.
+        devices, generator, back_ends: See `make_plan`.
+    """
+    request = replace(plan.request, mode=mode)
+    *_, (_, program) = stages(plan.sources[-1][1], request)
+    made = Planned(program, plan.operations, plan.sources)
+    return compiled(request, partitioned(program, mode), made, devices, generator, back_ends)
 
 
 @frozen

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import where
-from flowscope.plan.breakpoints import NO_TESTS
+from flowscope.plan.breakpoints import NO_TESTS, BreakTests
+from flowscope.plan.invocation import Probe
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
 from flowscope.runtime.feeds import Converter
@@ -40,8 +41,8 @@ class Call:
         required: Of it, what must have a value before the step.
         is_checked: Whether the required variables were seen initialised.
         queues: What its steps may do to queues, None where they use none.
-        wrap: What stands around a function of the plan in this session: on an accelerator, what
-            puts the step on the device.
+        on_device: What puts a function of the plan on its device.
+        wrap: What stands around a function of the plan in this session: that, and what notes steps.
         trace: Where a traced run of it notes what it does; None for most.
         uses_blas: Whether a kernel of the plan multiplies matrices.
         tests: The breakpoints of the plan, at which `function` asks.
@@ -53,6 +54,7 @@ class Call:
         "edits",
         "function",
         "is_checked",
+        "on_device",
         "plan",
         "queues",
         "rebuild",
@@ -69,20 +71,18 @@ class Call:
         self,
         plan: Plan,
         edits: int,
-        function: Callable[..., tuple[Any, ...]],
-        by_op: Callable[..., tuple[Any, ...]],
         converters: tuple[Converter, ...],
         rebuild: Rebuild,
         single: bool,
         resources: tuple[Any, ...],
         required: tuple[Any, ...],
         queues: QueueUse | None = None,
-        wrap: Callable[[Callable[..., Any]], Callable[..., Any]] = as_it_is,
+        on_device: Callable[[Callable[..., Any]], Callable[..., Any]] = as_it_is,
     ) -> None:
         self.plan = plan
         self.edits = edits
-        self.function = function
-        self.by_op = by_op
+        self.function: Callable[..., tuple[Any, ...]] = plan.executable.function
+        self.by_op: Callable[..., tuple[Any, ...]] = plan.executable.by_op
         self.converters = converters
         self.rebuild = rebuild
         self.single = single
@@ -92,16 +92,32 @@ class Call:
         self.tests = NO_TESTS
         self.is_checked = not required
         self.uses_blas = any(node.op.uses_blas for node in plan.program.walk())
-        self.wrap = wrap
+        self.on_device = self.wrap = on_device
         self.trace: StepTrace | None = None
 
     def traced(self, trace: StepTrace) -> Call:
         """Returns the same for one run, which is traced."""
+        made = self._copied()
+        made.trace = trace
+        made.function = trace.traced(self.wrap)
+        return made
+
+    def probed(self, probe: Probe, tests: BreakTests) -> Call:
+        """Returns the same one operation at a time: a probe is told of each, and tests are asked.
+
+        Args:
+            probe: Is told of each invocation.
+            tests: What is asked in the place of its breakpoints.
+        """
+        made = self._copied()
+        made.tests = tests
+        made.function = self.wrap(self.plan.executable.probed(probe))
+        return made
+
+    def _copied(self) -> Call:
         made = object.__new__(Call)  # `copy` takes ten times as long
         for name in Call.__slots__:
             setattr(made, name, getattr(self, name))
-        made.trace = trace
-        made.function = trace.traced(self.wrap)
         return made
 
     def is_current(self, graph: Graph) -> bool:

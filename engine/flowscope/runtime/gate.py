@@ -494,11 +494,14 @@ class Gate:
         with self._lock:
             self._changed.notify_all()
 
-    def wait_until_held(self, timeout_s: float, count: int = 1) -> bool:
-        """Waits until `count` steps are held here; returns whether they are."""
+    def wait_until_held(
+        self, timeout_s: float, count: int = 1, is_over: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Waits until `count` steps are held here, or it is over; returns whether that came."""
         with self._lock:
             return self._changed.wait_for(
-                lambda: self._state == "pausing" and self._waiting >= count, timeout_s
+                lambda: (self._state == "pausing" and self._waiting >= count) or is_over(),
+                timeout_s,
             )
 
     def _wait(self, step: Step) -> None:

@@ -26,7 +26,7 @@ from flowscope.plan.execution import Execution
 from flowscope.plan.modules import Modules
 from flowscope.plan.partial_run import Staged, staged
 from flowscope.plan.partitions import Mode
-from flowscope.plan.plan import Plan, Request, make_plan
+from flowscope.plan.plan import Plan, Request, in_mode, make_plan
 from flowscope.plan.program import Node, Program
 from flowscope.runtime.calls import Call, as_it_is
 from flowscope.runtime.config import ConfigProto
@@ -43,6 +43,8 @@ from flowscope.runtime.resources import VariableState
 
 #: A place that is no position in a region: before the first operation.
 _BEFORE_FIRST = -3
+#: Returns what stands around the function of a plan.
+Around = Callable[[Plan, Function], Function]
 _STRUCTURES = (list, tuple, Mapping)
 
 
@@ -58,6 +60,7 @@ class Planner:
         queues: The queues that steps use, by the ids of the operations of their handles.
         cost_table: What operations took that were measured.
         breakpoints: Returns those of a plan; None where none were set.
+        around: Returns what is run in the place of a plan's function; None for that itself.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class Planner:
         self._has_kinds = any(d.device_type != "CPU" for d in devices)
         self._growth = growth
         self.breakpoints: Callable[[Plan], BreakTests] | None = None
+        self.around: Around | None = None
         self._lock = threading.RLock()
 
     def call(self, key: Hashable, fetches: Any, feeds: Any, mode: Mode, given: Any = ()) -> Call:
@@ -126,6 +130,14 @@ class Planner:
             found = staged(request)
             self._note(list(found.program.walk()))
             return found
+
+    def replayed(self, plan: Plan) -> Call:
+        """Returns the call of what a plan runs, in which each operation runs by itself."""
+        with self._lock:
+            made = in_mode(plan, "op", self._by_name, generator, self.back_ends)
+            call = self._bound(made, self._graph.edits, tuple, False, on_device)
+            self.calls.add("replayed", call)
+            return call
 
     def stage(self, program: Staged, before: frozenset[int] | None, now: frozenset[int]) -> Call:
         """Returns the call of one stage of a partial run; its results stay on the device."""
@@ -194,37 +206,47 @@ class Planner:
     ) -> Call:
         device = self.device_of(plan)
         variables = {h: self._variable(h, device) for h in (*plan.handles, *plan.required)}
-        around = as_it_is if device.device_type == "CPU" else partial(wrap, device)
+        on = as_it_is if device.device_type == "CPU" else partial(wrap, device)
         for handle, state in variables.items():
             if isinstance(state, QueueState):
                 self.queues.update((op.id, state) for op in handle.origins)
         tests = NO_TESTS if self.breakpoints is None else self.breakpoints(plan)
-        function, by_op = _tested(plan, tests)
         call = Call(
             plan,
             edits,
-            around(function),
-            around(by_op),
             tuple(self.converter(t) for t in (plan.request.feeds if feeds is None else feeds)),
             rebuild,
             single,
             tuple(variables[h] for h in plan.handles),
             tuple(variables[h] for h in plan.required),
             _queue_use(plan, variables),
-            around,
+            on,
         )
         call.tests = tests
+        self._bind(call, self.around if feeds is None else None)  # a stage is no step
         return call
+
+    def _bind(self, call: Call, around: Around | None) -> None:
+        """Has a call ask at its breakpoints, with something around it."""
+        on = call.on_device
+        call.wrap = on if around is None else partial(_within, around, call.plan, on)
+        call.function, call.by_op = map(call.wrap, _tested(call.plan, call.tests))
 
     def arm(self) -> None:
         """Has the functions of all calls ask at the breakpoints that there are now."""
         with self._lock:
             for call in self.calls.all():
                 tests = NO_TESTS if self.breakpoints is None else self.breakpoints(call.plan)
-                asked = tests.names, tests.flagged is None
-                if asked != (call.tests.names, call.tests.flagged is None):
-                    call.function, call.by_op = map(call.wrap, _tested(call.plan, tests))
-                call.tests = tests
+                before, call.tests = call.tests, tests
+                if (tests.names, tests.flagged) != (before.names, before.flagged):
+                    self._bind(call, self.around)
+
+    def wrap(self, around: Around | None) -> None:
+        """Has something else stand around the functions of all plans."""
+        with self._lock:
+            self.around = around
+            for call in self.calls.all():
+                self._bind(call, self.around)
 
     def _variable(self, handle: Node, device: Device) -> Any:
         state = self.state(handle.op)
@@ -258,6 +280,11 @@ def _queue_use(plan: Plan, states: Mapping[Node, Any]) -> QueueUse | None:
         [states[h] for h in written],
         any(is_worldly(n) or isinstance(n.op, HostFunc) for n in walked),
     )
+
+
+def _within(around: Around, plan: Plan, on: Callable[..., Any], function: Function) -> Function:
+    """Returns what runs a function of a plan on its device, with something around it."""
+    return around(plan, on(function))
 
 
 def _tested(plan: Plan, tests: BreakTests) -> tuple[Function, Function]:

@@ -48,7 +48,9 @@ def bracketed(parts: Parts, values: Any, limit: int) -> list[str]:
     return [f"[{p}]" if p is not None else summary(next(rest), limit) for p in parts]
 
 
-class _Printing(Op, abstract=True, is_stateful=True, views=(0,)):
+class Printing(Op, abstract=True, is_stateful=True, views=(0,)):
+    """Base class of what hands its first input on and prints the others."""
+
     parts: Parts
     message: str
     summarize: int
@@ -60,7 +62,7 @@ class _Printing(Op, abstract=True, is_stateful=True, views=(0,)):
 
 
 @frozen
-class PrintIdentity(_Printing, host_inputs=FROM_1):
+class PrintIdentity(Printing, host_inputs=FROM_1):
     """The input as it is; running it prints a line to standard error.
 
     Attributes: `parts` of the line, a None for each further input; `message` in front; `summarize`
@@ -84,7 +86,7 @@ class PrintIdentity(_Printing, host_inputs=FROM_1):
 
 @frozen
 class PrintFirst(
-    _Printing, reads_state=True, writes_state=True, accepts_empty=True, host_inputs=FROM_1
+    Printing, reads_state=True, writes_state=True, accepts_empty=True, host_inputs=FROM_1
 ):
     """The input as it is; the first so many runs of a session print a line to standard error.
 

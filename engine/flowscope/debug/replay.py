@@ -1,0 +1,257 @@
+"""Replays: a step of the past computed again, to look at any of its values and to step back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flowscope.debug.history import first_reader
+from flowscope.debug.stops import Stop, tensor_of
+from flowscope.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from flowscope.graph.operation import Operation, Tensor
+from flowscope.plan.breakpoints import NO_TESTS, BreakTest, BreakTests
+from flowscope.plan.locations import Here, iterations_in
+from flowscope.plan.program import Node
+from flowscope.runtime.replayer import Position, Replayer
+from flowscope.runtime.session import debuggers
+
+if TYPE_CHECKING:
+    from flowscope.debug.debugger import Debugger
+
+#: Takes a value: (iterations of the loops around, array).
+Take = Callable[[tuple[int, ...], Any], None]
+
+
+class Replay(Replayer):
+    """A step that is computed again, bit-equal; made by `Debugger.replay`.
+
+        with sess.debug.replay(12) as past:
+            print(past.value("cell/h", iteration=3))
+            stop = past.before("loss")
+
+    Each operation runs by itself, so that each tensor of the program has its values. The session
+    and its variables do not change. Prints print again.
+    """
+
+    @property
+    def step(self) -> int:
+        """The number of the run in its session."""
+        return self.inputs.number
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """Copies of the values that variables had before the step, by their names.
+
+        Of those that the step uses; None for one that had no value.
+        """
+        found = self.inputs.variables.values()
+        return {name: None if value is None else np.array(value)[()] for name, _, value in found}
+
+    @cached_property
+    def debug(self) -> Debugger:
+        """Breakpoints and stops of the replay: `on_stop` is called while `run` computes it."""
+        found: Debugger = debuggers[-1](self)
+        return found
+
+    def run(self) -> dict[str, Any]:
+        """Computes the step to its end; returns the fetched values by the names of the tensors."""
+        __tracebackhide__ = True
+        self.let_go()
+        values = self._from_begin(self.call)
+        names = [t.name for t in self.call.plan.request.fetches]
+        return dict(zip(names, values, strict=True))
+
+    # -- values -----------------------------------------------------------------------------------
+
+    def value(
+        self, tensor: Tensor | Operation | str, iteration: int | tuple[int, ...] | None = None
+    ) -> Any:
+        """Returns a tensor's value in the step.
+
+        Args:
+            tensor: A tensor of the program, or its name; an operation stands for its first output.
+            iteration: The iteration of the innermost loop, from 0; a tuple for all loops around,
+                from the outermost. None for the last one.
+
+        Raises:
+            FailedPreconditionError: if the tensor has no value in the step, or not in that
+                iteration.
+        """
+        found: list[Any] = []
+
+        def take(iterations: tuple[int, ...], array: Any) -> None:
+            if iteration is None or _is_at(iterations, iteration):
+                found[:] = [np.array(array)[()]]
+
+        tensor = tensor_of(self.graph, tensor)
+        self._collect(tensor, take)
+        if not found:
+            at = "" if iteration is None else f" in iteration {iteration}"
+            raise FailedPreconditionError(
+                f'"{tensor.name}" has no value{at} in step {self.step}: it was not run there'
+            )
+        return found[-1]
+
+    def values(
+        self, tensor: Tensor | Operation | str, max_bytes: int = 1 << 28
+    ) -> dict[tuple[int, ...], Any]:
+        """Returns a tensor's values by the iterations of the loops around, `()` outside of loops.
+
+        Args:
+            tensor: As for `value`.
+            max_bytes: So much they may take.
+
+        Raises:
+            InvalidArgumentError: if they take more.
+        """
+        found: dict[tuple[int, ...], Any] = {}
+        left = max_bytes
+
+        def take(iterations: tuple[int, ...], array: Any) -> None:
+            nonlocal left
+            made = found[iterations] = np.array(array)[()]
+            left -= made.nbytes if isinstance(made, np.ndarray | np.generic) else len(made)
+            if left < 0:
+                raise InvalidArgumentError(
+                    f"the values take more than {max_bytes} bytes: ask for one iteration, or give "
+                    "a larger max_bytes"
+                )
+
+        self._collect(tensor_of(self.graph, tensor), take)
+        return found
+
+    def _collect(self, tensor: Tensor, take: Take) -> None:
+        """Computes the step, and has each value of a tensor taken."""
+        answers = self.call.plan.locate(tensor)
+        if all(at.kind == "absent" for at in answers):
+            raise FailedPreconditionError(
+                f'"{tensor.name}" has no value in step {self.step}: {answers[0].why}'
+            )
+        made: dict[str, int] = {}
+        before: dict[str, BreakTest] = {}
+        for at in answers:
+            if at.kind == "constant":
+                take((), at.constant)
+            elif at.kind == "fed":
+                take((), self.inputs.feeds[self.call.plan.request.feeds.index(tensor)])
+            elif at.value is not None and at.value.node is not None:
+                made[at.value.node.name] = at.value.index
+            else:
+                before.update(_reads(first_reader(self.call.plan, at), take))
+
+        def probe(node: Node, iterations: tuple[int, ...], outputs: Sequence[Any]) -> None:
+            if node.name in made:
+                take(iterations, outputs[made[node.name]])
+
+        if made or before:
+            self.compute(probe, BreakTests(before, {}) if before else NO_TESTS)
+
+    # -- standing in it ---------------------------------------------------------------------------
+
+    def before(
+        self,
+        op: Operation | Tensor | str,
+        iteration: int | tuple[int, ...] | None = None,
+    ) -> Stop:
+        """Computes the step up to an operation; returns where it stands: before the operation.
+
+        It stands there until `close`, or until it is computed up to somewhere else.
+
+        Args:
+            op: The operation, a tensor of it, or the name of one.
+            iteration: As for `value`; None for the first time.
+
+        Raises:
+            NotFoundError: if the operation is not run there.
+        """
+        wanted = self._tensor_or_op(op)
+
+        def is_met(here: Here) -> bool:
+            where = here.where()
+            node = where.node
+            if node is None or not any(o.id == wanted.id for o in node.origins):
+                return False
+            return iteration is None or _is_at(tuple(a.iteration for a in where.loops), iteration)
+
+        at = "" if iteration is None else f" in iteration {iteration}"
+        return self._stop(is_met, f'"{wanted.name}" does not run by itself{at} in step {self.step}')
+
+    def _tensor_or_op(self, op: Operation | Tensor | str) -> Operation:
+        found: Tensor | Operation = self.graph.as_graph_element(op)
+        return found.op if isinstance(found, Tensor) else found
+
+    def _stop(self, is_met: Callable[[Here], bool], why_not: str) -> Stop:
+        step = self.held(is_met)
+        if step is None:
+            raise NotFoundError(why_not)
+        return Stop(self, step)
+
+    def step_back(self, position: Position | None) -> Stop:
+        """Computes the step up to the operation that ran before a position; returns where it is.
+
+        Args:
+            position: Where the step, or this replay, stands; None for the end of the step.
+
+        Raises:
+            NotFoundError: if nothing ran before.
+        """
+        count = 0
+
+        def counts(here: Here) -> bool:
+            nonlocal count
+            if position is not None and Position.of(here.where()) == position:
+                return True
+            count += here.is_op
+            return False
+
+        self.held(counts)
+        left = count
+
+        def is_met(here: Here) -> bool:
+            nonlocal left
+            left -= here.is_op
+            return here.is_op and left <= 0
+
+        if not count:
+            self.let_go()
+            raise NotFoundError(f"nothing runs before that in step {self.step}")
+        return self._stop(is_met, "the step has come to its end")
+
+    # -- its end ----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Ends it: what stands is let go."""
+        self.let_go()
+
+    def __enter__(self) -> Replay:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        stops = "".join(f", {Stop(self, s)!r}" for s in self.gate.held_steps())
+        return f"<fs.Replay of step {self.step}{stops}>"
+
+
+def _is_at(iterations: tuple[int, ...], wanted: int | tuple[int, ...]) -> bool:
+    return iterations == wanted if isinstance(wanted, tuple) else iterations[-1:] == (wanted,)
+
+
+def _reads(reader: tuple[Node | None, int], take: Take) -> Iterator[tuple[str, BreakTest]]:
+    """Yields what is asked before the node that reads a value, which takes it and never holds."""
+    node, index = reader
+    if node is None:
+        return
+
+    def test(run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> bool:
+        take(iterations_in(run, counts), values[index])
+        return False
+
+    yield node.name, test
+
+
+__all__ = ["Replay"]

@@ -1,0 +1,170 @@
+"""Replayers: a step computed again from what it was computed from, as often as one likes.
+
+The program is the step's own, from before plans simplify: each operation runs by itself, so that
+each has its values, and gives the bits that it gave. Variables are others, with the values that
+they had; the session's do not change. A replay has a gate of its own: it can be held and stepped
+while the session runs on, or is held itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from flowscope.graph.lazy import frozen
+from flowscope.plan.breakpoints import NO_TESTS, BreakTests
+from flowscope.plan.invocation import Probe
+from flowscope.plan.locations import Here, Where
+from flowscope.plan.plan import Plan
+from flowscope.plan.program import Node
+from flowscope.runtime.calls import Call
+from flowscope.runtime.controls import Controls
+from flowscope.runtime.planner import Planner
+from flowscope.runtime.predicates import Predicate
+from flowscope.runtime.resources import VariableState
+from flowscope.runtime.step import Step
+from flowscope.runtime.step_inputs import StepInputs
+
+if TYPE_CHECKING:
+    from flowscope.runtime.session import Session
+
+#: So long a replay that is to be held is waited for.
+_PATIENCE_S = 3600.0
+
+
+@frozen
+class Position:
+    """Where a step stands, in whichever plan of its program.
+
+    Attributes:
+        op: The number of the operation that comes next; None at the end of an iteration.
+        path: The calls that the operation is in.
+        loops: The numbers of the loops around, from the outermost, with those of their iterations.
+    """
+
+    op: int | None
+    path: tuple[str, ...]
+    loops: tuple[tuple[int, int], ...]
+
+    @staticmethod
+    def of(where: Where) -> Position:
+        """Returns the position of a step that stands somewhere."""
+        node = where.node
+        loops = tuple([(_number(at.node), at.iteration) for at in where.loops])
+        if node is None:
+            return Position(None, (), loops)
+        return Position(_number(node), node.path, loops)
+
+
+def _number(node: Node) -> int:
+    """Returns the number of the operation that a node is; -1 for none."""
+    return node.origins[0].id if node.origins else -1
+
+
+class Replayer(Controls):
+    """Computes one step again.
+
+    Args:
+        session: The session that ran it.
+        inputs: What it is computed from.
+
+    Attributes:
+        inputs: As above.
+        planner: Plans for it; its plan is the only one.
+        call: What is run.
+    """
+
+    def __init__(self, session: Session, inputs: StepInputs) -> None:
+        super().__init__(session.graph, session.engine)
+        self.inputs = inputs
+        self._states = {
+            handle: (VariableState(name, dims), value)
+            for handle, (name, dims, value) in inputs.variables.items()
+        }
+        growth = session.engine.growth_of(session.graph)
+        config, devices = session.config, session.devices
+        self.planner = Planner(session.graph, config, devices, self._state, growth)
+        self.planner.wrap(self._as_it_ran)
+        self.call: Call = self.planner.replayed(inputs.plan)
+        self._thread: threading.Thread | None = None
+        self._error: Exception | None = None
+        self._is_over = False
+
+    def _state(self, handle: Any) -> VariableState:
+        return self._states[handle][0]
+
+    def _as_it_ran(self, plan: Plan, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns the function that draws the random numbers that were drawn."""
+        return lambda gate, _, feeds, resources: function(gate, self.inputs.run, feeds, resources)
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def compute(self, probe: Probe, tests: BreakTests = NO_TESTS) -> tuple[Any, ...]:
+        """Computes the step to its end; returns the fetched values.
+
+        Args:
+            probe: Is told of each invocation.
+            tests: What is asked before and after operations.
+        """
+        __tracebackhide__ = True
+        self.let_go()
+        return self._from_begin(self.call.probed(probe, tests))
+
+    def _from_begin(self, call: Call) -> tuple[Any, ...]:
+        __tracebackhide__ = True
+        for state, value in self._states.values():
+            state.value = value
+        return self._step(call, self.inputs.feeds, self.inputs.number)
+
+    def held(self, is_met: Callable[[Here], bool]) -> Step | None:
+        """Computes the step, on a thread of its own, until it stands where it shall.
+
+        Args:
+            is_met: Whether it stands there; asked before each operation and behind each iteration.
+
+        Returns:
+            The step, which is held; None where it has come to its end before.
+
+        Raises:
+            OpError: What the step fails with before.
+        """
+        self.let_go()
+        self.gate.run_until(Predicate(is_met, is_by_op=True))
+        self._is_over = False
+        self._thread = threading.Thread(target=self._run, name="flowscope replay", daemon=True)
+        self._thread.start()
+        try:
+            self.gate.wait_until_held(_PATIENCE_S, is_over=lambda: self._is_over)
+        except BaseException:
+            self.let_go()
+            raise
+        found = self.gate.held_steps()
+        if found and found[0].here is not None:
+            return found[0]
+        error = self._error
+        self.let_go()
+        if error is not None:
+            raise error
+        return None
+
+    def _run(self) -> None:
+        try:
+            self._from_begin(self.call)
+        except Exception as e:
+            self._error = e
+        self._is_over = True
+        self.gate.wake()
+
+    def let_go(self) -> None:
+        """Ends the computation that is held, if one is."""
+        thread, self._thread = self._thread, None
+        if thread is not None and thread.is_alive():
+            for step in self.gate.inside:
+                self.gate.stop_step(step)
+            thread.join()
+        self.gate.request("resume")
+        self._error = None
+
+
+__all__ = ["Position", "Replayer"]
