@@ -4,11 +4,14 @@ import test from "node:test";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 import { deviceQuestion, DeviceMix, devicesOf, shortDevice } from "../src/model/devices.js";
 import { GraphModel } from "../src/model/graph.js";
+import type { Heat } from "../src/model/heat.js";
 import { opBox, scopeBox } from "../src/model/ids.js";
+import { PlacementModel, placementFacts } from "../src/model/placement.js";
 import { search } from "../src/model/search.js";
 import { barMarks, deviceMarks, segments } from "../src/render/devices.js";
 import { toSvg } from "../src/render/svg.js";
 import { deviceColor, devicePattern, LIGHT } from "../src/render/theme.js";
+import type { OpPlacementState, Placement } from "../src/wire/messages.js";
 
 const at = (device: string): string => `/job:localhost/replica:0/task:0/device:${device}`;
 
@@ -86,4 +89,28 @@ test("the saved picture names its devices below, by their colours and patterns",
   assert.equal(text.split(deviceColor(0)).length - 1, 2);
   assert.equal(text.split(deviceColor(3)).length - 1, 1);
   assert.match(text, />CPU:9</);
+});
+
+test("the inspector tells the reason, the devices that could be chosen, and what was measured", () => {
+  const model = new PlacementModel();
+  let changes = 0;
+  model.changed.connect(() => (changes += 1), new AbortController().signal);
+  const op: OpPlacementState = {
+    name: "one/a", type: "MatMul", requested: "", device: at("CPU:1"), reason: "earliest finish",
+    candidates: [{ device: at("CPU:0"), seconds: 0.002, reason: "" }, { device: at("CPU:1"), seconds: 0.001, reason: "" }, { device: at("GPU:0"), seconds: null, reason: "no kernel" }],
+  };
+  const answer = (request_id: number): Placement => ({ kind: "placement", view: 1, request_id, error: "", devices: [at("CPU:0")], op });
+  const first = model.await("other");
+  const second = model.await("one/a");
+  model.take(answer(first));
+  assert.equal(model.of("one/a"), null, "an answer to an earlier question");
+  model.take(answer(second));
+  model.take(answer(second));
+  assert.deepEqual([changes, model.devices, model.of("one/a")?.reason, model.of("one/b")], [1, [at("CPU:0")], "earliest finish", null]);
+  const heat = { ops: [[3], [4]], count: [1, 2], self_ns: [5, 3000] } as unknown as Heat;
+  const told = placementFacts(op, heat, 4).map(({ name, value }) => `${name}: ${value}`.replaceAll("\u00a0", " "));
+  assert.deepEqual(told, [
+    "because: earliest finish", "CPU:0: done after 2.00 ms", "CPU:1: chosen, done after 1.00 ms", "GPU:0: no kernel", "measured: 1.50 µs each time",
+  ]);
+  assert.deepEqual(placementFacts(null, heat, 9), []);
 });

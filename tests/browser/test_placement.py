@@ -78,3 +78,16 @@ def test_the_legend_counts_and_filters(
     expect(stage(page)).to_have_attribute("data-lit", "")
     stage(page).press("d")
     expect(page.get_by_test_id("fs-devices")).to_be_hidden()
+
+
+def test_the_inspector_says_why_an_operation_stands_where_it_does(
+    open_host: Callable[..., LiveHost], page: Page
+) -> None:
+    host = open_host()
+    page.evaluate("() => window.choose('selection', 'encoder/MatMul')")
+    page.evaluate("() => { window.state.selection = 'encoder/MatMul'; }")
+    inspector = page.get_by_test_id("fs-inspector")
+    host.pump(lambda: "because" in inspector.inner_text())
+    text = inspector.inner_text()
+    assert re.search(r"asked for\s+/device:CPU:1", text)
+    assert re.search(r"placed on\s+\S*device:CPU:1", text)

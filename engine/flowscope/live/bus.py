@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from flowscope.errors import OpError
 from flowscope.graph.graph import Graph
-from flowscope.live import debugging, progress
+from flowscope.live import debugging, placing, progress
 from flowscope.live.frames import FrameWatcher
 from flowscope.live.lowered import LoweredWatcher
 from flowscope.live.outbox import WINDOW, Outbox
@@ -26,6 +26,7 @@ from flowscope.live.schema import (
     PROTOCOL,
     Ack,
     Alive,
+    AskPlacement,
     AskSpans,
     AskValues,
     Command,
@@ -189,7 +190,7 @@ class Feed:
 
     def hear(
         self,
-        message: Connect | Disconnect | Alive | Ack | Command | AskSpans | AskValues,
+        message: Connect | Disconnect | Alive | Ack | Command | AskSpans | AskValues | AskPlacement,
         send: Subscriber,
     ) -> None:
         """Takes a view's message.
@@ -221,6 +222,8 @@ class Feed:
                 self._obey(message, [port])
             elif isinstance(message, AskValues):
                 port.send(debugging.values(self.session, message))
+            elif isinstance(message, AskPlacement):
+                port.send(placing.placement(self.session, message))
             elif isinstance(message, AskSpans):
                 port.send((self._tracing or Tracing()).spans(message))
 

@@ -1,6 +1,6 @@
 """The messages between the engine and a view, as data.
 
-One protocol, version 8: after `Connect` the kernel answers with one `Snapshot`, then with numbered
+One protocol, version 9: after `Connect` the kernel answers with one `Snapshot`, then with numbered
 `Delta`s; a view that sees a gap in `seq` asks again with `Connect`. Each view has numbers of its
 own, and says `Ack` for each message; two at most are on their way. A view that is silent for long
 is taken for closed, so it says `Alive`. A view sends `Command`s; each is answered with one `Reply`.
@@ -28,6 +28,14 @@ from flowscope.live.debug_schema import (
     ValueState as ValueState,
 )
 
+# This is what it is told of devices.
+from flowscope.live.placement_schema import (
+    AskPlacement as AskPlacement,
+    CandidateState as CandidateState,
+    OpPlacementState as OpPlacementState,
+    Placement as Placement,
+)
+
 # What a view is to run is told with these.
 from flowscope.live.run_schema import (
     FetchChange as FetchChange,
@@ -47,7 +55,7 @@ from flowscope.live.trace_schema import (
     TraceState as TraceState,
 )
 
-PROTOCOL = 8
+PROTOCOL = 9
 
 
 @dataclass(frozen=True)
@@ -545,5 +553,7 @@ class Choose:
     kind: Literal["choose"] = "choose"
 
 
-FromKernel = Snapshot | Delta | Reply | Spans | Values
-FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues
+FromKernel = Snapshot | Delta | Reply | Spans | Values | Placement
+FromView = (
+    Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskPlacement
+)

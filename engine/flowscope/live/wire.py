@@ -14,6 +14,7 @@ from flowscope.live.schema import (
     PROTOCOL,
     Ack,
     Alive,
+    AskPlacement,
     AskSpans,
     AskValues,
     BreakpointWish,
@@ -140,6 +141,13 @@ def message_from(data: Any) -> FromView:
             "tensors": list(names),
         } if view and all(isinstance(name, str) for name in names):
             return AskValues(view, number, stop, tuple(names))
+        case {
+            "kind": "ask_placement",
+            "view": int(view),
+            "request_id": int(number),
+            "name": str(name),
+        } if view:
+            return AskPlacement(view, number, name)
         case {"kind": "ask_spans", "view": int(view)} if view:
             return _ask_spans(data, view)
         case {"kind": "choose", "what": "selection", "value": None | str() as name}:

@@ -2,6 +2,7 @@
 import type { DebugModel } from "../model/debug.js";
 import type { GraphModel } from "../model/graph.js";
 import type { OpenScopes } from "../model/open_scopes.js";
+import type { PlacementModel } from "../model/placement.js";
 import type { Selection } from "../model/selection.js";
 import type { Signal } from "../model/signal.js";
 import type { Store } from "../model/store.js";
@@ -33,6 +34,8 @@ export interface ViewContext {
   readonly timeline: Timeline;
   /** Breakpoints, held steps and their values. */
   readonly debug: DebugModel;
+  /** Why operations stand where they do. */
+  readonly placement: PlacementModel;
   readonly navigation: Navigation;
   /** The element that holds the view. */
   readonly root: HTMLElement;

@@ -1,11 +1,13 @@
 /** The panel that says what is known about the selection. */
 import type { Fact, Facts, Section } from "../model/fact.js";
+import { targetOf } from "../model/debug.js";
 import { feedFacts } from "../model/feeds.js";
 import { factsOf } from "../model/facts.js";
 import { runSections } from "../model/frame_facts.js";
 import type { GraphModel } from "../model/graph.js";
 import { queueSections } from "../model/level_facts.js";
 import { opBox, opOf, pathOf, type BoxId } from "../model/ids.js";
+import { placementFacts } from "../model/placement.js";
 import type { Difference } from "../model/search.js";
 import type { ChosenIteration } from "../model/running.js";
 import { make, OWN_KEYS } from "./dom.js";
@@ -32,14 +34,15 @@ class Inspector {
   }
 
   /** What is known of the graph. */
-  update(model: GraphModel, selection: BoxId | null, difference: Difference): void {
+  update(model: GraphModel, selection: BoxId | null, difference: Difference, why: readonly Fact[]): void {
     const known = factsOf(model, selection);
     const op = selection === null ? null : opOf(selection);
     const more: readonly Section[] = [
       { title: "To fetch it, feed", facts: op === null ? [] : feedFacts(model, op) },
       { title: "Only in the graph compared with", facts: selection === null ? removedFacts(difference) : [] },
     ].filter(({ facts: told }) => told.length > 0);
-    const facts = known && { ...known, sections: [...known.sections, ...more] };
+    const sections = known?.sections.map((one) => (one.title === "Device" ? { ...one, facts: [...one.facts, ...why] } : one)) ?? [];
+    const facts = known && { ...known, sections: [...sections, ...more] };
     const text = JSON.stringify(facts);
     if (text === this.#shown) return;
     this.#shown = text;
@@ -105,17 +108,26 @@ function valueElement({ value, leadsTo, level }: Fact): Node | string {
 
 export const inspectorPanel: Panel = {
   id: "inspector", title: "Inspector", region: "right", order: 10,
-  make({ model, store, selection, navigation, commands, until }) {
+  make({ model, store, selection, navigation, commands, placement, session, trace, until }) {
     const go = (box: BoxId, level?: string): void => (level ? navigation.showWritten(box) : navigation.go(box));
     const acts = make("div", { class: "fs-acts" }, commands.button("fetch", true), commands.button("break-before", true), commands.button("break-after", true));
     const inspector = new Inspector(go, commands.button("deselect"), acts, until);
     let shown: BoxId | null = null;
     const updateRun = (): void => inspector.updateRun(model, selection.subject, store.iteration);
+    const show = (): void => {
+      const at = targetOf(model, shown);
+      inspector.update(model, shown, store.difference, at ? placementFacts(placement.of(at.name), trace.heat, at.id) : []);
+    };
+    /** Asked for at each change of the graph or the selection: the answer is of the latest plan. */
     const update = (): void => {
       shown = selection.subject;
-      inspector.update(model, shown, store.difference);
+      const at = targetOf(model, shown);
+      if (at && at.placed !== null && session.isHeard) session.askPlacement({ request_id: placement.await(at.name), name: at.name });
+      show();
       updateRun();
     };
+    placement.changed.connect(show, until);
+    trace.changed.connect((what) => what === "state" && show(), until);
     model.changed.connect(({ graph }) => (graph || shown !== selection.subject ? update() : updateRun()), until);
     store.changed.connect(({ what }) => (what === "selection" || what === "difference" ? update() : what === "iteration" && updateRun()), until);
     return inspector.element;

@@ -1,12 +1,15 @@
 /** A view's link to the session: sends what the user asks for, knows whether that is heard, and what is answered. */
 import { Signal } from "../model/signal.js";
-import type { SpansWish, ValuesWish } from "../wire/channel.js";
+import type { PlacementWish, SpansWish, ValuesWish } from "../wire/channel.js";
 import type { Command } from "../wire/messages.js";
 
 export type SendCommand = (name: Command["name"], value?: Command["value"]) => void;
 
 /** Asks what is told only when it is asked for. */
-export type Ask = (question: { readonly kind: "ask"; readonly wish: SpansWish } | { readonly kind: "ask_values"; readonly wish: ValuesWish }) => void;
+export type Ask = (
+  question: { readonly kind: "ask"; readonly wish: SpansWish } | { readonly kind: "ask_values"; readonly wish: ValuesWish }
+    | { readonly kind: "ask_placement"; readonly wish: PlacementWish },
+) => void;
 
 export class SessionLink {
   readonly changed = new Signal<void>();
@@ -32,6 +35,11 @@ export class SessionLink {
   /** Asks for values of a held step. */
   askValues(wish: ValuesWish): void {
     this.#ask({ kind: "ask_values", wish });
+  }
+
+  /** Asks where operations are placed. */
+  askPlacement(wish: PlacementWish): void {
+    this.#ask({ kind: "ask_placement", wish });
   }
 
   /** Whether there is a session to be asked. */

@@ -2,7 +2,7 @@
  * The live channel as a state machine: messages and wishes in, instructions out. It knows no DOM,
  * no socket and no clock; whoever owns it carries the instructions out.
  */
-import { PROTOCOL, type Ack, type AskSpans, type AskValues, type Command, type Delta, type FromKernel, type FromView, type Reply, type Snapshot, type Spans, type Values } from "./messages.js";
+import { PROTOCOL, type Ack, type AskPlacement, type AskSpans, type AskValues, type Command, type Delta, type FromKernel, type FromView, type Placement, type Reply, type Snapshot, type Spans, type Values } from "./messages.js";
 
 export type ChannelState = "new" | "connecting" | "synced" | "gap" | "away" | "closed";
 
@@ -12,12 +12,16 @@ export type SpansWish = Pick<AskSpans, "request_id" | "step" | "begin_us" | "end
 /** What a view wants to know of a held step's values. */
 export type ValuesWish = Pick<AskValues, "request_id" | "stop" | "tensors">;
 
+/** What a view wants to know of devices. */
+export type PlacementWish = Pick<AskPlacement, "request_id" | "name">;
+
 export type ChannelEvent =
   | { readonly kind: "open" }
   | { readonly kind: "message"; readonly message: FromKernel; readonly at_ms: number }
   | { readonly kind: "command"; readonly name: Command["name"]; readonly value?: Command["value"]; readonly at_ms: number }
   | { readonly kind: "ask"; readonly wish: SpansWish }
   | { readonly kind: "ask_values"; readonly wish: ValuesWish }
+  | { readonly kind: "ask_placement"; readonly wish: PlacementWish }
   | { readonly kind: "alive" }
   | { readonly kind: "away" }
   | { readonly kind: "close" };
@@ -26,8 +30,8 @@ export type Instruction =
   | { readonly kind: "send"; readonly message: FromView }
   /** The message is to be shown, and then acknowledged. */
   | { readonly kind: "deliver"; readonly message: Snapshot | Delta; readonly ack: Ack }
-  /** The answer to what was asked of a traced step, or of the values of a held one. */
-  | { readonly kind: "told"; readonly message: Spans | Values }
+  /** The answer to what was asked of a traced step, of the values of a held one, or of devices. */
+  | { readonly kind: "told"; readonly message: Spans | Values | Placement }
   | { readonly kind: "answered"; readonly name: Command["name"] | null; readonly reply: Reply; readonly took_ms: number };
 
 /** What the table is asked about: a delta is told apart by its number. */
@@ -114,10 +118,10 @@ export class Channel {
   }
 
   #trigger(event: ChannelEvent): Trigger {
-    if (event.kind === "ask_values") return "ask";
+    if (event.kind === "ask_values" || event.kind === "ask_placement") return "ask";
     if (event.kind !== "message") return event.kind;
     const message = event.message;
-    if (message.kind === "values") return "spans";
+    if (message.kind === "values" || message.kind === "placement") return "spans";
     if (message.kind !== "delta") return message.kind;
     if (message.seq <= this.#seq) return "old";
     return message.seq === this.#seq + 1 ? "next" : "ahead";
@@ -130,10 +134,11 @@ export class Channel {
     if (event.kind === "command" && action === "ask") return [this.#ask(event.name, event.value ?? null, event.at_ms)];
     if (event.kind === "ask" && action === "ask") return [{ kind: "send", message: { kind: "ask_spans", ...event.wish, view: this.#view } }];
     if (event.kind === "ask_values" && action === "ask") return [{ kind: "send", message: { kind: "ask_values", ...event.wish, view: this.#view } }];
+    if (event.kind === "ask_placement" && action === "ask") return [{ kind: "send", message: { kind: "ask_placement", ...event.wish, view: this.#view } }];
     if (event.kind !== "message") return [];
     const message = event.message;
     if (action === "drop") return [];
-    if (message.kind === "spans" || message.kind === "values") return [{ kind: "told", message }];
+    if (message.kind === "spans" || message.kind === "values" || message.kind === "placement") return [{ kind: "told", message }];
     if (message.kind === "reply") return [this.#answer(message, event.at_ms)];
     this.#seq = message.seq;
     return [{ kind: "deliver", message, ack: { kind: "ack", view: this.#view, seq: message.seq } }];
@@ -157,5 +162,5 @@ export class Channel {
 export function isFromKernel(message: unknown): message is FromKernel {
   if (typeof message !== "object" || message === null) return false;
   const kind = (message as { kind?: unknown }).kind;
-  return kind === "snapshot" || kind === "delta" || kind === "reply" || kind === "spans" || kind === "values";
+  return kind === "snapshot" || kind === "delta" || kind === "reply" || kind === "spans" || kind === "values" || kind === "placement";
 }

@@ -1,6 +1,6 @@
 // Generated from flowscope.live.schema by flowscope.live.typescript: do not edit.
 
-export const PROTOCOL = 8;
+export const PROTOCOL = 9;
 
 /** How the fields of a node travel. */
 export const COLUMNS = {
@@ -109,6 +109,41 @@ export interface Values {
   readonly values: readonly ValueState[];
   readonly view: number;
   readonly kind: "values";
+}
+
+/** A device that an operation could be placed on, or why it could not. */
+export interface CandidateState {
+  readonly device: string;
+  readonly seconds: number | null;
+  readonly reason: string;
+}
+
+/** Where the latest plan has placed an operation, and why. */
+export interface OpPlacementState {
+  readonly name: string;
+  readonly type: string;
+  readonly requested: string;
+  readonly device: string;
+  readonly reason: string;
+  readonly candidates: readonly CandidateState[];
+}
+
+/** A view asks where the latest plan has placed something; the answer is one `Placement`. */
+export interface AskPlacement {
+  readonly view: number;
+  readonly request_id: number;
+  readonly name: string;
+  readonly kind: "ask_placement";
+}
+
+/** The answer to `AskPlacement`. */
+export interface Placement {
+  readonly request_id: number;
+  readonly error: string;
+  readonly devices: readonly string[];
+  readonly op: OpPlacementState | null;
+  readonly view: number;
+  readonly kind: "placement";
 }
 
 /** A tensor that must be fed for what is chosen to be fetched. */
@@ -501,6 +536,6 @@ export interface AskSpans {
   readonly kind: "ask_spans";
 }
 
-export type FromKernel = Snapshot | Delta | Reply | Spans | Values;
+export type FromKernel = Snapshot | Delta | Reply | Spans | Values | Placement;
 
-export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues;
+export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskPlacement;
