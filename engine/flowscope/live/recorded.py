@@ -18,6 +18,7 @@ from flowscope.live.schema import (
     PROTOCOL,
     Ack,
     Alive,
+    AskPlacement,
     AskSpans,
     AskValues,
     Command,
@@ -26,6 +27,7 @@ from flowscope.live.schema import (
     GraphChange,
     Node,
     Origin,
+    Placement,
     Reply,
     Snapshot,
     Spans,
@@ -90,7 +92,7 @@ class RecordedFeed(Feed):
 
     def hear(
         self,
-        message: Connect | Disconnect | Alive | Ack | Command | AskSpans | AskValues,
+        message: Connect | Disconnect | Alive | Ack | Command | AskSpans | AskValues | AskPlacement,
         send: Subscriber,
     ) -> None:
         """Takes a view's message: it is shown all at once, and what it asks for."""
@@ -103,6 +105,8 @@ class RecordedFeed(Feed):
             send(Reply(message.command_id, False, NOTHING_RUNS, message.view))
         elif isinstance(message, AskValues):
             send(Values(message.request_id, NOTHING_RUNS, (), message.view))
+        elif isinstance(message, AskPlacement):
+            send(Placement(message.request_id, NOTHING_RUNS, (), None, message.view))
         elif isinstance(message, AskSpans):
             send(self._spans(message))
 
