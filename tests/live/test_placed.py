@@ -70,3 +70,15 @@ class TestWhyAnOperationStandsWhereItDoes:
         assert answer["op"]["name"] == "y"
         with pytest.raises(ValueError, match="not a message"):
             message_from(asked | {"name": 3})
+
+
+def test_a_value_that_is_sent_elsewhere_leaves_its_maker_where_it_stands(graph):
+    with fs.device("/device:CPU:1"):
+        a = fs.exp(fs.placeholder(fs.float32, [], name="x"), name="a")
+    with fs.device("/device:CPU:0"):
+        b = fs.negative(a, name="b")
+    with fs.Session(config=fs.ConfigProto(device_count={"CPU": 2})) as sess:
+        sess.run(b, {"x:0": 1.0})
+        assert [sess.placements[t.op.id][-5:] for t in (a, b)] == ["CPU:1", "CPU:0"]
+        told = placing.placement(sess, AskPlacement(1, 1, "a"))
+        assert told.op.device.endswith("CPU:1")

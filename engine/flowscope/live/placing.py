@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowscope.live.placement_schema import AskPlacement, OpPlacementState, Placement
+from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.plan import Plan
 from flowscope.runtime.session import Session
 
@@ -21,7 +22,8 @@ def placement(session: Session | None, asked: AskPlacement) -> Placement:
 def _op(plan: Plan, name: str) -> OpPlacementState | None:
     """Returns where an operation stands; None where the plan has no node of it."""
     for node in plan.program.walk():
-        if any(origin.name == name for origin in node.origins):
+        is_own = not isinstance(node.op, Transfer)
+        if is_own and any(origin.name == name for origin in node.origins):
             found = node.op.type, node.requested, node.device, node.reason
             return OpPlacementState(name, *found, candidates=())
     return None

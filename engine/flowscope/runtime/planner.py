@@ -15,6 +15,7 @@ from flowscope.graph.current_step import current_step
 from flowscope.graph.dtypes import variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.ops.core.send_recv import Transfer
 from flowscope.ops.host.py_functions import HostFunc
 from flowscope.ops.state.variable_ops import ReadVariableOp
 from flowscope.plan.back_ends import Function, code_back_ends
@@ -259,7 +260,8 @@ class Planner:
         self._growth.look(self._graph)
 
     def _note(self, nodes: Sequence[Node]) -> None:
-        found = {op.id: n.device for n in nodes for op in n.origins}
+        own = [n for n in nodes if not isinstance(n.op, Transfer)]  # that has its maker's origins
+        found = {op.id: n.device for n in own for op in n.origins}
         if any(self.placements.get(i) != device for i, device in found.items()):
             self.placements.update(found)
             self.placement_version += 1
