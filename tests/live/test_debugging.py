@@ -47,6 +47,11 @@ class View:
         states = [m.session for m, *_ in self.got if getattr(m, "session", None)]
         return states[-1].debug
 
+    def history(self, tensor, row=None):
+        what = {"kind": "ask_history", "view": 7, "request_id": 4, "tensor": tensor, "most": 100}
+        self.hear({**what, "row": row})
+        return next(g for g in reversed(self.got) if isinstance(g[0], schema.TensorHistory))
+
     def values(self, stop, *tensors):
         self.hear(
             {"kind": "ask_values", "view": 7, "request_id": 3, "stop": stop, "tensors": tensors}
@@ -176,3 +181,66 @@ def test_messages_are_json():
     wish = schema.BreakpointWish(**{**WISH, "op": "b"})
     sent = to_json(schema.Command(1, "break", wish, 7))
     assert message_from(json.loads(json.dumps(sent))) == schema.Command(1, "break", wish, 7)
+
+
+def test_a_view_steps_back_moves_there_and_returns_to_the_present(program):
+    sess, view, run = program
+    refused = view.ask("step_back")
+    assert not refused.ok and "no step is held" in refused.message
+    assert view.ask("break", {**WISH, "op": "y"}).ok
+    thread, box = begun(run)
+    assert sess.debug.wait(PATIENCE_S)
+    refused = view.ask("step_back")
+    assert not refused.ok and "nothing is recorded" in refused.message
+    view.ask("resume")
+    thread.join(PATIENCE_S)
+    plain = box["value"]
+    assert view.ask("record", {"tensors": ["b", "x"], "max_bytes": 1 << 20}).ok
+    thread, box = begun(run)
+    assert sess.debug.wait(PATIENCE_S)
+    reply = view.ask("step_back")
+    assert reply.ok and reply.message.startswith("step 1, computed again, stands before")
+    assert view.ask("step_back").ok
+    present, past = view.debug.stops
+    assert past.is_past and not present.is_past and past.step == present.step == 1
+    assert past.op == sess.graph.get_operation_by_name("b").id
+    told, *_ = view.values(past.id, "a", "b")
+    assert [v.state for v in told.values] == ["alive", "not yet"]
+    gate = sess.debug.stops[-1]._session.gate
+    assert view.ask("step_op").ok and gate.wait_until_held(PATIENCE_S)
+    moved = view.debug.stops
+    assert moved[0] == present and moved[-1].op != past.op
+    view.ask("resume")
+    thread.join(PATIENCE_S)
+    assert box["value"] == plain and view.debug.stops == ()
+
+
+def test_a_view_looks_at_the_values_that_a_tensor_had(program):
+    _, view, run = program
+    assert view.history("b")[0].error == "nothing is recorded"
+    assert view.ask("record", {"tensors": ["b"], "max_bytes": 1 << 20}).ok
+    for _ in range(3):
+        run()
+    view.feed.tick(1.0)
+    state = next(m.session for m, *_ in reversed(view.got) if getattr(m, "session", None))
+    assert (state.history.steps, state.history.first, state.history.last) == (3, 0, 2)
+    assert state.history.tensors == ("b:0",) and state.history.nbytes > 0
+    told, data, buffers = view.history("b", row=1)
+    table = data["values"]
+    kinds = tuple(map(tuple, table["columns"]))
+    columns = columns_of(schema.Table(table["rows"], 0, kinds), buffers[table["buffer"]])
+    assert columns["step"].tolist() == [0, 1, 2] and columns["iteration"].tolist() == [-1] * 3
+    assert columns["max"].tolist() == [told.shown.max] * 3 and columns["size"].tolist() == [3] * 3
+    assert data["shown"]["width"] == 3
+    assert "is not recorded" in view.history("a")[0].error
+    assert view.ask("replay", {"step": 1, "op": "b", "iteration": None}).ok
+    (past,) = view.debug.stops
+    assert past.is_past and past.step == 1
+    wrong = view.ask("replay", {"step": 1, "op": "b", "iteration": 4})
+    assert not wrong.ok and "does not run by itself in iteration 4" in wrong.message
+    late = view.ask("replay", {"step": 77, "op": "b", "iteration": None})
+    assert not late.ok and "step 77 cannot be replayed" in late.message
+    assert view.ask("record").message == "nothing is recorded any more"
+    for bad in ({"tensors": "b", "max_bytes": 1}, {"tensors": [1], "max_bytes": 1}, {}):
+        with pytest.raises(ValueError, match="not a"):
+            view.ask("record", bad)

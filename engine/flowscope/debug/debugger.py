@@ -52,8 +52,8 @@ class Debugger:
         self._places: dict[int, Places] = {}
         #: What is recorded; None for nothing.
         self.history: History | None = None
-        #: The replay that `back` has made, and the stop that it is the past of.
-        self._past: tuple[Replay, Stop] | None = None
+        #: The replay that `back` or `revisit` has made, and the stop that it is the past of.
+        self._past: tuple[Replay, Stop | None] | None = None
 
     # -- breakpoints ----------------------------------------------------------------------------
 
@@ -316,12 +316,26 @@ class Debugger:
         if isinstance(self._session, Replay):
             return self._session.step_back(stop.position)
         past = self.replay(stop.step)
-        self._end_past()
+        self.leave_past()
         self._past = past, stop
         return past.step_back(stop.position)
 
-    def _end_past(self) -> None:
-        """Ends what `back` has made."""
+    def revisit(self, step: int, op: Operation | Tensor | str, iteration: int | None) -> Stop:
+        """Returns a stop before an operation of a step that was recorded; `stops` has it too.
+
+        It stands there until a step goes on, or something else of the past is asked for.
+
+        Args:
+            step: The number of the run.
+            op, iteration: See `Replay.before`.
+        """
+        past = self.replay(step)
+        self.leave_past()
+        self._past = past, next(iter(self.stops), None)
+        return past.before(op, iteration)
+
+    def leave_past(self) -> None:
+        """Ends the past that `back` or `revisit` has made; steps that are held stay held."""
         before, self._past = self._past, None
         if before is not None:
             before[0].close()
@@ -334,10 +348,10 @@ class Debugger:
         found = [Stop(self._session, s) for s in self._session.gate.held_steps()]
         if self._past is not None:
             past, of = self._past
-            if of.is_there:
+            if of is None or of.is_there:
                 found += [Stop(past, s) for s in past.gate.held_steps()]
             else:
-                self._end_past()
+                self.leave_past()
         return tuple(found)
 
     def wait(self, timeout_s: float = 10.0) -> Stop | None:
@@ -363,7 +377,7 @@ class Debugger:
         try:
             function(Stop(self._session, step))
         finally:
-            self._end_past()
+            self.leave_past()
 
     def __repr__(self) -> str:
         lines = [f"<fs.Debugger: {len(self._breakpoints)} breakpoints, {len(self.stops)} held>"]

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from flowscope.errors import OpError
 from flowscope.graph.graph import Graph
-from flowscope.live import debugging, placing, progress
+from flowscope.live import debugging, history, placing, progress
 from flowscope.live.frames import FrameWatcher
 from flowscope.live.lowered import LoweredWatcher
 from flowscope.live.outbox import WINDOW, Outbox
@@ -26,6 +26,7 @@ from flowscope.live.schema import (
     PROTOCOL,
     Ack,
     Alive,
+    AskHistory,
     AskPlacement,
     AskSpans,
     AskValues,
@@ -190,7 +191,15 @@ class Feed:
 
     def hear(
         self,
-        message: Connect | Disconnect | Alive | Ack | Command | AskSpans | AskValues | AskPlacement,
+        message: Connect
+        | Disconnect
+        | Alive
+        | Ack
+        | Command
+        | AskSpans
+        | AskValues
+        | AskPlacement
+        | AskHistory,
         send: Subscriber,
     ) -> None:
         """Takes a view's message.
@@ -224,6 +233,8 @@ class Feed:
                 port.send(debugging.values(self.session, message))
             elif isinstance(message, AskPlacement):
                 port.send(placing.placement(self.session, message))
+            elif isinstance(message, AskHistory):
+                port.send(history.tensor_history(self.session, message))
             elif isinstance(message, AskSpans):
                 port.send((self._tracing or Tracing()).spans(message))
 
@@ -420,12 +431,17 @@ class Feed:
             return self._trace(command)
         if session is None:
             return Reply(command.command_id, False, "no session runs this graph")
-        if command.name in _DEBUGGER:
+        if command.name in (*_DEBUGGER, *history.COMMANDS):
             try:
-                what = debugging.carry_out(session, command.name, command.value)
+                owner = debugging if command.name in _DEBUGGER else history
+                what = owner.carry_out(session, command.name, command.value)
             except (OpError, ValueError, KeyError) as e:
                 return Reply(command.command_id, False, str(e).partition("\n")[0])
             return Reply(command.command_id, True, what)
+        if history.moves_past(session, command.name):
+            return Reply(command.command_id, True, _DONE[command.name])
+        if command.name == "resume":
+            history.leave(session)
         if command.name == "step_out" and not session.gate.held_steps():
             return Reply(command.command_id, False, "no step is held")
         if command.name == "stop" and not self._is_busy(session):

@@ -78,6 +78,9 @@ class StopState:
     #: The breakpoint that it is held at, None for a pause or a move.
     breakpoint: int | None
     error: str
+    #: Whether it is a step of the past that is computed again: moves are meant for it, not for the
+    #: step that is held.
+    is_past: bool = False
 
 
 @dataclass(frozen=True)

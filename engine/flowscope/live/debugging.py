@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.debug.statistics import Picture, Statistics
+from flowscope.debug.statistics import Picture, Statistics, picture, statistics
 from flowscope.debug.stops import Look, Stop
 from flowscope.errors import InvalidArgumentError, OpError
 from flowscope.live.debug_schema import (
@@ -51,7 +51,7 @@ def _stop_state(stop: Stop) -> StopState:
     return StopState(
         stop.id, stop.step, None if op is None else op.id, stop.frame, stop.iterations,
         None if stop.breakpoint is None else stop.breakpoint.number,
-        "" if error is None else f"{type(error).__name__}: {error}",
+        "" if error is None else f"{type(error).__name__}: {error}", stop.is_past,
     )  # fmt: skip
 
 
@@ -125,6 +125,11 @@ def _named(stop: Stop, name: str) -> ValueState:
     return _value_state(look, stop.picture(name) if look.state == "alive" else None)
 
 
+def value_state(name: str, array: Any) -> ValueState:
+    """Returns all that is told of a value."""
+    return _value_state(Look(name, "alive", "", statistics(array)), picture(array))
+
+
 def _value_state(look: Look, drawn: Picture | None) -> ValueState:
     found = look.statistics or _NONE
     levels = np.frombuffer(drawn.levels if drawn else b"", np.uint8).astype(np.int32)
@@ -137,4 +142,4 @@ def _value_state(look: Look, drawn: Picture | None) -> ValueState:
     )  # fmt: skip
 
 
-__all__ = ["carry_out", "debug_state", "values"]
+__all__ = ["carry_out", "debug_state", "value_state", "values"]

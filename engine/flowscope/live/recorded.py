@@ -18,6 +18,7 @@ from flowscope.live.schema import (
     PROTOCOL,
     Ack,
     Alive,
+    AskHistory,
     AskPlacement,
     AskSpans,
     AskValues,
@@ -31,10 +32,12 @@ from flowscope.live.schema import (
     Reply,
     Snapshot,
     Spans,
+    TensorHistory,
     TraceState,
     Values,
 )
 from flowscope.live.state import GraphWatcher
+from flowscope.live.tables import Numbers
 from flowscope.live.traces import heat, spans_of, summary
 from flowscope.runtime.session import Session
 from flowscope.tracing.recording import Recording, TracedNode
@@ -92,7 +95,15 @@ class RecordedFeed(Feed):
 
     def hear(
         self,
-        message: Connect | Disconnect | Alive | Ack | Command | AskSpans | AskValues | AskPlacement,
+        message: Connect
+        | Disconnect
+        | Alive
+        | Ack
+        | Command
+        | AskSpans
+        | AskValues
+        | AskPlacement
+        | AskHistory,
         send: Subscriber,
     ) -> None:
         """Takes a view's message: it is shown all at once, and what it asks for."""
@@ -107,6 +118,9 @@ class RecordedFeed(Feed):
             send(Values(message.request_id, NOTHING_RUNS, (), message.view))
         elif isinstance(message, AskPlacement):
             send(Placement(message.request_id, NOTHING_RUNS, (), None, message.view))
+        elif isinstance(message, AskHistory):
+            asked = message.request_id, NOTHING_RUNS, 0, message.tensor
+            send(TensorHistory(*asked, Numbers({}), None, message.view))
         elif isinstance(message, AskSpans):
             send(self._spans(message))
 

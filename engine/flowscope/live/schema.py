@@ -28,6 +28,15 @@ from flowscope.live.debug_schema import (
     ValueState as ValueState,
 )
 
+# What is told of the past is made of these.
+from flowscope.live.history_schema import (
+    AskHistory as AskHistory,
+    HistoryState as HistoryState,
+    RecordWish as RecordWish,
+    ReplayWish as ReplayWish,
+    TensorHistory as TensorHistory,
+)
+
 # This is what it is told of devices.
 from flowscope.live.placement_schema import (
     AskPlacement as AskPlacement,
@@ -289,6 +298,8 @@ class SessionState:
     failure: Failure | None = None
     #: None where no breakpoint is set and no step is held.
     debug: DebugState | None = None
+    #: None where nothing is recorded.
+    history: HistoryState | None = None
 
 
 @dataclass(frozen=True)
@@ -504,11 +515,16 @@ class Command:
         "enable",
         "disable",
         "replace",
+        "step_back",
+        "record",
+        "replay",
     ]
     #: For "pace": seconds per operation, 0 for full speed. For "level": "graph" or "lowered". For
     #: "trace": so many steps a second, 0 for none. For "unbreak", "enable" and "disable": the
     #: breakpoint's number. None for the others but "break" and "replace".
-    value: float | str | BreakpointWish | Replacement | None = None
+    value: float | str | BreakpointWish | Replacement | RecordWish | ReplayWish | None = None
+    #: "step_back" computes the held step again, up to the operation that ran last, on "resume" that
+    #: ends; "record" has steps recorded, or with None no more; "replay" computes one again.
     #: The view that asks.
     view: int = 0
     kind: Literal["command"] = "command"
@@ -553,7 +569,16 @@ class Choose:
     kind: Literal["choose"] = "choose"
 
 
-FromKernel = Snapshot | Delta | Reply | Spans | Values | Placement
+FromKernel = Snapshot | Delta | Reply | Spans | Values | Placement | TensorHistory
 FromView = (
-    Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskPlacement
+    Connect
+    | Disconnect
+    | Alive
+    | Ack
+    | Choose
+    | Command
+    | AskSpans
+    | AskValues
+    | AskPlacement
+    | AskHistory
 )

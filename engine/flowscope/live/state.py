@@ -10,6 +10,7 @@ from flowscope.control.cond import always_run
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation
 from flowscope.live.debugging import debug_state
+from flowscope.live.history import history_state
 from flowscope.live.nodes import Described
 from flowscope.live.schema import (
     Failure,
@@ -184,4 +185,5 @@ def session_state(
         ),
         failure=None if session.failure is None else Failure(*session.failure),
         debug=debug_state(session),
+        history=history_state(session),
     )  # fmt: skip

@@ -14,6 +14,7 @@ from flowscope.live.schema import (
     PROTOCOL,
     Ack,
     Alive,
+    AskHistory,
     AskPlacement,
     AskSpans,
     AskValues,
@@ -25,10 +26,13 @@ from flowscope.live.schema import (
     Disconnect,
     FromKernel,
     FromView,
+    RecordWish,
     Replacement,
+    ReplayWish,
     Snapshot,
     Spans,
     Table,
+    TensorHistory,
     Values,
 )
 from flowscope.live.tables import Numbers
@@ -54,6 +58,10 @@ def to_wire(message: FromKernel) -> tuple[dict[str, Any], list[bytes]]:
     if isinstance(message, Values):
         told = to_json(dataclasses.replace(message, values=()))
         told["values"] = [_with_tables(v, buffers) for v in message.values]
+        return told, buffers
+    if isinstance(message, TensorHistory):
+        told = _with_tables(dataclasses.replace(message, shown=None), buffers)
+        told["shown"] = None if message.shown is None else _with_tables(message.shown, buffers)
         return told, buffers
     if not isinstance(message, Snapshot | Delta):
         return to_json(message), []
@@ -148,6 +156,23 @@ def message_from(data: Any) -> FromView:
             "name": str(name),
         } if view:
             return AskPlacement(view, number, name)
+        case {
+            "kind": "command",
+            "command_id": int(number),
+            "name": "record" | "replay" as name,
+            "value": dict(wish),
+        }:
+            kind = RecordWish if name == "record" else ReplayWish
+            return Command(number, name, _as(kind, wish), _view(data))
+        case {
+            "kind": "ask_history",
+            "view": int(view),
+            "request_id": int(number),
+            "tensor": str(tensor),
+            "most": int(most),
+            "row": None | int() as row,
+        } if view and most > 0 and not isinstance(row, bool):
+            return AskHistory(view, number, tensor, most, row)
         case {"kind": "ask_spans", "view": int(view)} if view:
             return _ask_spans(data, view)
         case {"kind": "choose", "what": "selection", "value": None | str() as name}:
@@ -192,6 +217,8 @@ def message_from(data: Any) -> FromView:
                 | "step_iteration"
                 | "step_out"
                 | "step_run"
+                | "step_back"
+                | "record"
                 | "run"
             ) as name,
         } if data.get("value") is None:
@@ -206,6 +233,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "int": (int,),
     "int | None": (int, type(None)),
     "bool": (bool,),
+    "tuple[str, ...]": (list,),
 }
 
 
@@ -217,7 +245,10 @@ def _as(kind: Any, wish: dict[str, Any]) -> Any:
     )
     if not fits:
         raise ValueError(f"not a {kind.__name__} of protocol {PROTOCOL}: {wish!r}")
-    return kind(**wish)
+    lists = {k: v for k, v in wish.items() if type(v) is list}
+    if not all(isinstance(text, str) for texts in lists.values() for text in texts):
+        raise ValueError(f"not a {kind.__name__} of protocol {PROTOCOL}: {wish!r}")
+    return kind(**wish | {name: tuple(texts) for name, texts in lists.items()})
 
 
 def _ask_spans(data: dict[str, Any], view: int) -> AskSpans:

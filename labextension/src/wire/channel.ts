@@ -2,7 +2,7 @@
  * The live channel as a state machine: messages and wishes in, instructions out. It knows no DOM,
  * no socket and no clock; whoever owns it carries the instructions out.
  */
-import { PROTOCOL, type Ack, type AskPlacement, type AskSpans, type AskValues, type Command, type Delta, type FromKernel, type FromView, type Placement, type Reply, type Snapshot, type Spans, type Values } from "./messages.js";
+import { PROTOCOL, type Ack, type AskHistory, type AskPlacement, type AskSpans, type AskValues, type Command, type Delta, type FromKernel, type FromView, type Placement, type Reply, type Snapshot, type Spans, type TensorHistory, type Values } from "./messages.js";
 
 export type ChannelState = "new" | "connecting" | "synced" | "gap" | "away" | "closed";
 
@@ -14,6 +14,8 @@ export type ValuesWish = Pick<AskValues, "request_id" | "stop" | "tensors">;
 
 /** What a view wants to know of devices. */
 export type PlacementWish = Pick<AskPlacement, "request_id" | "name">;
+/** What a view wants to know of the values that a tensor had. */
+export type HistoryWish = Pick<AskHistory, "request_id" | "tensor" | "most" | "row">;
 
 export type ChannelEvent =
   | { readonly kind: "open" }
@@ -22,6 +24,7 @@ export type ChannelEvent =
   | { readonly kind: "ask"; readonly wish: SpansWish }
   | { readonly kind: "ask_values"; readonly wish: ValuesWish }
   | { readonly kind: "ask_placement"; readonly wish: PlacementWish }
+  | { readonly kind: "ask_history"; readonly wish: HistoryWish }
   | { readonly kind: "alive" }
   | { readonly kind: "away" }
   | { readonly kind: "close" };
@@ -30,9 +33,16 @@ export type Instruction =
   | { readonly kind: "send"; readonly message: FromView }
   /** The message is to be shown, and then acknowledged. */
   | { readonly kind: "deliver"; readonly message: Snapshot | Delta; readonly ack: Ack }
-  /** The answer to what was asked of a traced step, of the values of a held one, or of devices. */
-  | { readonly kind: "told"; readonly message: Spans | Values | Placement }
+  /** The answer to what was asked of a traced step, of the values of a held one or of the past, or of devices. */
+  | { readonly kind: "told"; readonly message: Answer }
   | { readonly kind: "answered"; readonly name: Command["name"] | null; readonly reply: Reply; readonly took_ms: number };
+
+/** What answers a question, and not a command. */
+type Answer = Spans | Values | Placement | TensorHistory;
+
+const isAnswer = (message: FromKernel): message is Answer => ANSWERS.has(message.kind);
+const ANSWERS: ReadonlySet<FromKernel["kind"]> = new Set(["spans", "values", "placement", "history"]);
+const KINDS: ReadonlySet<FromKernel["kind"]> = new Set([...ANSWERS, "snapshot", "delta", "reply"]);
 
 /** What the table is asked about: a delta is told apart by its number. */
 type Trigger = "open" | "close" | "alive" | "away" | "command" | "ask" | "snapshot" | "reply" | "spans" | "next" | "ahead" | "old";
@@ -118,10 +128,10 @@ export class Channel {
   }
 
   #trigger(event: ChannelEvent): Trigger {
-    if (event.kind === "ask_values" || event.kind === "ask_placement") return "ask";
+    if (event.kind === "ask_values" || event.kind === "ask_placement" || event.kind === "ask_history") return "ask";
     if (event.kind !== "message") return event.kind;
     const message = event.message;
-    if (message.kind === "values" || message.kind === "placement") return "spans";
+    if (isAnswer(message)) return "spans";
     if (message.kind !== "delta") return message.kind;
     if (message.seq <= this.#seq) return "old";
     return message.seq === this.#seq + 1 ? "next" : "ahead";
@@ -135,10 +145,11 @@ export class Channel {
     if (event.kind === "ask" && action === "ask") return [{ kind: "send", message: { kind: "ask_spans", ...event.wish, view: this.#view } }];
     if (event.kind === "ask_values" && action === "ask") return [{ kind: "send", message: { kind: "ask_values", ...event.wish, view: this.#view } }];
     if (event.kind === "ask_placement" && action === "ask") return [{ kind: "send", message: { kind: "ask_placement", ...event.wish, view: this.#view } }];
+    if (event.kind === "ask_history" && action === "ask") return [{ kind: "send", message: { kind: "ask_history", ...event.wish, view: this.#view } }];
     if (event.kind !== "message") return [];
     const message = event.message;
     if (action === "drop") return [];
-    if (message.kind === "spans" || message.kind === "values" || message.kind === "placement") return [{ kind: "told", message }];
+    if (isAnswer(message)) return [{ kind: "told", message }];
     if (message.kind === "reply") return [this.#answer(message, event.at_ms)];
     this.#seq = message.seq;
     return [{ kind: "deliver", message, ack: { kind: "ack", view: this.#view, seq: message.seq } }];
@@ -162,5 +173,5 @@ export class Channel {
 export function isFromKernel(message: unknown): message is FromKernel {
   if (typeof message !== "object" || message === null) return false;
   const kind = (message as { kind?: unknown }).kind;
-  return kind === "snapshot" || kind === "delta" || kind === "reply" || kind === "spans" || kind === "values" || kind === "placement";
+  return KINDS.has(kind as FromKernel["kind"]);
 }

@@ -1,5 +1,5 @@
 /** Operations as binary columns, back to nodes: see flowscope/live/columns.py and `COLUMNS`. */
-import { COLUMNS, type Columns, type FromKernel, type Node } from "./messages.js";
+import { COLUMNS, type Columns, type FromKernel, type Node, type ValueState } from "./messages.js";
 import { finish, SLICE, type Sliced } from "./sliced.js";
 import { filled } from "./tables.js";
 
@@ -116,10 +116,9 @@ export function* unpack<M extends FromKernel>(message: M, buffers: readonly Buff
     const { frames, spans, memory } = message;
     return { ...message, frames: filled(frames, buffers), spans: filled(spans, buffers), memory: filled(memory, buffers) };
   }
-  if (message.kind === "values") {
-    const values = message.values.map((one) => ({ ...one, histogram: filled(one.histogram, buffers), picture: filled(one.picture, buffers) }));
-    return { ...message, values };
-  }
+  const value = (one: ValueState): ValueState => ({ ...one, histogram: filled(one.histogram, buffers), picture: filled(one.picture, buffers) });
+  if (message.kind === "values") return { ...message, values: message.values.map(value) };
+  if (message.kind === "history") return { ...message, values: filled(message.values, buffers), shown: message.shown && value(message.shown) };
   const trace = message.trace && { ...message.trace, heat: filled(message.trace.heat, buffers) };
   if (!message.graph) return { ...message, trace };
   const { added, changed } = message.graph as unknown as Record<"added" | "changed", readonly Node[] | Columns>;

@@ -63,6 +63,7 @@ export interface StopState {
   readonly iterations: readonly number[];
   readonly breakpoint: number | null;
   readonly error: string;
+  readonly is_past: boolean;
 }
 
 /** The breakpoints of a session, and the steps that are held. */
@@ -109,6 +110,52 @@ export interface Values {
   readonly values: readonly ValueState[];
   readonly view: number;
   readonly kind: "values";
+}
+
+/** A view asks for steps to be recorded from now on; what was recorded before ends. */
+export interface RecordWish {
+  readonly tensors: readonly string[];
+  readonly max_bytes: number;
+}
+
+/** A view asks for a step of the past to be computed again, up to an operation. */
+export interface ReplayWish {
+  readonly step: number;
+  readonly op: string;
+  readonly iteration: number | null;
+}
+
+/** What is recorded of a session. */
+export interface HistoryState {
+  readonly version: number;
+  readonly steps: number;
+  readonly first: number | null;
+  readonly last: number | null;
+  readonly tensors: readonly string[];
+  readonly nbytes: number;
+  readonly max_bytes: number;
+}
+
+/** A view asks for the values that a tensor had; the answer is one `TensorHistory`. */
+export interface AskHistory {
+  readonly view: number;
+  readonly request_id: number;
+  readonly tensor: string;
+  readonly most: number;
+  readonly row: number | null;
+  readonly kind: "ask_history";
+}
+
+/** The answer to `AskHistory`. */
+export interface TensorHistory {
+  readonly request_id: number;
+  readonly error: string;
+  readonly version: number;
+  readonly tensor: string;
+  readonly values: Table;
+  readonly shown: ValueState | null;
+  readonly view: number;
+  readonly kind: "history";
 }
 
 /** A device that an operation could be placed on, or why it could not. */
@@ -319,6 +366,7 @@ export interface SessionState {
   readonly queues: readonly QueueState[];
   readonly failure: Failure | null;
   readonly debug: DebugState | null;
+  readonly history: HistoryState | null;
 }
 
 /** One iteration of a loop that is in flight, or has just ended. */
@@ -439,8 +487,8 @@ export interface Ack {
 /** A view asks for something to be done at the next safepoint. */
 export interface Command {
   readonly command_id: number;
-  readonly name: "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "step_out" | "step_run" | "pace" | "level" | "run" | "trace" | "break" | "unbreak" | "enable" | "disable" | "replace";
-  readonly value: number | string | BreakpointWish | Replacement | null;
+  readonly name: "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "step_out" | "step_run" | "pace" | "level" | "run" | "trace" | "break" | "unbreak" | "enable" | "disable" | "replace" | "step_back" | "record" | "replay";
+  readonly value: number | string | BreakpointWish | Replacement | RecordWish | ReplayWish | null;
   readonly view: number;
   readonly kind: "command";
 }
@@ -536,6 +584,6 @@ export interface AskSpans {
   readonly kind: "ask_spans";
 }
 
-export type FromKernel = Snapshot | Delta | Reply | Spans | Values | Placement;
+export type FromKernel = Snapshot | Delta | Reply | Spans | Values | Placement | TensorHistory;
 
-export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskPlacement;
+export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskPlacement | AskHistory;
