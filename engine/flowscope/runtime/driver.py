@@ -111,9 +111,12 @@ class Driver:
             results = step.execute(feeds, state)
         except BaseException as e:
             failure = step.given_up(e)
-            if failure is e:
-                raise
-            raise failure from e
+            try:
+                if failure is e:
+                    raise
+                raise failure from e
+            finally:
+                del failure  # its traceback holds this frame, and so what the step has made
         finally:
             step.end()
         return self._handed_out(step.machine, results)
@@ -385,7 +388,10 @@ class _Step:
             unit, it, _ = self._pending.pop(number)
             self._give_up.pop(number, None)
             if isinstance(result, BaseException):
-                raise self._failure(unit, it, [], result) from result  # type: ignore[arg-type]
+                try:
+                    raise self._failure(unit, it, [], result) from result  # type: ignore[arg-type]
+                finally:
+                    del result  # its traceback holds this frame
             self.told(unit, it, result)
             self.machine.done(unit, it, result)
 
@@ -441,6 +447,11 @@ class _Step:
             step.forget_function()
         for give_up in (*self._give_up.values(), *self._enders):
             give_up()
+        # These refer to the step: without them its values go with the last reference to it.
+        self._give_up.clear()
+        self._enders.clear()
+        self.machine.watch = None
+        del self.region_run, self.position
 
 
 # -- how units run ------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from flowscope.errors import OpError
 from flowscope.graph.lazy import frozen
 from flowscope.plan.locations import Here
 
@@ -66,6 +67,20 @@ class Pending:
     key: str
     seconds: float
     is_producer: bool = False
+
+
+class EndedWait(BaseException):
+    """A wait was ended by a stop or a deadline of the step: no error of who waited.
+
+    Attributes:
+        error: What the gate has raised.
+        pending: Who waited.
+    """
+
+    def __init__(self, error: OpError, pending: Pending) -> None:
+        super().__init__(error, pending)
+        self.error = error
+        self.pending = pending
 
 
 def full_key(key: str, incarnation: int = 0, tag: Tag = (), frames: tuple[str, ...] = ()) -> str:
@@ -195,7 +210,7 @@ class Mailbox:
         self._writer, self.is_producer = waiter, True
         self.since = time.monotonic()
         try:
-            _wait(waiter, self._is_read, gate, here, is_safe)
+            self._wait(waiter, self._is_read, gate, here, is_safe)
         finally:
             self._writer, self.is_producer, self.since = None, False, 0.0
         if self._error is not None:
@@ -215,28 +230,35 @@ class Mailbox:
         waiter = self._reader = Waiter()
         self.since = time.monotonic()
         try:
-            _wait(waiter, self._has_come, gate, here, is_safe)
+            self._wait(waiter, self._has_come, gate, here, is_safe)
         finally:
             self._reader, self.since = None, 0.0
+
+    def pending(self) -> Pending:
+        """Returns who waits here."""
+        return Pending(self.key, time.monotonic() - self.since, self.is_producer)
+
+    def _wait(
+        self,
+        waiter: Waiter,
+        is_done: Callable[[], bool],
+        gate: WaitingGate,
+        here: Here | None,
+        is_safe: bool,
+    ) -> None:
+        if not is_safe:
+            waiter.wait_on(is_done)
+            return
+        try:
+            waiter.wait(is_done, gate, here)
+        except OpError as e:
+            raise EndedWait(e, self.pending()) from None
 
     def _has_come(self) -> bool:
         return bool(self.values) or self._error is not None
 
     def _is_read(self) -> bool:
         return len(self.values) <= self._low or self._error is not None
-
-
-def _wait(
-    waiter: Waiter,
-    is_done: Callable[[], bool],
-    gate: WaitingGate,
-    here: Here | None,
-    is_safe: bool,
-) -> None:
-    if is_safe:
-        waiter.wait(is_done, gate, here)
-    else:
-        waiter.wait_on(is_done)
 
 
 def _size(values: deque[Any]) -> int:
@@ -390,12 +412,7 @@ class Rendezvous:
 
     def pending(self) -> list[Pending]:
         """Returns those who wait, the longest wait first."""
-        now = time.monotonic()
-        found = [
-            Pending(b.key, now - b.since, b.is_producer)
-            for b in list(self._boxes.values())
-            if b.since
-        ]
+        found = [b.pending() for b in list(self._boxes.values()) if b.since]
         found += [p for b in list(self._tagged.values()) for p in b.pending()]
         return sorted(found, key=lambda p: -p.seconds)
 
@@ -403,6 +420,7 @@ class Rendezvous:
 __all__ = [
     "DEAD",
     "Channel",
+    "EndedWait",
     "Finish",
     "Mailbox",
     "Pending",

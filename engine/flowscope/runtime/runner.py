@@ -104,7 +104,10 @@ class Runner:
                 raise
             error, cause = located_failure(e, call.plan)
             self._failure.take(error, self.attempts)
-            raise error from cause
+            try:
+                raise error from cause
+            finally:
+                del error, cause  # a traceback holds this frame, and so what the step has made
         finally:
             # One bytecode reads and adds: several threads count here without a lock.
             self.busy_ns += time.perf_counter_ns() - start - step.waited_ns

@@ -25,7 +25,7 @@ from flowscope.plan.back_ends import Function
 from flowscope.plan.invocation import InvocationError
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.host_calls import HostThreads
-from flowscope.runtime.rendezvous import Channel, Pending, Rendezvous, Waiter
+from flowscope.runtime.rendezvous import Channel, EndedWait, Pending, Rendezvous, Waiter
 from flowscope.runtime.resources import VariableState
 from flowscope.runtime.step import Step
 
@@ -118,13 +118,18 @@ class _Shared:
         self._over = Waiter()
         self._cause: BaseException | None = None
 
-    def failed(self, error: BaseException) -> None:
-        """Notes an error; the first one ends the step on all threads."""
+    def failed(self, error: BaseException, *own: Pending) -> None:
+        """Notes an error; the first one ends the step on all threads.
+
+        Args:
+            error: The error.
+            own: Who waited when it came, and does not any more.
+        """
         with self._lock:
             if self._cause is not None or isinstance(error, DerivedError):
                 return
             self._cause = error
-        pending = self.channel.pending()
+        pending = [*own, *self.channel.pending()]
         if isinstance(error, DeadlineExceededError) and pending:
             self._cause = DeadlineExceededError(f"{error.message}; {_waits(pending)}")
         self.channel.abort(DerivedError("another partition of the step has failed"))
@@ -203,6 +208,9 @@ class _PartRun:
             with np.errstate(all="ignore"):
                 values = self._function(shared.gate, shared.run, feeds, self._states)
             shared.fetched.update(zip(part.gives, values, strict=True))
+        except EndedWait as e:
+            shared.failed(e.error, e.pending)
+            step.failed(e.error)
         except BaseException as e:
             shared.failed(_located(part, e))
             step.failed(e)
