@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -11,7 +12,7 @@ from flowscope.live.schema import Snapshot
 from flowscope.live.wire import to_wire
 
 #: What the kernel would answer is given; `sent` keeps what all views send, `ends` how they end.
-HOST = """async ([loader, script, style, snapshot, buffers]) => {
+HOST = """async ([loader, script, style, snapshot, buffers, chosen]) => {
     const url = URL.createObjectURL(new Blob([loader], {type: "text/javascript"}));
     const widget = (await import(url)).default;
     const bytes = text => Uint8Array.from(atob(text), c => c.charCodeAt(0)).buffer;
@@ -24,7 +25,7 @@ HOST = """async ([loader, script, style, snapshot, buffers]) => {
             connect: ({view}) => tell("msg:custom", {...snapshot, view}, buffers.map(bytes)),
         };
         const model = {
-            get: name => ({core: "digest-1", graph_key: "graph-1"})[name],
+            get: name => ({core: "digest-1", graph_key: "graph-1", ...chosen})[name],
             set: () => { throw new Error("what is chosen is sent"); },
             save_changes: () => undefined,
             on: (name, l) => listeners.set(name, [...(listeners.get(name) ?? []), l]),
@@ -67,8 +68,16 @@ class Host:
             for n in ("loader.js", "graph_view.js", "graph_view.css")
         ]
 
-    def start(self, snapshot: Snapshot, height: str = "") -> None:
-        """Shows a view of what a snapshot tells; of a height, where one is given."""
+    def start(
+        self, snapshot: Snapshot, height: str = "", chosen: dict[str, Any] | None = None
+    ) -> None:
+        """Shows a view of what a snapshot tells.
+
+        Args:
+            snapshot: What the kernel tells.
+            height: The view's height, where it has a given one.
+            chosen: What is chosen in the view already, by the names of its state.
+        """
         self.page.goto("about:blank")
         self.page.on("request", lambda request: self.requests.append(request.url))
         told, buffers = to_wire(snapshot)
@@ -77,7 +86,7 @@ class Host:
             style = f"body {{ margin: 0 }} .fs-view {{ --fs-height: {height} }}"
             self.page.add_style_tag(content=style)
         self.page.evaluate(NOTE_TEXTS)
-        self.page.evaluate(HOST, [*self._files, told, given])
+        self.page.evaluate(HOST, [*self._files, told, given, chosen or {}])
         expect(self.page.locator(".fs-view[data-ready]")).to_be_visible()
 
     def settle(self) -> None:

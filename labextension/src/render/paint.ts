@@ -28,28 +28,40 @@ interface View {
   readonly bottom: number;
 }
 
+/** A part of the canvas, in CSS pixels. */
+export interface Region {
+  readonly x: number;
+  readonly y: number;
+  readonly w: number;
+  readonly h: number;
+}
+
+/** Draws all of a canvas, or a part of it to which it is clipped. */
 export function paint(
   ctx: CanvasRenderingContext2D, scene: Scene, camera: Camera, width: number, height: number, ratio: number,
+  part: Region = { x: 0, y: 0, w: width, h: height },
 ): void {
   ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
   ctx.fillStyle = scene.background;
-  ctx.fillRect(0, 0, width, height);
-  paintOver(ctx, scene, camera, width, height, ratio);
+  ctx.fillRect(part.x, part.y, part.w, part.h);
+  paintOver(ctx, scene, camera, part, ratio);
 }
 
 /** Draws marks over what is there. */
 export function paintOver(
-  ctx: CanvasRenderingContext2D, scene: Pick<Scene, "marks" | "font">, camera: Camera, width: number, height: number, ratio: number,
+  ctx: CanvasRenderingContext2D, scene: Pick<Scene, "marks" | "font">, camera: Camera, part: Region, ratio: number,
 ): void {
   const { zoom } = camera;
   ctx.setTransform(ratio * zoom, 0, 0, ratio * zoom, ratio * camera.x, ratio * camera.y);
   ctx.textBaseline = "middle";
   ctx.lineJoin = "round";
   const view: View = {
-    ctx, zoom, font: scene.font, left: -camera.x / zoom, top: -camera.y / zoom,
-    right: (width - camera.x) / zoom, bottom: (height - camera.y) / zoom,
+    ctx, zoom, font: scene.font, left: (part.x - camera.x) / zoom, top: (part.y - camera.y) / zoom,
+    right: (part.x + part.w - camera.x) / zoom, bottom: (part.y + part.h - camera.y) / zoom,
   };
-  for (const mark of scene.marks) if (isInside(mark, view)) paintMark(view, mark);
+  const { marks } = scene;
+  const bounds = boundsOf(marks);
+  for (let k = 0; k < marks.length; k++) if (isInside(bounds, 4 * k, view)) paintMark(view, marks[k]!);
   ctx.globalAlpha = 1;
 }
 
@@ -137,14 +149,27 @@ function cachedText(ctx: CanvasRenderingContext2D, mark: TextMark, zoom: number,
   return seen;
 }
 
-function isInside(mark: Mark, view: View): boolean {
-  if (mark.kind === "path") return isRouteInside(mark.route, view);
-  if (mark.kind === "shape") return overlaps(view, mark.x, mark.y, mark.x + mark.w, mark.y + mark.h);
-  const left = mark.anchor === "start" ? 0 : mark.room;
-  return overlaps(view, mark.x - left, mark.y - 10, mark.x + mark.room, mark.y + 10);
+/** Left, top, right and bottom of each mark, by the list of marks: a list is drawn many times while it is looked at. */
+const boundsKnown = new WeakMap<readonly Mark[], Float64Array>();
+
+function boundsOf(marks: readonly Mark[]): Float64Array {
+  let bounds = boundsKnown.get(marks);
+  if (!bounds) {
+    bounds = new Float64Array(4 * marks.length);
+    for (let k = 0; k < marks.length; k++) bounds.set(boundsOfMark(marks[k]!), 4 * k);
+    boundsKnown.set(marks, bounds);
+  }
+  return bounds;
 }
 
-function isRouteInside(route: readonly number[], view: View): boolean {
+function boundsOfMark(mark: Mark): readonly [number, number, number, number] {
+  if (mark.kind === "path") return boundsOfRoute(mark.route);
+  if (mark.kind === "shape") return [mark.x - mark.width, mark.y - mark.width, mark.x + mark.w + mark.width, mark.y + mark.h + mark.width];
+  const left = mark.anchor === "start" ? 0 : mark.room;
+  return [mark.x - left, mark.y - 10, mark.x + mark.room, mark.y + 10];
+}
+
+function boundsOfRoute(route: readonly number[]): readonly [number, number, number, number] {
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
   for (let k = 0; k < route.length; k += 2) {
     const [x, y] = [route[k] ?? 0, route[k + 1] ?? 0];
@@ -153,9 +178,10 @@ function isRouteInside(route: readonly number[], view: View): boolean {
     if (y < top) top = y;
     if (y > bottom) bottom = y;
   }
-  return overlaps(view, left - 4, top - 4, right + 4, bottom + 4);
+  // Arrow heads stand beside the line.
+  return [left - 6, top - 6, right + 6, bottom + 6];
 }
 
-function overlaps(view: View, left: number, top: number, right: number, bottom: number): boolean {
-  return right >= view.left && left <= view.right && bottom >= view.top && top <= view.bottom;
+function isInside(bounds: Float64Array, k: number, view: View): boolean {
+  return bounds[k + 2]! >= view.left && bounds[k]! <= view.right && bounds[k + 3]! >= view.top && bounds[k + 1]! <= view.bottom;
 }

@@ -4,7 +4,7 @@ import { boxAt } from "../layout/hit.js";
 import { between } from "../layout/tween.js";
 import type { BoxId } from "../model/ids.js";
 import { Signal } from "../model/signal.js";
-import { paint, paintOver, type Camera } from "../render/paint.js";
+import { paintOver, type Camera } from "../render/paint.js";
 import { hoverMarks } from "../render/hover.js";
 import { scene, type Picture } from "../render/scene.js";
 import type { Mark, Scene } from "../render/marks.js";
@@ -14,6 +14,7 @@ import { bringIn, fitBelow, holdStill, roomIn, showNear, showOpened, zoomAt, zoo
 import { make, OWN_KEYS } from "./dom.js";
 import { BreakpointLayer } from "./breakpoint_layer.js";
 import { NoteLayer } from "./note_layer.js";
+import { Pixels } from "./pixels.js";
 import { RunningLayer } from "./running_layer.js";
 
 const MOVE_MS = 180;
@@ -49,6 +50,7 @@ export class Stage {
   /** The camera on its way there. */
   #seenFrom: Camera = this.#camera;
   #scene: Scene | null = null;
+  readonly #pixels: Pixels;
   /** What runs, drawn over the scene. */
   readonly running = new RunningLayer();
   /** What is fetched and fed, and the values. */
@@ -79,6 +81,7 @@ export class Stage {
 
   constructor(until: AbortSignal) {
     this.#until = until;
+    this.#pixels = new Pixels(() => this.#draw(), until);
     this.#ctx = this.canvas.getContext("2d");
     this.element.append(this.canvas);
     const observer = new ResizeObserver(() => this.#resize());
@@ -272,9 +275,10 @@ export class Stage {
   #take(camera: Camera): void {
     this.#isFitted = false;
     this.#isByHand = true;
+    if (this.#moving) this.#scene = null;
     this.#moving = null;
     this.#camera = camera;
-    this.#renew();
+    this.#draw();
   }
 
   /** Moves to where something is seen, in the time in which boxes move. */
@@ -337,19 +341,23 @@ export class Stage {
     this.#scene ??= this.currentScene();
     const ratio = devicePixelRatio || 1;
     const now = performance.now();
-    if (this.#scene) {
-      const hovered = hoverMarks(this.#seen.boxes.get(this.#hover ?? ""), this.#theme, camera.zoom);
-      const over = this.#overlay?.(this.#seen, this.#theme, camera.zoom) ?? [];
-      const marks = [...this.#scene.marks, ...over, ...hovered, ...this.running.marks(this.#seen, this.#theme, now, camera.zoom)];
-      paint(this.#ctx, { ...this.#scene, marks }, camera, this.#width, this.#height, ratio);
-    }
-    if (this.#lit) this.#veil(this.#ctx, this.#lit, camera, ratio);
+    const seen = this.#scene ? this.#pixels.draw(this.#ctx, this.#scene, camera, { width: this.#width, height: this.#height, ratio }) : camera;
+    const over = this.#overlay?.(this.#seen, this.#theme, camera.zoom) ?? [];
+    const hovered = hoverMarks(this.#seen.boxes.get(this.#hover ?? ""), this.#theme, camera.zoom);
+    this.#paintOver([...over, ...hovered, ...this.running.marks(this.#seen, this.#theme, now, camera.zoom)], seen, ratio);
+    if (this.#lit) this.#veil(this.#ctx, this.#lit, seen, ratio);
     const marks = [this.notes, this.breakpoints].flatMap((layer) => layer.marks(this.running.edgePaths, this.#seen, this.#theme, camera.zoom));
-    paintOver(this.#ctx, { marks, font: this.#theme.font }, camera, this.#width, this.#height, ratio);
+    this.#paintOver(marks, seen, ratio);
     if (this.running.moves(now)) this.#draw();
     this.#tellMoved(camera);
     this.element.dataset.zoom = camera.zoom.toFixed(3);
     this.element.dataset.inSight = String(this.#isInSight(this.running.held));
+  }
+
+  #paintOver(marks: readonly Mark[], camera: Camera, ratio: number): void {
+    if (!this.#ctx || marks.length === 0) return;
+    const all = { x: 0, y: 0, w: this.#width, h: this.#height };
+    paintOver(this.#ctx, { marks, font: this.#theme.font }, camera, all, ratio);
   }
 
   /** Makes all but some boxes faint. */
