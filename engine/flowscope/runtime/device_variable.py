@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowscope.runtime.devices import Device
+from flowscope.runtime.devices import Device, on_host
 from flowscope.runtime.resources import VariableState
 
 
@@ -49,28 +49,25 @@ class PlacedVariable:
         return getattr(self.state, name)
 
 
-def on_device(
-    device: Device, function: Callable[..., tuple[Any, ...]]
-) -> Callable[..., tuple[Any, ...]]:
-    """Returns a plan's function with its feeds put on the device and its results got from it."""
+#: Runs a plan: (gate, run, feeds, resources) -> its results.
+Function = Callable[..., tuple[Any, ...]]
+
+
+def handing_out(device: Device, function: Function) -> Function:
+    """Returns a plan's function with an accelerator current, whose results come to the host."""
+    inside = within(device, function)
 
     def run(gate: Any, run: Any, feeds: tuple[Any, ...], resources: Any) -> tuple[Any, ...]:
-        with device.active():
-            fed = tuple([device.put(v) for v in feeds])
-            values = function(gate, run, fed, resources)
-            return tuple([device.get(v) for v in values])
+        return tuple([on_host(v) for v in inside(gate, run, feeds, resources)])
 
     return run
 
 
-def within(
-    device: Device, function: Callable[..., tuple[Any, ...]]
-) -> Callable[..., tuple[Any, ...]]:
-    """Returns a plan's function that runs on the device and leaves its results there."""
+def within(device: Device, function: Function) -> Function:
+    """Returns a plan's function with an accelerator current, whose results stay where they are."""
 
     def run(gate: Any, run: Any, feeds: tuple[Any, ...], resources: Any) -> tuple[Any, ...]:
         with device.active():
-            fed = tuple([device.put(v) for v in feeds])
-            return function(gate, run, fed, resources)
+            return function(gate, run, feeds, resources)
 
     return run

@@ -18,12 +18,12 @@ from flowscope.nest import flatten
 from flowscope.ops.core.flow import Placeholder
 from flowscope.ops.sparse.sparse_tensor import SparseTensor
 from flowscope.runtime.config import FeedStats
-from flowscope.runtime.devices import Device
+from flowscope.runtime.devices import Device, on_host
 
 Converter = Callable[[Any], Any]
 
 
-def converter(tensor: Tensor, devices: Sequence[Device] = ()) -> Converter:
+def converter(tensor: Tensor, devices: Sequence[Device] = (), stays: bool = True) -> Converter:
     """Returns the function that makes a value fed for `tensor` an array of its dtype and shape.
 
     An array of the right dtype is taken as it is, without a copy, whatever its strides and flags;
@@ -32,7 +32,8 @@ def converter(tensor: Tensor, devices: Sequence[Device] = ()) -> Converter:
 
     Args:
         tensor: What is fed.
-        devices: Devices whose arrays are taken as they are, too.
+        devices: Devices whose arrays are taken, too.
+        stays: Whether these are taken as they are; else they are brought to the host.
     """
     convert = _host_converter(tensor)
     if not devices:
@@ -47,7 +48,7 @@ def converter(tensor: Tensor, devices: Sequence[Device] = ()) -> Converter:
                 tensor, DTypeError(f"expected {spec.dtype}, got {value.dtype}, on a device")
             )
         _check_shape(tensor, spec, tuple(value.shape))
-        return value
+        return value if stays else on_host(value)
 
     return convert_any
 

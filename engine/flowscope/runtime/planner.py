@@ -31,7 +31,7 @@ from flowscope.plan.plan import Plan, Request, in_mode, make_plan
 from flowscope.plan.program import Node, Program
 from flowscope.runtime.calls import Call, as_it_is
 from flowscope.runtime.config import ConfigProto
-from flowscope.runtime.device_variable import PlacedVariable, on_device, within
+from flowscope.runtime.device_variable import PlacedVariable, handing_out, within
 from flowscope.runtime.devices import Device
 from flowscope.runtime.feeds import Converter, converter
 from flowscope.runtime.fetches import Flattened, Rebuild, decoded, is_bare_handle
@@ -114,7 +114,7 @@ class Planner:
             plan = make_plan(request, self._by_name, generator, self.back_ends, costs)
             self._note(list(plan.program.walk()))
             single = not isinstance(fetches, _STRUCTURES) and len(request.fetches) == 1
-            call = self._bound(plan, edits, rebuild, single, on_device)
+            call = self._bound(plan, edits, rebuild, single, handing_out)
             self.calls.add(key, call)
             return call
 
@@ -187,14 +187,22 @@ class Planner:
             raise InvalidArgumentError(f'"{tensor.name}" may not be fed: Graph.prevent_feeding')
         return tensor
 
-    def converter(self, tensor: Tensor) -> Converter:
-        """Returns what makes a value fed for `tensor` an array; arrays on a GPU stay there."""
-        gpus = [d for d in self._devices.values() if d.device_type != "CPU"]
-        return converter(tensor, gpus)
+    def converter(self, tensor: Tensor, stays: bool = False) -> Converter:
+        """Returns what makes a value fed for a tensor an array in the host's memory.
 
-    def device_of(self, plan: Plan) -> Device:
-        """Returns the device that a plan runs on."""
-        return self._by_name[plan.program.device]
+        Args:
+            tensor: The tensor.
+            stays: Whether an array on an accelerator stays there.
+        """
+        accelerators = [d for d in self._devices.values() if d.device_type != "CPU"]
+        return converter(tensor, accelerators, stays)
+
+    def _accelerators(self, program: Program) -> list[Device]:
+        """Returns the devices of a program that are no CPUs; the first of them is current."""
+        if not self._has_kinds:
+            return []
+        found = [self._by_name[name] for name in dict.fromkeys(n.device for n in program.walk())]
+        return [d for d in found if d.device_type != "CPU"]
 
     def _bound(
         self,
@@ -205,9 +213,11 @@ class Planner:
         wrap: Callable[..., Any],
         feeds: Sequence[Tensor] | None = None,
     ) -> Call:
-        device = self.device_of(plan)
-        variables = {h: self._variable(h, device) for h in (*plan.handles, *plan.required)}
-        on = as_it_is if device.device_type == "CPU" else partial(wrap, device)
+        variables = {h: self._variable(h) for h in (*plan.handles, *plan.required)}
+        accelerators = self._accelerators(plan.program)
+        on = partial(wrap, accelerators[0]) if accelerators else as_it_is
+        given = plan.request.feeds if feeds is None else feeds
+        travelling = _travelling(plan.program) if accelerators and feeds is None else ()
         for handle, state in variables.items():
             if isinstance(state, QueueState):
                 self.queues.update((op.id, state) for op in handle.origins)
@@ -215,7 +225,7 @@ class Planner:
         call = Call(
             plan,
             edits,
-            tuple(self.converter(t) for t in (plan.request.feeds if feeds is None else feeds)),
+            tuple([self.converter(t, i in travelling) for i, t in enumerate(given)]),
             rebuild,
             single,
             tuple(variables[h] for h in plan.handles),
@@ -249,10 +259,10 @@ class Planner:
             for call in self.calls.all():
                 self._bind(call, self.around)
 
-    def _variable(self, handle: Node, device: Device) -> Any:
+    def _variable(self, handle: Node) -> Any:
         state = self.state(handle.op)
         is_placed = self._has_kinds and isinstance(state, VariableState)
-        return PlacedVariable(state, device) if is_placed else state
+        return PlacedVariable(state, self._by_name[handle.device]) if is_placed else state
 
     def _look(self) -> None:
         if self._graph.finalized:
@@ -268,6 +278,12 @@ class Planner:
         if self._config.log_device_placement:
             for node in nodes:
                 print(f"{node.name}: {node.op.type}: {node.device} ({node.reason})")
+
+
+def _travelling(program: Program) -> set[int]:
+    """Returns which feeds only transfers take: an array may be on the device that it goes to."""
+    others = {v for n in program.nodes if not isinstance(n.op, Transfer) for v in n.inputs}
+    return {v.index for v in program.feeds if v not in others}
 
 
 def _queue_use(plan: Plan, states: Mapping[Node, Any]) -> QueueUse | None:

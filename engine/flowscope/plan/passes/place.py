@@ -4,9 +4,6 @@ Nodes that must share a device form a component (`flowscope.plan.placement.ties`
 devices are those with all its kernels that all its wishes allow (SPEC W14). As in TensorFlow the
 first of them is taken, accelerators first. A constant that nobody has asked a device for stands
 where it is used. A branch or a loop itself is where its condition is made.
-
-A program is not cut yet: one whose nodes would lie in different memories runs on the CPU as a
-whole, and a note says why.
 """
 
 from __future__ import annotations
@@ -45,7 +42,6 @@ def place(program: Program, devices: Sequence[DeviceSpec], soft: bool) -> Progra
     for component in ties.components(plain):
         placer.place(component)
     placer.place_constants(plain)
-    gathered = _gathered(plain, devices, placer.places)
     for node in program.walk():
         if node.blocks:
             placer.place_owner(node, makers)
@@ -53,38 +49,8 @@ def place(program: Program, devices: Sequence[DeviceSpec], soft: bool) -> Progra
     for (device, reason), nodes in placer.nodes_by_place().items():
         placed.change_all(nodes, {"device": device, "reason": reason})
     found = placed.applied(program)
-    notes = (*placer.notes, *gathered)
+    notes = tuple(placer.notes)
     return dataclasses.replace(found, notes=(*found.notes, *notes)) if notes else found
-
-
-def _memory(device: str) -> str:
-    """Returns what names the memory of a device: all CPUs of a process share theirs."""
-    head, _, kind = device.rpartition("/device:")
-    return f"{head}/device:CPU" if kind.startswith("CPU") else device
-
-
-def _gathered(
-    nodes: Sequence[Node], devices: Sequence[DeviceSpec], at: dict[Node, tuple[str, str]]
-) -> list[str]:
-    """Moves all nodes to the CPU if they lie in different memories; returns a note if so."""
-    if len({_memory(device) for device in {device for device, _ in at.values()}}) < 2:
-        return []
-    first: dict[str, Node] = {}
-    for node in nodes:
-        first.setdefault(_memory(at[node][0]), node)
-    cpu = next(d for d in devices if d.device_type == "CPU")
-    stuck = next((n for n in nodes if not can_run(n, cpu)), None)
-    if stuck is not None:
-        raise InvalidArgumentError(
-            "no device has kernels for the whole program, and it cannot be cut yet: "
-            f"{stuck.op.type} does not run on {cpu}"
-        ).located(op=named(stuck.name, stuck.origins), op_type=stuck.op.type, **place_of(stuck))
-    places = ", ".join(f'{at[n][0]} ("{n.name}": {at[n][1]})' for n in first.values())
-    why = f"the program needs {places}, and cannot be cut yet: it runs on {cpu} as a whole"
-    for node in nodes:
-        if _memory(at[node][0]) != _memory(str(cpu)):
-            at[node] = str(cpu), why
-    return [why]
 
 
 class _Placer:
