@@ -158,16 +158,6 @@ def test_partitions_without_a_common_order_are_refused():
         merged([lost, other])
 
 
-def test_devices_of_several_kinds_are_refused():
-    fetches, feeds = straight()
-    with fs.Session(config=fs.ConfigProto(fake_devices={"GPU": 1})) as sess:
-        plan = sess.plan(fetches, list(feeds))
-        devices = dict(zip(DEVICES, sess.devices[:2], strict=True))
-        given = (plan, devices, generator, sess._planner.back_ends)
-        with pytest.raises(fs.errors.UnimplementedError, match="several kinds"):
-            compiled(plan.request, cut(plan.program), *given)
-
-
 @pytest.mark.filterwarnings("ignore::flowscope.errors.ControlFlowWarning")
 @pytest.mark.parametrize("seed", [pytest.param(i, marks=pytest.mark.slow) for i in range(40)])
 def test_random_programs_give_the_same_bits_in_two_partitions(seed):

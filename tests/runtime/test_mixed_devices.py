@@ -13,6 +13,10 @@ def session(mode, gpus=1):
     return fs.Session(config=fs.ConfigProto(fake_devices={"GPU": gpus}, mode=mode))
 
 
+def one_cpu():
+    return fs.Session(config=fs.ConfigProto(allow_soft_placement=True))
+
+
 def crossing(program):
     """Returns the transfers of a program: from where, to where, whether into the host's memory."""
     return [
@@ -92,7 +96,7 @@ PROGRAMS = {f.__name__: f for f in (straight, loop, branches, nested)}
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_on_two_devices_gives_what_the_cpu_gives(name, mode):
     fetches, feeds = PROGRAMS[name]()
-    with fs.Session(config=fs.ConfigProto(allow_soft_placement=True)) as cpu:
+    with one_cpu() as cpu:
         there = cpu.run(fetches, feeds)
     with session(mode) as both:
         program = both.plan(fetches, list(feeds)).program
@@ -138,7 +142,7 @@ def test_variables_on_both_devices_are_written_where_they_lie(mode):
     loss = fs.reduce_sum(fs.square(a * b))
     train = fs.train.MomentumOptimizer(0.01, 0.9).minimize(loss)
     found = []
-    for made in (lambda: session(mode), fs.Session):
+    for made in (lambda: session(mode), one_cpu):
         with made() as sess:
             if sess.devices[1:]:
                 states = [sess.variable_state(v.handle) for v in (a, b)]

@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from flowscope.graph import providers
 from flowscope.graph.dtypes import DType
-from flowscope.graph.host_values import on_host
 from flowscope.graph.lazy import Immutable, frozen as frozen
 from flowscope.graph.shapes import MAX_RANK, Dims, is_known, size_of, text
 
@@ -436,30 +435,9 @@ def kernel_of(
     """
     special = _kernels.get((op.type, device_type))
     kernel: Callable[..., Any] = op.kernel if special is None else special.__get__(op)
-    if device_type != "CPU" and (op.host_inputs or op.host_outputs):
-        kernel = _fetching(op, kernel)
     if op.accumulates and any(s.dtype.is_half for s in inputs):
         return _rounded_once(kernel, [s.dtype.is_half for s in inputs], [s.dtype for s in outputs])
     return kernel
-
-
-def _fetching(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a kernel that fetches its host inputs from a device, and puts its host outputs there.
-
-    For programs all of whose values lie on one device; a `Transfer` does it in others.
-    """
-
-    def fetching(xp: ArrayModule, *inputs: Array) -> Any:
-        leading, values = inputs[: op.is_random], inputs[op.is_random :]
-        steering = op.inputs_on_host(len(values))
-        fetched = [on_host(v) if i in steering else v for i, v in enumerate(values)]
-        found = kernel(xp, *leading, *fetched)
-        if not isinstance(found, tuple):
-            return xp.asarray(found) if op.outputs_on_host(1) else found
-        steered = op.outputs_on_host(len(found))
-        return tuple([xp.asarray(v) if i in steered else v for i, v in enumerate(found)])
-
-    return fetching
 
 
 def _rounded_once(

@@ -12,7 +12,7 @@ from typing import Any
 
 from flowscope.graph.op import is_special, kernel_of
 from flowscope.ops.core.send_recv import Transfer
-from flowscope.plan.memories import memory_of
+from flowscope.plan.memories import is_host, memory_of
 from flowscope.plan.program import Node
 
 
@@ -52,7 +52,7 @@ def is_assignment(node: Node) -> bool:
     if not isinstance(op, Transfer):
         return False
     sent, received = memory_of(op.send_device), memory_of(op.recv_device)
-    return sent == received and (not op.to_host or device_type(node) == "CPU")
+    return sent == received and is_host(received)
 
 
 def scalar_template(node: Node) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, get_args
 
-from flowscope.errors import InvalidArgumentError, UnimplementedError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
@@ -322,9 +322,6 @@ def compiled(
         devices, generator, back_ends, costs: See `make_plan`.
     """
     program = merged(partitions)
-    if len({devices[p.device].device_type for p in partitions}) > 1:
-        raise UnimplementedError("values do not travel between devices of several kinds yet")
-
     known = costs and costs(program)
     host = devices[""]
     modules = Modules(host.xp, devices, program.walk())

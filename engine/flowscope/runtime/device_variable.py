@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowscope.runtime.devices import Device, on_host
+from flowscope.graph.host_values import on_host
+from flowscope.runtime.devices import Device
 from flowscope.runtime.resources import VariableState
 
 

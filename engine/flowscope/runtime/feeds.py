@@ -10,6 +10,7 @@ import numpy as np
 from flowscope.errors import DTypeError, InvalidArgumentError, OpError
 from flowscope.graph.constant import to_array
 from flowscope.graph.dtypes import DType, string
+from flowscope.graph.host_values import on_host
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Tensor, where
@@ -18,7 +19,7 @@ from flowscope.nest import flatten
 from flowscope.ops.core.flow import Placeholder
 from flowscope.ops.sparse.sparse_tensor import SparseTensor
 from flowscope.runtime.config import FeedStats
-from flowscope.runtime.devices import Device, on_host
+from flowscope.runtime.devices import Device
 
 Converter = Callable[[Any], Any]
 

@@ -136,7 +136,7 @@ class Planner:
         """Returns the call of what a plan runs, in which each operation runs by itself."""
         with self._lock:
             made = in_mode(plan, "op", self._by_name, generator, self.back_ends)
-            call = self._bound(made, self._graph.edits, tuple, False, on_device)
+            call = self._bound(made, self._graph.edits, tuple, False, handing_out)
             self.calls.add("replayed", call)
             return call
 

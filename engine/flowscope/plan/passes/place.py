@@ -12,11 +12,9 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Sequence
 
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Const
 from flowscope.graph.devices import DeviceSpec
-from flowscope.plan.origins import named
-from flowscope.plan.placement.choices import Choices, can_run, key_of, place_of
+from flowscope.plan.placement.choices import Choices, key_of
 from flowscope.plan.placement.makers import Makers
 from flowscope.plan.placement.ties import Ties, tied
 from flowscope.plan.program import Node, Program
