@@ -387,3 +387,37 @@ def test_random_programs_are_held_anywhere_with_the_same_results(seed):
 
 def bits(v):
     return np.asarray(v).dtype, np.asarray(v).shape, np.asarray(v).tobytes()
+
+
+def test_in_a_loop_its_results_are_still_to_come_and_another_branch_has_none(sess):
+    x = fs.placeholder(fs.float64, [2], name="x")
+
+    def body(i, v):
+        taken = fs.cond(i < 5, lambda: fs.sin(v, name="yes"), lambda: fs.cos(v, name="no"))
+        return i + 1, fs.add(taken, x, name="next")
+
+    y = fs.while_loop(lambda i, v: i < 3, body, [0, x], name="loop")[1]
+    z = fs.exp(y, name="z")
+    (yes,), (no,) = [
+        [op.outputs[0] for op in sess.graph.get_operations() if op.type == kind]
+        for kind in ("Sin", "Cos")
+    ]
+    sess.debug.break_before("loop/body/next", iteration=1)
+    sess.debug.break_after(yes, iteration=1)
+
+    def look(stop):
+        return [stop.look(t).state for t in (y, z, no, "loop/body/next")]
+
+    _, seen = at_stop(sess, z, {x: np.array([0.1, 2.0])}, look)
+    for states in seen:
+        assert states[:2] == ["not yet", "not yet"] and states[2] in ("absent", "gone")
+
+
+def test_constants_are_not_listed_among_what_is_alive_but_can_be_looked_at(sess):
+    x = fs.placeholder(fs.float32, [3], name="x")
+    c = fs.constant([1.0, 2.0, 3.0], name="c")
+    y = fs.reduce_sum(fs.multiply(fs.add(x, c, name="b"), c), name="y")
+    sess.debug.break_after("b")
+    _, [(names, look)] = at_stop(sess, y, {x: FEED}, lambda s: ([*s.values()], s.look(c)))
+    assert "c:0" not in names and "b:0" in names
+    assert look.state == "alive" and look.statistics.max == 3

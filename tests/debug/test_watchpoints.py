@@ -120,3 +120,61 @@ def test_training_that_diverges_is_caught_where_it_begins(sess):
 def test_what_is_finite(array, expected):
     with np.errstate(all="ignore"):
         assert is_finite(array) is expected
+
+
+@pytest.mark.parametrize(
+    ("when", "op", "iterations"),
+    [
+        ("max > 8", "square", (2,)),
+        (lambda v: v.ndim == 1 and v[0] > 100, "square", (4,)),
+        ("rank > 0 and shape != (2,) or value == 4", "add", (3,)),
+        ("iteration == 2 and max > 1", "add", (2,)),
+    ],
+)
+def test_a_value_out_of_its_range_or_shape_is_caught_where_it_is_made(sess, when, op, iterations):
+    x = fs.placeholder(fs.float64, [2], name="x")
+
+    def body(i, v):
+        return fs.add(i, 1, name="add"), fs.multiply(v, v, name="square")
+
+    y = fs.while_loop(lambda i, v: i < 20, body, [0, x], name="loop")[1]
+    watch = sess.debug.watch(scope="loop/body", when=when)
+    with pytest.raises(REFUSED, match="watchpoint: .* in the output of") as e:
+        sess.run(y, {x: np.array([1.2, 1.3])})
+    assert watch.found.op.name == f"loop/body/{op}" and watch.found.iterations == iterations
+    assert e.value.op is watch.found.op
+
+
+def test_a_watched_value_may_hold_the_step_be_excepted_or_be_fed(sess):
+    x = fs.placeholder(fs.float32, [3], name="x")
+    a = fs.multiply(x, 2.0, name="a")
+    y = fs.reduce_sum(fs.add(a, 1.0, name="b"), name="y")
+    watch = sess.debug.watch(when="max > 5", exceptions=["y", "a"], raises=False)
+    seen = []
+    sess.debug.on_stop(lambda stop: seen.append((stop.breakpoint, watch.found.op.name)))
+    assert sess.run(y, {x: [1, 2, 3]}) == 15 and seen == [(watch, "b")]
+    assert "max > 5" in repr(watch)
+    seen.clear()
+    sess.run(y, {x: [6, 0, 0]})
+    assert seen[0] == (watch, "x")
+    watch.remove()
+    wrong = sess.debug.watch(a, when=lambda v: v.no_such)
+    sess.debug.on_stop(lambda stop: seen.append(type(stop.error)))
+    sess.run(y, {x: [1, 2, 3]})
+    assert seen[-1] is AttributeError and wrong.hits == 1
+    wrong.remove()
+    sess.debug.watch(a, when="(1, 2) == rank")
+    sess.run(y, {x: [1, 2, 3]})
+    assert seen[-1] is REFUSED
+
+
+def test_one_that_is_refused_takes_no_number(sess):
+    fs.constant(1.0, name="c")
+    for bad in ({"when": "import os"}, {"when": 3}):
+        with pytest.raises(REFUSED):
+            sess.debug.break_before("c", **bad)
+        with pytest.raises(REFUSED):
+            sess.debug.watch("c", **bad)
+    with pytest.raises(REFUSED):
+        sess.debug.break_before("c", hits=-1)
+    assert sess.debug.break_before("c").number == 1

@@ -4,6 +4,7 @@
     nan > 0 or inf > 0
     iteration >= 10 and 0.5 < mean <= 1
     not finite
+    shape != (3, 4)
 
 A condition is comparisons of numbers and names, joined by `and`, `or`, `not` and parentheses; sums,
 products and the like of numbers and names are numbers. It is parsed, and what is no part of the
@@ -43,6 +44,7 @@ NAMES: Mapping[str, Callable[[Any], Any]] = {
     "finite": lambda v: bool(np.all(_finite(v))),
     "size": np.size,
     "rank": np.ndim,
+    "shape": np.shape,
     "nbytes": lambda v: v.nbytes,
 }
 #: Names that stand for where the step is.
@@ -116,7 +118,7 @@ def _check(tree: ast.expr) -> None:
                 continue
             case ast.cmpop() | ast.operator() if type(node) in (*_COMPARISONS, *_ARITHMETIC):
                 continue
-            case ast.Constant(value=bool() | int() | float()):
+            case ast.Constant(value=bool() | int() | float()) | ast.Tuple():
                 continue
             case ast.Name(id=name) if name in NAMES or name in PLACES:
                 continue
@@ -131,6 +133,8 @@ def _computed(tree: ast.expr, value: Any, places: Mapping[str, int]) -> Any:
     match tree:
         case ast.Constant(value=number):
             return number
+        case ast.Tuple(elts=elements):
+            return tuple([_computed(e, value, places) for e in elements])
         case ast.Name(id=name):
             return places[name] if name in PLACES else NAMES[name](value)
         case ast.UnaryOp(op=ast.Not(), operand=inner):
@@ -148,6 +152,8 @@ def _computed(tree: ast.expr, value: Any, places: Mapping[str, int]) -> Any:
             numbers = [_computed(one, value, places) for one in (first, *others)]
             found: Any = True
             for comparison, a, b in zip(hows, numbers, numbers[1:], strict=False):
+                if isinstance(a, tuple) is not isinstance(b, tuple):
+                    raise _refused("a shape beside a shape, such as shape != (3, 4)")
                 found = found & _COMPARISONS[type(comparison)](a, b)
             return found
     raise _refused("a comparison")

@@ -122,8 +122,8 @@ class Debugger:
         self, given: Any, is_after: bool, when: Any, iteration: Any, step: Any, hits: int
     ) -> Breakpoint:
         meant = target(self._session.graph, *given)
-        self._count += 1
         wanted = conditions(when, iteration, step, hits)
+        self._count += 1
         made = Breakpoint(self, self._count, meant, is_after, wanted)
         self._breakpoints.append(made)
         self.arm()
@@ -138,19 +138,26 @@ class Debugger:
         line: int | None = None,
         cell: int | None = None,
         file: str | None = None,
+        when: str | Callable[[Any], Any] | None = None,
         exceptions: Sequence[str] = (),
         raises: bool = True,
     ) -> Watchpoint:
-        """Watches values that have to be finite; returns the watchpoint.
+        """Watches values that have to be finite, or as a condition says; returns the watchpoint.
+
+            sess.debug.watch()
+            sess.debug.watch(scope="decoder", when="min < -1 or max > 1", raises=False)
+            sess.debug.watch("logits", when="shape != (32, 10)")
 
         The first operation whose output holds a NaN or an infinity is named, with its iteration,
         its step and its inputs, and what held one before: fed tensors, variables, constants. It is
-        the same operation in every mode. Of other conditions - a range, a shape, a function -
-        `break_after` tells.
+        the same operation in every mode. With `when` it is the first of which that is true.
 
         Args:
             op, scope, op_type, line, cell, file: Which operations, as for `break_before`; all of
                 them where none is given.
+            when: What no value may be: a comparison (see `flowscope.debug.conditions`), or a
+                function that is given each value and must not change it; None for not finite. If it
+                raises, the step is held.
             exceptions: Names of operations and scopes that may have such values.
             raises: Whether the step ends with InvalidArgumentError there; else it is held.
         """
@@ -161,8 +168,9 @@ class Debugger:
             raise InvalidArgumentError(
                 f"expected a list of names as exceptions, got {exceptions!r}"
             )
+        wanted = conditions(when, None, None, 1)
         self._count += 1
-        made = Watchpoint(self, self._count, meant, exceptions, raises)
+        made = Watchpoint(self, self._count, meant, exceptions, raises, wanted.when)
         self._breakpoints.append(made)
         self.arm()
         return made
@@ -212,9 +220,9 @@ class Debugger:
         watches = [b for b in self._breakpoints if isinstance(b, Watchpoint) and b.is_enabled]
         if not watches:
             return BreakTests(before, after)
-        return BreakTests(
-            before, after, self._flag, lambda step: any(w.finds_fed(step) for w in watches)
-        )
+        flag = self._flag if any(w.conditions.when is None for w in watches) else None
+        fed = partial(_finds_fed, watches)
+        return BreakTests(before, after, flag, fed)
 
     def _flag(self, kind: str, flag: int) -> None:
         """Notes that NumPy has flagged a floating-point error on this thread."""
@@ -382,6 +390,11 @@ class Debugger:
     def __repr__(self) -> str:
         lines = [f"<fs.Debugger: {len(self._breakpoints)} breakpoints, {len(self.stops)} held>"]
         return "\n".join([*lines, *map(repr, self._breakpoints)])
+
+
+def _finds_fed(watches: Sequence[Watchpoint], step: Step) -> bool:
+    """Whether a step that begins is fed what a watchpoint holds it for."""
+    return any(w.finds_fed(step) for w in watches)
 
 
 debuggers.append(Debugger)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.structured import CondNode
 
 #: A place in a program: (block, position of the node), from the outermost block.
 Place = tuple[tuple[int, int], ...]
@@ -19,10 +20,13 @@ class Order:
         self._places: dict[Node, Place] = {}
         self._names: dict[str, Node] = {}
         self._ends: dict[Node, Place] = {}
+        #: Blocks are numbered as they stand in the program.
+        self._numbers: dict[int, int] = {}
         self._enter(program, ())
         self._program = program
 
     def _enter(self, block: Program, around: Place) -> None:
+        self._numbers[id(block)] = len(self._numbers)
         for i, node in enumerate(block.nodes):
             place = self._places[node] = (*around, (id(block), i))
             self._names.setdefault(node.name, node)
@@ -43,13 +47,26 @@ class Order:
         return self._ends.get(found, ()) if found is not None else ()
 
     def is_before(self, at: Place, other: Place) -> bool:
-        """Whether a step that stands at a place has still to come to another one."""
+        """Whether a step that stands at a place has still to end the node at another one.
+
+        Not a node of the branch that is not taken: of a loop's test and body the test comes first.
+        """
         for (block, index), (other_block, other_index) in zip(at, other, strict=False):
             if block != other_block:
-                return False  # another branch, or what has run
+                return self._numbers[block] < self._numbers[other_block]
             if index != other_index:
                 return index < other_index
-        return len(at) <= len(other)
+        return True
+
+    def is_untaken(self, at: Place, other: Place) -> bool:
+        """Whether a place is in the branch that a step does not take which stands in the other."""
+        for depth, ((block, _), (other_block, _)) in enumerate(zip(at, other, strict=False)):
+            if block != other_block:
+                around = next(n for n, p in self._places.items() if p == at[:depth])
+                return isinstance(around, CondNode)
+            if at[depth] != other[depth]:
+                return False
+        return False
 
     def last_reader(self, value: Value) -> Node | None:
         """Returns the node that reads a value last; None where none does."""

@@ -146,12 +146,16 @@ class Stop:
     def values(self) -> dict[str, Statistics]:
         """Returns what is alive: the names of tensors, with numbers of their elements.
 
-        Tensors that share a value are one entry, by the name of the first.
+        Tensors that share a value are one entry, by the name of the first. Constants are always
+        alive and are not among them: `look` tells of them.
         """
         found: dict[str, Statistics] = {}
+        tensors = self._step.plan.tensors
         with self._there() as here:
             for identity, array in ({} if here is None else here.values()).items():
-                keys = self._step.plan.tensors.tensors_of(identity)
+                if tensors.is_constant(identity):
+                    continue
+                keys = tensors.tensors_of(identity)
                 owners = [(self._operations.get(op), i) for op, i, _ in keys]
                 names = [op.outputs[i].name for op, i in owners if op is not None]
                 if names and _is_array(array):
@@ -210,6 +214,8 @@ class Stop:
                 return Look(tensor.name, "not yet", "it is a value of a loop's body", None)
             reader = order.last_reader(at.value)
             place = order.place_of_node(at.value.node)
+            if place is not None and order.is_untaken(self._place(order), place):
+                return Look(tensor.name, "absent", "its branch is not taken", None)
             if place is None or order.is_before(self._place(order), place):
                 return Look(tensor.name, "not yet", at.why, None)
             since = f'gone since "{reader.name}"' if reader else "nothing needed it any more"

@@ -1,9 +1,10 @@
 """Watchpoints: values that have to be finite, in a range, of a shape, wherever they are made.
 
-A watchpoint is a breakpoint after many operations, asked of each one's outputs. NumPy raises flags
-of floating-point errors, which are heeded where one of its own functions has run on the step's
-thread: without a flag nothing is made there that is not finite. What is fed and what is read of
-variables is looked at, and after a flag what was made; so is all else: products, kernels of
+A watchpoint is a breakpoint after many operations, asked of each one's outputs. A condition or a
+function of the user's is asked of every one. For what is not finite less is done. NumPy raises
+flags of floating-point errors, which are heeded where one of its own functions has run on the
+step's thread: without a flag nothing is made there that is not finite. What is fed and what is read
+of variables is looked at, and after a flag what was made; so is all else: products, kernels of
 libraries, what several threads compute, numbers of Python's. One product of an array with itself
 tells whether it is finite; only where that overflows its elements are looked at one by one. What
 only moves, chooses or compares elements makes nothing that is not finite, and is not asked.
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowscope.debug.breakpoints import Breakpoint, Conditions
+from flowscope.debug.breakpoints import Breakpoint, Conditions, When
 from flowscope.debug.targets import Target
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Const
@@ -50,12 +51,12 @@ _HARMLESS = frozenset(
 
 @frozen
 class Found:
-    """What was found not to be finite.
+    """What was found.
 
     Attributes:
         op: The operation that has made it; None where it is not known.
         iterations: Of the loops around, from the outermost.
-        what: "nan" or "inf".
+        what: "nan" or "inf", or the condition that was met.
         already: The names of fed tensors, variables and constants that it follows from and that
             held such a value before: it was not made there then.
     """
@@ -86,7 +87,7 @@ def is_finite(array: Any) -> bool:
 
 
 class Watchpoint(Breakpoint):
-    """Holds steps where a value is not finite, or ends them. Made by `Debugger.watch`.
+    """Holds steps where a value is not what it has to be, or ends them. Made by `Debugger.watch`.
 
     Attributes:
         found: What was found last; None for nothing yet.
@@ -99,8 +100,9 @@ class Watchpoint(Breakpoint):
         target: Target | None,
         exceptions: Sequence[str],
         raises: bool,
+        when: When | None = None,
     ) -> None:
-        super().__init__(debugger, number, target or Target(), True, Conditions())
+        super().__init__(debugger, number, target or Target(), True, Conditions(when))
         self._exceptions = tuple(exceptions)
         self._raises = raises
         self.found: Found | None = None
@@ -111,17 +113,44 @@ class Watchpoint(Breakpoint):
         return [
             (n.name, self._asks(n))
             for n in plan.program.walk()
-            if _makes(n) and (n in chosen or not self.has_target) and not self._excepts(n.name)
+            if self._heeds(n) and (n in chosen or not self.has_target) and not self._excepts(n.name)
         ]
 
     def finds_fed(self, step: Any) -> bool:
         """Whether a fed value is not finite: the step is held before its first operation then."""
         for tensor, value in zip(step.call.plan.request.feeds, step.feeds, strict=False):
             is_meant = not self.has_target or self.target.means(tensor.op)
-            if is_meant and not self._excepts(tensor.op.name) and not is_finite(value):
-                already = (f'"{tensor.name}", which is fed',)
-                return self._is_violated(tensor.op, tensor.op, (), value, already)
+            if not is_meant or self._excepts(tensor.op.name):
+                continue
+            what = self._found_in(value, ())
+            if what:
+                already = () if self.conditions.when else (f'"{tensor.name}", which is fed',)
+                return self._is_violated(tensor.op, tensor.op, (), what, already)
         return False
+
+    def _heeds(self, node: Node) -> bool:
+        if self.conditions.when is None:
+            return _makes(node)
+        return not (
+            node.blocks or node.op.is_handle or isinstance(node.op, Const) or node.op.writes_state
+        )
+
+    def _found_in(self, value: Any, iterations: tuple[int, ...]) -> str:
+        """Returns what of a value is not as it has to be; "" for nothing.
+
+        What a condition raises is told at the stop: the step is held then.
+        """
+        when = self.conditions.when
+        if when is None:
+            return "" if is_finite(value) else "nan" if np.isnan(value).any() else "inf"
+        self.error = None
+        try:
+            return (
+                str(self.conditions) if self._holds(when, value, iterations, current_step()) else ""
+            )
+        except Exception as e:
+            self.error = e
+            return f"{type(e).__name__} of the condition"
 
     def _excepts(self, name: str) -> bool:
         return any(name == e or name.startswith(f"{e}/") for e in self._exceptions)
@@ -131,13 +160,15 @@ class Watchpoint(Breakpoint):
 
         def test(run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> bool:
             for value in values:
-                if not is_finite(value):
+                what = value is not None and self._found_in(value, iterations_in(run, counts))
+                if what:
                     op = node.origins[0].operation if node.origins else None
-                    already = () if op is None else _already(op, current_step())
-                    return self._is_violated(node, op, iterations_in(run, counts), value, already)
+                    is_traced = op is not None and self.conditions.when is None
+                    already = _already(op, current_step()) if op and is_traced else ()
+                    return self._is_violated(node, op, iterations_in(run, counts), what, already)
             return False
 
-        if not _has_flags(node):
+        if self.conditions.when is not None or not _has_flags(node):
             return test
         flagged = self._debugger.flagged
 
@@ -154,21 +185,21 @@ class Watchpoint(Breakpoint):
         node: Node | Operation,
         op: Operation | None,
         iterations: tuple[int, ...],
-        value: Any,
+        what: str,
         already: tuple[str, ...],
     ) -> bool:
         if not self.is_enabled:
             return False
         step = current_step()
-        what = "nan" if np.isnan(value).any() else "inf"
         self.hits += 1
         self.found = found = Found(op, iterations, what, already)
         step.met = self
-        if self._raises:
+        if self._raises and self.error is None:
             at = f" in iteration {'/'.join(map(str, iterations))}" if iterations else ""
             facts = where(op) if op is not None else {}
             kind = node.op.type if isinstance(node, Node) else node.type
-            raise InvalidArgumentError(f"not finite: {found}{at}, step {step.number}").located(
+            name = "not finite" if self.conditions.when is None else "watchpoint"
+            raise InvalidArgumentError(f"{name}: {found}{at}, step {step.number}").located(
                 op=op or node.name, op_type=kind, device=node.device, **facts
             )
         return True
@@ -176,7 +207,8 @@ class Watchpoint(Breakpoint):
     def __repr__(self) -> str:
         of = str(self.target) if self.has_target else "everything"
         found = f": {self.found}" if self.found is not None else ""
-        return f"<Watchpoint {self.number} not finite, of {of}{found}>"
+        what = "not finite" if self.conditions.when is None else str(self.conditions)
+        return f"<Watchpoint {self.number} {what}, of {of}{found}>"
 
 
 def _has_flags(node: Node) -> bool:

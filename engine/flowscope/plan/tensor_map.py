@@ -103,6 +103,11 @@ class TensorMap:
                     self._tensors.setdefault(now, []).append((op, index, path))
         return self._tensors.get(identity, [])
 
+    def is_constant(self, identity: object) -> bool:
+        """Whether a value is known before the step."""
+        value = self._now.get(identity)
+        return value is not None and value.node is not None and isinstance(value.node.op, Const)
+
     def _followed(self, identity: object) -> object:
         """Returns the identity of what is used in the place of a value in the end."""
         same = self._same
