@@ -26,13 +26,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flowscope.graph.dtypes import resource
+from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.op import Spec
 from flowscope.graph.shapes import Dims, is_known, size_of
+from flowscope.plan.device_profile import CPU_PROFILE, DeviceProfile
 from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.saved_for_backward import trips
+from flowscope.plan.structured import CondNode, LoopNode
 
 #: Seconds of an invocation whose shapes are unknown.
 UNKNOWN_S = 50e-6
+#: Bytes of a value whose shape is unknown.
+UNKNOWN_BYTES = 4096
+#: How often a loop runs of which nothing is known.
+UNKNOWN_TRIPS = 10.0
 #: Seconds of a call of NumPy's, and of a line of Python on a number.
 CALL_S = 1e-6
 SCALAR_S = 0.05e-6
@@ -79,7 +86,7 @@ _PER_CUBE_S = {
 
 
 def estimate(node: Node, inputs: Sequence[Spec] = (), outputs: Sequence[Spec] = ()) -> float:
-    """Returns the seconds of one invocation as they follow from shapes.
+    """Returns the seconds of one invocation on a CPU as they follow from shapes.
 
     Args:
         node: The node. One with blocks takes as long as one run of each of them.
@@ -87,44 +94,64 @@ def estimate(node: Node, inputs: Sequence[Spec] = (), outputs: Sequence[Spec] = 
     """
     if node.blocks:
         return sum((estimate(n) for block in node.blocks for n in block.nodes), CALL_S)
+    found = estimate_on(CPU_PROFILE, node, inputs, outputs)
+    return UNKNOWN_S if found is None else found
+
+
+def estimate_on(
+    profile: DeviceProfile, node: Node, inputs: Sequence[Spec] = (), outputs: Sequence[Spec] = ()
+) -> float | None:
+    """Returns the seconds of one invocation on a device; None where shapes are unknown.
+
+    Args:
+        profile: How quick the device is.
+        node: A node without blocks.
+        inputs, outputs: What is known of them; the node's own specs by default.
+    """
     ins = tuple(inputs) or tuple([v.spec for v in node.inputs])
     outs = tuple(outputs) or tuple([v.spec for v in node.outputs])
     for spec in (*outs, *ins):
         if spec.shape != () or spec.dtype is resource:
             break
     else:
-        return SCALAR_S if node.op.template else CALL_S
-    calls = CALL_S * _CALLS.get(node.op.type, 1)
+        is_line = node.op.template and profile.link is None
+        return SCALAR_S / profile.speed if is_line else profile.seconds(0.0)
+    work_s = _work(node, ins, outs)
+    return None if work_s is None else profile.seconds(work_s, _CALLS.get(node.op.type, 1))
+
+
+def _work(node: Node, ins: tuple[Spec, ...], outs: tuple[Spec, ...]) -> float | None:
+    """Returns the seconds of an invocation's work on a CPU, without those of the calls."""
     if node.op.views or (node.op.reads_state and not node.op.writes_state):
-        return calls  # nothing is copied
-    found = _of_family(node.op.type, ins, outs)
-    if found is not None:
-        return calls + found
+        return 0.0  # nothing is copied
+    if node.op.type in _FAMILIES:
+        return _of_family(node.op.type, ins, outs)
     cost = node.op.cost(ins, outs)
     if cost.flops is None or cost.nbytes is None:
-        return UNKNOWN_S
+        return None
     rate = FLOPS_PER_S
     if node.op.type in _PRODUCTS:
         rate = PRODUCT_FLOPS_PER_S / (2 if outs[0].dtype.size > 4 else 1)
-    return calls + cost.flops / rate + cost.nbytes / BYTES_PER_S
+    return cost.flops / rate + cost.nbytes / BYTES_PER_S
+
+
+#: Ops whose family has a rate of its own.
+_FAMILIES = frozenset((*_PER_ELEMENT_S, *_PER_COMPARISON_S, *_PER_CUBE_S))
 
 
 def _of_family(op_type: str, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> float | None:
     """Returns the seconds of the work of an op whose family has a rate of its own."""
     if (rate := _PER_ELEMENT_S.get(op_type)) is not None:
         size = size_of(outputs[0].shape)
-        return UNKNOWN_S if size is None else rate * size
+        return None if size is None else rate * size
+    size, shape = size_of(inputs[0].shape), inputs[0].shape
+    if size is None or not shape:
+        return None
     if (rate := _PER_COMPARISON_S.get(op_type)) is not None:
-        size, shape = size_of(inputs[0].shape), inputs[0].shape
-        if size is None or not shape or shape[-1] is None:
-            return UNKNOWN_S
-        return rate * size * math.log2(max(2, shape[-1]))
-    if (rate := _PER_CUBE_S.get(op_type)) is not None:
-        size, shape = size_of(inputs[0].shape), inputs[0].shape
-        if size is None or shape is None or len(shape) < 2:
-            return UNKNOWN_S
-        return rate * size * min(d or 0 for d in shape[-2:])
-    return None
+        return rate * size * math.log2(max(2, shape[-1] or 0))
+    if len(shape) < 2:
+        return None
+    return _PER_CUBE_S[op_type] * size * min(d or 0 for d in shape[-2:])
 
 
 #: An op, the dtypes and shapes of its inputs, the type of its device.
@@ -145,6 +172,22 @@ class CostTable:
 
     def __init__(self) -> None:
         self._measured: dict[_Key, _Measured] = {}
+        #: How often loops ran that planning cannot count, and how often predicates were true, each
+        #: with how often that was seen: by the nodes' names.
+        self._often: dict[str, tuple[float, int]] = {}
+
+    def learn_often(self, node: Node, often: float) -> None:
+        """Notes how often a loop ran, or whether (1 or 0) a branch's predicate was true."""
+        seen, count = self._often.get(node.name, (0.0, 0))
+        if isinstance(node, LoopNode):
+            self._often[node.name] = float(often), count + 1
+        else:
+            self._often[node.name] = (seen * count + often) / (count + 1), count + 1
+
+    def often(self, node: Node) -> float | None:
+        """Returns what `learn_often` has noted: the last count, the share of true predicates."""
+        found = self._often.get(node.name)
+        return None if found is None else found[0]
 
     def learn(self, node: Node, inputs: Sequence[Any], seconds: float) -> None:
         """Notes what one invocation took.
@@ -164,11 +207,19 @@ class CostTable:
         else:
             known.seconds, known.count = min(known.seconds, seconds), known.count + 1
 
-    def find(self, node: Node, shapes: Sequence[Dims]) -> float | None:
-        """Returns the seconds of invocations with inputs of these shapes; None if not measured."""
+    def find(
+        self, node: Node, shapes: Sequence[Dims], device_type: str | None = None
+    ) -> float | None:
+        """Returns the seconds of invocations with inputs of these shapes; None if not measured.
+
+        Args:
+            node: The node.
+            shapes: The shapes of its inputs.
+            device_type: Where it would run; where the node was placed by default.
+        """
         if not self._measured or any(s is None or None in s for s in shapes):
             return None
-        key = _key(node, shapes)
+        key = _key(node, shapes, device_type)
         found = None if key is None else self._measured.get(key)
         return None if found is None else found.seconds
 
@@ -176,11 +227,11 @@ class CostTable:
         return len(self._measured)
 
 
-def _key(node: Node, shapes: Sequence[Any]) -> _Key | None:
+def _key(node: Node, shapes: Sequence[Any], device_type: str | None = None) -> _Key | None:
     if node.blocks or node.op.is_handle or node.op.is_blocking:
         return None
     dtypes = tuple([v.spec.dtype for v in node.inputs])
-    device = node.device.rpartition("device:")[2].partition(":")[0]
+    device = device_type or node.device.rpartition("device:")[2].partition(":")[0]
     return node.op, dtypes, tuple([tuple(s) for s in shapes]), device
 
 
@@ -209,12 +260,60 @@ class Costs:
             return measured
         return estimate(node, inputs, [known.get(v, v.spec) for v in node.outputs])
 
+    def seconds_on(self, node: Node, device_type: str, profile: DeviceProfile) -> float:
+        """Returns the seconds of one invocation of a node without blocks on a device.
+
+        What was measured on devices of this type wins.
+        """
+        known = self._specs
+        inputs = [known.get(v, v.spec) for v in node.inputs]
+        measured = self._table.find(node, [s.shape for s in inputs], device_type)
+        if measured is not None:
+            return measured
+        outputs = [known.get(v, v.spec) for v in node.outputs]
+        found = estimate_on(profile, node, inputs, outputs)
+        return UNKNOWN_S if found is None else found
+
+    def is_known(self, node: Node) -> bool:
+        """Whether the seconds of a node without blocks follow from shapes, or were measured."""
+        known = self._specs
+        inputs = [known.get(v, v.spec) for v in node.inputs]
+        if self._table.find(node, [s.shape for s in inputs]) is not None:
+            return True
+        return (
+            estimate_on(CPU_PROFILE, node, inputs, [known.get(v, v.spec) for v in node.outputs])
+            is not None
+        )
+
+    def nbytes(self, value: Value) -> int:
+        """Returns the bytes of a value: `UNKNOWN_BYTES` where its shape is unknown."""
+        spec = self._specs.get(value, value.spec)
+        if spec.dtype is variant:
+            return 0
+        if spec.dtype is resource:
+            spec = spec.variable or spec
+        size = size_of(spec.shape)
+        return UNKNOWN_BYTES if size is None else size * spec.dtype.size
+
+    def trips(self, loop: LoopNode) -> float:
+        """Returns how often a loop runs: as is known, as it ran last, else `UNKNOWN_TRIPS`."""
+        found = trips(loop)
+        if found is None:
+            learned = self._table.often(loop)
+            return UNKNOWN_TRIPS if learned is None else learned
+        return found
+
+    def share(self, branch: CondNode) -> float:
+        """Returns how often a predicate is true, from 0 to 1: a half where nothing was seen."""
+        found = self._table.often(branch)
+        return 0.5 if found is None else found
+
 
 def fed_specs(program: Program, shapes: Iterable[Dims]) -> dict[Value, Spec]:
     """Returns what values are like in a step whose feeds have these shapes.
 
-    Values in blocks are left as they are. Where the shapes fit no node that takes them, the step
-    will fail there: nothing is known of it then.
+    In loops they are what they are in the first iteration. Where the shapes fit no node that takes
+    them, the step will fail there: nothing is known of it then.
 
     Args:
         program: The program, in order.
@@ -224,16 +323,60 @@ def fed_specs(program: Program, shapes: Iterable[Dims]) -> dict[Value, Spec]:
     for value, shape in zip(program.feeds, shapes, strict=True):
         if shape is not None and not is_known(value.spec.shape):
             found[value] = Spec(value.spec.dtype, tuple(shape))
-    for node in program.nodes if found else ():
-        if node.blocks or not any(v in found for v in node.inputs):
-            continue
-        try:
-            inferred = node.op.infer(*[found.get(v, v.spec) for v in node.inputs])
-        except Exception:  # whatever is wrong with these shapes is told when the step runs
-            return {}
-        specs = (inferred,) if isinstance(inferred, Spec) else tuple(inferred)
-        found.update(zip(node.outputs, specs, strict=False))
+    try:
+        if found:
+            _infer(program, found)
+    except Exception:  # whatever is wrong with these shapes is told when the step runs
+        return {}
     return found
 
 
-__all__ = ["CALL_S", "SCALAR_S", "UNKNOWN_S", "CostTable", "Costs", "estimate", "fed_specs"]
+def _infer(program: Program, found: dict[Value, Spec]) -> None:
+    """Adds what values of a block are like, as it follows from what is found already."""
+    for node in program.nodes:
+        if isinstance(node, LoopNode):
+            _infer_loop(node, found)
+        elif isinstance(node, CondNode):
+            for block in node.blocks:
+                _infer(block, found)
+            for value, made in zip(node.outputs, node.then.fetches, strict=True):
+                _take_over(value, made, found)
+        elif any(v in found for v in node.inputs):
+            inferred = node.op.infer(*[found.get(v, v.spec) for v in node.inputs])
+            specs = (inferred,) if isinstance(inferred, Spec) else tuple(inferred)
+            found.update(zip(node.outputs, specs, strict=False))
+
+
+def _infer_loop(loop: LoopNode, found: dict[Value, Spec]) -> None:
+    for block in loop.blocks:
+        for value, start in zip(block.feeds, loop.starts, strict=False):
+            _take_over(value, start, found)
+    for element, taken in zip(loop.elements, loop.taken, strict=True):
+        held = found.get(taken)
+        if held is not None and held.variable is not None:
+            found[element] = held.variable
+    for block in loop.blocks:
+        _infer(block, found)
+    for value, after in zip(loop.results, loop.next_values, strict=True):
+        _take_over(value, after, found)
+    for kept, value in zip(loop.kept, loop.kept_values, strict=True):
+        if value in found:
+            found[kept] = Spec(kept.spec.dtype, kept.spec.shape, variable=found[value])
+
+
+def _take_over(value: Value, like: Value, found: dict[Value, Spec]) -> None:
+    """Has a value be like another one, where its own shape is not known."""
+    if like in found and (value.spec.dtype is variant or not is_known(value.spec.shape)):
+        found[value] = found[like]
+
+
+__all__ = [
+    "CALL_S",
+    "SCALAR_S",
+    "UNKNOWN_S",
+    "CostTable",
+    "Costs",
+    "estimate",
+    "estimate_on",
+    "fed_specs",
+]
