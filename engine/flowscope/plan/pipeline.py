@@ -7,7 +7,7 @@ the same where it finds nothing to do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from flowscope.graph.devices import DeviceSpec
@@ -28,6 +28,7 @@ from flowscope.plan.passes.prune import prune
 from flowscope.plan.passes.simplify import simplify
 from flowscope.plan.passes.transfers import insert_transfers
 from flowscope.plan.passes.update_groups import make_groups_whole
+from flowscope.plan.placement.by_cost import ByCost
 from flowscope.plan.program import Program
 from flowscope.plan.updates import join
 
@@ -47,6 +48,10 @@ class Wanted(Protocol):
     def devices(self) -> Sequence[DeviceSpec]: ...  # noqa: D102
     @property
     def soft_placement(self) -> bool: ...  # noqa: D102
+    @property
+    def by_cost(self) -> ByCost | None: ...  # noqa: D102
+    @property
+    def wishes(self) -> Mapping[int, str]: ...  # noqa: D102
     @property
     def read(self) -> type: ...  # noqa: D102
     @property
@@ -140,7 +145,9 @@ PASSES: tuple[Pass, ...] = (
     _dce("dce_simplified", "leaves out the results that were merged with others"),
     Pass(
         "place",
-        lambda program, request: place(program, request.devices, request.soft_placement),
+        lambda program, request: place(
+            program, request.devices, request.soft_placement, request.by_cost, request.wishes
+        ),
         "gives every node a device and a reason",
         "nodes that touch one variable or are colocated share a device that has all their kernels",
     ),
@@ -179,16 +186,20 @@ def sources(request: Wanted, operations: Operations) -> Iterator[tuple[str, Prog
     yield "inline", join(inline(program, request.read, operations))
 
 
-def stages(program: Program, request: Wanted) -> Iterator[tuple[str, Program]]:
+def stages(
+    program: Program, request: Wanted, placed: Program | None = None
+) -> Iterator[tuple[str, Program]]:
     """Yields the program after each pass, by the pass's name.
 
     Args:
         program: The last of `sources`.
         request: What it was made for.
+        placed: The program as it was placed before: it is not placed anew then.
     """
     for one in PASSES:
         if one.runs_for(request):
-            program = one.run(program, request)
+            is_placed = one.name == "place" and placed is not None
+            program = placed if is_placed and placed else one.run(program, request)
             yield one.name, program
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, Protocol, get_args
 
@@ -27,6 +27,7 @@ from flowscope.plan.origins import Operations
 from flowscope.plan.partitions import Mode, Partition, partitioned
 from flowscope.plan.passes.regions import Region, handles_of, regions
 from flowscope.plan.pipeline import PASSES, sources, stages
+from flowscope.plan.placement.by_cost import ByCost
 from flowscope.plan.program import Node, Program
 from flowscope.plan.saved_for_backward import Kept, kept
 from flowscope.plan.sequence import RegionSequence
@@ -82,6 +83,8 @@ class Request:
         merges: Whether equal operations are merged, in compiled mode.
         folds: Whether constants are folded, in compiled mode.
         overlaps: Whether Python functions may run at the same time.
+        by_cost: How devices are chosen by cost; None where the first one is taken.
+        wishes: Devices asked for in the place of what operations ask for, by their ids.
     """
 
     fetches: Sequence[Tensor]
@@ -94,6 +97,8 @@ class Request:
     merges: bool = True
     folds: bool = True
     overlaps: bool = True
+    by_cost: ByCost | None = None
+    wishes: Mapping[int, str] = field(default_factory=dict)
 
 
 #: So many variants of a plan's code are kept: each set of breakpoints asks for another one.
@@ -141,6 +146,8 @@ class Plan:
     operations: Mapping[int, Operation]
     #: The programs that were made of the graph, by the names of their stages.
     sources: tuple[tuple[str, Program], ...]
+    #: The program as it was placed, before anything was put in between.
+    placed: Program
 
     @property
     def handles(self) -> tuple[Node, ...]:
@@ -202,7 +209,7 @@ class Plan:
         are functions of the program, and what the graph has become since does not matter.
         """
         yield from self.sources
-        yield from stages(self.sources[-1][1], self.request)
+        yield from stages(self.sources[-1][1], self.request, self.placed)
 
     def text(self, stage: str = "program") -> str:
         """Returns the program as text after a pass, or the generated code.
@@ -269,8 +276,9 @@ def in_mode(
         devices, generator, back_ends: See `make_plan`.
     """
     request = replace(plan.request, mode=mode)
-    *_, (_, program) = stages(plan.sources[-1][1], request)
-    made = Planned(program, plan.operations, plan.sources)
+    after = dict(stages(plan.sources[-1][1], request))
+    program = after[next(reversed(after))]
+    made = Planned(program, plan.operations, plan.sources, after["place"])
     return compiled(request, partitioned(program, mode), made, devices, generator, back_ends)
 
 
@@ -282,11 +290,13 @@ class Planned:
         program: The program after the last of them.
         operations: All operations that it was made from, by id.
         sources: The programs that were made of the graph, by the names of their stages.
+        placed: The program after the pass `place`: with other devices it is placed anew from here.
     """
 
     program: Program
     operations: Mapping[int, Operation]
     sources: tuple[tuple[str, Program], ...]
+    placed: Program
 
 
 def planned(request: Request) -> Planned:
@@ -300,8 +310,9 @@ def planned(request: Request) -> Planned:
     given = tuple(sources(request, found))
     for _, program in given:  # later ones have no other operations
         used.update((o.id, found[o.id]) for n in program.walk() for o in n.origins)
-    *_, (_, program) = stages(program, request)
-    return Planned(program, used, given)
+    made = dict(stages(program, request))
+    program = made[next(reversed(made))]
+    return Planned(program, used, given, made["place"])
 
 
 def compiled(
@@ -350,6 +361,7 @@ def compiled(
         is_random=any(n.op.is_random for n in program.walk()),
         operations=made.operations,
         sources=made.sources,
+        placed=made.placed,
     )
 
 

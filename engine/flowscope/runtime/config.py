@@ -167,6 +167,9 @@ class ConfigProto(Message):
             `fs.container` apart.
         mode: "compiled" runs generated code, "op" one operation at a time, "tokens" one operation
             at a time as its inputs arrive, with several iterations of a loop on their way.
+        placement: "default" takes the first device with a kernel, accelerators first, as TensorFlow
+            does; "simulated" the device on which an operation finishes first in a simulated step,
+            by costs that start from shapes and links. What was placed so stays where it is.
         plan_cache_size: So many plans are kept, and fewer where they are large; those that were not
             used for longest go first.
         use_per_session_threads, session_inter_op_thread_pool, placement_period, device_filters,
@@ -189,6 +192,7 @@ class ConfigProto(Message):
     share_cluster_devices_in_session: bool = False
     fake_devices: dict[str, int] = {}  # noqa: RUF012
     mode: Literal["compiled", "op", "tokens"] = "compiled"
+    placement: Literal["default", "simulated"] = "default"
     plan_cache_size: int = 4096
 
     @property

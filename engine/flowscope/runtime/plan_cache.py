@@ -84,9 +84,13 @@ class Recent(dict[Hashable, T], Generic[T]):
         if self._edits == graph.edits or (graph.run is not None and graph.run.has_built):
             return
         self._edits = graph.edits
+        self.forget(lambda planned: not planned.is_current(graph))
+
+    def forget(self, is_meant: Callable[[T], bool]) -> None:
+        """Drops what is meant."""
         for kept in (self, self._old):
             for key, planned in list(kept.items()):
-                if not planned.is_current(graph):
+                if is_meant(planned):
                     kept.pop(key, None)
         self._nodes = sum(map(self._size_of, self.values()))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -15,6 +17,7 @@ from flowscope.graph.current_step import current_step
 from flowscope.graph.dtypes import variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.shapes import Dims
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.ops.host.py_functions import HostFunc
 from flowscope.ops.state.variable_ops import ReadVariableOp
@@ -27,10 +30,13 @@ from flowscope.plan.execution import Execution
 from flowscope.plan.modules import Modules
 from flowscope.plan.partial_run import Staged, staged
 from flowscope.plan.partitions import Mode
+from flowscope.plan.placement.by_cost import ByCost
+from flowscope.plan.placement.machine import Machine
 from flowscope.plan.plan import Plan, Request, in_mode, make_plan
 from flowscope.plan.program import Node, Program
 from flowscope.runtime.calls import Call, as_it_is
 from flowscope.runtime.config import ConfigProto
+from flowscope.runtime.cores import available_cores
 from flowscope.runtime.device_variable import PlacedVariable, handing_out, within
 from flowscope.runtime.devices import Device
 from flowscope.runtime.feeds import Converter, converter
@@ -89,7 +95,15 @@ class Planner:
         self._growth = growth
         self.breakpoints: Callable[[Plan], BreakTests] | None = None
         self.around: Around | None = None
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
+        #: Devices of operations that were placed by cost, by their ids: there they stay.
+        self._settled: dict[int, str] = {}
+        #: Shapes of what was fed last when a plan was made.
+        self._fed_shapes: weakref.WeakKeyDictionary[Tensor, Dims] = weakref.WeakKeyDictionary()
+        if config.placement not in ("default", "simulated"):
+            raise InvalidArgumentError(
+                f'expected placement as "default" or "simulated", got {config.placement!r}'
+            )
 
     def call(self, key: Hashable, fetches: Any, feeds: Any, mode: Mode, given: Any = ()) -> Call:
         """Returns the call of `fetches` and the fed things, planned where there is none.
@@ -102,15 +116,15 @@ class Planner:
             given: The values that are fed, by which the plan's costs are estimated; () where none
                 are there yet.
         """
-        with self._lock:
+        with self.lock:
             found = self.calls.find(key)
             if found is not None and found.is_current(self._graph):
                 return found
             self._look()
             self.calls.forget_stale(self._graph)
             edits = self._graph.edits
-            request, rebuild = self.request(fetches, feeds, mode)
-            costs = partial(self._costs, given)
+            request, rebuild = self.request(fetches, feeds, mode, given)
+            costs = partial(self.costs, request.feeds)
             plan = make_plan(request, self._by_name, generator, self.back_ends, costs)
             self._note(list(plan.program.walk()))
             single = not isinstance(fetches, _STRUCTURES) and len(request.fetches) == 1
@@ -118,14 +132,51 @@ class Planner:
             self.calls.add(key, call)
             return call
 
-    def _costs(self, given: Any, program: Program) -> Costs:
-        shapes = [getattr(v, "shape", None) for v in given]
+    def costs(self, feeds: Sequence[Tensor], program: Program) -> Costs:
+        """Returns the costs of a program whose feeds have the shapes that were fed last."""
+        shapes = [self._fed_shapes.get(t) for t in feeds]
         specs = fed_specs(program, shapes) if len(shapes) == len(program.feeds) else {}
         return Costs(self.cost_table, specs)
 
+    def note_fed(self, feeds: Sequence[Tensor], given: Sequence[Any]) -> None:
+        """Notes the shapes of what is fed: costs start from them."""
+        for tensor, value in zip(feeds, given, strict=False):
+            shape = getattr(value, "shape", None)
+            if shape is None:
+                with suppress(ValueError):  # a ragged list: converting it says what is wrong
+                    shape = np.shape(value)
+            self._fed_shapes[tensor] = shape
+
+    def machine(self, cores: int = 1) -> Machine:
+        """Returns what placement by cost reckons with; steps may use so many threads."""
+        from flowscope.runtime.device_profiles import machine_of  # most sessions need none
+
+        return machine_of([self._by_name[str(spec)] for spec in self._specs], cores)
+
+    def unsettle(self, plan: Plan) -> None:
+        """Has the operations of a plan be placed anew, where that goes by cost.
+
+        Plans that share operations with it are made anew too, so that all agree.
+        """
+        with self.lock:
+            for i in plan.operations:
+                self._settled.pop(i, None)
+            shared = plan.operations.keys()
+            self.calls.forget(lambda call: bool(shared & call.plan.operations.keys()))
+
+    def device_named(self, name: str) -> Device:
+        """Returns the session's device of this full name."""
+        return self._by_name[name]
+
+    def _by_cost(self, feeds: Sequence[Tensor]) -> ByCost | None:
+        if self._config.placement != "simulated":
+            return None
+        cores = available_cores() if self._config.overlaps else 1
+        return ByCost(self.machine(cores), partial(self.costs, feeds), self._settled)
+
     def staged(self, fetches: Any, feeds: Any, mode: Mode) -> Staged:
         """Returns the program of a partial run, before it is cut into stages."""
-        with self._lock:
+        with self.lock:
             self._look()
             request, _ = self.request(fetches, feeds, mode)
             found = staged(request)
@@ -134,7 +185,7 @@ class Planner:
 
     def replayed(self, plan: Plan) -> Call:
         """Returns the call of what a plan runs, in which each operation runs by itself."""
-        with self._lock:
+        with self.lock:
             made = in_mode(plan, "op", self._by_name, generator, self.back_ends)
             call = self._bound(made, self._graph.edits, tuple, False, handing_out)
             self.calls.add("replayed", call)
@@ -142,11 +193,13 @@ class Planner:
 
     def stage(self, program: Staged, before: frozenset[int] | None, now: frozenset[int]) -> Call:
         """Returns the call of one stage of a partial run; its results stay on the device."""
-        with self._lock:
+        with self.lock:
             plan = program.stage(before, now, self._by_name, generator, self.back_ends)
             return self._bound(plan, self._graph.edits, tuple, False, within, ())
 
-    def request(self, fetches: Any, feeds: Any, mode: Mode) -> tuple[Request, Rebuild]:
+    def request(
+        self, fetches: Any, feeds: Any, mode: Mode, given: Sequence[Any] = ()
+    ) -> tuple[Request, Rebuild]:
         """Returns what is to be planned, and what puts the results together."""
         if not len(self._graph) and not isinstance(fetches, Tensor | Operation):
             raise GraphError("the session's graph is empty: add operations to it, then run them")
@@ -154,6 +207,7 @@ class Planner:
         fed = [self.fed(k) for k in feeds]
         if len(set(fed)) < len(fed):
             raise InvalidArgumentError("a tensor is fed twice")
+        self.note_fed(fed, given)
         request = Request(
             flat.tensors,
             flat.targets,
@@ -165,6 +219,7 @@ class Planner:
             merges=self._config.graph_options.optimizer_options.merges,
             folds=self._config.graph_options.optimizer_options.folds,
             overlaps=self._config.overlaps,
+            by_cost=self._by_cost(fed),
         )
         return request, flat.rebuild
 
@@ -245,7 +300,7 @@ class Planner:
 
     def arm(self) -> None:
         """Has the functions of all calls ask at the breakpoints that there are now."""
-        with self._lock:
+        with self.lock:
             for call in self.calls.all():
                 tests = NO_TESTS if self.breakpoints is None else self.breakpoints(call.plan)
                 before, call.tests = call.tests, tests
@@ -254,7 +309,7 @@ class Planner:
 
     def wrap(self, around: Around | None) -> None:
         """Has something else stand around the functions of all plans."""
-        with self._lock:
+        with self.lock:
             self.around = around
             for call in self.calls.all():
                 self._bind(call, self.around)
@@ -269,9 +324,22 @@ class Planner:
             return
         self._growth.look(self._graph)
 
+    def _settle(self, nodes: Sequence[Node]) -> None:
+        """Notes where operations were placed by cost.
+
+        Who only assigns a variable, as an initializer does, does not decide where it lives.
+        """
+        read = {h for n in nodes if n.op.reads_state and not n.blocks for h in n.handles}
+        for node in nodes:
+            touched = [node] if node.op.is_handle else node.handles if not node.blocks else []
+            if node.origins and (not touched or not read.isdisjoint(touched)):
+                self._settled[node.origins[0].id] = node.device
+
     def _note(self, nodes: Sequence[Node]) -> None:
         own = [n for n in nodes if not isinstance(n.op, Transfer)]  # that has its maker's origins
         found = {op.id: n.device for n in own for op in n.origins}
+        if self._config.placement == "simulated":
+            self._settle(own)
         if any(self.placements.get(i) != device for i, device in found.items()):
             self.placements.update(found)
             self.placement_version += 1

@@ -25,6 +25,7 @@ from flowscope.runtime import (
     checks,
     clock_kernels as clock_kernels,  # registers what reads the clock
     engine,
+    placement as operation_placement,
     reruns,
     resource_lookup as states,
 )
@@ -38,6 +39,7 @@ from flowscope.runtime.fetches import structure_key
 from flowscope.runtime.freed_memory import keep_freed_memory
 from flowscope.runtime.local_devices import local_devices
 from flowscope.runtime.partial_run import PartialRun, Pattern
+from flowscope.runtime.placement import Move, Placement
 from flowscope.runtime.plan_cache import Recent
 from flowscope.runtime.planner import Planner
 from flowscope.runtime.queue_state import QueueState
@@ -319,6 +321,58 @@ class Session(Controls):
     def plan(self, fetches: Any, feeds: Any = ()) -> Plan:
         """Returns the plan of `run(fetches, ...)` with these feeds, without running it."""
         return self._call(fetches, feeds, self.config.mode).plan
+
+    # -- devices --------------------------------------------------------------------------------
+
+    def placement(self, fetches: Any, feeds: Any = (), anew: bool = False) -> Placement:
+        """Returns where the operations of `run(fetches, ...)` run, why, and what it costs there.
+
+        Args:
+            fetches: As in `run`.
+            feeds: What is fed: tensors, or values by tensor, whose shapes costs then start from.
+                Without values the shapes count that were fed when a plan was made last.
+            anew: Where the session places by cost: whether operations that have a place already
+                are placed again, by the costs of now. Steps run so from then on.
+
+        Returns:
+            A tuple of records with `name`, `type`, `requested`, `device`, `reason` and
+            `candidates`; its `predicted_s`, `moved` and `text()` tell about all of them.
+        """
+        return operation_placement.placement(self, fetches, feeds, anew)
+
+    def predict_move(self, op_or_scope: Any, device: Any, fetches: Any, feeds: Any = ()) -> Move:
+        """Returns what `move` would change of the steps of some fetches; nothing is changed.
+
+        Args:
+            op_or_scope, device: As in `move`.
+            fetches, feeds: As in `placement`.
+
+        Returns:
+            Predicted seconds of a step before and after, the bytes of variables that go along, and
+            `refused`: why it cannot be, or None.
+        """
+        return operation_placement.predict_move(self, op_or_scope, device, fetches, feeds)
+
+    def move(self, op_or_scope: Any, device: Any) -> Move:
+        """Moves operations to another device, as if they were built there.
+
+        Plans that have them are made anew when they are used next; steps that run finish on theirs.
+        A variable takes along its value and what touches it. Where a notebook cell is run again,
+        what its code asks for counts.
+
+        Args:
+            op_or_scope: An operation, tensor or variable, its name, or the name of a scope. With a
+                branch or a loop goes what is in it.
+            device: A name that fits a device of the session.
+
+        Returns:
+            What was predicted for the plan that was made last of those that have the operations.
+
+        Raises:
+            InvalidArgumentError: if there is no such device or operation, or if a kernel, another
+                wish or what operations share forbids it; nothing is changed then.
+        """
+        return operation_placement.move(self, op_or_scope, device)
 
     @property
     def plan_cache(self) -> PlanCacheInfo:

@@ -2,43 +2,59 @@
 
 Nodes that must share a device form a component (`flowscope.plan.placement.ties`); a component's
 devices are those with all its kernels that all its wishes allow (SPEC W14). As in TensorFlow the
-first of them is taken, accelerators first. A constant that nobody has asked a device for stands
-where it is used. A branch or a loop itself is where its condition is made.
+first of them is taken, accelerators first; or, where a session asks for that, the one on which the
+component finishes first in a simulated step (`flowscope.plan.placement.simulation`). A constant
+that nobody has asked a device for stands where it is used. A branch or a loop itself is where its
+condition is made.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from flowscope.graph.constant import Const
 from flowscope.graph.devices import DeviceSpec
-from flowscope.plan.placement.choices import Choices, key_of
+from flowscope.plan.placement.by_cost import ByCost
+from flowscope.plan.placement.choices import Choices, Found, key_of
 from flowscope.plan.placement.makers import Makers
 from flowscope.plan.placement.ties import Ties, tied
 from flowscope.plan.program import Node, Program
 from flowscope.plan.rewriting import Edits
 
 
-def place(program: Program, devices: Sequence[DeviceSpec], soft: bool) -> Program:
+def place(
+    program: Program,
+    devices: Sequence[DeviceSpec],
+    soft: bool,
+    by_cost: ByCost | None = None,
+    wishes: Mapping[int, str] | None = None,
+) -> Program:
     """Returns the program with `device` and `reason` set on every node.
 
     Args:
         program: An ordered program.
         devices: The devices of the session, best first.
         soft: Whether a wish that cannot be fulfilled is passed over, with a note.
+        by_cost: How devices are chosen by cost; None where the first one is taken.
+        wishes: Devices asked for in the place of what operations ask for, by their ids.
 
     Raises:
         InvalidArgumentError: if a wish cannot be fulfilled, or the wishes of nodes that must share
             a device contradict each other, and `soft` is not set.
     """
+    program = _wishing(program, wishes) if wishes else program
     makers = Makers(program)
     ties = tied(program, makers)
     placer = _Placer(Choices(devices, ties), ties, soft)
     plain = [n for n in program.walk() if not n.blocks]
-    for component in ties.components(plain):
-        placer.place(component)
+    components = ties.components(plain)
+    if by_cost is None:
+        for component in components:
+            placer.place(component)
+    else:
+        placer.place_by_cost(program, components, by_cost)
     placer.place_constants(plain)
     for node in program.walk():
         if node.blocks:
@@ -49,6 +65,16 @@ def place(program: Program, devices: Sequence[DeviceSpec], soft: bool) -> Progra
     found = placed.applied(program)
     notes = tuple(placer.notes)
     return dataclasses.replace(found, notes=(*found.notes, *notes)) if notes else found
+
+
+def _wishing(program: Program, wishes: Mapping[int, str]) -> Program:
+    """Returns the program with other wishes of some operations."""
+    edits = Edits()
+    for node in program.walk():
+        wish = wishes.get(node.origins[0].id) if node.origins else None
+        if wish is not None:
+            edits.change(node, requested=wish)
+    return edits.applied(program)
 
 
 class _Placer:
@@ -113,19 +139,41 @@ class _Placer:
         device = first if inner is None else self.places[inner][0]
         self.places[node] = device, "goes by what is fed; stands where its first operation does"
 
+    def place_by_cost(
+        self, program: Program, components: list[list[Node]], by_cost: ByCost
+    ) -> None:
+        """Chooses the devices of all components by a simulated step."""
+        given = [(c, (found := self._possible(c))[1] or found[0]) for c in components]
+        answers = by_cost.choose(program, given)
+        for component, (device, chooser, why) in zip(components, answers, strict=True):
+            self._settle(component, device, chooser, why)
+
     def _place(self, component: list[Node]) -> None:
-        able, allowed = self._choices.of(component)
+        able, allowed = self._possible(component)
+        self._settle(component, (allowed or able)[0], None, "the first device with a kernel")
+
+    def _possible(self, component: list[Node]) -> Found:
+        """Returns the devices of a component; raises if there is none."""
+        found = able, allowed = self._choices.of(component)
         if not able or not (allowed or self._soft):
             raise self._choices.refusal(component)
-        chosen = str((allowed or able)[0])
+        return found
+
+    def _settle(
+        self, component: list[Node], device: DeviceSpec, chooser: Node | None, why: str
+    ) -> None:
+        """Notes the device of a component, and the reason of each node."""
+        chosen, is_allowed = str(device), device in self._choices.of(component)[1]
         wishes = [n for n in component if n.requested]
         asked = next((n for n in wishes if n.op.is_handle), wishes[0] if wishes else None)
         for node in component:
-            if not allowed and node.requested:
+            if not is_allowed and node.requested:
                 reason = self._moved(node)
                 self.notes.append(f'"{node.name}": {reason}')
+            elif asked is None and chooser is not None and node is not chooser:
+                reason = f'shares a device with "{chooser.name}", which {why}'
             else:
-                reason = _reason(node, asked if allowed else None)
+                reason = _reason(node, asked if is_allowed else None, why)
             self.places[node] = chosen, reason
 
     def _moved(self, node: Node) -> str:
@@ -135,9 +183,9 @@ class _Placer:
         return f"asked for {node.requested}, {why}; moved"
 
 
-def _reason(node: Node, asked: Node | None) -> str:
+def _reason(node: Node, asked: Node | None, why: str) -> str:
     if node.requested and (asked is None or node is asked or not asked.op.is_handle):
         return f"asked for {node.requested}"
     if asked is not None:
         return f'shares a device with "{asked.name}", which asked for {asked.requested}'
-    return "the first device with a kernel"
+    return why

@@ -13,7 +13,7 @@ The same walk, with devices that are given, predicts how long a step takes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from flowscope.control.lists import EmptyList
 from flowscope.graph.constant import Const
@@ -271,9 +271,11 @@ class Greedy(Simulation):
     """A step whose nodes take the devices on which they finish first.
 
     Args:
-        program, machine, costs, is_one_thread: As for `Simulation`.
+        program, machine, costs: As for `Simulation`.
         groups: The components and the devices that each can have.
         asked: Of components that have a device, by their positions.
+        is_one_thread: As for `Simulation`.
+        explains: Whether devices are tried for all nodes, those that have one too.
 
     Attributes:
         tried: Per node that has chosen, when it would be done by device; None where it would not
@@ -288,8 +290,10 @@ class Greedy(Simulation):
         groups: Sequence[Group],
         asked: Mapping[int, int],
         is_one_thread: bool = False,
+        explains: bool = False,
     ) -> None:
         super().__init__(program, machine, costs, is_one_thread)
+        self._explains = explains
         self.tried: dict[Node, dict[int, float | None]] = {}
         self._groups = groups
         self._group = {n: i for i, (nodes, _) in enumerate(groups) for n in nodes}
@@ -337,6 +341,8 @@ class Greedy(Simulation):
         if device is None:
             device = self._best(node, group, often, seconds)
             self._choose(group, device)
+        elif self._explains:
+            self._best(node, group, often, seconds)
         for value in node.inputs:
             if value in self._unplaced:
                 other = self._unplaced[value]
@@ -347,7 +353,7 @@ class Greedy(Simulation):
     def _best(self, node: Node, group: int, often: float, seconds: Sequence[float]) -> int:
         """Returns the device on which a node, and with it its component, finishes first."""
         nodes, devices = self._groups[group]
-        if len(devices) == 1:
+        if len(devices) == 1 and not self._explains:
             return devices[0]
         rest = self._rest(nodes, node, often) if len(nodes) > 1 else None
         tried: dict[int, float | None] = {}
@@ -413,7 +419,7 @@ def _is_everywhere(node: Node) -> bool:
     return isinstance(node.op, (Const, EmptyList)) or node.op.is_handle
 
 
-def _positions(chosen: tuple[int, ...], count: int) -> frozenset[int]:
+def _positions(chosen: Collection[int], count: int) -> frozenset[int]:
     """Returns positions of which negative ones count from the end."""
     return frozenset([i + count if i < 0 else i for i in chosen]) if chosen else _NONE
 
