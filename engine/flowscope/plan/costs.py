@@ -246,7 +246,7 @@ class Costs:
     def __init__(
         self, table: CostTable | None = None, specs: Mapping[Value, Spec] | None = None
     ) -> None:
-        self._table = table or CostTable()
+        self._table = CostTable() if table is None else table
         self._specs = specs or {}
 
     def seconds(self, node: Node) -> float:

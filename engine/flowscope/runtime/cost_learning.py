@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from flowscope.plan.costs import CostTable
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node, Value
+from flowscope.plan.structured import CondNode, LoopNode
 
 if TYPE_CHECKING:
     from flowscope.runtime.session import Session
@@ -24,7 +25,8 @@ def learn_costs(
 ) -> dict[Node, float]:
     """Runs some steps, with all their effects, and notes what their operations take.
 
-    Of operations in branches and loops those are measured whose inputs are made there.
+    Of operations in branches and loops those are measured whose inputs are made there. How often
+    loops run and which branches are taken is noted too.
 
     Args:
         session: The session.
@@ -58,6 +60,15 @@ class _Clock:
         self._table = table
         self._shapes: dict[Value, Any] = dict(zip(plan.program.feeds, feeds, strict=True))
         self._since = 0.0
+        #: The branch, and whether it was taken, by a node that runs where it was.
+        self._taken: dict[Node, CondNode] = {}
+        self._ran: set[CondNode] = set()
+        for node in plan.program.walk():
+            if isinstance(node, CondNode):
+                for block in node.blocks:
+                    if block.nodes:
+                        self._taken[block.nodes[0]] = node
+                        break
 
     def start(self) -> None:
         """Notes that a step begins."""
@@ -71,6 +82,14 @@ class _Clock:
         ):
             self._table.learn(node, shapes, seconds)
             self.found[node] = min(seconds, self.found.get(node, seconds))
+        if node in self._taken:
+            self._ran.add(self._taken[node])
+        if isinstance(node, LoopNode):
+            self._table.learn_often(node, float(outputs[node.variables]))
+        elif isinstance(node, CondNode) and any(b.nodes for b in node.blocks):
+            is_first = node in self._ran
+            self._table.learn_often(node, float(is_first == bool(node.then.nodes)))
+            self._ran.discard(node)
         self._shapes.update(zip(node.outputs, map(_Shaped, outputs), strict=False))
         self._since = time.perf_counter()
 

@@ -190,8 +190,10 @@ def predict_move(
 
 def predict_move_of(session: Session, plan: Plan, op_or_scope: Any, device: Any) -> Move:
     """Returns what a move would change of a plan's steps."""
-    wishes, _ = _wishes(session, op_or_scope, device)
-    return _predicted(session, plan, wishes)[0]
+    wishes, operations = _wishes(session, op_or_scope, device)
+    found = _predicted(session, plan, wishes)[0]
+    refused = _without_kernel(operations, next(iter(wishes.values())))
+    return found if refused is None else Move(found.before_s, None, 0, refused)
 
 
 def move(session: Session, op_or_scope: Any, device: Any) -> Move:
@@ -199,7 +201,9 @@ def move(session: Session, op_or_scope: Any, device: Any) -> Move:
     planner = session.planner
     with planner.lock:
         wishes, operations = _wishes(session, op_or_scope, device)
-        found = Move(None, None, 0)
+        found = Move(None, None, 0, _without_kernel(operations, next(iter(wishes.values()))))
+        if found.refused is not None:
+            raise InvalidArgumentError(found.refused)
         going: dict[Operation, str] = {}
         for call in planner.calls.all():
             if call.is_current(session.graph) and wishes.keys() & call.plan.operations.keys():
@@ -257,17 +261,22 @@ def _wishes(
 ) -> tuple[dict[int, str], list[Operation]]:
     """Returns what a move asks for, by the operations' ids, and the operations."""
     name = _device(session, device)
-    kind = DeviceSpec.from_string(name).device_type or ""
     chosen = [op for op in _operations(session, op_or_scope) if not op.definition.is_parameter]
-    for op in chosen:
-        if not _has_functions(op) and not has_kernel(op.definition, kind):
-            raise InvalidArgumentError(
-                f'"{op.name}" cannot run on {name}: {op.type} has no kernel for {kind}'
-            ).located(op=op, op_type=op.type, **where(op))
     found = dict.fromkeys(chosen)
     for handle in [op for op in chosen if op.definition.is_handle]:
         found.update(dict.fromkeys(_followers(session, handle)))
     return {op.id: name for op in found}, list(found)
+
+
+def _without_kernel(operations: Sequence[Operation], device: str) -> str | None:
+    """Says which of some operations has no kernel for a device; None if none has not."""
+    kind = DeviceSpec.from_string(device).device_type or ""
+    for op in operations:
+        if not _has_functions(op) and not has_kernel(op.definition, kind):
+            made = where(op)["origin"]
+            place = f", made in {made}" if made else ""
+            return f'"{op.name}"{place}, cannot run on {device}: {op.type} has no kernel for {kind}'
+    return None
 
 
 def _device(session: Session, device: Any) -> str:
