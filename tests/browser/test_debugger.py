@@ -30,10 +30,16 @@ class Program:
         self._y = fs.reduce_sum(h, name="y")
         self.session = fs.Session()
         self._threads: list[threading.Thread] = []
+        #: What the steps gave.
+        self.results: list[Any] = []
 
-    def begin(self) -> threading.Thread:
-        feed = {self._x: np.linspace(-1.0, 1.0, 54, dtype=np.float32).reshape(6, 9)}
-        thread = threading.Thread(target=self.session.run, args=(self._y, feed))
+    def begin(self, value: Any = None) -> threading.Thread:
+        if value is None:
+            value = np.linspace(-1.0, 1.0, 54, dtype=np.float32).reshape(6, 9)
+        feed = {self._x: value}
+        thread = threading.Thread(
+            target=lambda: self.results.append(self.session.run(self._y, feed))
+        )
         self._threads.append(thread)
         thread.start()
         return thread
@@ -164,3 +170,94 @@ def test_by_keys_alone(open_host: Callable[..., LiveHost], page: Page, program: 
     held(host, page, 0)
     thread.join(PATIENCE_S)
     assert not thread.is_alive()
+
+
+def test_a_scope_a_type_and_a_line_are_typed_and_a_value_is_replaced(
+    open_host: Callable[..., LiveHost], page: Page, program: Program, tmp_path: Path
+) -> None:
+    host = open_host()
+    stage(page).press("D")
+    form = page.get_by_test_id("fs-break")
+    problem = page.get_by_test_id("fs-break-problem")
+    points = page.get_by_test_id("fs-points").locator("li")
+    what = form.get_by_label("What", exact=True)
+    # What is missing is said in the panel, before anything is asked of the kernel.
+    what.select_option("line")
+    form.get_by_label("Which").fill("cell x")
+    form.get_by_role("button", name="Set").click()
+    expect(problem).to_contain_text("expected 12, cell 3:12 or model.py:12")
+    assert host.asked("command") == 0
+    for kind, text, told in (
+        ("line", "test_debugger.py:7", "before line 7 of test_debugger.py"),
+        ("scope", "layer", 'before scope "layer"'),
+        ("type", "Tanh", "after every Tanh"),
+    ):
+        what.select_option(kind)
+        form.get_by_label("Before or after").select_option(told.split()[0])
+        form.get_by_label("Which").fill(text)
+        form.get_by_label("Step").fill("0" if kind == "type" else "7")
+        form.get_by_label("Which").press("Enter")
+        host.pump(lambda told=told: points.filter(has_text=told).count() == 1)
+        expect(problem).to_be_hidden()
+    expect(points.filter(has_text="every Tanh")).to_contain_text("when step = 0")
+    thread = program.begin()
+    stop = held(host, page)
+    expect(stop).to_contain_text("next: y")
+    # The value of what stands here is replaced; what does not fit is refused in the panel.
+    page.evaluate("window.choose('selection', 'layer/act')")
+    stage(page).press("y")
+    value = page.locator("[data-tensor='layer/act:0']")
+    host.pump(lambda: value.count() == 1)
+    said = page.get_by_test_id("fs-replaced")
+    field = value.get_by_label("Replace layer/act:0 by")
+    field.fill("[1, 2]")
+    field.press("Enter")
+    host.pump(lambda: "expected the shape [6,9], got [2]" in said.inner_text())
+    page.screenshot(path=tmp_path / "replace.png")
+    value.get_by_label("Replace layer/act:0 by").fill("0.5")
+    value.get_by_role("button", name="Replace").click()
+    host.pump(lambda: "is replaced" in said.inner_text())
+    host.pump(lambda: "0.5" in value.locator("dl").inner_text())
+    program.session.debug.clear()
+    stage(page).press(" ")
+    held(host, page, 0)
+    thread.join(PATIENCE_S)
+    assert program.results == [np.float32(27.0)], "all 54 elements were given the value"
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (600, "dark")])
+def test_a_watchpoint_of_everything_says_where_a_nan_was_made(
+    open_host: Callable[..., LiveHost],
+    page: Page,
+    program: Program,
+    tmp_path: Path,
+    width: int,
+    theme: str,
+) -> None:
+    host = open_host(width, theme)
+    stage(page).press("D")
+    form = page.get_by_test_id("fs-break")
+    form.get_by_label("Before or after").select_option("watch")
+    form.get_by_label("What", exact=True).select_option("everything")
+    form.get_by_label("But not in").fill("elsewhere")
+    form.get_by_role("button", name="Set").click()
+    points = page.get_by_test_id("fs-points").locator("li")
+    host.pump(lambda: points.count() == 1)
+    expect(points).to_contain_text("not finite in everything")
+    thread = program.begin(np.full((6, 9), 3e38, np.float32))
+    stop = held(host, page)
+    expect(stop).to_contain_text('inf in the output of "layer/product" (Mul)')
+    stop.get_by_role("button").click()
+    page.evaluate("window.choose('selection', 'layer/product')")
+    stage(page).press("y")
+    value = page.locator("[data-tensor='layer/product:0']")
+    host.pump(lambda: value.count() == 1)
+    expect(value).to_contain_text("54 infinite")
+    page.screenshot(path=tmp_path / f"watch-{width}-{theme}.png")
+    for panel in ("fs-debug", "fs-values"):
+        fits = page.get_by_test_id(panel).evaluate("p => p.scrollWidth <= p.clientWidth + 1")
+        assert fits, panel
+    program.session.debug.clear()
+    stage(page).press(" ")
+    held(host, page, 0)
+    thread.join(PATIENCE_S)

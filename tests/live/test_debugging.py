@@ -162,6 +162,40 @@ def test_a_view_switches_breakpoints_and_moves(program):
     thread.join(PATIENCE_S)
 
 
+WATCH = {
+    "op": None, "scope": None, "op_type": None, "line": None, "cell": None, "file": None,
+    "exceptions": [], "raises": False,
+}  # fmt: skip
+
+
+def test_a_view_watches_for_what_is_not_finite(program):
+    sess, view, run = program
+    assert view.ask("watch", WATCH).message == "watchpoint 1 is set"
+    (point,) = view.debug.breakpoints
+    assert (point.is_watch, point.target, point.found) == (True, "everything", "")
+    x = sess.graph.get_tensor_by_name("x:0")
+    y = sess.graph.get_tensor_by_name("y:0")
+    run()
+    thread, box = begun(lambda: sess.run(y, {x: [100.0, 1.0, np.inf]}))
+    assert sess.debug.wait(PATIENCE_S)
+    (point,), (stop,) = view.debug.breakpoints, view.debug.stops
+    assert stop.breakpoint == 1 and "inf" in point.found and '"x"' in point.found
+    assert view.ask("unbreak", 1).ok
+    view.ask("resume")
+    thread.join(PATIENCE_S)
+    assert np.isnan(box["value"])
+    everything = [op.name for op in sess.graph.get_operations()]
+    assert view.ask("watch", {**WATCH, "exceptions": everything, "raises": True}).ok
+    assert np.isnan(sess.run(y, {x: [100.0, 1.0, np.inf]}))
+    reply = view.ask("watch", {**WATCH, "op": "nothing"})
+    assert not reply.ok and "nothing" in reply.message
+    for bad in ({**WATCH, "exceptions": "x"}, {**WATCH, "exceptions": [3]}, {"op": "b"}):
+        with pytest.raises(ValueError, match="not a WatchWish"):
+            view.ask("watch", bad)
+    for one in sess.debug.breakpoints:
+        one.remove()
+
+
 def test_a_view_that_vanishes_while_a_step_is_held_leaves_it_held(program):
     sess, view, run = program
     view.ask("break", {**WISH, "op": "b"})

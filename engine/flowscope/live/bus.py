@@ -469,7 +469,7 @@ _DONE = {
     "pace": "going on at this pace",
 }
 #: Commands that the debugger carries out.
-_DEBUGGER = ("break", "unbreak", "enable", "disable", "replace")
+_DEBUGGER = ("break", "watch", "unbreak", "enable", "disable", "replace")
 _LEVELS = {
     "graph": "the graph as written",
     "lowered": "the latest step's program as lowered",

@@ -33,6 +33,23 @@ class BreakpointWish:
 
 
 @dataclass(frozen=True)
+class WatchWish:
+    """A watchpoint that a view asks for: values of what is named, or of everything, are finite."""
+
+    #: As of a `BreakpointWish`; all None for everything.
+    op: str | None
+    scope: str | None
+    op_type: str | None
+    line: int | None
+    cell: int | None
+    file: str | None
+    #: Names of operations and scopes that may have such values.
+    exceptions: tuple[str, ...]
+    #: Whether the step ends with an error there, else it is held.
+    raises: bool
+
+
+@dataclass(frozen=True)
 class Replacement:
     """A value that a view gives to a tensor of the held step."""
 
@@ -45,7 +62,7 @@ class Replacement:
 
 @dataclass(frozen=True)
 class BreakpointState:
-    """A breakpoint of a session."""
+    """A breakpoint or a watchpoint of a session."""
 
     number: int
     #: What it means, and when it holds, as text.
@@ -60,6 +77,9 @@ class BreakpointState:
     #: stands: one that was merged with another stands there, one that was folded nowhere.
     ops: tuple[int, ...]
     where: tuple[str, ...]
+    is_watch: bool = False
+    #: What a watchpoint has found last, "" for nothing.
+    found: str = ""
 
 
 @dataclass(frozen=True)

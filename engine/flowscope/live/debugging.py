@@ -10,6 +10,7 @@ import numpy as np
 
 from flowscope.debug.statistics import Picture, Statistics, picture, statistics
 from flowscope.debug.stops import Look, Stop
+from flowscope.debug.watchpoints import Watchpoint
 from flowscope.errors import InvalidArgumentError, OpError
 from flowscope.live.debug_schema import (
     AskValues,
@@ -39,10 +40,13 @@ def debug_state(session: Session) -> DebugState | None:
 def _breakpoint_state(point: Any) -> BreakpointState:
     standing = point.standing()
     error = "" if point.error is None else f"{type(point.error).__name__}: {point.error}"
+    is_watch = isinstance(point, Watchpoint)
+    found = str(point.found) if is_watch and point.found is not None else ""
     return BreakpointState(
-        point.number, str(point.target), str(point.conditions), point.is_after, point.is_enabled,
-        point.hits, error, tuple(dict.fromkeys(one.op.id for one in standing)),
-        tuple(dict.fromkeys(map(str, standing))),
+        point.number, str(point.target), "not finite" if is_watch else str(point.conditions),
+        point.is_after, point.is_enabled, point.hits, error,
+        tuple(dict.fromkeys(one.op.id for one in standing)),
+        tuple(dict.fromkeys(map(str, standing))), is_watch, found,
     )  # fmt: skip
 
 
@@ -64,6 +68,8 @@ def carry_out(session: Session, name: str, value: Any) -> str:
     debug = session.debug
     if name == "break":
         return f"breakpoint {_set(session, value).number} is set"
+    if name == "watch":
+        return f"watchpoint {debug.watch(**asdict(value)).number} is set"
     if name == "replace":
         return _replace(session, value)
     points = {b.number: b for b in debug.breakpoints}

@@ -26,6 +26,7 @@ from flowscope.live.debug_schema import (
     StopState as StopState,
     Values as Values,
     ValueState as ValueState,
+    WatchWish as WatchWish,
 )
 
 # What is told of the past is made of these.
@@ -497,7 +498,8 @@ class Command:
     #: level. "run" runs what is chosen to be fetched, once no cell is running. "trace" has steps
     #: traced, or iterations of a step that lasts, for all views.
     #: "step_out": until the innermost loop has ended; "step_run": to the step's end. "break" sets a
-    #: breakpoint, "unbreak", "enable" and "disable" take one. "replace" gives a tensor a value.
+    #: breakpoint, "watch" a watchpoint, "unbreak", "enable" and "disable" take one. "replace" gives
+    #: a tensor a value.
     name: Literal[
         "pause",
         "resume",
@@ -511,6 +513,7 @@ class Command:
         "run",
         "trace",
         "break",
+        "watch",
         "unbreak",
         "enable",
         "disable",
@@ -521,10 +524,12 @@ class Command:
     ]
     #: For "pace": seconds per operation, 0 for full speed. For "level": "graph" or "lowered". For
     #: "trace": so many steps a second, 0 for none. For "unbreak", "enable" and "disable": the
-    #: breakpoint's number. None for the others but "break" and "replace".
-    value: float | str | BreakpointWish | Replacement | RecordWish | ReplayWish | None = None
+    #: breakpoint's number. None for the others but those that have a wish here.
     #: "step_back" computes the held step again, up to the operation that ran last, on "resume" that
     #: ends; "record" has steps recorded, or with None no more; "replay" computes one again.
+    value: (
+        float | str | BreakpointWish | WatchWish | Replacement | RecordWish | ReplayWish | None
+    ) = None
     #: The view that asks.
     view: int = 0
     kind: Literal["command"] = "command"

@@ -34,6 +34,7 @@ from flowscope.live.schema import (
     Table,
     TensorHistory,
     Values,
+    WatchWish,
 )
 from flowscope.live.tables import Numbers
 
@@ -132,15 +133,13 @@ def message_from(data: Any) -> FromView:
             "value": int(value),
         }:
             return Command(number, name, value, _view(data))
-        case {"kind": "command", "command_id": int(number), "name": "break", "value": dict(wish)}:
-            return Command(number, "break", _as(BreakpointWish, wish), _view(data))
         case {
             "kind": "command",
             "command_id": int(number),
-            "name": "replace",
+            "name": "break" | "watch" | "replace" | "record" | "replay" as name,
             "value": dict(wish),
         }:
-            return Command(number, "replace", _as(Replacement, wish), _view(data))
+            return Command(number, name, _as(_WISHES[name], wish), _view(data))
         case {
             "kind": "ask_values",
             "view": int(view),
@@ -156,14 +155,6 @@ def message_from(data: Any) -> FromView:
             "name": str(name),
         } if view:
             return AskPlacement(view, number, name)
-        case {
-            "kind": "command",
-            "command_id": int(number),
-            "name": "record" | "replay" as name,
-            "value": dict(wish),
-        }:
-            kind = RecordWish if name == "record" else ReplayWish
-            return Command(number, name, _as(kind, wish), _view(data))
         case {
             "kind": "ask_history",
             "view": int(view),
@@ -226,6 +217,14 @@ def message_from(data: Any) -> FromView:
     raise ValueError(f"not a message of protocol {PROTOCOL}: {data!r}")
 
 
+#: What is wished for with a command.
+_WISHES: dict[str, Any] = {
+    "break": BreakpointWish,
+    "watch": WatchWish,
+    "replace": Replacement,
+    "record": RecordWish,
+    "replay": ReplayWish,
+}
 #: What a field of a wish may hold, by its annotation.
 _KINDS: dict[str, tuple[type, ...]] = {
     "str": (str,),

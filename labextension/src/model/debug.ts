@@ -18,6 +18,12 @@ export interface ValueAnswer {
   readonly values: readonly ValueState[];
 }
 
+/** What became of the wish to replace a value. */
+export interface Replaced {
+  readonly isDone: boolean;
+  readonly message: string;
+}
+
 export class DebugModel {
   /** An answer has come, or another stop is looked at. */
   readonly changed = new Signal<void>();
@@ -27,6 +33,7 @@ export class DebugModel {
   #asked: ValueQuestion | null = null;
   #request = 0;
   #answer: ValueAnswer | null = null;
+  #replaced: Replaced | null = null;
 
   constructor(model: GraphModel) {
     this.#model = model;
@@ -51,6 +58,18 @@ export class DebugModel {
     return this.#answer;
   }
 
+  /** What became of the latest wish to replace a value; null for none at this stop. */
+  get replaced(): Replaced | null {
+    return this.#replaced;
+  }
+
+  /** Takes the reply to it: what was seen is asked for anew. */
+  takeReplaced({ ok, message }: Reply): void {
+    this.#replaced = { isDone: ok, message };
+    if (ok) this.#asked = null;
+    this.changed.emit();
+  }
+
   chooseStop(id: string): void {
     this.#chosen = id;
     this.changed.emit();
@@ -70,6 +89,7 @@ export class DebugModel {
   /** Waits for the answer to a question; returns its number. An answer to an earlier one is passed over. */
   await(question: ValueQuestion): number {
     // While a step is moved on, what was seen of the same tensors stays until the answer is there.
+    if (this.#answer && JSON.stringify(this.#answer.question) !== JSON.stringify(question)) this.#replaced = null;
     if (this.#answer && JSON.stringify(this.#answer.question.tensors) !== JSON.stringify(question.tensors)) this.#answer = null;
     this.#asked = question;
     return ++this.#request;
@@ -79,6 +99,7 @@ export class DebugModel {
   forget(): void {
     this.#asked = null;
     this.#answer = null;
+    this.#replaced = null;
   }
 
   takeValues({ request_id, error, values }: Values): void {
@@ -105,13 +126,14 @@ export function standingAt(state: DebugState | null, { name }: Node, isAfter: bo
   return state?.breakpoints.find((point) => point.is_after === isAfter && point.target === `"${name}"`) ?? null;
 }
 
-/** 'before "b"'. */
-export function pointText({ is_after, target }: Pick<BreakpointState, "is_after" | "target">): string {
-  return `${is_after ? "after" : "before"} ${target}`;
+/** 'before "b"', 'not finite in "b"'. */
+export function pointText({ is_after, target, is_watch }: Pick<BreakpointState, "is_after" | "target" | "is_watch">): string {
+  return `${is_watch ? "not finite in" : is_after ? "after" : "before"} ${target}`;
 }
 
 /** Where a breakpoint stands, where that is not what it was set at; "" else. */
-export function whereText({ target, where, ops }: BreakpointState): string {
+export function whereText({ target, where, ops, is_watch }: BreakpointState): string {
+  if (is_watch) return "";
   const others = where.filter((text) => text !== target);
   if (others.length > 0) return others.join("; ");
   return ops.length === 0 ? "in no plan yet" : "";
@@ -136,6 +158,7 @@ export function whyText(state: DebugState, { breakpoint, error }: StopState): st
   if (error !== "") return `the condition of breakpoint ${breakpoint} failed: ${error}`;
   if (breakpoint === null) return "paused, or moved on by hand";
   if (!point) return `breakpoint ${breakpoint}, which is gone`;
+  if (point.is_watch) return `watchpoint ${breakpoint}: ${point.found}`;
   return `breakpoint ${breakpoint}: ${pointText(point)}${point.conditions && ` when ${point.conditions}`}`;
 }
 

@@ -1,21 +1,21 @@
 /** The debugger: the steps that are held and why, the buttons that move them on, and the breakpoints. */
-import { pointText, stopText, targetOf, whereText, whyText, wishOf } from "../model/debug.js";
+import { pointText, stopText, whereText, whyText } from "../model/debug.js";
 import { plural } from "../model/figures.js";
 import { opBox } from "../model/ids.js";
 import type { BreakpointState, StopState } from "../wire/messages.js";
+import { BreakForm } from "./break_form.js";
 import type { ViewContext } from "./context.js";
-import { button, make, OWN_KEYS, setText } from "./dom.js";
+import { button, make, OWN_KEYS } from "./dom.js";
 import type { Panel } from "./panel.js";
 
 const MOVES = ["pause", "step-op", "step-iteration", "step-out", "step-run"] as const;
-const CONDITION = "a condition: max > 3, not finite, iteration >= 10";
 
 class DebugPanel {
   readonly element = make("section", { class: "fs-debug", "data-testid": "fs-debug", "aria-label": "Debugger" });
   readonly #view: ViewContext;
   readonly #stops = make("ul", { class: "fs-stops", "aria-label": "Held steps", "data-testid": "fs-stops", role: "status" });
   readonly #points = make("ul", { class: "fs-points", "aria-label": "Breakpoints", "data-testid": "fs-points" });
-  readonly #empty = make("p", { class: "fs-note" }, "No breakpoints: select an operation and press b (before it) or B (after it).");
+  readonly #empty = make("p", { class: "fs-note" }, "No breakpoints: select an operation and press b (before it) or B (after it), or fill in the line above.");
   readonly #form: BreakForm;
   #shown = "";
 
@@ -26,9 +26,9 @@ class DebugPanel {
     const head = make(
       "div", { class: "fs-debug-head" },
       make("span", { class: "fs-buttons", role: "group", "aria-label": "Held step" }, ...MOVES.map((id) => commands.button(id))),
-      this.#form.element, commands.button("value", true), button("Close the debugger", "close", () => drawers.setOpen("debug", false), until),
+      commands.button("value", true), button("Close the debugger", "close", () => drawers.setOpen("debug", false), until),
     );
-    this.element.append(head, this.#form.problem, this.#stops, this.#points, this.#empty);
+    this.element.append(head, this.#form.element, this.#form.problem, this.#stops, this.#points, this.#empty);
     this.element.addEventListener("click", ({ target }) => this.#onClick(target), { signal: until });
     this.#points.addEventListener("change", ({ target }) => this.#onSwitch(target), { signal: until });
   }
@@ -53,16 +53,16 @@ class DebugPanel {
   }
 
   #pointElement(point: BreakpointState): HTMLElement {
-    const { number, conditions, hits, error, is_enabled: isOn } = point;
-    const name = `breakpoint ${number}, ${pointText(point)}`;
+    const { number, conditions, hits, error, is_enabled: isOn, is_watch: isWatch, found } = point;
+    const name = `${isWatch ? "watchpoint" : "breakpoint"} ${number}, ${pointText(point)}`;
     const box = make("input", { type: "checkbox", "data-switch": String(number), "aria-label": `${name}: on`, title: isOn ? "Switch it off" : "Switch it on", ...OWN_KEYS });
     box.checked = isOn;
-    const where = whereText(point);
+    const where = found || whereText(point);
     return make(
       "li", { "data-on": String(isOn) }, box,
       make("button", { type: "button", class: "fs-link", "data-go": String(number), title: "Show it", ...OWN_KEYS }, pointText(point)),
-      make("code", {}, conditions === "" ? "" : `when ${conditions}`), make("span", { class: "fs-hits" }, plural(hits, "hit")),
-      make("span", { class: error === "" ? "fs-where" : "fs-where fs-problem", title: error || where }, error || where),
+      make("code", { title: conditions }, conditions === "" || isWatch ? "" : `when ${conditions}`), make("span", { class: "fs-hits" }, plural(hits, "hit")),
+      make("span", { class: error === "" && found === "" ? "fs-where" : "fs-where fs-problem", title: error || where }, error || where),
       make("button", { type: "button", class: "fs-chip-close", "data-remove": String(number), title: "Remove it", "aria-label": `Remove ${name}`, ...OWN_KEYS }, "\u00d7"),
     );
   }
@@ -89,45 +89,6 @@ class DebugPanel {
   #onSwitch(target: EventTarget | null): void {
     const number = target instanceof HTMLInputElement ? target.dataset.switch : undefined;
     if (number !== undefined) this.#view.session.send((target as HTMLInputElement).checked ? "enable" : "disable", Number(number));
-  }
-}
-
-/** Sets a breakpoint at what is selected. */
-class BreakForm {
-  readonly element = make("form", { class: "fs-break", "data-testid": "fs-break" });
-  readonly problem = make("p", { class: "fs-problem", role: "alert", "data-testid": "fs-break-problem" });
-  readonly #view: ViewContext;
-  readonly #side = make("select", { "aria-label": "Before or after", ...OWN_KEYS }, make("option", { value: "before" }, "before"), make("option", { value: "after" }, "after"));
-  readonly #name = make("code");
-  readonly #when = make("input", { type: "text", spellcheck: "false", autocomplete: "off", placeholder: CONDITION, title: CONDITION, "aria-label": "Condition", ...OWN_KEYS });
-  readonly #set = make("button", { type: "submit", class: "fs-button fs-wide", ...OWN_KEYS }, "Set");
-
-  constructor(view: ViewContext) {
-    this.#view = view;
-    this.element.append(make("label", {}, "break ", this.#side), this.#name, make("label", {}, "when ", this.#when), this.#set);
-    this.element.addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.#send();
-    }, { signal: view.until });
-  }
-
-  update(): void {
-    const { model, selection, session, debug } = this.#view;
-    const target = targetOf(model, selection.box);
-    setText(this.#name, target?.name ?? "the selection");
-    this.#name.title = target?.name ?? "Select an operation";
-    this.#set.disabled = target === null || !session.isHeard;
-    setText(this.problem, debug.problem);
-    this.problem.hidden = debug.problem === "";
-    this.#when.setAttribute("aria-invalid", String(debug.problem !== ""));
-  }
-
-  #send(): void {
-    const { model, selection, session } = this.#view;
-    const target = targetOf(model, selection.box);
-    if (target === null || !session.isHeard) return;
-    const [isAfter, when] = [this.#side.value === "after", this.#when.value];
-    session.send("break", wishOf(target, isAfter, when));
   }
 }
 

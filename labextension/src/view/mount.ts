@@ -108,7 +108,8 @@ const SEEN: ReadonlySet<Command["name"]> = new Set([
 
 /** What a step, a breakpoint or a pace does is seen. A reply to another view's command is not ours to show, unless it failed. */
 function answer(app: App, name: Command["name"] | null, reply: Reply): void {
-  if (name === "break") return app.debug.takeReply(reply);
+  if (name === "break" || name === "watch") return app.debug.takeReply(reply);
+  if (name === "replace") return app.debug.takeReplaced(reply);
   const isSeen = name === null || SEEN.has(name);
   if (!isSeen || !reply.ok) app.session.say(reply.message, !reply.ok);
   else if (name === "level") app.session.say("", false);

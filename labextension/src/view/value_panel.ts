@@ -7,7 +7,7 @@ import type { Theme } from "../render/theme.js";
 import type { ValueState } from "../wire/messages.js";
 import { column } from "../wire/tables.js";
 import type { ViewContext } from "./context.js";
-import { button, make, setText } from "./dom.js";
+import { button, make, OWN_KEYS, setText } from "./dom.js";
 import { histogram } from "./histogram.js";
 import type { Panel } from "./panel.js";
 
@@ -18,6 +18,7 @@ class ValuePanel {
   readonly element = make("section", { class: "fs-values", "data-testid": "fs-values", "aria-label": "Value" });
   readonly #view: ViewContext;
   readonly #note = make("p", { class: "fs-empty", role: "status", "data-testid": "fs-values-note" });
+  readonly #said = make("p", { role: "status", "data-testid": "fs-replaced" });
   readonly #list = make("div");
   #shown: unknown = null;
 
@@ -26,7 +27,19 @@ class ValuePanel {
     const { drawers, until } = view;
     const shut = button("Close the values", "close", () => drawers.setOpen("value", false), until);
     shut.classList.add("fs-values-close");
-    this.element.append(shut, this.#note, this.#list);
+    this.element.append(shut, this.#note, this.#said, this.#list);
+    this.#list.addEventListener("submit", (event) => this.#replace(event), { signal: until });
+  }
+
+  /** Sends what was typed in the place of a value. */
+  #replace(event: Event): void {
+    event.preventDefault();
+    const { debug, session } = this.#view;
+    const form = event.target instanceof HTMLFormElement ? event.target : null;
+    const [tensor, input] = [form?.dataset.replace, form?.querySelector("input")];
+    if (tensor !== undefined && input && debug.stop && session.isHeard) {
+      session.send("replace", { stop: debug.stop.id, tensor, text: input.value.trim() });
+    }
   }
 
   update(): void {
@@ -42,6 +55,10 @@ class ValuePanel {
     const note = whyNone(model, debug, selection.box);
     setText(this.#note, note);
     this.#note.hidden = note === "";
+    const said = note === "" ? debug.replaced : null;
+    setText(this.#said, said?.message ?? "");
+    this.#said.hidden = said === null;
+    this.#said.className = said?.isDone ? "fs-note" : "fs-problem";
     const values = note === "" ? (debug.answer?.values ?? []) : [];
     if (values === this.#shown) return;
     this.#shown = values;
@@ -58,7 +75,21 @@ function valueElement(value: ValueState, theme: Theme): HTMLElement {
   return make(
     "article", { "data-tensor": value.name, "data-state": value.state }, make("h4", {}, shortFetch(value.name)),
     ...(value.state === "alive" ? [list] : []), ...(isSpread ? [spread(value, counts)] : []), ...(value.height > 1 ? [heatMap(value, theme)] : []),
-    ...(said === "" ? [] : [make("p", { class: "fs-note" }, said)]),
+    ...(said === "" ? [] : [make("p", { class: "fs-note" }, said)]), ...(value.state === "alive" ? [replacing(value)] : []),
+  );
+}
+
+const NUMBERS = "0.5, or [[1, 2], [3, 4]] of the same shape";
+
+/** What gives the tensor another value, for all that runs from here on. */
+function replacing({ name }: ValueState): HTMLElement {
+  const hint = `${NUMBERS}: a number alone fills it`;
+  return make(
+    "form", { class: "fs-replace", "data-replace": name },
+    make("label", {}, "replace by ", make("input", {
+      type: "text", required: "", spellcheck: "false", autocomplete: "off", placeholder: NUMBERS, title: hint, "aria-label": `Replace ${name} by`, ...OWN_KEYS,
+    })),
+    make("button", { type: "submit", class: "fs-button fs-wide", title: "What runs from here on is given this value", ...OWN_KEYS }, "Replace"),
   );
 }
 

@@ -34,6 +34,18 @@ export interface BreakpointWish {
   readonly hits: number;
 }
 
+/** A watchpoint that a view asks for: values of what is named, or of everything, are finite. */
+export interface WatchWish {
+  readonly op: string | null;
+  readonly scope: string | null;
+  readonly op_type: string | null;
+  readonly line: number | null;
+  readonly cell: number | null;
+  readonly file: string | null;
+  readonly exceptions: readonly string[];
+  readonly raises: boolean;
+}
+
 /** A value that a view gives to a tensor of the held step. */
 export interface Replacement {
   readonly stop: string;
@@ -41,7 +53,7 @@ export interface Replacement {
   readonly text: string;
 }
 
-/** A breakpoint of a session. */
+/** A breakpoint or a watchpoint of a session. */
 export interface BreakpointState {
   readonly number: number;
   readonly target: string;
@@ -52,6 +64,8 @@ export interface BreakpointState {
   readonly error: string;
   readonly ops: readonly number[];
   readonly where: readonly string[];
+  readonly is_watch: boolean;
+  readonly found: string;
 }
 
 /** A step that is held: values can be asked of it until it goes on. */
@@ -487,8 +501,8 @@ export interface Ack {
 /** A view asks for something to be done at the next safepoint. */
 export interface Command {
   readonly command_id: number;
-  readonly name: "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "step_out" | "step_run" | "pace" | "level" | "run" | "trace" | "break" | "unbreak" | "enable" | "disable" | "replace" | "step_back" | "record" | "replay";
-  readonly value: number | string | BreakpointWish | Replacement | RecordWish | ReplayWish | null;
+  readonly name: "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "step_out" | "step_run" | "pace" | "level" | "run" | "trace" | "break" | "watch" | "unbreak" | "enable" | "disable" | "replace" | "step_back" | "record" | "replay";
+  readonly value: number | string | BreakpointWish | WatchWish | Replacement | RecordWish | ReplayWish | null;
   readonly view: number;
   readonly kind: "command";
 }
