@@ -21,7 +21,6 @@ from flowscope.graph.shapes import size_of
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
-from flowscope.plan.value_locations import positions
 
 #: The most elements of a value that is read on the host.
 MOST_ELEMENTS = 16
@@ -87,8 +86,8 @@ class _Uses:
                 self._plain(node)
 
     def _plain(self, node: Node) -> None:
-        on_host = positions(node.op.host_inputs, len(node.inputs))
-        self.deciding += [node.inputs[i] for i in on_host if i < len(node.inputs)]
+        on_host = node.op.inputs_on_host(len(node.inputs))
+        self.deciding += [node.inputs[i] for i in on_host]
         self.data[node] = [v for i, v in enumerate(node.inputs) if i not in on_host]
         for value in self.data[node]:
             self.by_nodes[value].add(node)
