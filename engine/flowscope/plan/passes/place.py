@@ -135,7 +135,7 @@ class _Placer:
                 if used is not None and used in free and not node.blocks:
                     free.discard(used)
                     device = self.places[node][0]
-                    if device in [str(d) for d in self._choices.of_node(used)[1]]:
+                    if self._choices.allows(used, device):
                         self.places[used] = device, "stands where it is used"
 
     def place_owner(self, node: Node, makers: Makers) -> None:
@@ -153,14 +153,16 @@ class _Placer:
         self, program: Program, components: list[list[Node]], by_cost: ByCost
     ) -> None:
         """Chooses the devices of all components by a simulated step."""
-        given = [(c, (found := self._possible(c))[1] or found[0]) for c in components]
+        found = [self._possible(c) for c in components]
+        given = [(c, allowed or able) for c, (able, allowed) in zip(components, found, strict=True)]
         answers = by_cost.choose(program, given)
-        for component, (device, chooser, why) in zip(components, answers, strict=True):
-            self._settle(component, device, chooser, why)
+        for component, (_, allowed), answer in zip(components, found, answers, strict=True):
+            self._settle(component, *answer, bool(allowed))
 
     def _place(self, component: list[Node]) -> None:
         able, allowed = self._possible(component)
-        self._settle(component, (allowed or able)[0], None, "the first device with a kernel")
+        device = self._choices.name((allowed or able)[0])
+        self._settle(component, device, None, "the first device with a kernel", bool(allowed))
 
     def _possible(self, component: list[Node]) -> Found:
         """Returns the devices of a component; raises if there is none."""
@@ -170,10 +172,9 @@ class _Placer:
         return found
 
     def _settle(
-        self, component: list[Node], device: DeviceSpec, chooser: Node | None, why: str
+        self, component: list[Node], chosen: str, chooser: Node | None, why: str, is_allowed: bool
     ) -> None:
         """Notes the device of a component, and the reason of each node."""
-        chosen, is_allowed = str(device), device in self._choices.of(component)[1]
         wishes = [n for n in component if n.requested]
         asked = next((n for n in wishes if n.op.is_handle), wishes[0] if wishes else None)
         for node in component:
