@@ -811,6 +811,10 @@ from flowscope.ops.strings.parsing import (
     decode_raw as decode_raw,
     string_to_number as string_to_number,
 )
+from flowscope.plan.device_profile import (
+    DeviceProfile as DeviceProfile,
+    Link as DeviceLink,
+)
 from flowscope.runtime.config import (
     ConfigProto as ConfigProto,
     DeviceStepStats as DeviceStepStats,
@@ -826,6 +830,13 @@ from flowscope.runtime.config import (
 )
 from flowscope.runtime.containers import (
     container as container,
+)
+from flowscope.runtime.device_registry import (
+    DeviceRequest as DeviceRequest,
+    register_device as register_device,
+)
+from flowscope.runtime.devices import (
+    Device as Device,
 )
 from flowscope.runtime.interactive import (
     InteractiveSession as InteractiveSession,
@@ -853,6 +864,10 @@ __all__ = [
     "ControlFlowWarning",
     "CriticalSection",
     "DType",
+    "Device",
+    "DeviceLink",
+    "DeviceProfile",
+    "DeviceRequest",
     "DeviceSpec",
     "DeviceStepStats",
     "DeviceWarning",
@@ -1278,6 +1293,7 @@ __all__ = [
     "reduce_sum",
     "reduce_variance",
     "regex_replace",
+    "register_device",
     "register_kernel",
     "repeat",
     "report_uninitialized_variables",

@@ -121,6 +121,9 @@ NAMES = {
     "flowscope.graph.constant": "constant convert_to_tensor",
     "flowscope.graph.default": ("get_default_graph get_default_session reset_default_graph"),
     "flowscope.graph.devices": "DeviceSpec",
+    "flowscope.plan.device_profile": "DeviceProfile Link=DeviceLink",
+    "flowscope.runtime.device_registry": "DeviceRequest register_device",
+    "flowscope.runtime.devices": "Device",
     "flowscope.graph.event_messages": "Event HistogramProto SessionLog Summary SummaryMetadata",
     "flowscope.graph.dtypes": (
         "QUANTIZED_DTYPES DType as_dtype bfloat16 bfloat16_ref bool_=bool bool_ref complex64 "

@@ -269,11 +269,14 @@ NAMES = {
     ),
     "flowscope.ops.strings.join_split": "reduce_join string_split",
     "flowscope.ops.strings.parsing": "decode_csv decode_raw string_to_number",
+    "flowscope.plan.device_profile": "DeviceProfile Link=DeviceLink",
     "flowscope.runtime.config": (
         "ConfigProto DeviceStepStats FeedStats GPUOptions GraphOptions NodeExecStats "
         "OptimizerOptions RewriterConfig RunMetadata RunOptions StepStats"
     ),
     "flowscope.runtime.containers": "container",
+    "flowscope.runtime.device_registry": "DeviceRequest register_device",
+    "flowscope.runtime.devices": "Device",
     "flowscope.runtime.interactive": "InteractiveSession",
     "flowscope.runtime.report": "runtime_report",
     "flowscope.runtime.session": "Session",
@@ -346,7 +349,7 @@ OP_TYPES = {
     "flowscope.ops.core.flow": (
         "Identity NoOp Placeholder PlaceholderWithDefault PreventGradient StopGradient"
     ),
-    "flowscope.ops.core.send_recv": "Recv Send Transfer TripCount",
+    "flowscope.ops.core.send_recv": "Recv Send Transfer",
     "flowscope.ops.host.checks": "AssertTrue CheckNumerics EnsureShape",
     "flowscope.ops.host.printing": "PrintFirst PrintIdentity PrintLine",
     "flowscope.ops.host.py_functions": (

@@ -1,15 +1,16 @@
 """What lies in the host's memory: declared per op, and how a value gets there."""
 
 import numpy as np
+import pytest
 
 import flowscope as fs
 from flowscope.graph.host_values import on_host
 from flowscope.graph.op import FROM_1, Op, all_ops, kernel_of, op_class
-from flowscope.runtime.fake import FakeGpu
+from flowscope.runtime.fake import FakeDevice
 
 
 def test_values_of_any_memory_are_brought_to_the_host():
-    device = FakeGpu(0)
+    device = FakeDevice(0)
     got = on_host(device.put(np.arange(3)))
     assert type(got) is np.ndarray and got.tolist() == [0, 1, 2]
     assert type(on_host(device.put(np.float32(2)))) is np.float32
@@ -34,15 +35,16 @@ def test_any_number_of_inputs_may_steer():
 def test_positions_that_an_op_declares_exist():
     for cls in all_ops().values():
         for positions in (cls.host_inputs, cls.host_outputs):
-            assert all(i >= 0 for i in positions[:4])
+            assert isinstance(positions, property) or all(i >= 0 for i in positions[:4])
 
 
 def test_a_kernel_gets_what_steers_it_as_numpy_values():
-    device = FakeGpu(0)
+    device = FakeDevice(0)
     reshape = kernel_of(op_class("Reshape")(), "GPU")
     x = device.put(np.arange(6))
-    for shape in (device.put(np.array([2, 3])), np.array([2, 3])):
-        got = reshape(device.xp, x, shape)
-        assert device.holds(got) and got.shape == (2, 3)
+    got = reshape(device.xp, x, np.array([2, 3]))
+    assert device.holds(got) and got.shape == (2, 3)
+    with pytest.raises(TypeError, match="only `get` may"):
+        reshape(device.xp, x, device.put(np.array([2, 3])))
     shape = kernel_of(op_class("Shape")(fs.int32), "GPU")(device.xp, x)
-    assert device.holds(shape) and on_host(shape).tolist() == [6]
+    assert type(shape) is np.ndarray and shape.tolist() == [6]

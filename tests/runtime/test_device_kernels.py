@@ -7,12 +7,20 @@ from op_rows import ROWS
 from row_tools import one_per_call
 
 import flowscope as fs
-from flowscope.graph.dtypes import variant
+from flowscope.graph.dtypes import SMALL, string, variant
 from flowscope.graph.host_values import on_host
+from flowscope.graph.op import has_kernel, kernel_of
+from flowscope.plan.interpret import Interpreter
+from flowscope.plan.kernels import counter
+from flowscope.plan.modules import Modules
+from flowscope.plan.passes.regions import regions
 from flowscope.plan.placement.choices import is_plain
 from flowscope.plan.value_locations import ValueLocations
+from flowscope.runtime.fake import FakeDevice
 from flowscope.runtime.gate import Gate
+from flowscope.runtime.random_generators import generator
 
+CPU_ONLY = SMALL | {string}
 FAKE = fs.ConfigProto(fake_devices={"GPU": 1})
 
 
@@ -43,11 +51,9 @@ def values_lie_where_the_plan_says(gpu, outputs, feeds):
     plan = gpu.plan(outputs, feeds)
     device = gpu.list_devices()[1]
     for node in plan.program.walk():
-        is_elsewhere = (
-            node.op.type in ("Transfer", "Const") or node.blocks or "steers" in node.reason
-        )
-        has_kernel = "GPU" in node.op.devices and is_plain(node)
-        assert node.device == device.name or is_elsewhere or not has_kernel
+        assert node.device == device.name or not ("GPU" in node.op.devices and is_plain(node)) or (
+            node.op.type in ("Transfer", "Const") or node.blocks
+        )  # fmt: skip
     locations = ValueLocations(plan.program)
     stray = []
 
@@ -62,6 +68,76 @@ def values_lie_where_the_plan_says(gpu, outputs, feeds):
     with np.errstate(all="ignore"), in_step(gpu, plan):
         plan.executable.probed(probe)(Gate(), (1, 2, 3), fed, ())
     assert not stray
+
+
+def node_values(program, feeds):
+    """Runs a program on the CPU; returns its nodes, and the arrays of all values."""
+    values = dict(zip(program.feeds, feeds, strict=True))
+    nodes = []
+
+    def probe(node, iterations, outputs):
+        nodes.append(node)
+        values.update(zip(node.outputs, outputs, strict=True))
+
+    run = Interpreter(regions(program)[0], Modules(np), generator, frozenset())
+    with np.errstate(all="ignore"):
+        run(Gate(), (1, 2, 3), tuple(feeds), (), probe)
+    return nodes, values
+
+
+def on_fake(device, value, lies_on_host):
+    if lies_on_host or not hasattr(value, "dtype"):
+        return value
+    return device.put(value)
+
+
+def kernels_are_strict(row, dtype):
+    """Runs each kernel of a row on a strict device: what steers it is on the host, no more."""
+    outputs, feeds = built(row, dtype)
+    with fs.Session() as sess:
+        program = sess.plan(outputs, feeds).program
+        if any(n.blocks or n.handles for n in program.walk()):
+            return
+        nodes, values = node_values(program, list(feeds.values()))
+    device = FakeDevice(0)
+    for node in nodes:
+        known = [v.spec.dtype for v in (*node.inputs, *node.outputs)]
+        if not has_kernel(node.op, "GPU") or any(d in CPU_ONLY for d in known):
+            continue
+        specs = [v.spec for v in node.inputs], [v.spec for v in node.outputs]
+        steering = node.op.inputs_on_host(len(node.inputs))
+        given = [on_fake(device, values[v], i in steering) for i, v in enumerate(node.inputs)]
+        leading = [generator((1, 2, 3), *counter(node))] if node.op.is_random else []
+        with np.errstate(all="ignore"):
+            found = kernel_of(node.op, "GPU", *specs)(device.xp, *leading, *given)
+        for i, (got, out) in enumerate(zip(as_tuple(found), node.outputs, strict=True)):
+            lies_on_host = i in node.op.outputs_on_host(len(node.outputs))
+            assert device.holds(got) != lies_on_host, node.op
+            same_values(on_host(got), values[out], node)
+
+
+def as_tuple(found):
+    return found if isinstance(found, tuple) else () if found is None else (found,)
+
+
+def same_values(got, want, node):
+    assert got.dtype == want.dtype and np.shape(got) == np.shape(want), node.op
+    if node.op.accumulates:
+        np.testing.assert_allclose(got, want, 1e-4, 1e-5, err_msg=str(node.op))
+    else:
+        np.testing.assert_array_equal(got, want, str(node.op))
+
+
+@pytest.mark.parametrize("row", one_per_call(ROWS))
+def test_kernels_read_no_array_of_the_device(graph, row):
+    kernels_are_strict(row, row.dtypes[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", [pytest.param(r, id=r.name) for r in ROWS])
+def test_kernels_of_all_dtypes_read_no_array_of_the_device(graph, row):
+    for dtype in row.dtypes:
+        kernels_are_strict(row, dtype)
 
 
 SMOOTH = [pytest.param(r, id=r.name) for r in ROWS if r.order and "float32" in r.dtypes]

@@ -380,6 +380,8 @@ _registry: dict[str, type[Op]] = {}
 #: Kernels that replace `Op.kernel` on one device type: (op type, device type) -> function(op, xp,
 #: *inputs).
 _kernels: dict[tuple[str, str], Callable[..., Any]] = {}
+#: Device types that run the kernels of another one, such as "GPU".
+_families: dict[str, str] = {}
 
 
 def op_class(name: str) -> type[Op]:
@@ -417,9 +419,22 @@ def register_kernel(
     return register
 
 
+def share_kernels(device_type: str, other: str) -> None:
+    """Has devices of a type run the kernels of another one, where they have none of their own."""
+    _families[device_type] = other
+
+
+def _special_kernel(op: Op, device_type: str) -> Callable[..., Any] | None:
+    found = _kernels.get((op.type, device_type))
+    if found is None and device_type in _families:
+        return _kernels.get((op.type, _families[device_type]))
+    return found
+
+
 def has_kernel(op: Op, device_type: str) -> bool:
     """Whether `op` can run on devices of this type."""
-    return device_type in op.devices or (op.type, device_type) in _kernels
+    family = _families.get(device_type, device_type)
+    return family in op.devices or _special_kernel(op, device_type) is not None
 
 
 def kernel_of(
@@ -433,7 +448,7 @@ def kernel_of(
         inputs: What its inputs are; only dtypes count.
         outputs: What its outputs are.
     """
-    special = _kernels.get((op.type, device_type))
+    special = _special_kernel(op, device_type)
     kernel: Callable[..., Any] = op.kernel if special is None else special.__get__(op)
     if op.accumulates and any(s.dtype.is_half for s in inputs):
         return _rounded_once(kernel, [s.dtype.is_half for s in inputs], [s.dtype for s in outputs])
@@ -458,4 +473,4 @@ def _rounded_once(
 
 def is_special(op: Op, device_type: str) -> bool:
     """Whether the device type has a kernel of its own, which a template must not replace."""
-    return (op.type, device_type) in _kernels
+    return _special_kernel(op, device_type) is not None

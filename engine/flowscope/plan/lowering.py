@@ -20,6 +20,7 @@ from flowscope.graph.constant import Const, Literal
 from flowscope.graph.dtypes import DType, bool_, int32
 from flowscope.graph.op import Op, Spec
 from flowscope.ops.core.flow import Identity
+from flowscope.plan.memories import host_of
 from flowscope.plan.program import Node, Program, Value
 
 #: What accesses to state are ordered by: a handle, or what several effects have in common.
@@ -159,20 +160,22 @@ class Place:
         specs: Sequence[Spec],
         owner: Node | None = None,
         control: Sequence[Node] = (),
+        steers: bool = False,
     ) -> Node:
-        """Makes a node for a branch or loop, and puts it here."""
+        """Makes a node for a branch or loop, and puts it here: on the host if it steers that."""
         owner = owner or self.owner
         assert owner is not None
         name = self.names.unique(f"{owner.name}/{what}")
         node = Node(op, name, owner.order, tuple(inputs), specs, owner.requested, owner.origins)
         node.path = owner.path
-        node.device, node.reason = owner.device, f'belongs to "{owner.name}"'
+        node.device = host_of(owner.device) if steers else owner.device
+        node.reason = f'belongs to "{owner.name}"'
         node.control = tuple(dict.fromkeys(control))
         return self.add(node)
 
     def constant(self, value: Any, dtype: DType, what: str, owner: Node | None = None) -> Value:
-        """Makes a scalar constant."""
-        return self.make(*_constant(value, dtype, what), owner).outputs[0]
+        """Makes a scalar constant that steers a branch or loop."""
+        return self.make(*_constant(value, dtype, what), owner, steers=True).outputs[0]
 
     def arrival(self, value: Value, owner: Node) -> Node:
         """Returns what has run here once a value is there, which this place gets."""

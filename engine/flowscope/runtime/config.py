@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 from flowscope.graph import providers
 from flowscope.graph.lazy import frozen
 from flowscope.graph.message import Message
+from flowscope.plan.device_profile import DeviceProfile
 
 __all__ = [
     "ConfigProto",
@@ -149,7 +150,8 @@ class ConfigProto(Message):
     Attributes:
         device_count: At most so many devices per type, e.g. {"CPU": 2}; by default one CPU. GPUs
             (through CuPy) are used where "GPU" is given.
-        fake_devices: Fake devices per type, e.g. {"GPU": 1}: for tests, without a GPU.
+        fake_devices: Simulated devices per type, in place of real ones: how many, or the
+            `fs.DeviceProfile` of each, e.g. {"GPU": 1}. They compute with NumPy on a virtual clock.
         allow_soft_placement: Whether a device wish that cannot be fulfilled is passed over.
         log_device_placement: Whether each new plan's placement is printed.
         intra_op_parallelism_threads: Threads that share one operation: large matrix products and
@@ -190,7 +192,7 @@ class ConfigProto(Message):
     operation_timeout_in_ms: int = 0
     isolate_session_state: bool = False
     share_cluster_devices_in_session: bool = False
-    fake_devices: dict[str, int] = {}  # noqa: RUF012
+    fake_devices: dict[str, int | list[DeviceProfile]] = {}  # noqa: RUF012
     mode: Literal["compiled", "op", "tokens"] = "compiled"
     placement: Literal["default", "simulated"] = "default"
     plan_cache_size: int = 4096

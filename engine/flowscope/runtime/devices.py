@@ -27,10 +27,17 @@ _PREFIX = "/job:localhost/replica:0/task:0/device:"
 
 @frozen
 class Memory:
-    """How full a device's memory is, in bytes."""
+    """How full a device's memory is, in bytes.
+
+    Attributes:
+        used_bytes: Bytes in use.
+        total_bytes: Bytes that there are.
+        peak_bytes: The most that were ever in use; 0 where that is not known.
+    """
 
     used_bytes: int
     total_bytes: int
+    peak_bytes: int = 0
 
 
 class Device(ABC):

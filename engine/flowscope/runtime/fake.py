@@ -1,196 +1,123 @@
-"""A fake GPU: NumPy arrays that say on which device they lie, and refuse to meet any others.
+"""Fake accelerators: they compute with NumPy, and are as strict and as asynchronous as a GPU.
 
-It lets placement, transfers and kernels be tested on a laptop. It is as strict as CuPy, or
-stricter: values enter by `put` (or `xp.asarray`) and leave by `get` alone, nothing of NumPy takes
-them, and `xp` has no function that CuPy has not.
+Values enter by `put` (or `xp.asarray`) and leave by `get` alone; nothing of NumPy takes them, and
+`xp` has no function, keyword or dtype that CuPy has not. A kernel on arrays of a device that is not
+current raises, as does a read that nobody asked for.
+
+Each device has a virtual time line: `flowscope.runtime.virtual_clock`. A kernel starts when the
+device is free and its inputs are there, and takes what its work takes at the speed of the device's
+profile; a value crosses its link in latency and bytes by bandwidth; who reads a value waits for it.
+So the time of a step can be told for machines that are not there, without measuring.
 """
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from importlib import import_module
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
+from flowscope.errors import ResourceExhaustedError
 from flowscope.graph.host_values import on_host
-from flowscope.ops.kernels.scipy_modules import finders
+from flowscope.graph.lazy import frozen
+from flowscope.plan.device_profile import DeviceProfile, Link, transfer_s
+from flowscope.runtime import cupy_table
 from flowscope.runtime.devices import Device, Memory
+from flowscope.runtime.fake_arrays import Buffer, FakeArray
+from flowscope.runtime.fake_module import FakeModule, Function, dtypes_of
+from flowscope.runtime.fake_work import work_s
+from flowscope.runtime.virtual_clock import Stream, VirtualClock
 
-#: NumPy's functions that CuPy 14 has not, as far as a kernel might use them.
-_NOT_IN_CUPY = frozenset(
+#: Of a fake device for which nothing else is said: roughly a GPU of 10 TFLOPS on PCI Express.
+FAKE_PROFILE = DeviceProfile(speed=100.0, call_s=5e-6, link=Link(12e9, 10e-6))
+
+#: The universal functions of the operators.
+_UFUNC_OF = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide",
+    "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "and": "bitwise_and",
+    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+    "divmod": "divmod", "neg": "negative", "abs": "absolute", "invert": "invert", "eq": "equal",
+    "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+}  # fmt: skip
+
+
+@frozen
+class Usage:
+    """What a fake device has done since it was made.
+
+    Attributes:
+        kernels: How many array functions it has run.
+        busy_s: Seconds that it has computed.
+        copied_in_s, copied_out_s: Seconds that values came in, and went out.
+        used_bytes, peak_bytes: Bytes of its memory that are in use, and that ever were.
+        reads: How many values were read that nobody asked for: a GPU would have been waited for.
     """
-    block einsum_path frompyfunc geomspace insert isnat matvec nanpercentile nanquantile spacing
-    unstack vecdot vecmat matrix_norm multi_dot svdvals vector_norm
-    """.split()  # noqa: SIM905
-)
-#: Ufuncs with an `at` in CuPy.
-_WITH_AT = frozenset(
-    ["add", "subtract", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"]
-)
-#: Functions of NumPy that ask no values of an array, and work on CuPy's too.
-_ABOUT = frozenset([np.shape, np.ndim, np.size])
-#: Functions of `xp` that take NumPy arrays: they bring them to the device.
-_ENTRANCES = frozenset(["array", "asarray"])
+
+    kernels: int
+    busy_s: float
+    copied_in_s: float
+    copied_out_s: float
+    used_bytes: int
+    peak_bytes: int
+    reads: int
 
 
-class FakeArray:
-    """An array on a fake device: NumPy's attributes and methods, for arrays of one device only."""
+class FakeDevice(Device):
+    """A device that computes with NumPy, on a virtual clock.
 
-    __slots__ = ("__weakref__", "_host", "device")
-    __array_ufunc__ = None
-    __hash__ = None  # type: ignore[assignment]
+    Args:
+        index: Which one of its type.
+        profile: How quick it and its link are, and how much memory it has.
+        clock: The clock of all devices of a session; one of its own by default.
+        is_strict: Whether a value that is read without being asked for is an error.
+        device_type: What it calls itself.
+    """
 
-    def __init__(self, host: Any, device: FakeGpu) -> None:
-        self._host = host
-        self.device = device
-
-    def get(self) -> Any:
-        """Returns a copy as a NumPy array."""
-        return self._host.copy()
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        raise TypeError(f"an array on {self.device.name} is no NumPy array: use `get`")
-
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if function in _ABOUT:
-            return function(args[0]._host, *args[1:], **kwargs)
-        raise TypeError(f"numpy.{function.__name__} got an array on {self.device.name}: use xp")
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)  # NumPy's own ways to an array's memory
-        return self.device.outwards(getattr(self._host, name))
-
-    @property
-    def real(self) -> Any:
-        """The real part."""
-        return self.device.outwards(self._host.real)
-
-    @real.setter
-    def real(self, value: Any) -> None:
-        self._host.real = self.device.inwards(value)
-
-    @property
-    def imag(self) -> Any:
-        """The imaginary part."""
-        return self.device.outwards(self._host.imag)
-
-    @imag.setter
-    def imag(self, value: Any) -> None:
-        self._host.imag = self.device.inwards(value)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._host[self.device.inwards(key)] = self.device.inwards(value)
-
-    def __bool__(self) -> bool:
-        return bool(self._host)
-
-    def __int__(self) -> int:
-        return int(self._host)
-
-    def __float__(self) -> float:
-        return float(self._host)
-
-    def __complex__(self) -> complex:
-        return complex(self._host)
-
-    def __index__(self) -> int:
-        return self._host.__index__()  # type: ignore[no-any-return]
-
-    def __len__(self) -> int:
-        return len(self._host)
-
-    def __iter__(self) -> Any:
-        return (self.device.outwards(v) for v in self._host)
-
-    def __str__(self) -> str:
-        return str(self._host)
-
-    def __repr__(self) -> str:
-        return f"{self._host!r} on {self.device.name}"
-
-
-def _operator(name: str) -> Callable[..., Any]:
-    def operate(self: FakeArray, *others: Any) -> Any:
-        inner = [self.device.inwards(v) for v in others]
-        return self.device.outwards(getattr(self._host, name)(*inner))
-
-    return operate
-
-
-def _in_place(name: str) -> Callable[..., Any]:
-    def operate(self: FakeArray, other: Any) -> FakeArray:
-        getattr(self._host, name)(self.device.inwards(other))
-        return self
-
-    return operate
-
-
-_BINARY = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift divmod"
-_OTHERS = "neg pos abs invert eq ne lt le gt ge getitem"
-for _name in _BINARY.split():
-    setattr(FakeArray, f"__{_name}__", _operator(f"__{_name}__"))
-    setattr(FakeArray, f"__r{_name}__", _operator(f"__r{_name}__"))
-    setattr(FakeArray, f"__i{_name}__", _in_place(f"__i{_name}__"))
-for _name in _OTHERS.split():
-    setattr(FakeArray, f"__{_name}__", _operator(f"__{_name}__"))
-
-
-class FakeModule:
-    """What stands for CuPy: NumPy's functions for arrays of one fake device."""
-
-    def __init__(self, module: types.ModuleType, device: FakeGpu) -> None:
-        self._module = module
-        self._device = device
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _NOT_IN_CUPY:
-            raise AttributeError(f"CuPy has no {self._module.__name__}.{name}")
-        found: Any = FakeArray if name == "ndarray" else getattr(self._module, name)
-        if isinstance(found, types.ModuleType):
-            found = FakeModule(found, self._device)
-        elif (not isinstance(found, type) and callable(found)) or found is np.broadcast:
-            found = _Function(found, self._device)
-        setattr(self, name, found)
-        return found
-
-
-class _Function:
-    """A function of NumPy for arrays of one fake device; of a ufunc, its methods too."""
-
-    def __init__(self, function: Callable[..., Any], device: FakeGpu) -> None:
-        self._function = function
-        self._device = device
-        self._takes_host = getattr(function, "__name__", "") in _ENTRANCES
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        inner = self._device.inwards((args, kwargs), self._takes_host)
-        return self._device.outwards(self._function(*inner[0], **inner[1]))
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "at" and self._function.__name__ not in _WITH_AT:
-            return _no_at
-        return _Function(getattr(self._function, name), self._device)
-
-
-def _no_at(*_: Any) -> None:
-    raise NotImplementedError("CuPy's `at` is not there yet for this function")
-
-
-class FakeGpu(Device):
-    """A device that calls itself a GPU and computes with NumPy."""
-
-    device_type = "GPU"
-
-    def __init__(self, index: int) -> None:
+    def __init__(
+        self,
+        index: int,
+        profile: DeviceProfile = FAKE_PROFILE,
+        clock: VirtualClock | None = None,
+        is_strict: bool = True,
+        device_type: str = "GPU",
+    ) -> None:
+        self.device_type = device_type
         super().__init__(index)
-        self.xp = FakeModule(np, self)
+        self.clock = clock or VirtualClock()
+        self.is_strict = is_strict
+        self.xp = FakeModule(np, "cupy", self)
+        self._profile = profile
+        label = f"{self.device_type}:{index}"
+        self._compute, self._in, self._out = (
+            Stream(f"{label} {what}", self.clock) for what in ("compute", "in", "out")
+        )
+        self._kernels = self._reads = self._used = self._peak = 0
+
+    @property
+    def profile(self) -> DeviceProfile:
+        return self._profile
+
+    # -- the contract of devices ------------------------------------------------------------------
 
     def put(self, value: Any) -> Any:
-        return value if self.holds(value) else FakeArray(np.array(on_host(value)), self)
+        if self.holds(value):
+            return value
+        if isinstance(value, FakeArray):
+            return self._from_device(value)
+        found = FakeArray(np.array(on_host(value)), self)
+        link = self._profile.link
+        seconds = 0.0 if link is None else link.seconds(found._host.nbytes)
+        found.buffer.ready_s = self._in.run("put", seconds, 0.0, found._host.nbytes)
+        return found
+
+    def _from_device(self, value: FakeArray) -> FakeArray:
+        host, source = value._host, value.device
+        found = FakeArray(np.array(host), self)
+        seconds = transfer_s(host.nbytes, source.profile, self._profile)
+        out = source._out.run("send", seconds, value.buffer.ready_s, host.nbytes)
+        found.buffer.ready_s = self._in.run("receive", seconds, out - seconds, host.nbytes)
+        return found
 
     def get(self, value: Any) -> Any:
         return on_host(value)
@@ -199,13 +126,88 @@ class FakeGpu(Device):
         return isinstance(value, FakeArray) and value.device is self
 
     def synchronize(self) -> None:
-        pass
+        self.clock.wait(max(self._compute.ready_s, self._in.ready_s, self._out.ready_s))
 
     def memory(self) -> Memory | None:
-        return None
+        total = self._profile.memory_bytes
+        return Memory(self._used, total, self._peak) if total else None
 
     def active(self) -> AbstractContextManager[Any]:
-        return nullcontext()
+        return self.clock.making_current(self.name)
+
+    def usage(self) -> Usage:
+        """Returns what it has done since it was made."""
+        return Usage(
+            self._kernels,
+            self._compute.busy_s,
+            self._in.busy_s,
+            self._out.busy_s,
+            self._used,
+            self._peak,
+            self._reads,
+        )
+
+    # -- for its arrays and functions -------------------------------------------------------------
+
+    def reserve(self, nbytes: int) -> None:
+        """Takes memory; raises ResourceExhaustedError if there is not so much left."""
+        limit = self._profile.memory_bytes
+        if limit and self._used + nbytes > limit:
+            raise ResourceExhaustedError(
+                f"{self.name} is out of memory: {nbytes} bytes wanted, {self._used} of {limit} used"
+            )
+        self._used += nbytes
+        self._peak = max(self._peak, self._used)
+
+    def release(self, nbytes: int) -> None:
+        """Gives memory back."""
+        self._used -= nbytes
+
+    def bring_out(self, buffer: Buffer, nbytes: int) -> None:
+        """Has the host wait until a value has come to it."""
+        link = self._profile.link
+        seconds = 0.0 if link is None else link.seconds(nbytes)
+        self.clock.wait(self._out.run("get", seconds, buffer.ready_s, nbytes))
+
+    def read(self, buffer: Buffer, what: str) -> None:
+        """Has the host wait for a value that it reads by an operator of Python's.
+
+        Raises:
+            TypeError: if the device is strict.
+        """
+        if self.is_strict:
+            raise TypeError(f"{what} reads an array on {self.name}: only `get` may")
+        self._reads += 1
+        self.bring_out(buffer, 8)
+
+    def call(self, name: str, given: Any, function: Callable[[], Any]) -> Any:
+        """Returns what a function gives, as arrays of this device, on its time line.
+
+        Args:
+            name: Its name.
+            given: Its arguments, among which this device's arrays are.
+            function: Computes it with NumPy.
+        """
+        current = self.clock.current
+        if current != self.name and (current is not None or self.index):
+            raise ValueError(
+                f"{name} was called on {self.name} while {current or 'another one'} is current"
+            )
+        arrays = _arrays_in(given)
+        return self.outwards(function(), arrays, name)
+
+    def method(self, function: Callable[..., Any], full: str, owner: FakeArray) -> Function:
+        """Returns a method of an array."""
+        return Function(function, full, self, owner)
+
+    def check_operator(self, name: str, values: Any) -> None:
+        """Raises TypeError if CuPy has no such operator for values of these dtypes."""
+        bare = name.strip("_")
+        short = _UFUNC_OF.get(bare) or _UFUNC_OF.get(bare[1:])
+        found = None if short is None else cupy_table.ufunc(f"cupy.{short}")
+        if found is not None:
+            is_swapped = bare not in _UFUNC_OF and bare[0] == "r"
+            found.check(dtypes_of(values[::-1] if is_swapped else values))
 
     def inwards(self, value: Any, takes_host: bool = False) -> Any:
         """Returns arguments with NumPy arrays in place of this device's.
@@ -224,26 +226,78 @@ class FakeGpu(Device):
         if isinstance(value, dict):
             return {k: self.inwards(v, takes_host) for k, v in value.items()}
         if isinstance(value, slice):
-            return slice(*self.inwards((value.start, value.stop, value.step)))
+            for part in (value.start, value.stop, value.step):
+                if isinstance(part, FakeArray):
+                    raise TypeError("a slice from or to an array on a device")
         return value
 
-    def outwards(self, value: Any) -> Any:
-        """Returns results with arrays of this device in place of NumPy's, scalars included."""
+    def outwards(self, value: Any, inputs: Any, name: str) -> Any:
+        """Returns results with arrays of this device in place of NumPy's, scalars included.
+
+        Args:
+            value: What NumPy gave.
+            inputs: The arrays from which it came.
+            name: What gave it.
+        """
+        known = {id(_root(a._host)): a.buffer for a in inputs}
+        made: list[FakeArray] = []
+        result = self._wrapped(value, known, made)
+        changes = (name.startswith("__i") and name != "__invert__") or name == "__setitem__"
+        new = [a for a in made if changes or id(_root(a._host)) not in known]
+        if new:
+            self._run(name, inputs, new)
+        return result
+
+    def _wrapped(self, value: Any, known: dict[int, Buffer], made: list[FakeArray]) -> Any:
         if isinstance(value, np.ndarray | np.generic):
-            return FakeArray(np.asarray(value), self)
+            host = np.asarray(value)
+            made.append(FakeArray(host, self, known.get(id(_root(host)))))
+            return made[-1]
         if isinstance(value, list | tuple):
-            parts = [self.outwards(v) for v in value]
+            parts = [self._wrapped(v, known, made) for v in value]
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-        if isinstance(value, types.BuiltinMethodType):
-            return _Function(value, self)
         return value
 
+    def _run(self, name: str, inputs: Any, outputs: list[FakeArray]) -> None:
+        self._kernels += 1
+        work = work_s(name, [a._host for a in inputs], [a._host for a in outputs])
+        self.clock.work(self._profile.call_s)
+        after = max([a.buffer.ready_s for a in inputs], default=0.0)
+        end = self._compute.run(name, work / self._profile.speed, after)
+        for array in outputs:
+            array.buffer.ready_s = end
 
-def _scipy(xp: Any, part: str) -> Any:
-    """Returns SciPy's module for arrays of a fake device: see `scipy_modules`."""
-    if not isinstance(xp, FakeModule):
-        return None
-    return FakeModule(import_module(f"scipy.{part}"), xp._device)
+
+def _root(host: Any) -> Any:
+    while isinstance(host.base, np.ndarray):
+        host = host.base
+    return host
 
 
-finders.append(_scipy)
+def _arrays_in(value: Any) -> list[FakeArray]:
+    if isinstance(value, FakeArray):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [a for v in value for a in _arrays_in(v)]
+    return []
+
+
+def fake_devices(
+    wanted: Mapping[str, int | Sequence[DeviceProfile]],
+) -> dict[str, list[FakeDevice]]:
+    """Returns the fake devices of a session, by type; they share a clock.
+
+    Args:
+        wanted: By type how many, or the profile of each.
+    """
+    clock, found = VirtualClock(), {}
+    for device_type, given in wanted.items():
+        profiles = [FAKE_PROFILE] * given if isinstance(given, int) else given
+        found[device_type] = [
+            FakeDevice(i, profile, clock, device_type=device_type)
+            for i, profile in enumerate(profiles)
+        ]
+    return found
+
+
+__all__ = ["FAKE_PROFILE", "FakeDevice", "Usage", "fake_devices"]

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 from flowscope.errors import DeviceWarning, InvalidArgumentError, UnavailableError
+from flowscope.plan.device_profile import DeviceProfile
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.cpu import Cpu
+from flowscope.runtime.device_registry import (
+    DeviceRequest,
+    device_types,
+    maker_of,
+    register_device,
+)
 from flowscope.runtime.devices import Device, MakeTasks, ParallelFor
 
 
@@ -15,7 +24,7 @@ def local_devices(
     parallel_for: ParallelFor | None = None,
     make_tasks: MakeTasks | None = None,
 ) -> tuple[Device, ...]:
-    """Returns this process's devices that `config` asks for, the CPU first.
+    """Returns this process's devices that `config` asks for, the CPUs first.
 
     As in TensorFlow `device_count` is a limit, and there is at least one CPU. GPUs are looked for
     only where they are asked for; a warning says why there are fewer.
@@ -28,33 +37,67 @@ def local_devices(
     Raises:
         InvalidArgumentError: if the counts are not understood.
     """
-    for name, count in {**config.device_count, **config.fake_devices}.items():
-        if name not in ("CPU", "GPU") or not isinstance(count, int) or count < 0:
+    _check(config)
+    counts = {**config.device_count, "CPU": max(1, config.device_count.get("CPU", 1))}
+    fakes = _fakes(config)
+    found: list[Device] = []
+    for device_type in sorted({*counts, *fakes}, key=lambda t: t != "CPU"):
+        request = DeviceRequest(device_type, counts.get(device_type, 0), parallel_for, make_tasks)
+        maker = maker_of(device_type)
+        if device_type in fakes:
+            found += fakes[device_type]
+        elif request.count and maker is not None:
+            found += list(maker(request))[: request.count]
+    return tuple(found)
+
+
+def _check(config: ConfigProto) -> None:
+    known = device_types()
+    for name, count in config.device_count.items():
+        if name not in known or not _is_count(count):
+            types = " and ".join(f'"{t}"' for t in known)
             raise InvalidArgumentError(
-                f'expected counts of "CPU" and "GPU", from 0, got {name!r}: {count!r}'
+                f"expected counts of {types}, from 0, got {name!r}: {count!r}"
             )
-    count = max(1, config.device_count.get("CPU", 1))
-    cpus = [Cpu(i, parallel_for, make_tasks) for i in range(count)]
-    return (*cpus, *_gpus(config))
+    for name, given in config.fake_devices.items():
+        if name not in known or name == "CPU" or not (_is_count(given) or _are_profiles(given)):
+            raise InvalidArgumentError(
+                "expected counts or profiles of fake accelerators by a type that is registered, "
+                f"got {name!r}: {given!r}"
+            )
 
 
-def _gpus(config: ConfigProto) -> list[Device]:
-    fake = config.fake_devices.get("GPU", 0)
-    if fake:
-        from flowscope.runtime.fake import FakeGpu
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and value >= 0
 
-        return [FakeGpu(i) for i in range(fake)]
-    wanted = config.device_count.get("GPU", 0)
-    if not wanted:
-        return []
+
+def _are_profiles(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(p, DeviceProfile) for p in value)
+
+
+def _fakes(config: ConfigProto) -> dict[str, Any]:
+    if not any(config.fake_devices.values()):
+        return {}
+    from flowscope.runtime.fake import fake_devices
+
+    return dict(fake_devices(config.fake_devices))
+
+
+@register_device("CPU", kernels="CPU")
+def _cpus(request: DeviceRequest) -> Sequence[Device]:
+    return [Cpu(i, request.parallel_for, request.make_tasks) for i in range(request.count)]
+
+
+@register_device("GPU")
+def _gpus(request: DeviceRequest) -> Sequence[Device]:
     try:
         from flowscope.runtime.cupy import gpus
 
-        return list(gpus()[:wanted])
+        return gpus()
     except UnavailableError as e:
         warnings.warn(
-            f"the session asked for {wanted} GPU and has none: {e.message}",
+            f"the session asked for {request.count} GPU and has none: {e.message}",
             DeviceWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
         return []

@@ -89,8 +89,8 @@ class Planner:
         self._devices = {d.name: d for d in devices}
         self._by_name = {"": devices[0], **self._devices}
         self.back_ends = code_back_ends(_driver)
-        #: GPUs first: what has a kernel for them runs there.
-        self._specs = [d.spec for d in sorted(devices, key=lambda d: d.device_type != "GPU")]
+        #: Accelerators first: what has a kernel for them runs there.
+        self._specs = [d.spec for d in sorted(devices, key=lambda d: d.device_type == "CPU")]
         self._has_kinds = any(d.device_type != "CPU" for d in devices)
         self._growth = growth
         self.breakpoints: Callable[[Plan], BreakTests] | None = None

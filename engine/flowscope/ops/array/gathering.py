@@ -24,6 +24,7 @@ from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vect
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.shape_rules import check_kind
+from flowscope.ops.kernels.bounds import bounds
 from flowscope.ops.kernels.scatter_rows import add_rows
 from flowscope.ops.math.dynamic_axes import Lines, dynamic_axes
 from flowscope.ops.math.elementwise import add
@@ -89,9 +90,11 @@ def _slices(g: Tensor, shape: Tensor, indices: Tensor) -> IndexedSlices:
 
 def check_range(indices: Array, n: int) -> None:
     """Raises InvalidArgumentError unless all indices are in [0, n)."""
-    if indices.size and not (indices.min() >= 0 and indices.max() < n):
-        bad = indices.min() if indices.min() < 0 else indices.max()
-        raise expected(f"indices in [0, {n})", bad)
+    if not indices.size:
+        return
+    low, high = bounds(indices)
+    if low < 0 or high >= n:
+        raise expected(f"indices in [0, {n})", low if low < 0 else high)
 
 
 @frozen
@@ -128,9 +131,17 @@ class GatherGrad(Op, grad_reads=("indices",), accumulates=True, host_inputs=(1,)
         if axis == 0:
             rows = g.reshape(indices.size, *sizes[1:])
             return add_rows(xp, sizes[0], indices.reshape(-1), rows)
-        out = xp.zeros(sizes, g.dtype)
-        xp.add.at(out, (builtins.slice(None),) * axis + (indices,), g)
-        return out
+        if xp is np:
+            out = np.zeros(sizes, g.dtype)
+            where: Any = (builtins.slice(None),) * axis + (indices,)
+            np.add.at(out, where, g)
+            return out
+        front, ends = range(indices.ndim), range(axis, axis + indices.ndim)
+        rows = xp.moveaxis(g, tuple(ends), tuple(front)).reshape(
+            indices.size, *sizes[:axis], *sizes[axis + 1 :]
+        )
+        sums = add_rows(xp, sizes[axis], indices.reshape(-1), rows)
+        return xp.ascontiguousarray(xp.moveaxis(sums, 0, axis))
 
 
 class GatherNd(Op, grad_reads=("indices",)):

@@ -15,6 +15,7 @@ from flowscope.graph.shapes import compatible, text
 from flowscope.ops.core.axes import as_axes, positive_axes, positive_axis
 from flowscope.ops.core.build import apply, unary
 from flowscope.ops.core.shape_rules import check_integers
+from flowscope.ops.kernels.bounds import bounds
 from flowscope.ops.math.dynamic_axes import ReverseBy, dynamic_axes
 
 __all__ = ["reverse", "reverse_sequence", "reverse_v2", "roll"]
@@ -95,8 +96,9 @@ class ReverseSequence(Op, grad_reads=("lengths",)):
     def kernel(self, xp: ArrayModule, x: Array, lengths: Array) -> Array:
         seq, batch = self._axes(x.ndim)
         n = x.shape[seq]
-        if lengths.size and not 0 <= lengths.min() <= lengths.max() <= n:
-            raise expected(f"lengths in [0, {n}]", f"{lengths.min()} to {lengths.max()}")
+        low, high = bounds(lengths) if lengths.size else (0, 0)
+        if low < 0 or high > n:
+            raise expected(f"lengths in [0, {n}]", f"{low} to {high}")
         ends = lengths.reshape([-1 if i == batch else 1 for i in range(x.ndim)])
         places = xp.arange(n).reshape([-1 if i == seq else 1 for i in range(x.ndim)])
         index = xp.where(places < ends, ends - 1 - places, places)

@@ -11,6 +11,7 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.expected import expected, expected_dtype
+from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
@@ -24,6 +25,7 @@ from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast, widened
 from flowscope.ops.core.declare import named, op_function
 from flowscope.ops.core.shape_rules import check_kind, check_rank
+from flowscope.ops.kernels.bounds import bounds
 from flowscope.ops.kernels.scatter_rows import add_rows, fold_rows
 from flowscope.ops.math.elementwise import (
     equal,
@@ -75,15 +77,16 @@ class _Segments(Op, abstract=True):
         _check_prefix(x.shape, ids.shape)
         rows, places = x.reshape(ids.size, *x.shape[ids.ndim :]), ids.reshape(-1)
         if ids.size and empty is None:
-            if places.max() >= n:
-                raise expected(f"segment ids below {n}", places.max())
-            if places.min() < 0:
+            low, high = bounds(places)
+            if high >= n:
+                raise expected(f"segment ids below {n}", high)
+            if low < 0:
                 rows, places = rows[places >= 0], places[places >= 0]
         if self.function == "add":
             return add_rows(xp, n, places, rows)
         neutral = _neutral(self.function, x.dtype)
         out = xp.full((n, *rows.shape[1:]), neutral, x.dtype)
-        fold_rows(xp, getattr(xp, self.function), out, places, rows, empty is not None)
+        fold_rows(xp, self.function, out, places, rows, empty is not None)
         if empty is not None and empty != neutral:
             hit = xp.zeros(n, bool)
             hit[places] = True
@@ -140,13 +143,13 @@ def _count(ids: Array) -> int:
     """Returns the number of segments; raises unless the ids rise from 0 on or later."""
     if not ids.size:
         return 0
-    if ids[0] < 0:
-        raise expected("segment ids from 0 on", ids[0])
-    if (ids[1:] < ids[:-1]).any():
+    if (first := on_host(ids[0])) < 0:
+        raise expected("segment ids from 0 on", first)
+    if on_host((ids[1:] < ids[:-1]).any()):
         raise InvalidArgumentError(
             "expected segment ids that never fall: use the unsorted form for others"
         )
-    return int(ids[-1]) + 1
+    return int(on_host(ids[-1])) + 1
 
 
 # -- gradients ------------------------------------------------------------------------------------

@@ -67,13 +67,14 @@ class Select(Op, views=(1, 2), grad_reads=("condition",)):
         return None, apply(_SELECT, condition, g, zero), apply(_SELECT, condition, zero, g)
 
     def kernel(self, xp: ArrayModule, condition: Array, x: Array, y: Array) -> Array:
-        if condition.ndim == 0:
+        if condition.ndim == 0 and xp is np:
             return x if condition else y
         if x.shape != y.shape:
             raise expected("both of one shape", x.shape, y.shape)
         if condition.shape != x.shape:
-            self._check(condition.shape, x.shape)
-            condition = condition.reshape((-1,) + (1,) * (x.ndim - 1))
+            if condition.ndim:
+                self._check(condition.shape, x.shape)
+                condition = condition.reshape((-1,) + (1,) * (x.ndim - 1))
             return xp.where(condition, x, y)
         return choose(xp, condition, x, y)
 

@@ -10,6 +10,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.expected import expected
+from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import size_of, text
@@ -330,6 +331,6 @@ class InvertPermutation(Op, is_differentiable=False):
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         order = xp.argsort(x)
-        if (x[order] != xp.arange(x.size)).any():
-            raise expected(f"a permutation of 0 to {x.size - 1}", x.tolist())
+        if on_host((x[order] != xp.arange(x.size)).any()):
+            raise expected(f"a permutation of 0 to {x.size - 1}", on_host(x).tolist())
         return order.astype(x.dtype)

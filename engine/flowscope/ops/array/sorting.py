@@ -126,9 +126,9 @@ class SearchSorted(Op, is_differentiable=False):
         if not out.size:
             return out
         flat, m = out.reshape(-1, values.shape[-1]), rows.shape[-1]
-        lines = zip(rows.reshape(flat.shape[0], m), values.reshape(flat.shape))
-        for i, (row, wanted) in enumerate(lines):
-            flat[i] = xp.searchsorted(row, wanted, side=self.side)
+        lines, wanted = rows.reshape(flat.shape[0], m), values.reshape(flat.shape)
+        for i in range(len(flat)):
+            flat[i] = xp.searchsorted(lines[i], wanted[i], side=self.side)
         return out
 
 

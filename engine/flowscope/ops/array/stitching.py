@@ -9,6 +9,7 @@ import numpy as np
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import int32
 from flowscope.graph.expected import expected, expected_dtype
+from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, check_outputs, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, merge_dims, text
@@ -17,6 +18,8 @@ from flowscope.ops.array.arrays import range as range_of, size
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.shaping import reshape, shape_of, zeros_of
 from flowscope.ops.core.build import apply, apply_many
+from flowscope.ops.kernels.bounds import bounds
+from flowscope.ops.kernels.scatter_rows import set_rows
 
 __all__ = ["dynamic_partition", "dynamic_stitch", "parallel_dynamic_stitch"]
 
@@ -62,11 +65,9 @@ class DynamicPartition(Op, grad_reads=("partitions",)):
                 f"a partition per slice of {text(np.shape(x))}",
                 f"partitions of shape {text(partitions.shape)}",
             )
-        if partitions.size and not 0 <= partitions.min() <= partitions.max() < self.num_partitions:
-            raise expected(
-                f"partitions in [0, {self.num_partitions})",
-                f"{partitions.min()} to {partitions.max()}",
-            )
+        low, high = bounds(partitions) if partitions.size else (0, -1)
+        if low < 0 or high >= self.num_partitions:
+            raise expected(f"partitions in [0, {self.num_partitions})", f"{low} to {high}")
         flat = xp.asarray(boxed(x)).reshape(partitions.size, *np.shape(x)[k:])
         chosen = partitions.reshape(-1)
         return tuple([flat[chosen == i] for i in range(self.num_partitions)])
@@ -112,14 +113,14 @@ class DynamicStitch(Op, grad_reads=("inputs",)):
                     f"a slice of shape {text(tail)} per index",
                     f"{text(np.shape(d))} for {text(np.shape(i))}",
                 )
-            if np.size(i) and i.min() < 0:
-                raise expected("indices of 0 or more", i.min())
-            out[i] = d
+            if np.size(i) and (low := on_host(i.min())) < 0:
+                raise expected("indices of 0 or more", low)
+            set_rows(xp, out, i, d)
         return out
 
 
 def _length(indices: Any) -> int:
-    return max((int(i.max()) + 1 for i in indices if np.size(i)), default=0)
+    return max((int(on_host(i.max())) + 1 for i in indices if np.size(i)), default=0)
 
 
 def dynamic_partition(

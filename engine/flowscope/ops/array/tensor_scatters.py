@@ -16,7 +16,7 @@ from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.declare import named, op_function
 from flowscope.ops.core.shape_rules import check_index_dtype, check_kind
-from flowscope.ops.kernels.scatter_rows import add_rows, fold_rows
+from flowscope.ops.kernels.scatter_rows import add_rows, fold_rows, set_rows
 from flowscope.ops.math.elementwise import equal, maximum, multiply, negative, realdiv
 
 __all__ = [
@@ -97,12 +97,12 @@ class TensorScatter(Op, accumulates=True, grad_reads=("y", "x", "indices", "upda
         n = out.size // max(1, math.prod(tail)) if out.size else 0
         rows, changes = out.reshape(n, *tail), updates.reshape(places.size, *tail)
         if self.how == "update":
-            rows[places] = changes
+            set_rows(xp, rows, places, changes)
         elif self.how in ("add", "sub"):
             sums = add_rows(xp, n, places, changes)
             (xp.add if self.how == "add" else xp.subtract)(rows, sums, out=rows)
         else:
-            fold_rows(xp, xp.minimum if self.how == "min" else xp.maximum, rows, places, changes)
+            fold_rows(xp, "minimum" if self.how == "min" else "maximum", rows, places, changes)
         return out
 
 

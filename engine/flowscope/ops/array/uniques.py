@@ -10,12 +10,15 @@ from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.expected import expected, expected_dtype
+from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.shape_rules import check_kind, check_rank, check_same
 from flowscope.ops.core.table import orderable
+from flowscope.ops.kernels.bounds import bounds
+from flowscope.ops.kernels.device_scatter import scatter
 
 __all__ = ["listdiff", "setdiff1d", "unique", "unique_with_counts"]
 
@@ -46,7 +49,7 @@ def _distinct(xp: ArrayModule, x: Array) -> tuple[Array, Array, Array]:
     if x.dtype.kind == "O":
         return _distinct_strings(xp, x)
     if x.dtype.kind in "iu" and x.size:
-        low, high = int(x.min()), int(x.max())
+        low, high = (int(v) for v in bounds(x))
         if high - low <= max(4 * x.size, _SMALL):
             return _distinct_of_few(xp, x, low, high - low + 1)
     _, first, inverse, counts = xp.unique(
@@ -73,8 +76,8 @@ def _distinct_of_few(xp: ArrayModule, x: Array, low: int, n: int) -> tuple[Array
     if xp is np:
         first[keys[::-1]] = np.arange(x.size)[::-1]  # of what goes to one place the last stays
     else:
-        xp.minimum.at(first, keys, xp.arange(x.size))
-    found = xp.argsort(first)[: int((counts > 0).sum())]
+        scatter(xp, "minimum", first, keys, xp.arange(x.size))
+    found = xp.argsort(first)[: int(on_host((counts > 0).sum()))]
     rank = xp.empty(n, xp.int64)
     rank[found] = xp.arange(found.size)
     return first[found], rank[keys], counts[found]

@@ -12,6 +12,7 @@ from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.expected import expected, expected_dtype
+from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, as_dims, compatible, merge_dims, text
@@ -103,8 +104,8 @@ class CheckNumerics(Op, views=(0,)):
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         # A sum is finite only if all of its terms are, and needs no array.
-        if not xp.isfinite(x.sum()) and not xp.isfinite(x).all():
-            kinds = [n for n, f in (("NaN", xp.isnan), ("Inf", xp.isinf)) if f(x).any()]
+        if not on_host(xp.isfinite(x.sum())) and not on_host(xp.isfinite(x).all()):
+            kinds = [n for n, f in (("NaN", xp.isnan), ("Inf", xp.isinf)) if on_host(f(x).any())]
             raise InvalidArgumentError(f"{self.message} : the tensor has {' and '.join(kinds)}")
         return x
 

@@ -12,6 +12,7 @@ grows with the largest x; beyond x = 1e5 or so the digits of exp(...) run out.
 
 from __future__ import annotations
 
+from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule
 
 _ROUNDS = 100_000
@@ -45,6 +46,8 @@ def _series(xp: ArrayModule, special: ArrayModule, a: Array, x: Array) -> Array:
         slope = slope - 1 / n_next
         term = term * (x / n_next)
         # Past the peak, and too small to matter.
-        if n % 16 == 15 and bool(((n_next > x) & (abs(piece) <= 1e-18 + 1e-17 * abs(total))).all()):
-            break
+        if n % 16 == 15:
+            is_done = (n_next > x) & (abs(piece) <= 1e-18 + 1e-17 * abs(total))
+            if on_host(is_done.all()):
+                break
     return total

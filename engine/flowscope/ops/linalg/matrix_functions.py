@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.expected import expected_dtype
+from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.arrays import zeros_like
@@ -46,7 +47,7 @@ class _MatrixFunction(Op, abstract=True, grad_reads=("x",), uses_blas=True):
         compute = getattr(scipy_of(xp, "linalg"), self.routine)
 
         def of_one(m: Array) -> Array:
-            if not bool(xp.isfinite(m).all()):
+            if not on_host(xp.isfinite(m).all()):
                 return xp.full(m.shape, xp.nan, x.dtype)
             return self._kept(compute(self._wide(xp, m)), x.dtype)
 

@@ -10,6 +10,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.expected import expected, expected_dtype
+from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims
@@ -89,7 +90,7 @@ def attempt_finite(
 
 def check_all_finite(xp: ArrayModule, x: Array) -> None:
     """Raises InvalidArgumentError if matrices hold an infinity or NaN."""
-    if not bool(xp.isfinite(x).all()):
+    if not on_host(xp.isfinite(x).all()):
         raise expected("finite matrices", "one with an infinity or NaN")
 
 
@@ -97,7 +98,7 @@ def check_finite(xp: ArrayModule, found: Array, message: str) -> Array:
     """Returns `found`; raises InvalidArgumentError if it is not finite, where only that says that
     a routine has failed: on GPUs.
     """
-    if xp is not np and not bool(xp.isfinite(found).all()):
+    if xp is not np and not on_host(xp.isfinite(found).all()):
         raise InvalidArgumentError(message)
     return found
 

@@ -10,6 +10,7 @@ from typing import Any
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.expected import expected
+from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, broadcast, text
@@ -195,7 +196,7 @@ class MatrixTriangularSolve(Op, grad_reads=("y", "matrix"), uses_blas=True):
         if matrix.ndim == rhs.ndim == 2:
             return self._one(xp, matrix, rhs)
         if matrix.shape[-1] <= _SMALL:
-            if not xp.diagonal(matrix, axis1=-2, axis2=-1).all():
+            if not on_host(xp.diagonal(matrix, axis1=-2, axis2=-1).all()):
                 raise InvalidArgumentError(_SINGULAR)
             return self._substituted(xp, matrix, rhs)
         batch = broadcast(matrix.shape[:-2], rhs.shape[:-2])

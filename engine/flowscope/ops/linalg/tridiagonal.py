@@ -7,6 +7,7 @@ from typing import Any
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.expected import expected
+from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.ops.array.joining import concat, stack
@@ -65,7 +66,7 @@ class TridiagonalSolve(Op, grad_reads=("diagonals", "y")):
             main[i + 1] -= factor * upper[i]
             upper[i + 1] -= factor * far[i]
             x[i + 1] -= factor[..., None] * x[i]
-        if not xp.all(main != 0):
+        if not on_host(xp.all(main != 0)):
             raise expected("invertible matrices", "a singular one")
         for i in range(m - 1, -1, -1):
             if i + 1 < m:

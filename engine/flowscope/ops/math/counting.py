@@ -14,6 +14,7 @@ from flowscope.graph.shapes import compatible, text
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.shape_rules import check_kind, check_same, check_shape
+from flowscope.ops.kernels.bounds import bounds
 from flowscope.ops.kernels.scatter_rows import add_rows
 
 __all__ = ["bincount", "histogram_fixed_width", "histogram_fixed_width_bins", "unravel_index"]
@@ -43,9 +44,10 @@ class Bincount(Op, is_differentiable=False, accumulates=True):
 
     def kernel(self, xp: ArrayModule, numbers: Array, *weights: Array) -> Array:
         flat = numbers.reshape(-1)
-        if flat.size and flat.min() < 0:
-            raise expected("numbers from 0 on", flat.min())
-        n = max(self.low, int(flat.max()) + 1 if flat.size else 0)
+        low, high = bounds(flat) if flat.size else (0, -1)
+        if low < 0:
+            raise expected("numbers from 0 on", low)
+        n = max(self.low, int(high) + 1)
         given = [w.reshape(-1) for w in weights]
         if 0 <= self.high < n:
             n = self.high
@@ -141,8 +143,9 @@ class UnravelIndex(Op, is_differentiable=False, host_inputs=(1,)):
         total = 1
         for d in sizes:
             total *= d
-        if places.size and not 0 <= places.min() <= places.max() < total:
-            raise expected(f"places in [0, {total})", f"{places.min()} to {places.max()}")
+        low, high = bounds(places) if places.size else (0, -1)
+        if low < 0 or high >= total:
+            raise expected(f"places in [0, {total})", f"{low} to {high}")
         left, found = places.astype(xp.int64), []
         for d in reversed(sizes):
             found.append(left % max(d, 1))

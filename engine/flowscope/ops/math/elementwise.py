@@ -14,6 +14,7 @@ from flowscope.graph.constant import Convertible, constant, convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType
 from flowscope.graph.expected import expected
+from flowscope.graph.host_values import on_host
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Array, ArrayModule
 from flowscope.graph.operation import Tensor
@@ -98,7 +99,7 @@ def _times(g: Tensor, derivative: Any) -> Tensor:
 
 
 def _check_divisor(divisor: Array) -> None:
-    if not (divisor.all() if divisor.ndim else divisor):
+    if not on_host(divisor.all() if divisor.ndim else divisor):
         raise InvalidArgumentError(
             "integer division by zero: expected a divisor without zeros, got one"
         )
@@ -118,7 +119,7 @@ def _floor_mod(self: Any, xp: ArrayModule, a: Array, b: Array) -> Array:
 
 
 def _pow(self: Any, xp: ArrayModule, a: Array, b: Array) -> Array:
-    if b.dtype.kind == "i" and (b < 0).any():
+    if b.dtype.kind == "i" and on_host((b < 0).any()):
         raise expected("non-negative exponents for integers", "a negative one")
     return xp.power(a, b)
 

@@ -13,7 +13,7 @@ from flowscope.graph.op import Array, ArrayModule, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import size_of
 from flowscope.ops.core import builder
-from flowscope.ops.core.axes import Reduction, as_axes, positive_axis
+from flowscope.ops.core.axes import Reduction, as_axes, positive_axis, reduced
 from flowscope.ops.core.broadcasting import broadcast_to
 from flowscope.ops.core.build import unary
 from flowscope.ops.core.casting import cast, conj, real, widened
@@ -172,6 +172,11 @@ class _Extremum(Reduction, abstract=True, kinds="fiu", grad_reads=("y", "x")):
         ties = reduce_sum(chosen, self.axis, keepdims=self.keepdims or self.axis is not None)
         return (multiply(realdiv(chosen, ties), self._kept(g)),)
 
+    def _of_nothing(self, xp: ArrayModule, x: Array, value: Any) -> Array:
+        """Returns what the reduction of an array without elements is."""
+        dims = reduced(x.shape, self.axis, self.keepdims) or ()
+        return xp.full(dims, value, x.dtype)[()]
+
 
 @frozen
 class Max(_Extremum):
@@ -180,7 +185,7 @@ class Max(_Extremum):
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
         if x.size:
             return max_along(xp, x, self._axes(x), self.keepdims)[()]
-        return x.max(axis=self._axes(x), keepdims=self.keepdims, initial=_lowest(x.dtype))[()]
+        return self._of_nothing(xp, x, _lowest(x.dtype))
 
 
 @frozen
@@ -191,7 +196,7 @@ class Min(_Extremum):
         if x.size:
             return max_along(xp, x, self._axes(x), self.keepdims, "min")[()]
         highest = -_lowest(x.dtype) if x.dtype.kind not in "iu" else np.iinfo(x.dtype).max
-        return x.min(axis=self._axes(x), keepdims=self.keepdims, initial=highest)[()]
+        return self._of_nothing(xp, x, highest)
 
 
 def _lowest(dtype: Any) -> Any:

@@ -25,6 +25,7 @@ from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.casting import cast, conj
 from flowscope.ops.core.flow import stop_gradient
 from flowscope.ops.core.shape_rules import check_kind, check_same
+from flowscope.ops.kernels.bounds import bounds
 from flowscope.ops.kernels.scatter_rows import add_rows
 from flowscope.ops.kernels.scipy_modules import scipy_of
 from flowscope.ops.linalg.matrix_tools import adjoint_of
@@ -131,11 +132,11 @@ class SparseTensorDenseMatMul(
     def _check(self, row: Array, column: Array, m: int, k: int) -> None:
         if not row.size:
             return
-        low, high = (row.min(), column.min()), (row.max(), column.max())
-        if min(low) < 0 or high[0] >= m or high[1] >= k:
+        (top, bottom), (left, right) = bounds(row), bounds(column)
+        if min(top, left) < 0 or bottom >= m or right >= k:
             raise expected(
                 f"coordinates inside {text((m, k))}",
-                f"some from [{int(low[0])}, {int(low[1])}] to [{int(high[0])}, {int(high[1])}]",
+                f"some from [{top}, {left}] to [{bottom}, {right}]",
             )
 
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:

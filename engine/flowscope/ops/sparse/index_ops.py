@@ -14,6 +14,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.expected import expected, expected_dtype
+from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, merge_dims, text
@@ -23,6 +24,7 @@ from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import reshape, shape_of
 from flowscope.ops.core.broadcasting import as_sizes, sum_to
 from flowscope.ops.core.shape_rules import check_rank
+from flowscope.ops.kernels.scatter_rows import set_rows
 from flowscope.ops.math.elementwise import subtract
 from flowscope.ops.math.reductions import reduce_sum
 
@@ -58,9 +60,11 @@ def _check_inside(xp: ArrayModule, indices: Array, shape: Array) -> tuple[int, .
     # By columns, as the last axis is short; negative ones are huge as unsigned numbers.
     unsigned = xp.dtype(f"u{indices.dtype.itemsize}")
     columns = (indices[:, i].view(unsigned) for i in range(len(sizes)))
-    if indices.size and any(int(c.max()) >= d for c, d in zip(columns, sizes, strict=True)):
+    if indices.size and any(
+        int(on_host(c.max())) >= d for c, d in zip(columns, sizes, strict=True)
+    ):
         bad = indices[~((indices >= 0) & (indices < shape)).all(1)][0]
-        raise expected(f"coordinates inside {text(sizes)}", bad.tolist())
+        raise expected(f"coordinates inside {text(sizes)}", on_host(bad).tolist())
     return sizes
 
 
@@ -306,13 +310,13 @@ class SparseToDense(Op, grad_reads=("indices",), host_inputs=(1,)):
         if self.validate_indices:
             self._check_order(flat, indices)
         out = _filled(xp, sizes, values, default)
-        out.reshape(-1)[flat] = values
+        set_rows(xp, out.reshape(-1), flat, values)
         return out[()]
 
     def _check_order(self, flat: Array, indices: Array) -> None:
         falls = flat[1:] <= flat[:-1]
-        if bool(falls.any()):
-            bad = indices[1:][falls][0].tolist()
+        if on_host(falls.any()):
+            bad = on_host(indices[1:][falls][0]).tolist()
             raise expected("indices in row-major order, each once", f"{bad} out of place")
 
 

@@ -406,6 +406,7 @@ class ApplyFtrl(
     slots=("accum", "linear"),
     numbers=("lr", "l1", "l2", "l2_shrinkage", "lr_power"),
     temporaries=2,
+    host_inputs=(7,),  # lr_power says which routine takes the power
 ):
     """Follow the regularized leader: var is the minimum of all linearized losses so far, plus l1
     and l2 norms.

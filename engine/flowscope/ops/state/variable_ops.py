@@ -11,6 +11,7 @@ from flowscope.errors import InvalidArgumentError, NotFoundError, OutOfRangeErro
 from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType
 from flowscope.graph.expected import expected, expected_dtype
+from flowscope.graph.host_values import on_host
 from flowscope.graph.op import MAX_OUTPUTS, Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
@@ -18,6 +19,7 @@ from flowscope.graph.string_values import boxed
 from flowscope.ops.array.gathering import check_range, positions
 from flowscope.ops.array.slicing import Part, StridedSlice, part_of
 from flowscope.ops.core.shape_rules import check_kind
+from flowscope.ops.kernels.device_scatter import scatter
 
 
 def variable_spec(handle: Spec) -> Spec:
@@ -225,7 +227,7 @@ class CountUpTo(Write, reads_state=True, is_checkable=True):
         def counted(old: Array) -> Array:
             self._check_limit(old)
             before.append(old + 0)
-            return old + type(old)(1)
+            return old + old.dtype.type(1)
 
         state.update(counted, lambda old: xp.copyto(old, counted(old)))
         return before[0]
@@ -234,12 +236,13 @@ class CountUpTo(Write, reads_state=True, is_checkable=True):
         self._check_limit(state.current())
 
     def _check_limit(self, old: Array) -> None:
-        if old >= self.limit:
+        if on_host(old >= self.limit):
             raise OutOfRangeError(f"the count has reached its limit {self.limit}")
 
 
 #: What is done to the slices that a scatter names: NumPy's functions, for floats and for integers.
 _SCATTERS = {
+    "update": ("update", "update"),
     "add": ("add", "add"),
     "sub": ("subtract", "subtract"),
     "mul": ("multiply", "multiply"),
@@ -247,22 +250,6 @@ _SCATTERS = {
     "min": ("minimum", "minimum"),
     "max": ("maximum", "maximum"),
 }
-
-
-def _fold(function: Any, old: Array, where: Any, updates: Array) -> None:
-    """Applies a function to the slices at `where` and the updates; an index may come twice."""
-    try:
-        function.at(old, where, updates)
-    except NotImplementedError:  # CuPy's `multiply.at` and `divide.at`
-        _fold_one_by_one(function, old, where, updates)
-
-
-def _fold_one_by_one(function: Any, old: Array, where: Any, updates: Array) -> None:
-    axes = where if isinstance(where, tuple) else (where,)
-    places = list(zip(*[a.reshape(-1).tolist() for a in axes], strict=True))
-    each = updates if updates.shape == () else updates.reshape(len(places), *old.shape[len(axes) :])
-    for i, place in enumerate(places):
-        old[place] = function(old[place], each if updates.shape == () else each[i])
 
 
 @frozen
@@ -310,11 +297,13 @@ class ScatterVariable(Write, reads_state=True, is_checkable=True):
     def kernel(self, xp: ArrayModule, state: Any, indices: Array, updates: Array) -> Array:
         def in_place(old: Array) -> None:
             where = self._where(old, indices, updates)
-            if self.how == "update":
+            name = _SCATTERS[self.how][old.dtype.kind in "iu"]
+            if xp is not np:
+                scatter(xp, name, old, where, updates)
+            elif name == "update":
                 old[where] = updates
             else:
-                name = _SCATTERS[self.how][old.dtype.kind in "iu"]
-                _fold(getattr(xp, name), old, where, boxed(updates))
+                getattr(np, name).at(old, where, boxed(updates))
 
         return _changed(xp, state, in_place)
 

@@ -343,7 +343,7 @@ class _Lowering:
         if limit is not None:
             assert count is not None
             test = frame.make(
-                op_class("Less")(), "is_left", (count, limit), [Spec(bool_, ())]
+                op_class("Less")(), "is_left", (count, limit), [Spec(bool_, ())], steers=True
             ).outputs[0]  # fmt: skip
         for cond in conditions:
             frame.values.update(zip(cond.feeds, carried, strict=False))
@@ -354,7 +354,7 @@ class _Lowering:
                 self._block(frame, cond)
                 pair = (test, frame.get(cond.fetches[0]))
                 test = frame.make(
-                    op_class("LogicalAnd")(), "goes_on", pair, [Spec(bool_, ())]
+                    op_class("LogicalAnd")(), "goes_on", pair, [Spec(bool_, ())], steers=True
                 ).outputs[0]  # fmt: skip
             else:
                 test = self._guarded(frame, node, cond, test)
@@ -405,7 +405,8 @@ class _Lowering:
         if has_counter:
             one = inside.constant(np.int64(1), int64, "one")
             pair, spec = (switched[-1], one), Spec(int64, ())
-            nexts.append(inside.make(op_class("Add")(), "count", pair, [spec]).outputs[0])
+            added = inside.make(op_class("Add")(), "count", pair, [spec], steers=True)
+            nexts.append(added.outputs[0])
         return nexts
 
     def _push(self, inside: Body, kept: Value, value: Value) -> Value:
