@@ -16,7 +16,7 @@ import flowscope as fs
 from flowscope.plan.codegen.function import generate
 from flowscope.plan.modules import Modules
 from flowscope.plan.optimistic import to_executor
-from flowscope.plan.passes.regions import regions
+from flowscope.plan.passes.regions import whole_region
 from flowscope.plan.program import Program
 from flowscope.plan.serialization import loads
 from flowscope.runtime.random_generators import generator
@@ -38,7 +38,7 @@ def double(x: Any) -> Any:
 
 def computed(program: Program, job: Job) -> list[Any]:
     """Returns what the code of a program gives."""
-    (region,) = regions(program)
+    region = whole_region(program)
     code = generate(region, Modules(np), generator, to_executor)
     with fs.Graph().as_default(), fs.Session() as sess:
         made = [fs.Variable(value, name=name) for name, value in job.variables.items()]

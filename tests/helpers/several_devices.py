@@ -10,7 +10,6 @@ from typing import Any
 
 from flowscope.graph.dtypes import resource, variant
 from flowscope.plan import pipeline
-from flowscope.plan.partitions import partitioned
 from flowscope.plan.passes.transfers import insert_transfers
 from flowscope.plan.plan import compiled
 from flowscope.plan.program import Node, Program
@@ -76,12 +75,12 @@ def with_transfers(program: Program, rule: Rule) -> Program:
     return insert_transfers(placed(program, rule))
 
 
-def plan_on(sess: Any, fetches: Any, feeds: Any, rule: Rule | int) -> Any:
+def plan_on(sess: Any, fetches: Any, feeds: Any, rule: Rule | int, count: int = 3) -> Any:
     """Returns a plan on several CPUs; a number as rule stands for `by_chance`."""
-    planner = sess._planner
+    planner = sess.planner
     plan = sess.plan(fetches, list(feeds))
     program = dict(plan.stages())["place"]
-    found = by_chance(program, rule) if isinstance(rule, int) else rule
+    found = by_chance(program, rule, count) if isinstance(rule, int) else rule
     program = placed(program, found)
     names = [p.name for p in pipeline.PASSES]
     for one in pipeline.PASSES[names.index("place") + 1 :]:
@@ -91,7 +90,6 @@ def plan_on(sess: Any, fetches: Any, feeds: Any, rule: Rule | int) -> Any:
     made = dataclasses.replace(plan_of(plan), program=program)
     return compiled(
         plan.request,
-        partitioned(program, plan.request.mode),
         made,
         devices,
         generator,
@@ -114,7 +112,7 @@ def short(program: Program) -> str:
                 takes = ", ".join(v.label for v in inner.feeds)
                 yield f"{indent}  {name}({takes}):"
                 yield from lines(inner, indent + "    ")
-                yield f"{indent}    -> " + ", ".join(v.label for v in inner.fetches)
+                yield f"{indent}    -> " + (", ".join(v.label for v in inner.fetches) or "nothing")
 
     return "\n".join(lines(program, ""))
 
@@ -122,4 +120,4 @@ def short(program: Program) -> str:
 def plan_of(plan: Any) -> Any:
     from flowscope.plan.plan import Planned
 
-    return Planned(plan.program, plan.operations, plan.sources)
+    return Planned(plan.program, plan.operations, plan.sources, plan.program)

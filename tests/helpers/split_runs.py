@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from cut_programs import cut
 from direct_runs import in_step
+from several_devices import plan_on
 
 import flowscope as fs
 from flowscope.plan.apart import Part, compile_apart
@@ -17,28 +17,25 @@ from flowscope.plan.back_ends import Target
 from flowscope.plan.codegen.variants import PLAIN
 from flowscope.plan.modules import Modules
 from flowscope.plan.partitions import Partition
-from flowscope.plan.passes.regions import Region, handles_of
+from flowscope.plan.passes.regions import Region
 from flowscope.runtime.random_generators import generator
 from flowscope.runtime.rendezvous import Channel, Mailbox, Rendezvous
 from flowscope.runtime.split import SplitFunction
 
 RUN = (7, 11, 3)
-BACK_ENDS = {"compiled": "python", "op": "op", "tokens": "tokens"}
 
 
 def parts(
     sess: fs.Session, fetches: Any, feeds: Sequence[Any], mode: str = "compiled", seed: int = 0
 ) -> tuple[Any, tuple[Part, ...]]:
-    """Returns the plan of some fetches, and two partitions of it that were cut by chance."""
-    plan = sess.plan(fetches, list(feeds))
-    name = BACK_ENDS[mode]
-    found = cut(plan.program, (name, name), seed)
+    """Returns a plan whose nodes are on two devices by chance, and its partitions, compiled."""
+    plan = plan_on(sess, fetches, feeds, seed, count=2)
 
     def compile_region(partition: Partition, region: Region) -> Any:
         target = Target(Modules(np, {}, region.nodes), generator)
         return sess.planner.back_ends[partition.back_end].compile(region, target, PLAIN)
 
-    return plan, compile_apart(found, handles_of(plan.program), compile_region)
+    return plan, compile_apart(plan.partitions, plan.handles, compile_region)
 
 
 def run(

@@ -10,7 +10,7 @@ import numpy as np
 import flowscope as fs
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.modules import Modules
-from flowscope.plan.passes.regions import regions
+from flowscope.plan.passes.regions import whole_region
 from flowscope.plan.program import Program
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.random_generators import generator
@@ -38,7 +38,7 @@ def stage_values(
 
 def program_values(program: Program, feeds: Any, variables: Mapping[str, Any]) -> list[Any]:
     """Returns the fetched values and the variables' after the step, run op by op."""
-    (region,) = regions(program)
+    region = whole_region(program)
     states = []
     for handle in region.handles:
         states.append(VariableState(handle.name))

@@ -26,7 +26,7 @@ def recorded(plan, kept):
     Left out are programs that wait for queues, and those with functions of the notebook's.
     """
     data, functions = dumps(plan.program)
-    if plan.partitions[0].back_end != "python" or functions:
+    if plan.back_end != "python" or functions:
         return plan
     ran = []
 

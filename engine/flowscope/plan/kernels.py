@@ -12,7 +12,7 @@ from typing import Any
 
 from flowscope.graph.op import is_special, kernel_of
 from flowscope.ops.core.send_recv import Transfer
-from flowscope.plan.memories import is_host, memory_of
+from flowscope.plan.memories import host_of, is_host
 from flowscope.plan.program import Node
 
 
@@ -47,12 +47,14 @@ def inlined_template(node: Node) -> str | None:
 
 
 def is_assignment(node: Node) -> bool:
-    """Whether a node is a transfer between devices that share a memory."""
+    """Whether a node is a transfer of a value that stays in the memory of one host."""
     op = node.op
-    if not isinstance(op, Transfer):
+    if not isinstance(op, Transfer) or host_of(op.send_device) != host_of(op.recv_device):
         return False
-    sent, received = memory_of(op.send_device), memory_of(op.recv_device)
-    return sent == received and is_host(received)
+    (value,) = node.inputs
+    made = () if value.node is None else value.node.op.host_outputs
+    is_there = is_host(op.send_device) or value.index in made
+    return is_there and (op.to_host or is_host(op.recv_device))
 
 
 def scalar_template(node: Node) -> str | None:

@@ -23,4 +23,9 @@ def host_of(device: str) -> str:
     return f"{device.rpartition('/device:')[0]}/device:CPU:0"
 
 
-__all__ = ["host_of", "is_host", "memory_of"]
+def short_name(device: str) -> str:
+    """Returns the end of a device's name, such as "CPU:0"."""
+    return device.rpartition("/device:")[2]
+
+
+__all__ = ["host_of", "is_host", "memory_of", "short_name"]

@@ -10,13 +10,13 @@ A stage is a program of its own. Values that later stages need are its outputs a
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
 from flowscope.plan.back_ends import BackEnd
-from flowscope.plan.partitions import partitioned
 from flowscope.plan.passes.order import effects
 from flowscope.plan.plan import Device, Plan, Planned, Request, compiled, planned, required
 from flowscope.plan.program import Node, Program, Value
@@ -103,8 +103,9 @@ class Staged:
         ])  # fmt: skip
         program = Program(tuple([n for n in nodes if n in own]), tuple(inputs), outputs)
         # whoever hands the fetches out copies them
-        partitions = partitioned(program, self.request.mode, is_handed_out=False)
-        return compiled(self.request, partitions, self.made, devices, generator, back_ends)
+        made = dataclasses.replace(self.made, program=program)
+        given = self.request, made, devices, generator, back_ends
+        return compiled(*given, is_handed_out=False)
 
     def still_needed(self, given: Feeds) -> frozenset[Value]:
         """Returns the values that nodes need which cannot run with these feeds."""

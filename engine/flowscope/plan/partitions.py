@@ -1,18 +1,19 @@
 """Partitions: what each device runs of a plan, as plain data.
 
-A partition's program takes the step's feeds by their numbers and gives some of its fetches. Values
-reach another partition only by a `Send` there and a `Recv` with the same key here. All partitions
-are subsequences of one global order, so waiting in place cannot deadlock.
+A plan on one device has one. Else each is the projection of the plan's program onto a device
+(`plan.passes.partition`). Its program takes the step's feeds by their numbers and gives some of its
+fetches. Values reach another partition only by a `Send` there and a `Recv` with the same key here.
+All partitions are subsequences of one global order, so waiting in place cannot deadlock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal
 
 from flowscope.graph.lazy import frozen
 from flowscope.plan.execution import is_executed
-from flowscope.plan.passes.regions import Region, regions
+from flowscope.plan.passes.partition import project
 from flowscope.plan.program import Program
 
 #: "compiled": generated code; "op": one operation at a time, nothing simplified; "tokens": as
@@ -34,14 +35,12 @@ class Partition:
     Attributes:
         device: The device's full name; "" where there is nothing to run.
         program: Its operations. A feed's `index` is its number among the step's feeds.
-        regions: The units that are compiled and run as a whole.
-        back_end: The name of the code back end that compiles them.
+        back_end: The name of the code back end that compiles it.
         fetched: Which of the step's fetches it gives, in the order of the program's own.
     """
 
     device: str
     program: Program
-    regions: tuple[Region, ...]
     back_end: str
     fetched: tuple[int, ...]
 
@@ -51,21 +50,20 @@ class Partition:
         return f"partition on {self.device or 'no device'}, compiled by {self.back_end}:"
 
 
-def partitioned(program: Program, mode: Mode, is_handed_out: bool = True) -> tuple[Partition, ...]:
-    """Returns the partitions of a program that was placed: one, as one device runs it.
+def partitioned(program: Program, mode: Mode) -> tuple[Partition, ...]:
+    """Returns the partitions of a plan's program.
 
     Args:
-        program: The program.
+        program: The program, with transfers.
         mode: How it is run.
-        is_handed_out: Whether the fetches go to the user.
     """
-    back_end = _BACK_ENDS[mode][is_executed(program)]
-    found = regions(program, is_handed_out)
-    return (Partition(program.device, program, found, back_end, _all(program.fetches)),)
+    back_end = back_end_of(program, mode)
+    return tuple([Partition(p.device, p.program, back_end, p.fetched) for p in project(program)])
 
 
-def _all(values: Sequence[object]) -> tuple[int, ...]:
-    return tuple(range(len(values)))
+def back_end_of(program: Program, mode: Mode) -> str:
+    """Returns the name of the code back end that compiles a program."""
+    return _BACK_ENDS[mode][is_executed(program)]
 
 
-__all__ = ["Mode", "Partition", "partitioned"]
+__all__ = ["Mode", "Partition", "back_end_of", "partitioned"]

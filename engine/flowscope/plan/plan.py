@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
-from functools import partial
 from typing import Any, Protocol, get_args
 
 from flowscope.errors import InvalidArgumentError
@@ -21,16 +20,14 @@ from flowscope.plan.collector import paused_collector
 from flowscope.plan.costs import Costs
 from flowscope.plan.execution import Execution
 from flowscope.plan.invocation import Invocation
-from flowscope.plan.merging import merged
 from flowscope.plan.modules import Modules
 from flowscope.plan.origins import Operations
-from flowscope.plan.partitions import Mode, Partition, partitioned
-from flowscope.plan.passes.regions import Region, handles_of, regions
+from flowscope.plan.partitions import Mode, Partition, back_end_of, partitioned
+from flowscope.plan.passes.regions import handles_of, whole_region
 from flowscope.plan.pipeline import PASSES, sources, stages
 from flowscope.plan.placement.by_cost import ByCost
 from flowscope.plan.program import Node, Program
 from flowscope.plan.saved_for_backward import Kept, kept
-from flowscope.plan.sequence import RegionSequence
 from flowscope.plan.tensor_map import TensorAt, TensorMap
 
 #: What `Plan.text` shows: the program after each pass, and what is made of the last.
@@ -132,9 +129,10 @@ class Plan:
     """How one (fetches, feeds, mode) is run. Immutable, independent of any session's state."""
 
     request: Request
-    partitions: tuple[Partition, ...]
-    #: The operations of all partitions, as one program.
+    #: What is run, on all devices, in one order.
     program: Program
+    #: The name of the code back end that compiles it.
+    back_end: str
     #: Runs it.
     executable: Executable
     #: The same with something added.
@@ -166,6 +164,11 @@ class Plan:
         """Returns the invocation that raised an error of what runs it; None if none did."""
         made = [self.executable, *self.variants.made]
         return next((f for one in made if (f := one.failed(error)) is not None), None)
+
+    @functools.cached_property
+    def partitions(self) -> tuple[Partition, ...]:
+        """What each device runs of the program; made when first asked for."""
+        return partitioned(self.program, self.request.mode)
 
     @functools.cached_property
     def tensors(self) -> TensorMap:
@@ -257,8 +260,7 @@ def make_plan(
     """
     with paused_collector():
         made = planned(request)
-        partitions = partitioned(made.program, request.mode)
-        return compiled(request, partitions, made, devices, generator, back_ends, costs)
+        return compiled(request, made, devices, generator, back_ends, costs)
 
 
 def in_mode(
@@ -279,7 +281,7 @@ def in_mode(
     after = dict(stages(plan.sources[-1][1], request))
     program = after[next(reversed(after))]
     made = Planned(program, plan.operations, plan.sources, after["place"])
-    return compiled(request, partitioned(program, mode), made, devices, generator, back_ends)
+    return compiled(request, made, devices, generator, back_ends)
 
 
 @frozen
@@ -317,44 +319,39 @@ def planned(request: Request) -> Planned:
 
 def compiled(
     request: Request,
-    partitions: tuple[Partition, ...],
     made: Planned,
     devices: Mapping[str, Device],
     generator: Callable[..., Any],
     back_ends: Mapping[str, BackEnd],
     costs: Callable[[Program], Costs] | None = None,
+    is_handed_out: bool = True,
 ) -> Plan:
-    """Returns the plan of partitions: what they are made of goes through here, whatever it is.
+    """Returns the plan of a program: whatever it was made of goes through here.
 
     Args:
-        request: What they were planned for.
-        partitions: The partitions.
-        made: What they were made from.
+        request: What it was planned for.
+        made: The program, and what it was made from.
         devices, generator, back_ends, costs: See `make_plan`.
+        is_handed_out: Whether its fetches go to the user, as they come out of its code.
     """
-    program = merged(partitions)
+    program = made.program
+    region = whole_region(program, is_handed_out)
+    back_end = back_end_of(program, request.mode)
     known = costs and costs(program)
     host = devices[""]
     modules = Modules(host.xp, devices, program.walk())
 
-    def compile_region(variant: Variant, partition: Partition, region: Region) -> Executable:
+    def compile_variant(variant: Variant) -> Executable:
         target = Target(
             modules, generator, host.parallel_for, made.operations, known, host.make_tasks
         )
         with nullcontext() if modules.current is None else modules.current.active():
-            return back_ends[partition.back_end].compile(region, target, variant)
-
-    def compile_variant(variant: Variant) -> Executable:
-        if len({p.back_end for p in partitions}) > 1:
-            compile_one = partial(compile_region, variant)
-            return RegionSequence(partitions, handles_of(program), compile_one)
-        (region,) = partitions[0].regions if len(partitions) == 1 else regions(program)
-        return compile_region(variant, partitions[0], region)
+            return back_ends[back_end].compile(region, target, variant)
 
     return Plan(
         request=request,
-        partitions=partitions,
         program=program,
+        back_end=back_end,
         executable=compile_variant(PLAIN),
         variants=Variants(compile_variant),
         required=required(program),

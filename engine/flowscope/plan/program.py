@@ -293,6 +293,15 @@ def outer_values(blocks: Sequence[Program]) -> list[Value]:
     return list(found)
 
 
+def devices_of(program: Program) -> set[str]:
+    """Returns the devices of a program's nodes, in blocks too."""
+    found = {n.device for n in program.nodes}
+    for node in program.nodes:
+        for block in node.blocks:
+            found |= devices_of(block)
+    return found
+
+
 def versions(nodes: Iterable[Node]) -> dict[Node, tuple[int, ...]]:
     """Returns which write of each variable the nodes that touch state come after.
 

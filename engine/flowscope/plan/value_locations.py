@@ -8,7 +8,6 @@ where the values lie that it keeps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from flowscope.plan.lowering import is_ambient
@@ -27,11 +26,6 @@ class Location(NamedTuple):
 def located(device: str, in_host: bool = False) -> Location:
     """Returns a device's own memory or the host's: for a CPU both are one."""
     return Location(device, in_host and not is_host(device))
-
-
-def positions(chosen: Sequence[int], count: int) -> frozenset[int]:
-    """Returns positions of inputs or outputs of which negative ones count from the end."""
-    return frozenset(i + count if i < 0 else i for i in chosen) if chosen else frozenset()
 
 
 class ValueLocations:
@@ -62,7 +56,7 @@ class ValueLocations:
         if node is not None and not node.blocks:
             if is_ambient(node):
                 return None
-            in_host = positions(node.op.host_outputs, len(node.outputs))
+            in_host = node.op.outputs_on_host(len(node.outputs))
             return located(node.device, value.index in in_host)
         if value not in self._known:
             self._known[value] = self._found(value)
@@ -109,4 +103,4 @@ class ValueLocations:
         return next((at for at in found if at is not None), located(node.device))
 
 
-__all__ = ["Location", "ValueLocations", "located", "positions"]
+__all__ = ["Location", "ValueLocations", "located"]

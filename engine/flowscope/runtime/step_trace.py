@@ -301,7 +301,7 @@ class Tracer(Protocol):
 
 def _is_code(plan: Plan) -> bool:
     """Whether a plan is one generated function; else its operations are traced one by one."""
-    return all(p.back_end == "python" for p in plan.partitions)
+    return plan.back_end == "python"
 
 
 def slot_table(plan: Plan) -> SlotTable:

@@ -53,7 +53,7 @@ def _simulated(program, specs, by_cost):
         components, by_cost.choose(program, components), strict=True
     ):
         for node in nodes:
-            node.device = str(device)
+            node.device = device
     return plain
 
 

@@ -1,4 +1,4 @@
-"""Transfer, Send and Recv: how a value gets from one device to another.
+"""Transfer, Send and Recv: how a value gets from one device to another; and TripCount.
 
 Users do not build with them. A plan puts a transfer where an edge crosses from one device to
 another, one per tensor and receiving device, also in the bodies of loops and in branches. In the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.graph.dtypes import DType
+from flowscope.graph.dtypes import DType, int64
 from flowscope.graph.op import Cost, Op, Spec, frozen
 from flowscope.graph.shapes import Dims
 
@@ -103,6 +103,29 @@ class Recv(Crossing):
 
     def infer(self) -> Spec:
         return Spec(self.dtype, self.shape)
+
+
+@frozen
+class TripCount(Op):
+    """How often a loop runs whose first variable counts up to a limit.
+
+    Attributes:
+        step: By how much it counts in every iteration; at least 1.
+        is_inclusive: Whether it runs with the limit, too.
+    """
+
+    is_differentiable: ClassVar[bool] = False
+    host_inputs: ClassVar[tuple[int, ...]] = (0, 1)
+    host_outputs: ClassVar[tuple[int, ...]] = (0,)
+    step: int
+    is_inclusive: bool
+
+    def infer(self, start: Spec, limit: Spec) -> Spec:
+        return Spec(int64, ())
+
+    def kernel(self, xp: Any, start: Any, limit: Any) -> Any:
+        distance = int(limit) - int(start) + self.is_inclusive
+        return xp.int64(max(0, -(-distance // self.step)))
 
 
 __all__: list[str] = []

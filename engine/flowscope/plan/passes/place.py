@@ -2,7 +2,8 @@
 
 Nodes that must share a device form a component (`flowscope.plan.placement.ties`); a component's
 devices are those with all its kernels that all its wishes allow (SPEC W14). As in TensorFlow the
-first of them is taken, accelerators first; or, where a session asks for that, the one on which the
+first of them is taken, accelerators first, and what only steers the program stays on the host
+(`flowscope.plan.placement.steering`); or, where a session asks for that, the one on which the
 component finishes first in a simulated step (`flowscope.plan.placement.simulation`). A constant
 that nobody has asked a device for stands where it is used. A branch or a loop itself is where its
 condition is made.
@@ -19,6 +20,7 @@ from flowscope.graph.devices import DeviceSpec
 from flowscope.plan.placement.by_cost import ByCost
 from flowscope.plan.placement.choices import Choices, Found, key_of
 from flowscope.plan.placement.makers import Makers
+from flowscope.plan.placement.steering import steering
 from flowscope.plan.placement.ties import Ties, tied
 from flowscope.plan.program import Node, Program
 from flowscope.plan.rewriting import Edits
@@ -48,6 +50,8 @@ def place(
     makers = Makers(program)
     ties = tied(program, makers)
     placer = _Placer(Choices(devices, ties), ties, soft)
+    if any(d.device_type != "CPU" for d in devices):
+        placer.steering = steering(program)
     plain = [n for n in program.walk() if not n.blocks]
     components = ties.components(plain)
     if by_cost is None:
@@ -89,6 +93,8 @@ class _Placer:
         self.notes: list[str] = []
         #: Device and reason of each node.
         self.places: dict[Node, tuple[str, str]] = {}
+        #: Nodes that stay on the host, for they steer the program.
+        self.steering: set[Node] = set()
 
     def nodes_by_place(self) -> dict[tuple[str, str], list[Node]]:
         """Returns the nodes by device and reason."""
@@ -103,6 +109,10 @@ class _Placer:
             self._place(component)
             return
         (node,) = component
+        if node in self.steering:
+            host = next(d for d in self._choices.devices if d.device_type == "CPU")
+            self.places[node] = str(host), "steers the program, which the host does"
+            return
         key = key_of(node)
         found = self._alone.get(key)
         if found is not None:
@@ -125,7 +135,7 @@ class _Placer:
                 if used is not None and used in free and not node.blocks:
                     free.discard(used)
                     device = self.places[node][0]
-                    if device in [str(d) for d in self._choices.of_node(used)[1]]:
+                    if self._choices.allows(used, device):
                         self.places[used] = device, "stands where it is used"
 
     def place_owner(self, node: Node, makers: Makers) -> None:
@@ -143,14 +153,16 @@ class _Placer:
         self, program: Program, components: list[list[Node]], by_cost: ByCost
     ) -> None:
         """Chooses the devices of all components by a simulated step."""
-        given = [(c, (found := self._possible(c))[1] or found[0]) for c in components]
+        found = [self._possible(c) for c in components]
+        given = [(c, allowed or able) for c, (able, allowed) in zip(components, found, strict=True)]
         answers = by_cost.choose(program, given)
-        for component, (device, chooser, why) in zip(components, answers, strict=True):
-            self._settle(component, device, chooser, why)
+        for component, (_, allowed), answer in zip(components, found, answers, strict=True):
+            self._settle(component, *answer, bool(allowed))
 
     def _place(self, component: list[Node]) -> None:
         able, allowed = self._possible(component)
-        self._settle(component, (allowed or able)[0], None, "the first device with a kernel")
+        device = self._choices.name((allowed or able)[0])
+        self._settle(component, device, None, "the first device with a kernel", bool(allowed))
 
     def _possible(self, component: list[Node]) -> Found:
         """Returns the devices of a component; raises if there is none."""
@@ -160,10 +172,9 @@ class _Placer:
         return found
 
     def _settle(
-        self, component: list[Node], device: DeviceSpec, chooser: Node | None, why: str
+        self, component: list[Node], chosen: str, chooser: Node | None, why: str, is_allowed: bool
     ) -> None:
         """Notes the device of a component, and the reason of each node."""
-        chosen, is_allowed = str(device), device in self._choices.of(component)[1]
         wishes = [n for n in component if n.requested]
         asked = next((n for n in wishes if n.op.is_handle), wishes[0] if wishes else None)
         for node in component:

@@ -25,12 +25,12 @@ from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.operation import where
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.lowering import is_ambient
-from flowscope.plan.memories import host_of, is_host, memory_of
+from flowscope.plan.memories import host_of, is_host, memory_of, short_name
 from flowscope.plan.origins import named
-from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.program import Node, Program, Value, devices_of
 from flowscope.plan.rewriting import Edits, explicit_inputs
 from flowscope.plan.structured import CondNode, LoopNode
-from flowscope.plan.value_locations import Location, ValueLocations, located, positions
+from flowscope.plan.value_locations import Location, ValueLocations, located
 
 
 def insert_transfers(program: Program) -> Program:
@@ -43,15 +43,6 @@ def insert_transfers(program: Program) -> Program:
     if len(devices) < 2 and all(map(is_host, devices)):
         return program
     return _Transfers(program).applied()
-
-
-def devices_of(program: Program) -> set[str]:
-    """Returns the devices of a program's nodes, in blocks too."""
-    found = {n.device for n in program.nodes}
-    for node in program.nodes:
-        for block in node.blocks:
-            found |= devices_of(block)
-    return found
 
 
 class _Block:
@@ -133,7 +124,7 @@ class _Transfers:
 
     def _plain(self, node: Node, block: _Block) -> None:
         device, is_cpu = node.device, is_host(node.device)
-        in_host = positions(node.op.host_inputs, len(node.inputs))
+        in_host = node.op.inputs_on_host(len(node.inputs))
         for i, value in enumerate(node.inputs):
             maker = value.node
             if is_cpu and maker is not None and maker.device == device and not maker.blocks:
@@ -224,7 +215,7 @@ class _Transfers:
         near = before.node or (before.block.program.nodes or (before.block.owner,))[-1]
         assert near is not None
         origins = near.origins if value.node is None else value.node.origins
-        what = f"{name}/to_{device.rpartition('/device:')[2]}{'/host' if in_host else ''}"
+        what = f"{name}/to_{short_name(device)}{'/host' if in_host else ''}"
         made = Node(op, what, near.order, (value,), [value.spec], "", origins, near.path)
         made.outputs[0].stand_for(value)
         made.device = device
@@ -312,4 +303,4 @@ def _on_two_devices(value: Value, source: Location, to: Location, use: _Use) -> 
     ).located(op=named(node.name, node.origins), op_type=node.op.type, **facts)
 
 
-__all__ = ["devices_of", "insert_transfers"]
+__all__ = ["insert_transfers"]

@@ -36,7 +36,7 @@ class ByCost:
 
     def choose(
         self, program: Program, components: Sequence[Component]
-    ) -> list[tuple[DeviceSpec, Node | None, str]]:
+    ) -> list[tuple[str, Node | None, str]]:
         """Returns the device of each component, the node that chose it, and why.
 
         Args:
@@ -63,9 +63,8 @@ class ByCost:
         greedy.run()
         if self.tried is not None:
             self.tried(greedy)
-        specs = [DeviceSpec.from_string(name) for name in machine.names]
         full = set(greedy.full)
-        answers: list[tuple[DeviceSpec, Node | None, str]] = []
+        answers: list[tuple[str, Node | None, str]] = []
         for i, (nodes, _) in enumerate(groups):
             chooser = next((n for n in nodes if n in greedy.tried), None)
             why = "stands where it is used"
@@ -75,7 +74,7 @@ class ByCost:
                 why = "no device has the memory for it; this one has most"
             elif chooser is not None:
                 why = "finishes first there"
-            answers.append((specs[greedy.places[nodes[0]]], chooser, why))
+            answers.append((machine.names[greedy.places[nodes[0]]], chooser, why))
         return answers
 
     def _settled(self, nodes: Sequence[Node]) -> int:

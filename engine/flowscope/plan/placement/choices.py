@@ -35,6 +35,8 @@ class Choices:
         self.devices = devices
         self._ties = ties or Ties()
         self._known: dict[tuple[object, ...], Found] = {}
+        self._names = {id(d): str(d) for d in devices}
+        self._sets: dict[int, frozenset[str]] = {}
 
     def of(self, component: Sequence[Node]) -> Found:
         """Returns the devices with kernels for all nodes, and those that all wishes allow too."""
@@ -56,6 +58,18 @@ class Choices:
             wish = DeviceSpec.from_string(node.requested)
             found = self._known[key] = able, [d for d in able if wish.allows(d)]
         return found
+
+    def name(self, device: DeviceSpec) -> str:
+        """Returns the full name of one of the devices."""
+        return self._names[id(device)]
+
+    def allows(self, node: Node, device: str) -> bool:
+        """Whether a node could have the device of this name."""
+        _, allowed = self.of_node(node)
+        found = self._sets.get(id(allowed))
+        if found is None:
+            found = self._sets[id(allowed)] = frozenset(map(self.name, allowed))
+        return device in found
 
     def refusal(self, component: Sequence[Node]) -> InvalidArgumentError:
         """Returns the error for a component that no device fits."""

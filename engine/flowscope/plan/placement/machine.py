@@ -27,7 +27,8 @@ class Machine:
         lanes: Per device the number of its lane; 0 is the host thread's.
         lane_count: How many lanes there are.
         limits: Bytes that each memory can take; 0 where that is not known.
-        links: Per memory how values come into it from the host's; None for the host's.
+        latency_s: Per memory the seconds that a crossing from or to the host's takes at least.
+        seconds_per_byte: Per memory what each byte of such a crossing takes on top.
     """
 
     def __init__(
@@ -48,18 +49,20 @@ class Machine:
         self.lanes = tuple(lanes)
         self.lane_count = max(lanes) + 1
         self.limits = [0] * len(memories)
-        self.links: list[DeviceProfile | None] = [None] * len(memories)
+        self.latency_s = [0.0] * len(memories)
+        self.seconds_per_byte = [0.0] * len(memories)
         for memory, profile in zip(self.memories, self.profiles, strict=True):
             self.limits[memory] = max(self.limits[memory], profile.memory_bytes)
-            if memory:
-                self.links[memory] = profile
+            if memory and profile.link is not None:
+                self.latency_s[memory] = profile.link.latency_s
+                self.seconds_per_byte[memory] = 1 / profile.link.bytes_per_s
 
     def crossing_s(self, nbytes: float, source: int, target: int) -> float:
         """Returns the seconds that bytes take from one memory to another; 0 within one."""
         if source == target:
             return 0.0
-        ends = (self.links[source], self.links[target])
-        return sum(p.link.seconds(nbytes) for p in ends if p is not None and p.link is not None)
+        latency_s = self.latency_s[source] + self.latency_s[target]
+        return latency_s + nbytes * (self.seconds_per_byte[source] + self.seconds_per_byte[target])
 
 
 __all__ = ["Machine"]

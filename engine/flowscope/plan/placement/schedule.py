@@ -52,6 +52,45 @@ class Schedule:
         #: What was brought into another memory, and when it is there.
         self._copies: dict[tuple[Value, int], float] = {}
 
+    def starts(
+        self, inputs: Sequence[Value], places: Sequence[tuple[int, int]], often: Sequence[float],
+        nbytes: Sequence[float], floor: float,
+    ) -> list[float]:  # fmt: skip
+        """Returns when work could begin in each of some places: see `arrival` and `start`.
+
+        Args:
+            inputs: What it takes, all of it `ready`.
+            places: Memories and lanes.
+            often: How often each input would cross.
+            nbytes: Bytes of each input.
+            floor: Before this it cannot begin.
+        """
+        machine, is_one = self._machine, self._is_one_thread
+        latency, per_byte = machine.latency_s, machine.seconds_per_byte
+        inwards, outwards = self._links
+        host = self._free[0] if is_one else 0.0
+        known = [(v, *self.ready[v], o, n) for v, o, n in zip(inputs, often, nbytes, strict=True)]
+        found = []
+        for memory, lane in places:
+            start = max(self._free[lane], floor, host)
+            for value, at, source, by, times, size in known:
+                if source != memory:
+                    copied = self._copies.get((value, memory))
+                    if copied is None:
+                        at = max(at, inwards[memory], outwards[source], host)
+                        at += times * (
+                            latency[source] + latency[memory]
+                            + size * (per_byte[source] + per_byte[memory])
+                        )  # fmt: skip
+                    else:
+                        at = copied
+                elif by != lane and not memory and not is_one:
+                    at += HAND_OVER_S
+                if at > start:
+                    start = at
+            found.append(start)
+        return found
+
     def arrival(self, value: Value, memory: int, lane: int, seconds: float) -> float:
         """Returns when a value would be there for a lane, if its crossing takes so long."""
         at, source, by = self.ready[value]

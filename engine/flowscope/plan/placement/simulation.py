@@ -66,6 +66,10 @@ class Simulation:
         self._uses: Counter[Value] = Counter()
         self._alive: dict[Value, int] = {}
         self._has_limits = any(machine.limits)
+        #: Bytes of values.
+        self._sizes: dict[Value, int] = {}
+        #: Per device the numbers of its memory and lane.
+        self._at = list(zip(machine.memories, machine.lanes, strict=True))
         self._profiles = list(dict.fromkeys(zip(machine.types, machine.profiles, strict=True)))
         kinds = {p: i for i, p in enumerate(self._profiles)}
         #: Per device the number of its type and profile.
@@ -203,7 +207,7 @@ class Simulation:
         if source == memory:
             return 0.0, 0.0
         times = min(often, self._often.get(value, 1.0))
-        nbytes = self._costs.nbytes(value)
+        nbytes = self._nbytes(value)
         return times * nbytes, times * self._machine.crossing_s(nbytes, source, memory)
 
     def _fill(self, node: Node, memory: int) -> None:
@@ -211,23 +215,26 @@ class Simulation:
         used = self._used
         for value in node.outputs:
             if self._uses[value]:
-                used[memory] += self._costs.nbytes(value)
+                used[memory] += self._nbytes(value)
                 self._alive[value] = memory
         self.peaks[memory] = max(self.peaks[memory], used[memory])
         for value in node.inputs:
             self._uses[value] -= 1
             if not self._uses[value] and value in self._alive:
-                used[self._alive.pop(value)] -= self._costs.nbytes(value)
+                used[self._alive.pop(value)] -= self._nbytes(value)
 
     def _hold(self, node: Node, device: int) -> None:
         """Counts the memory of a variable, which lasts."""
         if node.op.is_handle:
             memory = self._machine.memories[device]
-            self._used[memory] += sum(self._costs.nbytes(v) for v in node.outputs)
+            self._used[memory] += sum(self._nbytes(v) for v in node.outputs)
             self.peaks[memory] = max(self.peaks[memory], self._used[memory])
 
-    def _needs(self, node: Node) -> float:
-        return float(sum(self._costs.nbytes(v) for v in node.outputs))
+    def _nbytes(self, value: Value) -> int:
+        found = self._sizes.get(value)
+        if found is None:
+            found = self._sizes[value] = self._costs.nbytes(value)
+        return found
 
 
 class Prediction(Simulation):
@@ -356,37 +363,41 @@ class Greedy(Simulation):
         if len(devices) == 1 and not self._explains:
             return devices[0]
         rest = self._rest(nodes, node, often) if len(nodes) > 1 else None
+        starts = self._starts(node, devices, often)
+        needs = self._needs_with_read(node) if self._has_limits else 0.0
+        kinds, memories = self._kinds, self._machine.memories
         tried: dict[int, float | None] = {}
         best, first = -1, 0.0
-        for device in devices:
-            if self._is_full(node, device):
+        for device, start in zip(devices, starts, strict=True):
+            if needs and self._is_full(memories[device], needs):
                 tried[device] = None
                 continue
-            kind = self._kinds[device]
-            at = self._start(node, device, often) + often * seconds[kind]
-            tried[device] = at
-            at = at if rest is None else at + rest[kind]
+            kind = kinds[device]
+            at = tried[device] = start + often * seconds[kind]
+            if rest is not None:
+                at += rest[kind]
             if best < 0 or at < first:
                 best, first = device, at
         self.tried[node] = tried
         if best < 0:
             self.full.append(node)
-            return min(devices, key=lambda d: self._used[self._machine.memories[d]])
+            return min(devices, key=lambda d: self._used[memories[d]])
         return best
 
-    def _start(self, node: Node, device: int, often: float) -> float:
-        """Returns when a node could begin on a device."""
-        machine, schedule = self._machine, self.schedule
-        memory, lane = machine.memories[device], machine.lanes[device]
-        arrivals: list[float] = []
+    def _starts(self, node: Node, devices: Sequence[int], often: float) -> list[float]:
+        """Returns when a node could begin on each of some devices."""
+        ready, floor = self.schedule.ready, 0.0
+        inputs = []
         for value in node.inputs:
             floating = self._floating.get(value)
             if floating is not None:
-                arrivals.append(floating)
-            elif value in schedule.ready:
-                crossing = self._crossing(value, memory, often)[1]
-                arrivals.append(schedule.arrival(value, memory, lane, crossing))
-        return schedule.start(lane, arrivals)
+                floor = max(floor, floating)
+            elif value in ready:
+                inputs.append(value)
+        times = [min(often, self._often.get(v, 1.0)) for v in inputs]
+        sizes = [self._nbytes(v) for v in inputs]
+        at = self._at
+        return self.schedule.starts(inputs, [at[d] for d in devices], times, sizes, floor)
 
     def _rest(self, nodes: Sequence[Node], node: Node, often: float) -> list[float]:
         """Returns what the other nodes of a component take, per type and profile of devices."""
@@ -395,16 +406,15 @@ class Greedy(Simulation):
             self._profiles
         )
 
-    def _is_full(self, node: Node, device: int) -> bool:
-        if not self._has_limits:
-            return False
-        memory = self._machine.memories[device]
+    def _is_full(self, memory: int, needs: float) -> bool:
         limit = self._machine.limits[memory]
-        if not limit:
-            return False
+        return bool(limit) and self._used[memory] + needs > limit
+
+    def _needs_with_read(self, node: Node) -> float:
+        """Returns the bytes of what a node makes, and of the variables that come with it."""
         waiting = {self._unplaced[v] for v in node.inputs if v in self._unplaced}
-        read = sum(self._costs.nbytes(v) for g in waiting for v in self._waiting[g])
-        return self._used[memory] + self._needs(node) + read > limit
+        read = sum(self._nbytes(v) for g in waiting for v in self._waiting[g])
+        return read + sum(self._nbytes(v) for v in node.outputs)
 
 
 def _does_nothing(node: Node) -> bool:

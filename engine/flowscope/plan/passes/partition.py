@@ -1,0 +1,477 @@
+"""Partition: what each device runs of a program with transfers.
+
+A partition is the *projection* of the program onto a device: its nodes, its parts of branches and
+loops, and of each transfer the end that lies there, a `Send` or a `Recv`. All are subsequences of
+one order, so waiting in place cannot deadlock.
+
+- A `Recv` stands where the transfer stood, late. Its `Send` stands as early as it can in the same
+  block: directly behind what makes the value. So where one runs, so does the other.
+- A device takes part in a branch or a loop if some of its nodes are in there, or results lie on it.
+- Who takes part in a branch is told its predicate before it. Who takes part in a loop is told the
+  condition in every iteration, from where it is made; or once, before the loop, how many iterations
+  there will be, where that is known there.
+- A control input of a node on another device becomes an empty message: one per node and device.
+- Constants and handles are in every partition that uses them, feeds are given to it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from flowscope.graph.constant import Const, Literal
+from flowscope.graph.dtypes import float32, int64
+from flowscope.graph.lazy import frozen
+from flowscope.graph.op import Op, Spec
+from flowscope.ops.core.send_recv import Recv, Send, Transfer, TripCount
+from flowscope.plan.counted_loops import counted
+from flowscope.plan.lowering import is_ambient
+from flowscope.plan.memories import is_host, short_name
+from flowscope.plan.program import Node, Program, Value, devices_of, outer_values
+from flowscope.plan.structured import CondNode, LoopNode
+from flowscope.plan.value_locations import ValueLocations
+
+
+@frozen
+class Projection:
+    """What a device runs.
+
+    Attributes:
+        device: The device's full name.
+        program: Its operations. A feed's `index` is its number among the step's feeds.
+        fetched: Which of the step's fetches it gives, in the order of the program's own.
+    """
+
+    device: str
+    program: Program
+    fetched: tuple[int, ...]
+
+
+def project(program: Program) -> tuple[Projection, ...]:
+    """Returns what each device runs of a program with transfers, first that of its first node."""
+    if len(devices_of(program)) < 2:
+        return (Projection(program.device, program, tuple(range(len(program.fetches)))),)
+    return _Projector(program).projections()
+
+
+class _Level:
+    """A block that is being projected: per device that takes part, the nodes of its part."""
+
+    def __init__(self, block: Program, devices: Iterable[str], owner: Node | None = None) -> None:
+        self.block = block
+        self.owner = owner
+        self.parts: dict[str, list[Node]] = {d: [] for d in devices}
+        #: What is sent at the beginning, and behind a node, there.
+        self._sends: dict[tuple[str, Node | None], list[Node]] = {}
+
+    def send(self, device: str, after: Node | None, nodes: Sequence[Node]) -> None:
+        """Puts nodes behind one of a part, or at its beginning."""
+        self._sends.setdefault((device, after), []).extend(nodes)
+
+    def nodes(self, device: str) -> tuple[Node, ...]:
+        """Returns the nodes of a device's part in their order."""
+        found = [*self._sends.get((device, None), ())]
+        for node in self.parts[device]:
+            found.append(node)
+            found += self._sends.get((device, node), ())
+        return tuple(found)
+
+
+class _Projector:
+    """One traversal of a program, which makes the partitions of all devices."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._locations = ValueLocations(program)
+        self._participants: dict[Node, dict[str, None]] = {}
+        self._used = {v for n in program.walk() for v in n.inputs}.union(program.fetches)
+        self._devices = self._work(program)
+        #: The levels of nodes and parameters.
+        self._levels: dict[Node | Value, _Level] = {}
+        #: What stands on a device for a value, for a node, and for who has finished elsewhere.
+        self._values: dict[tuple[Value, str], Value] = {}
+        self._nodes: dict[tuple[Node, str], Node] = {}
+        self._signals: dict[tuple[Node, str, str], Node] = {}
+        self._feeds: dict[str, set[Value]] = {d: set() for d in self._devices}
+
+    def projections(self) -> tuple[Projection, ...]:
+        """Returns the partitions."""
+        program, devices = self._program, self._devices
+        root = _Level(program, devices)
+        self._block(root)
+        fetched: dict[str, list[int]] = {d: [] for d in devices}
+        for i, value in enumerate(program.fetches):
+            fetched[self._fetched_on(value)].append(i)
+        given = {d: [self._value(program.fetches[i], d) for i in fetched[d]] for d in devices}
+        targets = {d: [n for t in program.targets for n in self._parts_of(t, d)] for d in devices}
+        return tuple(
+            [
+                Projection(
+                    d,
+                    Program(
+                        root.nodes(d),
+                        tuple(sorted(self._feeds[d], key=lambda v: v.index)),
+                        tuple(given[d]),
+                        tuple(targets[d]),
+                    ),
+                    tuple(fetched[d]),
+                )
+                for d in devices
+            ]
+        )
+
+    def _fetched_on(self, value: Value) -> str:
+        at = self._locations.of(value)
+        device = at.device if at is not None else value.node.device if value.node else ""
+        return device if device in self._devices else next(iter(self._devices))
+
+    # -- who takes part -------------------------------------------------------------------------
+
+    def _work(self, block: Program) -> dict[str, None]:
+        """Returns the devices that do something in a block, in the order in which they begin."""
+        found: dict[str, None] = {}
+        for node in block.nodes:
+            if node.blocks:
+                found |= self._takes_part(node)
+            elif isinstance(node.op, Transfer):
+                found |= {node.op.send_device: None, node.op.recv_device: None}
+            elif not is_ambient(node):
+                found[node.device] = None
+        return found or dict.fromkeys([block.device])
+
+    def _takes_part(self, node: Node) -> dict[str, None]:
+        """Returns the devices that take part in a branch or a loop."""
+        found = self._participants.get(node)
+        if found is None:
+            self._participants[node] = found = {}
+            results = [*node.outputs]
+            if isinstance(node, LoopNode):
+                results.remove(node.trip_count)
+                if node.condition is not None or node.trip_count in self._used:
+                    found[node.device] = None
+                results += node.taken
+            for block in node.blocks:
+                if any(not is_ambient(n) for n in block.nodes):
+                    found |= self._work(block)
+            for value in results:
+                at = self._locations.of(value)
+                if at is not None:
+                    found[at.device] = None
+            if not found:
+                found[node.device] = None
+        return found
+
+    # -- values and control inputs --------------------------------------------------------------
+
+    def _value(self, value: Value, device: str) -> Value:
+        """Returns what stands for a value on a device."""
+        found = self._values.get((value, device))
+        if found is not None:
+            return found
+        node = value.node
+        if node is None:
+            if value not in self._levels:  # a feed of the step
+                self._feeds[device].add(value)
+                return value
+            at = self._locations.of(value)
+            return value if at is None or at.device == device else self._told(value, device)
+        if is_ambient(node):
+            return self._copy(node, device)
+        at = self._locations.of(value)
+        if at is None or at.device == device:
+            return value
+        return self._told(value, device)
+
+    def _copy(self, node: Node, device: str) -> Value:
+        """Returns a constant or a handle as it is on a device, in the same block."""
+        made = node
+        if node.device != device:
+            made = node.copy()
+            made.device = device
+        self._levels[node].parts[device].append(made)
+        self._values[node.outputs[0], device] = made.outputs[0]
+        return made.outputs[0]
+
+    def _told(self, value: Value, device: str) -> Value:
+        """Returns what steers a branch or loop on a device that does not have it: it is sent."""
+        source = value
+        while source.node is not None and _is_crossing(source.node):
+            source = source.node.inputs[0]
+        at = self._locations.of(source)
+        if at is not None and at.device == device and (at.in_host or is_host(device)):
+            return self._value(source, device)
+        found = self._values.get((source, device))
+        if found is None:
+            assert at is not None
+            level = self._levels[source.node or source]
+            op = Transfer(f"{source.label}/told", at.device, device, True)
+            near = source.node or level.owner
+            assert near is not None
+            found = self._sent(op, source, level, level, near)
+            self._values[source, device] = found
+        return found
+
+    def _sent(self, op: Transfer, value: Value, home: _Level, level: _Level, near: Node) -> Value:
+        """Sends a value from one device to another; returns it there.
+
+        Args:
+            op: What crosses, and where to.
+            value: The value.
+            home: Where it is made.
+            level: The block in which it crosses.
+            near: The node whose origins and order the two ends have.
+        """
+        facts = op.tensor_name, op.send_device, op.recv_device
+        given = self._value(value, op.send_device)
+        send = _end(Send(*facts), f"to_{short_name(facts[2])}", near, facts[1], (given,))
+        maker = value.node if home is level else None
+        after = None if maker is None else self._nodes.get((maker, facts[1]), maker)
+        level.send(facts[1], after, [send])
+        what = Recv(*facts, value.spec.dtype, value.spec.shape)
+        recv = _end(what, f"from_{short_name(facts[1])}", near, facts[2], (), value.spec)
+        recv.outputs[0].stand_for(value)
+        level.parts[facts[2]].append(recv)
+        return recv.outputs[0]
+
+    def _control(self, node: Node, device: str) -> tuple[Node, ...]:
+        """Returns what a node's part on a device waits for without a value."""
+        found: dict[Node, None] = {}
+        for before in node.control:
+            for at in self._where(before):
+                if at == device:
+                    found |= dict.fromkeys(self._parts_of(before, device))
+                else:
+                    found[self._signal(before, at, device)] = None
+        return tuple(found)
+
+    def _where(self, node: Node) -> Iterable[str]:
+        """Returns the devices on which parts of a node run."""
+        if node.blocks:
+            return self._takes_part(node)
+        return () if is_ambient(node) else (node.device,)
+
+    def _parts_of(self, node: Node, device: str) -> list[Node]:
+        if device not in self._where(node):
+            return []
+        return [self._nodes.get((node, device), node)]
+
+    def _signal(self, node: Node, at: str, device: str) -> Node:
+        """Returns what has come on a device once a node has finished on another: nothing."""
+        found = self._signals.get((node, at, device))
+        if found is None:
+            level = self._levels[node]
+            (done,) = self._parts_of(node, at)
+            facts = f"^{node.name}", at, device
+            empty = np.empty(0, np.float32)
+            value = _end(
+                Const(Literal(empty), float32), "done", node, at, (), Spec(float32, (0,), empty)
+            )
+            send = _end(Send(*facts), f"to_{short_name(device)}", node, at, value.outputs)
+            send.control = (done,)
+            level.send(at, done, [value, send])
+            found = _end(
+                Recv(*facts, float32, (0,)),
+                f"from_{short_name(at)}",
+                node,
+                device,
+                (),
+                Spec(float32, (0,)),
+            )
+            level.parts[device].append(found)
+            self._signals[node, at, device] = found
+        return found
+
+    # -- nodes ----------------------------------------------------------------------------------
+
+    def _block(self, level: _Level) -> None:
+        """Projects the nodes of a block."""
+        block = level.block
+        self._levels.update(dict.fromkeys(block.nodes, level))
+        for node in block.nodes:
+            if isinstance(node, CondNode):
+                self._cond(node, level)
+            elif isinstance(node, LoopNode):
+                self._loop(node, level)
+            elif _is_crossing(node):
+                self._transfer(node, level)
+            elif not is_ambient(node):
+                self._plain(node, level)
+
+    def _plain(self, node: Node, level: _Level) -> None:
+        device = node.device
+        inputs = tuple([self._value(v, device) for v in node.inputs])
+        control = self._control(node, device) if node.control else ()
+        made = node
+        if any(a is not b for a, b in zip(inputs, node.inputs, strict=True)) or (
+            control != node.control
+        ):
+            made = self._made(node, device, node.outputs, inputs, control)
+        level.parts[device].append(made)
+
+    def _made(
+        self,
+        node: Node,
+        device: str,
+        outputs: Sequence[Value],
+        inputs: tuple[Value, ...],
+        control: tuple[Node, ...],
+    ) -> Node:
+        """Returns a node's part on a device, and notes that it stands for the node there."""
+        made = node.copy(outputs)
+        made.device, made.inputs, made.control = device, inputs, control
+        self._nodes[node, device] = made
+        for value, own in zip(outputs, made.outputs, strict=True):
+            self._values[value, device] = own
+        return made
+
+    def _transfer(self, node: Node, level: _Level) -> None:
+        """Makes the two ends of a transfer; none where the device has the value already."""
+        op: Any = node.op
+        (value,) = node.inputs
+        on_host = op.to_host or is_host(op.recv_device)
+        found = self._values.get((value, op.recv_device)) if on_host else None
+        if found is None:
+            home = self._levels[value.node or value]
+            found = self._sent(op, value, home, level, node)
+            if on_host and home is level:
+                self._values[value, op.recv_device] = found
+        self._values[node.outputs[0], op.recv_device] = found
+        if found.node is not None:
+            self._nodes[node, op.recv_device] = found.node
+
+    # -- branches and loops ---------------------------------------------------------------------
+
+    def _inner(self, block: Program, devices: Iterable[str], owner: Node) -> _Level:
+        level = _Level(block, devices, owner)
+        self._levels.update(dict.fromkeys(block.feeds, level))
+        self._block(level)
+        return level
+
+    def _on(self, values: Sequence[Value], device: str) -> list[int]:
+        """Returns the numbers of the values that lie on a device."""
+        found = [self._locations.of(v) for v in values]
+        return [i for i, at in enumerate(found) if at is not None and at.device == device]
+
+    def _cond(self, node: CondNode, level: _Level) -> None:
+        devices = self._takes_part(node)
+        preds = {d: self._value(node.pred, d) for d in devices}
+        inner = [self._inner(b, devices, node) for b in node.blocks]
+        for d in devices:
+            chosen = self._on(node.outputs, d)
+            blocks = []
+            for part in inner:
+                gives = tuple([self._value(part.block.fetches[i], d) for i in chosen])
+                blocks.append(Program(part.nodes(d), (), gives))
+            outputs = [node.outputs[i] for i in chosen]
+            self._structured(node, d, level, [preds[d]], blocks, outputs)
+
+    def _loop(self, node: LoopNode, level: _Level) -> None:
+        devices = self._takes_part(node)
+        trips = self._trips(node, level) if len(devices) > 1 else None
+        counts = {d: self._count(node, d, trips) for d in devices}
+        variables = {d: self._on(node.results, d) for d in devices}
+        lists = {d: self._lists(node, d) for d in devices}
+        starts = {d: [self._value(node.starts[i], d) for i in variables[d]] for d in devices}
+        taken = {d: [self._value(node.taken[i], d) for i in lists[d]] for d in devices}
+        testing = devices if trips is None else [node.device]
+        conditions = [self._inner(b, testing, node) for b in node.conditions]
+        tests = [{d: self._value(c.block.fetches[0], d) for d in testing} for c in conditions]
+        body = self._inner(node.body, devices, node)
+        for d in devices:
+            kept = self._on(node.kept, d)
+            blocks = []
+            for condition, test in zip(conditions, tests, strict=True) if d in testing else ():
+                feeds = tuple([condition.block.feeds[i] for i in variables[d]])
+                blocks.append(Program(condition.nodes(d), feeds, (test[d],)))
+            nexts = [node.next_values[i] for i in variables[d]]
+            gives = tuple(
+                [self._value(v, d) for v in (*nexts, *[node.kept_values[i] for i in kept])]
+            )
+            feeds = tuple(
+                [node.parameters[i] for i in variables[d]] + [node.elements[i] for i in lists[d]]
+            )
+            blocks.append(Program(body.nodes(d), feeds, gives))
+            outputs = [node.results[i] for i in variables[d]]
+            outputs += [node.trip_count, *[node.kept[i] for i in kept]]
+            explicit = [*counts[d], *starts[d], *taken[d]]
+            op = dataclasses.replace(
+                node.op,
+                variables=len(variables[d]),
+                lists=len(lists[d]),
+                has_count=bool(counts[d]),
+            )
+            self._structured(node, d, level, explicit, blocks, outputs, op)
+
+    def _count(self, node: LoopNode, device: str, trips: Value | None) -> list[Value]:
+        """Returns the most iterations of a loop's part on a device, where it is given them."""
+        if trips is not None:
+            return [] if device == node.device else [self._told(trips, device)]
+        return [] if node.count is None else [self._value(node.count, device)]
+
+    def _trips(self, node: LoopNode, level: _Level) -> Value | None:
+        """Returns how often a loop runs, where that is known before it and others are to know."""
+        found = counted(node)
+        if found is None or self._locations.variable(node, found.variable).device != node.device:
+            return None
+        limit = found.limit
+        if limit.node is not None and is_ambient(limit.node):
+            copy = limit.node.copy()
+            copy.device = node.device
+            level.parts[node.device].append(copy)
+            limit = copy.outputs[0]
+        inputs = (
+            self._value(node.starts[found.variable], node.device),
+            self._value(limit, node.device) if limit is found.limit else limit,
+        )
+        op = TripCount(found.step, found.is_inclusive)
+        name = f"{node.name}/trips"
+        facts = (name, node.order, inputs, [Spec(int64, ())], "", node.origins, node.path)
+        made = Node(op, *facts)
+        made.device, made.reason = node.device, f'belongs to "{node.name}"'
+        made.control = self._control(node, node.device)
+        level.parts[node.device].append(made)
+        self._levels[made] = level
+        return made.outputs[0]
+
+    def _lists(self, node: LoopNode, device: str) -> list[int]:
+        """Returns the numbers of the lists that a loop takes elements of on a device."""
+        return self._on(node.elements, device)
+
+    def _structured(
+        self,
+        node: Node,
+        device: str,
+        level: _Level,
+        explicit: Sequence[Value],
+        blocks: Sequence[Program],
+        outputs: Sequence[Value],
+        op: Op | None = None,
+    ) -> None:
+        """Puts a device's part of a branch or loop into the block around."""
+        inputs = (*explicit, *outer_values(blocks))
+        made = self._made(node, device, outputs, inputs, self._control(node, device))
+        made.blocks = tuple(blocks)
+        made.op = op or node.op
+        level.parts[device].append(made)
+
+
+def _is_crossing(node: Node) -> bool:
+    """Whether a node brings a value to another device, and not only to another memory."""
+    op = node.op
+    return isinstance(op, Transfer) and op.send_device != op.recv_device
+
+
+def _end(
+    op: Op, what: str, near: Node, device: str, inputs: tuple[Value, ...], *specs: Spec
+) -> Node:
+    """Returns a node that sends or receives."""
+    tensor = getattr(op, "tensor_name", f"^{near.name}")
+    made = Node(op, f"{tensor}/{what}", near.order, inputs, specs, "", near.origins, near.path)
+    made.device, made.reason = device, f'belongs to "{near.name}"'
+    return made
+
+
+__all__ = ["Projection", "project"]
