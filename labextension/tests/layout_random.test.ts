@@ -38,7 +38,8 @@ function scopeOf(seed: number, inner: ScopeInput | null): ScopeInput {
   }
   const gradients = below(2) * below(count);
   for (let k = 0; k < gradients; k++) {
-    add(`g${k}`, "gradient", next() < 0.8 ? `m${k}` : null);
+    // Some boxes have several gradients beside them.
+    add(`g${k}`, "gradient", next() < 0.8 ? `m${k % 4 === 0 ? k : k - (k % 4) + 1}` : null);
     link(`m${k}`, `g${k}`);
     if (k > 0) link(`g${k}`, `g${k - 1}`);
   }
@@ -96,6 +97,8 @@ test("250 random graphs: lines join their boxes and run outside of all others", 
       const route = routes.get(id);
       if (!route) continue;
       const points = sampled(route);
+      assert.ok(isOnWall(boxes.get(from ?? ""), route[0], route[1]), `${seed}: ${id} begins beside ${from}`);
+      assert.ok(isOnWall(boxes.get(to ?? ""), route.at(-2), route.at(-1)), `${seed}: ${id} ends beside ${to}`);
       for (const [box, rect] of boxes) {
         if (box === "s") continue;
         const isEnd = box === from || box === to;
@@ -106,6 +109,13 @@ test("250 random graphs: lines join their boxes and run outside of all others", 
     }
   }
 });
+
+function isOnWall(rect: Rect | undefined, px = NaN, py = NaN): boolean {
+  if (!rect) return false;
+  const isInside = px > rect.x + 2 && px < rect.x + rect.w - 2 && py > rect.y + 2 && py < rect.y + rect.h - 2;
+  const isNear = px >= rect.x - 2 && px <= rect.x + rect.w + 2 && py >= rect.y - 2 && py <= rect.y + rect.h + 2;
+  return isNear && !isInside;
+}
 
 function isWithin({ x, y, w, h }: Rect, px: number, py: number, by: number): boolean {
   return px > x + by && px < x + w - by && py > y + by && py < y + h - by;

@@ -28,7 +28,8 @@ test("a name grows against the picture, and is cut in the middle then", () => {
 });
 
 test("a second line is seen whole and large enough, or not at all", () => {
-  assert.deepEqual(seenText(DETAIL, 1, widthOf), { text: "340 ops", size: 11 });
+  assert.deepEqual(seenText(DETAIL, 1, widthOf), { text: "340 ops", size: 11, dx: 0 });
+  assert.ok((seenText({ ...NAME, anchor: "start" }, 0.62, widthOf)?.dx ?? 0) < 0, "what begins at the left wall grows towards it");
   assert.equal(seenText(DETAIL, 0.62, widthOf)?.text, "340 ops");
   assert.ok((seenText(DETAIL, 0.62, widthOf)?.size ?? 0) * 0.62 >= LEAST_TEXT_PX);
   assert.equal(seenText({ ...DETAIL, room: 40 }, 0.62, widthOf), null, "grown it would be cut");

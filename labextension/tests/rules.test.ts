@@ -141,6 +141,19 @@ test("like operations from one tensor become a fan", () => {
   assert.deepEqual([fan?.group?.kind, fan?.group?.count, fan?.name, others.length], ["fan", 90, "Slice + Add", 0]);
 });
 
+test("assignments that one operation groups become a box with its name, beside the initialisers", () => {
+  const g = new GraphBuilder();
+  const read = (name: string): number => g.op("ReadVariableOp", `${name}/read`, { inputs: [g.op("VarHandleOp", name)] });
+  const assigns = ["a", "b", "c"].map((name, k) => {
+    const from = read(`online/${name}`);
+    return g.op("AssignVariableOp", `Assign_${k}`, { inputs: [g.op("VarHandleOp", `target/${name}`), g.op("Mul", `Mul_${k}`, { inputs: [from, g.op("Placeholder", `rate_${k}`)] })], outputs: [] });
+  });
+  g.op("NoOp", "copy_to_target", { control: assigns });
+  g.op("NoOp", "init");
+  const boxes = [...modelOf(g.nodes).tree.root.scopes.values()].map(({ name, size, group }) => [name, size, group?.kind]);
+  assert.deepEqual(boxes.find(([name]) => name === "copy_to_target"), ["copy_to_target", 4, "aside"]);
+});
+
 test("weight, bias, product and activation become a layer with its sizes; the scope of a layer says what it is", () => {
   const layer = (g: GraphBuilder, scope: string, x: number): number => {
     const [w, b] = [g.op("VarHandleOp", `${scope}w`, { shape: [784, 256] }), g.op("VarHandleOp", `${scope}b`, { shape: [256] })];

@@ -5,9 +5,12 @@
 import { at, bottomOf, lowerOf, topOf, upperOf, type Drawing, type Part, type Vertex, type Wire } from "./drawing.js";
 import type { Band } from "./coordinates.js";
 import { detour, type Strip } from "./strips.js";
+import { SPACE } from "./types.js";
 
 /** Distance between the ends of lines on a box's upper edge, at most. */
 const END_GAP = 16;
+/** Lines to the side keep this far from a box's corners. */
+const CORNER = 8;
 /** Distance between lines that run back. */
 const LANE_GAP = 8;
 
@@ -108,10 +111,15 @@ function withinVertex(vertex: Vertex, from: Part, to: Part): number[] {
     const [x, isDown] = [vertex.x + from.dx, from.dy < to.dy];
     return isDown ? [x, bottomOf(vertex, from), x, topOf(vertex, to)] : [x, topOf(vertex, from), x, bottomOf(vertex, to)];
   }
-  const isRight = from.dx < to.dx;
-  const [gradient, sign] = isRight ? [to, 1] : [from, -1];
+  const sign = from.dx < to.dx ? 1 : -1;
+  const [base, gradient] = sign > 0 ? [from, to] : [to, from];
   const y = vertex.y + gradient.dy + gradient.h / 2;
-  return [vertex.x + from.dx + (sign * from.w) / 2, y, vertex.x + to.dx - (sign * to.w) / 2, y];
+  // Of several gradients some reach further up or down than the box that they stand beside.
+  const beside = Math.min(Math.max(y, topOf(vertex, base) + CORNER), bottomOf(vertex, base) - CORNER);
+  const [y0, y1] = sign > 0 ? [beside, y] : [y, beside];
+  const [x0, x1] = [vertex.x + from.dx + (sign * from.w) / 2, vertex.x + to.dx - (sign * to.w) / 2];
+  const turn = vertex.x + base.dx + base.w / 2 + SPACE.beside / 2;
+  return y0 === y1 ? [x0, y0, x1, y1] : [x0, y0, turn, y0, turn, y1, x1, y1];
 }
 
 /** Lines that go back from one box to another run as one, whatever they carry. */

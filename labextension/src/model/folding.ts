@@ -135,7 +135,7 @@ export class Folding {
 
   *#foldLevel({ scope }: Place, shown: ScopeNode, at: At, derived: ReadonlySet<number>): Sliced<void> {
     const { level } = at;
-    yield* foldLevel(level, this.#around(at.facts, level, derived));
+    yield* foldLevel(level, this.#around(at, derived));
     const only = level.units.length === 1 ? level.units[0] : undefined;
     // A scope of the user's that is one layer is that layer, under its own name.
     const isLayer = only?.group?.kind === "layer" && scope.parent !== null;
@@ -143,11 +143,11 @@ export class Folding {
     yield* this.#place(isLayer && only ? only.members : level.units, shown, at);
   }
 
-  #around(texts: (item: number) => Facts, level: Level, derived: ReadonlySet<number>): Around {
+  #around({ facts: texts, items, level }: At, derived: ReadonlySet<number>): Around {
     const isOfUpdates = ({ lane }: Unit): boolean => lane === "gradient" || lane === "optimizer";
     const feeds = (unit: Unit): boolean => derived.has(unit.item) || level.out(unit).some(isOfUpdates);
     const isDerived = (unit: Unit): boolean => feeds(unit) || level.into(unit).some(feeds);
-    return { texts, optimizer: this.#with.optimizer, isDerived };
+    return { texts, waitsFor: waitingIn(items), optimizer: this.#with.optimizer, isDerived };
   }
 
   /** Puts units into a scope: operations, scopes of names, and groups with what they hold. */
@@ -266,6 +266,17 @@ function derivedItems(wires: readonly number[], gone: ReadonlyMap<number, unknow
   const from = new Set<number>();
   for (let k = 0; k < wires.length; k += 2) if (gone.has(wires[k + 1]!)) from.add(wires[k]!);
   return new Set(items.flatMap((item, k) => (from.has(isPlace(item) ? item.number : item.id) ? [k] : [])));
+}
+
+/** For which items of a level one waits. */
+function waitingIn(items: readonly Item[]): (item: number) => readonly number[] {
+  let numbers: Map<number, number> | null = null;
+  return (k) => {
+    const item = items[k];
+    if (!item || isPlace(item)) return [];
+    numbers ??= new Map(items.flatMap((one, n) => (isPlace(one) ? [] : [[one.id, n] as const])));
+    return item.control.flatMap((id) => numbers?.get(id) ?? []);
+  };
 }
 
 function placeItem(item: Item, into: ScopeNode): void {

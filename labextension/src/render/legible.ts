@@ -12,11 +12,15 @@ const MOST_GROWN = 2;
 const LEAST_NAME_ROOM_PX = 14;
 /** A text that has grown may come nearer to the walls of its box. */
 const GROWN_ROOM_PX = 10;
+/** What begins at the left wall takes this much of that there: on the right stands the box's button. */
+const GROWN_LEFT_PX = 6;
 
 export interface SeenText {
   readonly text: string;
   /** In the picture's pixels. */
   readonly size: number;
+  /** How far it stands from its mark's place. */
+  readonly dx: number;
 }
 
 export type TextWidth = (text: string, size: number, weight: number) => number;
@@ -28,7 +32,7 @@ export function seenText(mark: TextMark, zoom: number, widthOf: TextWidth): Seen
   const size = sizeAt(zoom, mark);
   const room = size > mark.size ? mark.room + GROWN_ROOM_PX : mark.room;
   const text = fitText(mark.text, room, (part) => widthOf(part, size, mark.weight));
-  return !isName && size > mark.size && text !== mark.text ? null : { text, size };
+  return !isName && size > mark.size && text !== mark.text ? null : { text, size, dx: size > mark.size && mark.anchor === "start" ? -GROWN_LEFT_PX : 0 };
 }
 
 /** Whether a text would not be read at a zoom, or is not meant to be. */

@@ -124,10 +124,10 @@ function paintText({ ctx, zoom, font }: View, mark: TextMark): void {
   if (mark.halo) {
     ctx.strokeStyle = mark.halo;
     ctx.lineWidth = 3;
-    ctx.strokeText(seen.text, mark.x, mark.y);
+    ctx.strokeText(seen.text, mark.x + seen.dx, mark.y);
   }
   ctx.fillStyle = mark.fill;
-  ctx.fillText(seen.text, mark.x, mark.y);
+  ctx.fillText(seen.text, mark.x + seen.dx, mark.y);
 }
 
 const known = new Map<string, SeenText | null>();
@@ -136,7 +136,7 @@ const MOST_KNOWN = 20_000;
 /** Measuring is dear; a text of one style, room and zoom is cut once. */
 function cachedText(ctx: CanvasRenderingContext2D, mark: TextMark, zoom: number, font: string): SeenText | null {
   if (isTooSmall(mark, zoom)) return null;
-  const key = `${mark.weight} ${mark.size} ${sizeAt(zoom, mark)} ${Math.round(mark.room)} ${font} ${mark.text}`;
+  const key = `${mark.anchor} ${mark.weight} ${mark.size} ${sizeAt(zoom, mark)} ${Math.round(mark.room)} ${font} ${mark.text}`;
   let seen = known.get(key);
   if (seen === undefined) {
     if (known.size > MOST_KNOWN) known.clear();

@@ -1,5 +1,5 @@
 /** All rules on one level, in their order. Pure. */
-import { foldAside } from "./aside.js";
+import { foldAside, foldUpdates } from "./aside.js";
 import type { Texts } from "./labels.js";
 import { foldLayers, foldLosses, isSought } from "./layers.js";
 import type { Level, Unit } from "./level.js";
@@ -16,6 +16,8 @@ const LEAST_TWINS = 4;
 
 export interface Around {
   readonly texts: Texts;
+  /** The boxes of the level, by their numbers, that one waits for without taking anything from them. */
+  readonly waitsFor: (item: number) => readonly number[];
   /** The optimizer's name, "" where there is none. */
   readonly optimizer: string;
   /** Whether something derives from a unit, or computes how good the model is. */
@@ -30,7 +32,8 @@ export function mayFold(units: readonly Unit[], texts: Texts): boolean {
 }
 
 /** Folds a level so that it has no more boxes than its budget, where it can be done. */
-export function* foldLevel(level: Level, { texts, optimizer, isDerived }: Around): Sliced<void> {
+export function* foldLevel(level: Level, { texts, waitsFor, optimizer, isDerived }: Around): Sliced<void> {
+  foldUpdates(level, texts, waitsFor);
   foldLayers(level, texts);
   yield;
   foldLosses(level, texts, isDerived);
