@@ -140,7 +140,7 @@ class _Estimate:
                 del wanted[before]  # it is what an iteration before has kept
         tensors, counted = [], set[Value]()
         for v in wanted:
-            base = _base(v)
+            base = base_of(v)
             nbytes = self._bytes(base) if base in own and base not in counted else 0
             counted.add(base)
             tensors.append(KeptTensor(v.label, str(v.spec), nbytes))
@@ -195,11 +195,11 @@ def _memories(loop: LoopNode) -> dict[Value, list[Value]]:
     for element, output in zip(elements, loop.kept, strict=True):
         if element in own:
             value = after.get(element, element)
-            found.setdefault(_base(value if value in elements else element), []).append(output)
+            found.setdefault(base_of(value if value in elements else element), []).append(output)
     return found
 
 
-def _base(value: Value) -> Value:
+def base_of(value: Value) -> Value:
     """Returns the value whose memory a value shows: that is what is kept."""
     while value.node is not None and len(value.node.op.views) == 1 and not value.node.blocks:
         (at,) = value.node.op.views

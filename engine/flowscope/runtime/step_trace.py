@@ -174,6 +174,8 @@ class StepTrace:
         self.dropped: Dropped | None = None
         self.cursor: Cursor | None = None
         self.is_sample = False
+        #: The shapes of what was fed.
+        self.shapes: tuple[Any, ...] = ()
         self.rows = None if _is_code(plan) else Rows()
         self._stamps: list[int] = []
         self._pieces: deque[Any] = deque()
@@ -227,7 +229,7 @@ class StepTrace:
         executable = self.plan.variant(_STAMPS)
 
         def run(gate: Any, run: Any, feeds: Any, resources: Any) -> Any:
-            self.number = run[-1]
+            self.number, self.shapes = run[-1], tuple(map(np.shape, feeds))
             stamped = Stamped(run, self._stamps, self._flush)
             self.begin = clock()
             try:
@@ -247,7 +249,7 @@ class StepTrace:
         function = self.plan.executable.probed(rows.probe)
 
         def run(gate: Any, run: Any, feeds: Any, resources: Any) -> Any:
-            self.number = run[-1]
+            self.number, self.shapes = run[-1], tuple(map(np.shape, feeds))
             self.begin = rows.begin = clock()
             try:
                 return function(gate, run, feeds, resources)

@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import DTypeError, UnimplementedError
+from flowscope.plan.lifetimes import Lifetimes, lifetimes
 from flowscope.plan.plan import Plan
 from flowscope.runtime.step_trace import MOST, StepTrace, clock
 from flowscope.tracing.analysis import split, with_inner
 from flowscope.tracing.decoding import Lanes, StepSpans, decoded
+from flowscope.tracing.memory import memory_of
 from flowscope.tracing.nodes import PlanNodes
 from flowscope.tracing.recording import (
     Frames,
     Gap,
+    Memory,
     Recording,
     Spans,
     Split,
@@ -76,6 +79,8 @@ class Recorder:
         #: Per node how often it ran and its own nanoseconds, of the steps that were looked at.
         self._totals: dict[int, Any] = {}
         self._dropped: tuple[int, int, int] | None = None
+        #: What is known of the plan and the shapes that were asked for last.
+        self._known: tuple[tuple[Plan, Any], Lifetimes] | None = None
         self._lock = threading.Lock()
 
     # -- a tracer -------------------------------------------------------------------------------
@@ -161,10 +166,22 @@ class Recorder:
             spans, frames, steps = self._joined(chosen, found, lanes)
             nodes, totals = self._summed()
             gaps = self._gaps(chosen)
+            memory = self._memory(chosen[-1].trace, found[-1]) if chosen else empty_memory()
             return Recording(
                 tuple(nodes), lanes.lanes, frames, spans, steps, gaps, totals,
-                empty_memory(), self.version, self._origin_us,
+                memory, self.version, self._origin_us,
             )  # fmt: skip
+
+    def _memory(self, trace: StepTrace, found: StepSpans) -> Memory:
+        """Returns the bytes that were alive over a step; nothing of a part of one that lasts."""
+        program = trace.plan.program
+        if len(trace.shapes) != len(program.feeds) or not trace.is_whole:
+            return empty_memory()
+        key = trace.plan, trace.shapes
+        if self._known is None or self._known[0] != key:
+            self._known = key, lifetimes(program, trace.shapes, trace.rows is not None)
+        made = memory_of(self._known[1], found, self._nodes(trace.plan), trace.begin)
+        return Memory(made.time - self._origin, made.nbytes)
 
     def graph(self) -> str:
         """Returns the graph of the steps in its JSON form; "" where there is none to be written."""
