@@ -40,15 +40,22 @@ def join(program: Program) -> Program:
     """Returns the program, in which what a NoOp such as `fs.group`'s waits for is a group."""
     names: dict[Node, str] = {}
     for nodes in (program.nodes, *[b.nodes for n in program.walk() for b in n.blocks]):
-        for node in nodes:
-            if isinstance(node.op, NoOp) and len(node.control) > 1:
-                _join(node, names)
+        waits = [n for n in nodes if isinstance(n.op, NoOp) and len(n.control) > 1]
+        for node in sorted(waits, key=lambda n: not _parts(n)):
+            _join(node, names)
     return changed(program, {leaf: {"group": name} for leaf, name in names.items()})
+
+
+def _parts(group: Node) -> list[Node]:
+    """Returns the NoOps by which a group on several devices waits on each of them."""
+    named = f"{group.name}/"
+    return [n for n in group.control if isinstance(n.op, NoOp) and n.name.startswith(named)]
 
 
 def _join(group: Node, names: dict[Node, str]) -> None:
     """Notes the group of what is written for a NoOp, unless some of that is in one already."""
-    writes = [n for n in group.control if n.writes_state and not isinstance(n, LoopNode)]
+    waited = [*group.control, *[c for part in _parts(group) for c in part.control]]
+    writes = [n for n in waited if n.writes_state and not isinstance(n, LoopNode)]
     leaves_of = {n: leaves(n) for n in writes}
     is_free = not any(n.update_groups or not names.keys().isdisjoint(leaves_of[n]) for n in writes)
     if len(writes) > 1 and is_free:

@@ -344,3 +344,32 @@ def test_a_list_stays_with_what_it_keeps_and_its_elements_are_sent():
     nodes = [n for p in found.values() for n in p.program.walk()]
     ends = [n for n in nodes if n.op.type in ("Send", "Recv")]
     assert variant not in {v.spec.dtype for n in ends for v in (*n.inputs, *n.outputs)}
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+def test_an_update_group_on_two_devices_is_whole_and_each_keeps_its_own_values(mode):
+    x = fs.placeholder(fs.float32, None, name="x")
+    with fs.device("/cpu:0"):
+        a = fs.Variable([1.0, 2.0], name="A")
+    with fs.device("/cpu:1"):
+        b = fs.Variable([3.0, 4.0], name="B")
+    group = fs.group(a.assign_add(x), b.assign_add(x * fs.ones([2])), name="both")
+    config = fs.ConfigProto(mode=mode, device_count={"CPU": 2})
+    with fs.Session(config=config) as sess:
+        sess.run(fs.global_variables_initializer())
+        sess.run(group, {x: [1.0, 1.0]})
+        for wrong in ([1.0, 2.0, 3.0], [[1.0], [2.0]]):
+            with pytest.raises(fs.errors.InvalidArgumentError):
+                sess.run(group, {x: wrong})
+        assert sess.run([a, b])[0].tolist() == [2, 3]
+        assert sess.run([a, b])[1].tolist() == [4, 5]
+        plan = sess.plan(group, [x])
+    begins = [n for n in plan.program.walk() if n.op.type == "BeginUpdate"]
+    checks = [n for n in plan.program.walk() if n.op.type == "CheckUpdate"]
+    assert {n.device for n in begins or checks} == {device(0), device(1)}
+    for part in plan.partitions:
+        verify(part.program)
+        assert {h.device for n in part.program.walk() for h in n.handles} == {part.device}
+        types = [n.op.type for n in part.program.nodes]
+        write = types.index("AssignAddVariableOp")
+        assert {"Recv", "BeginUpdate", "CheckUpdate"} & set(types[:write])

@@ -8,10 +8,14 @@ them. What the writes themselves can fail of is dealt with in one of three ways:
 - Else the values are kept (`BeginUpdate`, `EndUpdate`): then a write makes a new buffer, and the
   old one is put back if the step fails. So it is in tokens mode, where others run in between, where
   a branch writes for the group, and where a write needs what another one has written.
+
+A group whose variables are on several devices has these nodes on each of them. Then the writes wait
+for all of them, also where partitions run apart, and the devices keep values in one order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from flowscope.control.primitives import Primitive
@@ -22,6 +26,7 @@ from flowscope.ops.core.flow import Identity, NoOp
 from flowscope.ops.state.update_groups import BeginUpdate, CheckUpdate, EndUpdate
 from flowscope.plan.effects import leaves, touched
 from flowscope.plan.lowering import is_ambient
+from flowscope.plan.memories import short_name
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.rewriting import Edits, changed, origins_of, with_nodes
 from flowscope.plan.updates import UpdateGroup, gathered, let_go
@@ -89,16 +94,16 @@ class _Updates:
         checks = None if self._by_tokens else self._checks(group, is_inner)
         if checks is not None:
             edits.insert(checks, group.whole[0])
+            if len({n.device for n in group.members}) > 1:
+                _wait(group, checks, edits)
             return ()
-        begin = _begin(group, ended, self._by_tokens)
-        over = _made(EndUpdate(), group.members[-1], "update_ends", (begin.outputs[0],), [])
-        over.control = group.members
-        edits.insert([begin], group.whole[0])
-        edits.append([over], group.whole[-1])
-        if self._by_tokens:
-            for member in group.members:
-                edits.change(member, control=(*member.control, begin))
-        return (over,)
+        begins = _begins(group, ended, self._by_tokens)
+        ends = [_end(group, begin) for begin in begins]
+        edits.insert(begins, group.whole[0])
+        edits.append(ends, group.whole[-1])
+        if self._by_tokens or len(begins) > 1:
+            _wait(group, begins, edits)
+        return tuple(ends)
 
     def _checks(self, group: UpdateGroup, is_inner: bool) -> list[Node] | None:
         """Returns nodes that check the writes of a group; None if not all can be checked before."""
@@ -138,18 +143,51 @@ def _is_safe(node: Node) -> bool:
     return node.op.is_pure and node.op.template is not None and is_number and is_float
 
 
-def _begin(group: UpdateGroup, ended: tuple[Node, ...], by_tokens: bool) -> Node:
-    """Returns what keeps the values of a group."""
-    handles = dict.fromkeys(h.outputs[0] for n in group.members for h in n.handles)
-    values = [v for v in group.values if v not in handles] if by_tokens else []
+def _wait(group: UpdateGroup, nodes: Sequence[Node], edits: Edits) -> None:
+    """Has the writes of a group wait for what is put before it."""
+    for member in group.members if nodes else ():
+        edits.change(member, control=(*member.control, *nodes))
+
+
+def _begins(group: UpdateGroup, ended: tuple[Node, ...], by_tokens: bool) -> list[Node]:
+    """Returns what keeps the values of a group: a node per device that has some, one by one."""
+    handles: dict[str, dict[Value, None]] = {}
+    for handle in (h for n in group.members for h in n.handles):
+        handles.setdefault(handle.device, {})[handle.outputs[0]] = None
+    devices = sorted(handles)
+    awaited: dict[str, list[Value]] = {d: [] for d in devices}
+    for value in group.values if by_tokens else ():
+        if not any(value in some for some in handles.values()):
+            device = "" if value.node is None else value.node.device
+            awaited[device if device in handles else devices[0]].append(value)
+    made: list[Node] = []
+    for device in devices:
+        before = [*[n for n in group.control if not is_ambient(n)], *ended] if by_tokens else []
+        begin = _begin(group, device, [*handles[device]], awaited[device])
+        if len(devices) > 1:
+            begin.name += f"_{short_name(device)}"
+        begin.control = (*before, *made[-1:])
+        made.append(begin)
+    return made
+
+
+def _begin(
+    group: UpdateGroup, device: str, handles: Sequence[Value], awaited: Sequence[Value]
+) -> Node:
     first = group.members[0]
-    inputs = (*handles, *values)
     op = BeginUpdate(len(handles))
-    node = _made(op, first, "update_begins", inputs, [Spec(variant, ())])
+    node = _made(op, first, "update_begins", (*handles, *awaited), [Spec(variant, ())])
     node.origins = origins_of(group.members)
-    if by_tokens:
-        node.control = (*[n for n in group.control if not is_ambient(n)], *ended)
+    node.device = device
     return node
+
+
+def _end(group: UpdateGroup, begin: Node) -> Node:
+    """Returns what drops the values that a node keeps, once all writes of the group are done."""
+    made = _made(EndUpdate(), group.members[-1], "update_ends", (begin.outputs[0],), [])
+    made.device, made.control = begin.device, group.members
+    made.name += begin.name.rpartition("update_begins")[2]
+    return made
 
 
 def _made(op: Op, like: Node, what: str, inputs: tuple[Value, ...], specs: list[Spec]) -> Node:
