@@ -13,7 +13,7 @@ from flowscope.graph.op import has_kernel, kernel_of
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.kernels import counter
 from flowscope.plan.modules import Modules
-from flowscope.plan.passes.regions import regions
+from flowscope.plan.passes.regions import whole_region
 from flowscope.plan.placement.choices import is_plain
 from flowscope.plan.value_locations import ValueLocations
 from flowscope.runtime.fake import FakeDevice
@@ -81,7 +81,7 @@ def node_values(program, feeds):
         nodes.append(node)
         values.update(zip(node.outputs, outputs, strict=True))
 
-    run = Interpreter(regions(program)[0], Modules(np), generator, frozenset())
+    run = Interpreter(whole_region(program), Modules(np), generator, frozenset())
     with np.errstate(all="ignore"):
         run(Gate(), (1, 2, 3), tuple(feeds), (), probe)
     return nodes, values
