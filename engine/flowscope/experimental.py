@@ -1,4 +1,4 @@
-"""Element types of a few bits, under TensorFlow's names: to keep and to cast."""
+"""Element types of a few bits, under TensorFlow's names: to keep and to cast; lossy transfers."""
 
 import typing as _typing
 
@@ -14,6 +14,7 @@ from flowscope.graph.dtypes import (
     uint2 as uint2,
     uint4 as uint4,
 )
+from flowscope.ops.core.lossy_transfers import lossy_transfer as lossy_transfer
 
 if not _typing.TYPE_CHECKING:  # type checkers know which names there are
     __getattr__ = _refusal(__name__, globals())

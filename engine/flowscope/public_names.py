@@ -349,6 +349,7 @@ OP_TYPES = {
     "flowscope.ops.core.flow": (
         "Identity NoOp Placeholder PlaceholderWithDefault PreventGradient StopGradient"
     ),
+    "flowscope.ops.core.lossy_transfers": "FromUpperHalf LossyTransfer UpperHalf",
     "flowscope.ops.core.send_recv": "Recv Send Transfer TripCount",
     "flowscope.ops.host.checks": "AssertTrue CheckNumerics EnsureShape",
     "flowscope.ops.host.printing": "PrintFirst PrintIdentity PrintLine",

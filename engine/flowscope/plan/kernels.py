@@ -49,7 +49,9 @@ def inlined_template(node: Node) -> str | None:
 def is_assignment(node: Node) -> bool:
     """Whether a node is a transfer of a value that stays in the memory of one host."""
     op = node.op
-    if not isinstance(op, Transfer) or host_of(op.send_device) != host_of(op.recv_device):
+    if not isinstance(op, Transfer) or op.is_lossy:
+        return False
+    if host_of(op.send_device) != host_of(op.recv_device):
         return False
     (value,) = node.inputs
     made = () if value.node is None else value.node.op.host_outputs

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from flowscope.graph.dtypes import DType, int64
 from flowscope.graph.op import Cost, Op, Spec, frozen
 from flowscope.graph.shapes import Dims
+from flowscope.ops.core.lossy_transfers import FromUpperHalf, UpperHalf
 
 
 class Crossing(Op, abstract=True):
@@ -41,12 +42,14 @@ class Transfer(Crossing):
         recv_device: Full name of the device that gets it; the same one where only the memory is
             another.
         to_host: Whether it comes into the host's memory, for the inputs that steer a device.
+        is_lossy: Whether the upper 16 bits of each number go over alone: see `lossy_transfer`.
     """
 
     tensor_name: str
     send_device: str
     recv_device: str
     to_host: bool = False
+    is_lossy: bool = False
     views: ClassVar[tuple[int, ...]] = (0,)
 
     @property
@@ -59,7 +62,10 @@ class Transfer(Crossing):
 
     def kernel(self, device: Any, value: Any) -> Any:
         """Returns the value in the memory of a device, which stands in the place of `xp`."""
-        return device.put(value)
+        found = device.put(value)
+        if not self.is_lossy:
+            return found
+        return FromUpperHalf().kernel(device.xp, UpperHalf().kernel(device.xp, found))
 
 
 @frozen

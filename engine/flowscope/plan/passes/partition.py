@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.constant import Const, Literal
-from flowscope.graph.dtypes import float32, int64
+from flowscope.graph.dtypes import float32, int64, uint16
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Op, Spec
+from flowscope.ops.core.lossy_transfers import FromUpperHalf, UpperHalf
 from flowscope.ops.core.send_recv import Recv, Send, Transfer, TripCount
 from flowscope.plan.counted_loops import counted
 from flowscope.plan.lowering import is_ambient
@@ -225,15 +226,26 @@ class _Projector:
             near: The node whose origins and order the two ends have.
         """
         facts = op.tensor_name, op.send_device, op.recv_device
-        given = self._value(value, op.send_device)
-        send = _end(Send(*facts), f"to_{short_name(facts[2])}", near, facts[1], (given,))
+        given, sends, spec = self._value(value, op.send_device), list[Node](), value.spec
+        if op.is_lossy:
+            spec = value.spec.like(uint16)
+            half = _end(UpperHalf(), f"{op.tensor_name}/half", near, facts[1], (given,), spec)
+            given = half.outputs[0]
+            sends.append(half)
+        sends.append(_end(Send(*facts), f"to_{short_name(facts[2])}", near, facts[1], (given,)))
         maker = value.node if home is level else None
         after = None if maker is None else self._nodes.get((maker, facts[1]), maker)
-        level.send(facts[1], after, [send])
-        what = Recv(*facts, value.spec.dtype, value.spec.shape)
-        recv = _end(what, f"from_{short_name(facts[1])}", near, facts[2], (), value.spec)
-        recv.outputs[0].stand_for(value)
+        level.send(facts[1], after, sends)
+        what = Recv(*facts, spec.dtype, spec.shape)
+        recv = _end(what, f"from_{short_name(facts[1])}", near, facts[2], (), spec)
         level.parts[facts[2]].append(recv)
+        if op.is_lossy:
+            recv = _end(
+                FromUpperHalf(), f"{op.tensor_name}/whole", near, facts[2], recv.outputs, value.spec
+            )
+            level.parts[facts[2]].append(recv)
+        else:
+            recv.outputs[0].stand_for(value)
         return recv.outputs[0]
 
     def _control(self, node: Node, device: str) -> tuple[Node, ...]:
@@ -267,7 +279,12 @@ class _Projector:
             facts = f"^{node.name}", at, device
             empty = np.empty(0, np.float32)
             value = _end(
-                Const(Literal(empty), float32), "done", node, at, (), Spec(float32, (0,), empty)
+                Const(Literal(empty), float32),
+                f"^{node.name}/done",
+                node,
+                at,
+                (),
+                Spec(float32, (0,), empty),
             )
             send = _end(Send(*facts), f"to_{short_name(device)}", node, at, value.outputs)
             send.control = (done,)
@@ -468,8 +485,9 @@ def _end(
     op: Op, what: str, near: Node, device: str, inputs: tuple[Value, ...], *specs: Spec
 ) -> Node:
     """Returns a node that sends or receives."""
-    tensor = getattr(op, "tensor_name", f"^{near.name}")
-    made = Node(op, f"{tensor}/{what}", near.order, inputs, specs, "", near.origins, near.path)
+    tensor = getattr(op, "tensor_name", "")
+    name = f"{tensor}/{what}" if tensor else what
+    made = Node(op, name, near.order, inputs, specs, "", near.origins, near.path)
     made.device, made.reason = device, f'belongs to "{near.name}"'
     return made
 

@@ -10,7 +10,8 @@ program (`Op.host_outputs`, `Op.host_inputs`), in the host's. Who wants one else
 
 A list never crosses, its elements do. Feeds are in the host's memory at every device; constants are
 there in every memory that wants them, by copies of their nodes. Handles stand for what is nowhere
-in the program. Control inputs take no transfers.
+in the program. Control inputs take no transfers. What `lossy_transfer` gives crosses by half of its
+bits.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from flowscope.control.lists import EmptyList
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.operation import where
+from flowscope.ops.core.lossy_transfers import LossyTransfer
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.memories import host_of, is_host, memory_of, short_name
@@ -211,13 +213,15 @@ class _Transfers:
         while source.node is not None and isinstance(source.node.op, Transfer):
             source = source.node.inputs[0]
         name = self._unique(source)
-        op = Transfer(name, sender, device, in_host)
+        is_lossy = value.node is not None and isinstance(value.node.op, LossyTransfer)
+        op = Transfer(name, sender, device, in_host, is_lossy and sender != device)
         near = before.node or (before.block.program.nodes or (before.block.owner,))[-1]
         assert near is not None
         origins = near.origins if value.node is None else value.node.origins
         what = f"{name}/to_{short_name(device)}{'/host' if in_host else ''}"
         made = Node(op, what, near.order, (value,), [value.spec], "", origins, near.path)
-        made.outputs[0].stand_for(value)
+        if not op.is_lossy:
+            made.outputs[0].stand_for(value)
         made.device = device
         made.reason = f'brings "{source.label}" from {sender}'
         return made
