@@ -6,12 +6,12 @@ import { deviceQuestion, DeviceMix, devicesOf, shortDevice } from "../src/model/
 import { GraphModel } from "../src/model/graph.js";
 import type { Heat } from "../src/model/heat.js";
 import { opBox, scopeBox } from "../src/model/ids.js";
-import { PlacementModel, placementFacts } from "../src/model/placement.js";
+import { measuredText, movable, PlacementModel, placementFacts, predictionText } from "../src/model/placement.js";
 import { search } from "../src/model/search.js";
 import { barMarks, deviceMarks, segments } from "../src/render/devices.js";
 import { toSvg } from "../src/render/svg.js";
 import { deviceColor, devicePattern, LIGHT } from "../src/render/theme.js";
-import type { OpPlacementState, Placement } from "../src/wire/messages.js";
+import type { MovePrediction, MoveState, OpPlacementState, Placement } from "../src/wire/messages.js";
 
 const at = (device: string): string => `/job:localhost/replica:0/task:0/device:${device}`;
 
@@ -32,12 +32,12 @@ function split(): GraphModel {
 test("a scope counts the operations inside by device, and those that are not placed", () => {
   const model = split();
   const devices = devicesOf(model, [at("CPU:2")]);
-  assert.deepEqual([...devices.keys()].map((name) => shortDevice(name, devices.keys())), ["CPU:1", "CPU:2", "CPU:10"]);
+  assert.deepEqual([...devices.keys()].map((name) => shortDevice(name, devices.keys())), ["CPU:1", "CPU:10", "CPU:2"], "what nothing stands on comes last: no colour changes when it is told");
   const mix = new DeviceMix(model, devices);
   const of = (box: string): number[] | null => { const counts = mix.of(box); return counts && [...counts]; };
-  assert.deepEqual(["one", "one/deep", "two"].map((path) => of(scopeBox(path))), [[2, 0, 0, 0], [1, 0, 0, 0], [1, 0, 1, 0]]);
-  assert.deepEqual([...mix.all], [3, 0, 1, 1]);
-  assert.deepEqual(of(opBox(model.tree.idOf("two/d") ?? -1)), [0, 0, 1, 0]);
+  assert.deepEqual(["one", "one/deep", "two"].map((path) => of(scopeBox(path))), [[2, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0]]);
+  assert.deepEqual([...mix.all], [3, 1, 0, 1]);
+  assert.deepEqual(of(opBox(model.tree.idOf("two/d") ?? -1)), [0, 1, 0, 0]);
   assert.equal(of(scopeBox("gone")), null);
 });
 
@@ -99,11 +99,12 @@ test("the inspector tells the reason, the devices that could be chosen, and what
     name: "one/a", type: "MatMul", requested: "", device: at("CPU:1"), reason: "earliest finish",
     candidates: [{ device: at("CPU:0"), seconds: 0.002, reason: "" }, { device: at("CPU:1"), seconds: 0.001, reason: "" }, { device: at("GPU:0"), seconds: null, reason: "no kernel" }],
   };
-  const answer = (request_id: number): Placement => ({ kind: "placement", view: 1, request_id, error: "", devices: [at("CPU:0")], op });
-  const first = model.await("other");
-  const second = model.await("one/a");
+  const answer = (request_id: number): Placement => ({ kind: "placement", view: 1, request_id, error: "", devices: [at("CPU:0")], op, move: null });
+  const first = model.ask("other").request_id;
+  const second = model.ask("one/a").request_id;
   model.take(answer(first));
   assert.equal(model.of("one/a"), null, "an answer to an earlier question");
+  changes = 0;
   model.take(answer(second));
   model.take(answer(second));
   assert.deepEqual([changes, model.devices, model.of("one/a")?.reason, model.of("one/b")], [1, [at("CPU:0")], "earliest finish", null]);
@@ -113,4 +114,31 @@ test("the inspector tells the reason, the devices that could be chosen, and what
     "because: earliest finish", "CPU:0: done after 2.00 ms", "CPU:1: chosen, done after 1.00 ms", "GPU:0: no kernel", "measured: 1.50 µs each time",
   ]);
   assert.deepEqual(placementFacts(null, heat, 9), []);
+});
+
+test("a move is thought of, predicted, and forgotten; an answer to another question is none", () => {
+  const model = new PlacementModel();
+  const wish = model.propose("one/", at("CPU:10"));
+  assert.deepEqual([wish.name, wish.device, model.proposal?.told], ["one/", at("CPU:10"), null]);
+  const move: MovePrediction = { device: at("CPU:10"), before_s: 0.012, after_s: 0.008, moved_bytes: 5, refused: "" };
+  const answer: Placement = { kind: "placement", view: 1, request_id: wish.request_id, error: "", devices: [], op: null, move };
+  model.take({ ...answer, request_id: model.ask("x").request_id, move: null });
+  assert.equal(model.proposal?.told, null);
+  model.take(answer);
+  assert.equal(predictionText(model.proposal?.told ?? move).replaceAll("\u00a0", " "), "predicted: 12.0 ms → 8.00 ms a step");
+  model.forget();
+  assert.equal(model.proposal, null);
+  model.take(answer);
+  assert.equal(model.proposal, null, "it is not wanted any more");
+  const moved: MoveState = { name: "one/", device: at("CPU:10"), before_s: 0.012, after_s: 0.008, measured_before_s: 0.02, measured_after_s: null };
+  assert.equal(measuredText(moved), "measured: after the next step");
+  assert.equal(measuredText({ ...moved, measured_after_s: 0.01 }).replaceAll("\u00a0", " "), "measured: 20.0 ms → 10.0 ms a step");
+});
+
+test("operations and scopes of the user's can be moved; what the view has put together cannot", () => {
+  const model = split();
+  assert.deepEqual([movable(model, scopeBox("one")), movable(model, opBox(model.tree.idOf("one/a") ?? -1))], ["one/", "one/a"]);
+  assert.deepEqual([movable(model, "s:"), movable(model, null), movable(model, "s:gone")], [null, null, null]);
+  model.level = "lowered";
+  assert.equal(movable(model, scopeBox("one")), null);
 });

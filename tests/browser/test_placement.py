@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bare_host import NOTE_TEXTS
 from live_host import LiveHost
 from playwright.sync_api import Locator, Page, expect
 
@@ -85,9 +86,74 @@ def test_the_inspector_says_why_an_operation_stands_where_it_does(
 ) -> None:
     host = open_host()
     page.evaluate("() => window.choose('selection', 'encoder/MatMul')")
-    page.evaluate("() => { window.state.selection = 'encoder/MatMul'; }")
     inspector = page.get_by_test_id("fs-inspector")
     host.pump(lambda: "because" in inspector.inner_text())
     text = inspector.inner_text()
     assert re.search(r"asked for\s+/device:CPU:1", text)
     assert re.search(r"placed on\s+\S*device:CPU:1", text)
+
+
+def place_of(page: Page, text: str) -> tuple[float, float]:
+    """Returns where a text is drawn, in the page's coordinates."""
+    corner = stage(page).locator("canvas").first.bounding_box()
+    assert corner is not None
+    x, y = page.evaluate("text => window.texts.find(t => t[0] === text).slice(2, 4)", text)
+    return corner["x"] + x, corner["y"] + y
+
+
+def drag(page: Page, text: str, to: Locator) -> None:
+    """Drags what is called so to a device's row, as a hand does."""
+    x, y = place_of(page, text)
+    page.mouse.move(x + 8, y)
+    page.mouse.down()
+    page.mouse.move(x + 30, y + 20, steps=4)
+    expect(page.locator(".fs-ghost")).to_be_visible()
+    row = to.bounding_box()
+    assert row is not None
+    page.mouse.move(row["x"] + 30, row["y"] + 8, steps=6)
+    page.mouse.up()
+    expect(page.locator(".fs-ghost")).to_have_count(0)
+
+
+def test_a_scope_is_dragged_to_a_device_once_it_is_known_what_that_changes(
+    open_host: Callable[..., LiveHost], page: Page, session: fs.Session
+) -> None:
+    host = open_host()
+    page.evaluate(NOTE_TEXTS)
+    stage(page).press("d")
+    host.pump(lambda: device(page, "CPU:3").count() > 0)
+    host.pump(lambda: page.evaluate("() => window.texts.some(t => t[0] === 'encoder')"))
+    drag(page, "encoder", device(page, "CPU:3"))
+    card = page.get_by_test_id("fs-move")
+    host.pump(lambda: "predicted" in card.inner_text())
+    expect(card).to_contain_text("Move encoder/ to CPU:3?")
+    expect(card).to_contain_text("variables go along")
+    weight = session.graph.get_operation_by_name("encoder/MatMul").id
+    assert session.placements[weight].endswith("CPU:1")
+    card.get_by_role("button", name="Move", exact=True).click()
+    host.pump(lambda: "encoder/ moved to CPU:3" in card.inner_text())
+    expect(card).to_contain_text("after the next step")
+    session.run("head/y:0", {"x:0": np.ones((2, 16), np.float32)})
+    assert session.placements[weight].endswith("CPU:3")
+    host.pump(lambda: re.search(r"measured: .*a step", card.inner_text()) is not None)
+    count = sum(p.endswith("CPU:3") for p in session.placements.values())
+    host.pump(lambda: device(page, "CPU:3").locator("b").inner_text() == str(count))
+
+
+def test_an_operation_is_moved_by_keys(
+    open_host: Callable[..., LiveHost], page: Page, session: fs.Session
+) -> None:
+    with session.graph.as_default(), fs.device("/device:CPU:1"):
+        y = fs.add(1.0, fs.placeholder(fs.float32, [], name="p"), name="bound")
+    session.run(y, {"p:0": 1.0})
+    host = open_host()
+    page.evaluate("() => window.choose('selection', 'bound')")
+    stage(page).press("m")
+    here = page.get_by_role("button", name="Move bound to CPU:2…", exact=True)
+    host.pump(lambda: here.count() > 0)
+    here.press("Enter")
+    card = page.get_by_test_id("fs-move")
+    host.pump(lambda: card.get_by_role("button", name="Move", exact=True).count() > 0)
+    expect(card.get_by_role("button", name="Move", exact=True)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(card).to_be_hidden()

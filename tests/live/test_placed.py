@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live import placing
+from flowscope.errors import InvalidArgumentError
 from flowscope.live.bus import Feed
-from flowscope.live.schema import AskPlacement
+from flowscope.live.placing import Placing
+from flowscope.live.schema import PROTOCOL, AskPlacement, MoveWish
 from flowscope.live.state import GraphWatcher
 from flowscope.live.wire import message_from, to_json
 
@@ -44,7 +46,7 @@ class TestWhyAnOperationStandsWhereItDoes:
             yield sess
 
     def ask(self, session, name):
-        return placing.placement(session, AskPlacement(7, 3, name))
+        return Placing().answer(session, AskPlacement(7, 3, name, ""))
 
     def test_wish_choice_and_reason_are_told(self, session):
         told = self.ask(session, "y")
@@ -63,7 +65,7 @@ class TestWhyAnOperationStandsWhereItDoes:
 
     def test_the_question_comes_from_a_view_and_the_answer_goes_to_it(self, session):
         feed, told = Feed(session.graph, session), []
-        asked = {"kind": "ask_placement", "view": 7, "request_id": 1, "name": "y"}
+        asked = {"kind": "ask_placement", "view": 7, "request_id": 1, "name": "y", "device": ""}
         feed.hear(message_from(asked), told.append)
         feed.leave(told.append)
         (answer,) = [to_json(m) for m in told if m.kind == "placement"]
@@ -80,5 +82,71 @@ def test_a_value_that_is_sent_elsewhere_leaves_its_maker_where_it_stands(graph):
     with fs.Session(config=fs.ConfigProto(device_count={"CPU": 2})) as sess:
         sess.run(b, {"x:0": 1.0})
         assert [sess.placements[t.op.id][-5:] for t in (a, b)] == ["CPU:1", "CPU:0"]
-        told = placing.placement(sess, AskPlacement(1, 1, "a"))
+        told = Placing().answer(sess, AskPlacement(1, 1, "a", ""))
         assert told.op.device.endswith("CPU:1")
+
+
+class TestMoving:
+    """A view predicts a move, makes it, and is told what it did."""
+
+    @pytest.fixture
+    def session(self, graph):
+        with fs.device("/device:CPU:1"), fs.name_scope("layer"):
+            w = fs.Variable(np.ones((64, 64), np.float32), name="w")
+            y = fs.matmul(w, w, name="y")
+        fs.identity(y, name="z")
+        with fs.Session(config=fs.ConfigProto(device_count={"CPU": 3})) as sess:
+            sess.run(fs.global_variables_initializer())
+            sess.run("z:0")
+            yield sess
+
+    def ask(self, session, name, device):
+        return Placing().answer(session, AskPlacement(7, 3, name, device))
+
+    def test_candidates_are_told_with_predicted_times(self, session):
+        told = self.ask(session, "layer/y", "")
+        assert [c.device[-5:] for c in told.op.candidates] == ["CPU:0", "CPU:1", "CPU:2"]
+        assert told.move is None
+
+    def test_a_move_of_a_scope_is_predicted_and_changes_nothing(self, session):
+        move = self.ask(session, "layer/", "/device:CPU:2").move
+        assert (move.refused, move.moved_bytes) == ("", 64 * 64 * 4)
+        assert min(move.before_s, move.after_s) > 0.0
+        assert session.placements[session.graph.get_operation_by_name("layer/y").id][-1] == "1"
+
+    @pytest.mark.parametrize("device", ["/device:GPU:0", "/device:CPU:9", "nowhere"])
+    def test_what_cannot_be_is_refused_with_the_reason(self, session, device):
+        move = self.ask(session, "layer/y", device).move
+        assert move.refused
+        assert move.after_s is None
+        with pytest.raises(InvalidArgumentError):
+            Placing().move(session, MoveWish("layer/y", device))
+
+    def test_after_a_move_the_steps_since_are_measured(self, session):
+        placing = Placing()
+        placing.look(session)
+        session.run("z:0")
+        placing.look(session)
+        placing.move(session, MoveWish("layer/", "/device:CPU:2"))
+        told = placing.look(session)
+        assert told.measured_before_s > 0.0
+        assert told.measured_after_s is None
+        session.run("z:0")
+        assert placing.look(session).measured_after_s > 0.0
+        assert session.placements[session.graph.get_operation_by_name("layer/y").id][-1] == "2"
+
+    def test_the_command_moves_and_the_state_tells_it(self, session):
+        feed, told = Feed(session.graph, session), []
+        wish = {"name": "layer/", "device": "/device:CPU:2"}
+        command = {"kind": "command", "command_id": 1, "name": "move", "value": wish, "view": 7}
+        feed.hear(message_from({"kind": "connect", "view": 7, "protocol": PROTOCOL}), told.append)
+        feed.hear(message_from(command), told.append)
+        feed.hear(
+            message_from(command | {"command_id": 2, "value": wish | {"device": "?"}}), told.append
+        )
+        state = feed.snapshot(0.0).session
+        feed.leave(told.append)
+        assert [m.ok for m in told if m.kind == "reply"] == [True, False]
+        assert (state.moved.name, state.moved.device) == ("layer/", "/device:CPU:2")
+        with pytest.raises(ValueError, match="MoveWish"):
+            message_from(command | {"value": {"name": "layer/"}})

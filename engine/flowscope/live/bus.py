@@ -18,10 +18,11 @@ from typing import Any, Literal
 
 from flowscope.errors import OpError
 from flowscope.graph.graph import Graph
-from flowscope.live import debugging, history, placing, progress
+from flowscope.live import debugging, history, progress
 from flowscope.live.frames import FrameWatcher
 from flowscope.live.lowered import LoweredWatcher
 from flowscope.live.outbox import WINDOW, Outbox
+from flowscope.live.placing import Placing
 from flowscope.live.schema import (
     PROTOCOL,
     Ack,
@@ -36,6 +37,7 @@ from flowscope.live.schema import (
     Disconnect,
     FromKernel,
     GraphChange,
+    MoveWish,
     Reply,
     RunState,
     SessionState,
@@ -111,6 +113,7 @@ class Feed:
         #: What is told of lowered programs, to those who are shown these.
         self._lowered = LoweredWatcher()
         self._meter = Meter()
+        self._placing = Placing()
         self._metered: Session | None = None
         self._told: SessionState | None = None
         self._frames = FrameWatcher(self._graph)
@@ -232,7 +235,7 @@ class Feed:
             elif isinstance(message, AskValues):
                 port.send(debugging.values(self.session, message))
             elif isinstance(message, AskPlacement):
-                port.send(placing.placement(self.session, message))
+                port.send(self._placing.answer(self.session, message))
             elif isinstance(message, AskHistory):
                 port.send(history.tensor_history(self.session, message))
             elif isinstance(message, AskSpans):
@@ -363,7 +366,8 @@ class Feed:
             self._meter, self._metered = Meter(), session
         rate, step_time = self._meter.update(now_s, session.steps, session.busy_ns)
         state = activity(session, notebook.cell_running, rate)
-        return session_state(session, state, rate, step_time, progress.current(now_s, session))
+        told = session_state(session, state, rate, step_time, progress.current(now_s, session))
+        return replace(told, moved=self._placing.look(session))
 
     def _run_state(self, now_s: float) -> RunState | None:
         """Returns where the steps were at the look before, and asks them where they are now."""
@@ -438,6 +442,11 @@ class Feed:
             except (OpError, ValueError, KeyError) as e:
                 return Reply(command.command_id, False, str(e).partition("\n")[0])
             return Reply(command.command_id, True, what)
+        if isinstance(command.value, MoveWish):
+            try:
+                return Reply(command.command_id, True, self._placing.move(session, command.value))
+            except OpError as e:
+                return Reply(command.command_id, False, str(e).partition("\n")[0])
         if history.moves_past(session, command.name):
             return Reply(command.command_id, True, _DONE[command.name])
         if command.name == "resume":

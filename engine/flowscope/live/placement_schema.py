@@ -11,7 +11,8 @@ class CandidateState:
     """A device that an operation could be placed on, or why it could not."""
 
     device: str
-    #: Predicted seconds from the step's begin to its end there; None where there is no prediction.
+    #: When it would be done there, in predicted seconds from the step's begin; None where it would
+    #: not be.
     seconds: float | None
     #: Why it cannot stand there, or what speaks for it; "" for nothing.
     reason: str
@@ -32,6 +33,43 @@ class OpPlacementState:
 
 
 @dataclass(frozen=True)
+class MovePrediction:
+    """What moving an operation or a scope to a device would do."""
+
+    device: str
+    #: Predicted seconds of a step as it is, and as it would be; None where it is not known.
+    before_s: float | None
+    after_s: float | None
+    #: Bytes of variables that would be moved once.
+    moved_bytes: int
+    #: The constraint that forbids it; "" where it can be done.
+    refused: str
+
+
+@dataclass(frozen=True)
+class MoveWish:
+    """An operation, or with a "/" behind it a scope, is to stand on a device."""
+
+    name: str
+    device: str
+
+
+@dataclass(frozen=True)
+class MoveState:
+    """The latest move that a view has asked for, and what came of it."""
+
+    name: str
+    device: str
+    #: Predicted seconds of a step before and after.
+    before_s: float | None
+    after_s: float | None
+    #: Mean seconds of the steps before it; None where none was measured.
+    measured_before_s: float | None
+    #: Mean seconds of the steps since; None before one has ended.
+    measured_after_s: float | None
+
+
+@dataclass(frozen=True)
 class AskPlacement:
     """A view asks where the latest plan has placed something; the answer is one `Placement`."""
 
@@ -39,6 +77,8 @@ class AskPlacement:
     request_id: int
     #: An operation's name, or a scope's path with a "/" behind it; "" for nothing.
     name: str
+    #: The device that it might be moved to, for a prediction; "" for none.
+    device: str
     kind: Literal["ask_placement"] = "ask_placement"
 
 
@@ -53,6 +93,8 @@ class Placement:
     devices: tuple[str, ...]
     #: What was asked for; None of a scope, of what the latest step did not run, and of nothing.
     op: OpPlacementState | None
+    #: None where no device was asked for.
+    move: MovePrediction | None
     #: The view that it is for.
     view: int = 0
     kind: Literal["placement"] = "placement"
@@ -61,6 +103,9 @@ class Placement:
 __all__ = [
     "AskPlacement",
     "CandidateState",
+    "MovePrediction",
+    "MoveState",
+    "MoveWish",
     "OpPlacementState",
     "Placement",
 ]

@@ -42,6 +42,9 @@ from flowscope.live.history_schema import (
 from flowscope.live.placement_schema import (
     AskPlacement as AskPlacement,
     CandidateState as CandidateState,
+    MovePrediction as MovePrediction,
+    MoveState as MoveState,
+    MoveWish as MoveWish,
     OpPlacementState as OpPlacementState,
     Placement as Placement,
 )
@@ -301,6 +304,8 @@ class SessionState:
     debug: DebugState | None = None
     #: None where nothing is recorded.
     history: HistoryState | None = None
+    #: None before a view has moved something.
+    moved: MoveState | None = None
 
 
 @dataclass(frozen=True)
@@ -487,6 +492,10 @@ class Ack:
     kind: Literal["ack"] = "ack"
 
 
+#: What a command may want in detail.
+Wish = BreakpointWish | WatchWish | Replacement | RecordWish | ReplayWish | MoveWish
+
+
 @dataclass(frozen=True)
 class Command:
     """A view asks for something to be done at the next safepoint."""
@@ -521,15 +530,15 @@ class Command:
         "step_back",
         "record",
         "replay",
+        "move",
     ]
     #: For "pace": seconds per operation, 0 for full speed. For "level": "graph" or "lowered". For
     #: "trace": so many steps a second, 0 for none. For "unbreak", "enable" and "disable": the
     #: breakpoint's number. None for the others but those that have a wish here.
     #: "step_back" computes the held step again, up to the operation that ran last, on "resume" that
     #: ends; "record" has steps recorded, or with None no more; "replay" computes one again.
-    value: (
-        float | str | BreakpointWish | WatchWish | Replacement | RecordWish | ReplayWish | None
-    ) = None
+    #: "move" has an operation or a scope stand on a device from the next step on.
+    value: float | str | Wish | None = None
     #: The view that asks.
     view: int = 0
     kind: Literal["command"] = "command"

@@ -26,6 +26,7 @@ from flowscope.live.schema import (
     Disconnect,
     FromKernel,
     FromView,
+    MoveWish,
     RecordWish,
     Replacement,
     ReplayWish,
@@ -153,8 +154,11 @@ def message_from(data: Any) -> FromView:
             "view": int(view),
             "request_id": int(number),
             "name": str(name),
+            "device": str(device),
         } if view:
-            return AskPlacement(view, number, name)
+            return AskPlacement(view, number, name, device)
+        case {"kind": "command", "command_id": int(number), "name": "move", "value": dict(wish)}:
+            return Command(number, "move", _as(MoveWish, wish), _view(data))
         case {
             "kind": "ask_history",
             "view": int(view),

@@ -3,15 +3,19 @@ import type { GraphModel } from "./graph.js";
 import { opOf, pathOf, type BoxId } from "./ids.js";
 import type { Scope } from "./scopes.js";
 
-/** Devices are numbered in the order of their names, so that each keeps its colour; `known` are some that no operation need stand on. */
+/**
+ * Devices are numbered in the order of their names, so that each keeps its colour; behind them those that are `known`, and that
+ * no operation stands on.
+ */
 export function devicesOf(model: GraphModel, known: readonly string[] = []): Map<string, number> {
-  const names = new Set(known);
+  const names = new Set<string>();
   for (const node of model.nodes.values()) if (node.placed !== null) names.add(node.placed);
-  return new Map([...names].sort(byNumber).map((name, i) => [name, i]));
+  const others = known.filter((name) => !names.has(name));
+  return new Map([...[...names].sort(byNumber), ...others.sort(byNumber)].map((name, i) => [name, i]));
 }
 
 const ORDER = new Intl.Collator("en", { numeric: true });
-const byNumber = (a: string, b: string): number => ORDER.compare(a, b);
+export const byNumber = (a: string, b: string): number => ORDER.compare(a, b);
 
 /** What a device is called beside others: "CPU:0" where all belong to one task, else its full name. */
 export function shortDevice(device: string, all: Iterable<string>): string {

@@ -1,22 +1,41 @@
 /** Where the latest plan has placed what is looked at, and why: asked of the kernel, and told in the inspector. */
-import type { CandidateState, OpPlacementState, Placement } from "../wire/messages.js";
+import type { PlacementWish } from "../wire/channel.js";
+import type { CandidateState, MovePrediction, MoveState, OpPlacementState, Placement } from "../wire/messages.js";
 import { shortDevice } from "./devices.js";
 import type { Fact } from "./fact.js";
 import { duration } from "./figures.js";
+import { opsBelow } from "./facts.js";
+import type { GraphModel } from "./graph.js";
 import type { Heat } from "./heat.js";
+import { opOf, pathOf, type BoxId } from "./ids.js";
 import { Signal } from "./signal.js";
 
+/** A move that the user thinks of: nothing is changed before it is confirmed. */
+export interface Proposal {
+  /** The name of an operation, or the path of a scope with a "/" behind it. */
+  readonly name: string;
+  readonly device: string;
+  /** What it would change; null until the kernel has said so. */
+  readonly told: MovePrediction | null;
+}
+
 export class PlacementModel {
-  /** An answer has come. */
+  /** An answer has come, or another move is thought of. */
   readonly changed = new Signal<void>();
   #request = 0;
-  #asked = "";
+  /** The numbers of the latest questions. */
+  #asked = { op: 0, move: 0 };
   #op: OpPlacementState | null = null;
   #devices: readonly string[] = [];
+  #proposal: Proposal | null = null;
 
   /** The devices of the session, as far as they were told. */
   get devices(): readonly string[] {
     return this.#devices;
+  }
+
+  get proposal(): Proposal | null {
+    return this.#proposal;
   }
 
   /** What is known of the operation that was asked for last; null where it is not this one. */
@@ -24,18 +43,46 @@ export class PlacementModel {
     return this.#op?.name === name ? this.#op : null;
   }
 
-  /** Waits for what is told of an operation; returns the question's number. */
-  await(name: string): number {
-    this.#asked = name;
-    return ++this.#request;
+  /** The question where an operation stands; "" only asks for the devices. */
+  ask(name: string): PlacementWish {
+    this.#asked.op = ++this.#request;
+    return { request_id: this.#request, name, device: "" };
   }
 
-  take({ request_id, devices, op }: Placement): void {
-    if (request_id !== this.#request) return;
-    const isSame = JSON.stringify([devices, op]) === JSON.stringify([this.#devices, this.#op]);
-    [this.#devices, this.#op] = [devices, op?.name === this.#asked ? op : null];
-    if (!isSame) this.changed.emit();
+  /** The question what a move would change. */
+  propose(name: string, device: string): PlacementWish {
+    this.#asked.move = ++this.#request;
+    this.#proposal = { name, device, told: null };
+    this.changed.emit();
+    return { request_id: this.#request, name, device };
   }
+
+  /** The move is made, or not wanted. */
+  forget(): void {
+    if (this.#proposal === null) return;
+    this.#proposal = null;
+    this.changed.emit();
+  }
+
+  take({ request_id, devices, op, move }: Placement): void {
+    const before = JSON.stringify([this.#devices, this.#op, this.#proposal]);
+    if (devices.length > 0) this.#devices = devices;
+    if (request_id === this.#asked.op) this.#op = op;
+    if (request_id === this.#asked.move && this.#proposal) this.#proposal = { ...this.#proposal, told: move };
+    if (JSON.stringify([this.#devices, this.#op, this.#proposal]) !== before) this.changed.emit();
+  }
+}
+
+/** "12 ms -> 8 ms a step, predicted". */
+export function predictionText({ before_s: before, after_s: after }: Pick<MovePrediction, "before_s" | "after_s">): string {
+  if (before === null || after === null) return "no prediction: the latest step has nothing of it";
+  return `predicted: ${duration(before)} \u2192 ${duration(after)} a step`;
+}
+
+/** What was measured beside it, as far as steps have run. */
+export function measuredText({ measured_before_s: before, measured_after_s: after }: MoveState): string {
+  if (after === null) return "measured: after the next step";
+  return `measured: ${before === null ? "" : `${duration(before)} \u2192 `}${duration(after)} a step`;
 }
 
 /** Why an operation stands where it does, where else it could stand, and how long it was measured to take. */
@@ -58,4 +105,18 @@ function measuredSeconds({ ops, count, self_ns }: Heat, op: number): number | nu
   const at = ops.findIndex(([own]) => own === op);
   const runs = count[at] ?? 0;
   return at < 0 || runs === 0 ? null : ((self_ns[at] ?? 0) * 1e-9) / runs;
+}
+
+/** The name by which a box can be moved; null where it is none of the user's: a group, or in a program that is lowered. */
+export function movable(model: GraphModel, box: BoxId | null): string | null {
+  if (box === null || model.level !== "graph") return null;
+  const path = pathOf(box);
+  if (path === null) return model.nodes.get(opOf(box) ?? -1)?.name ?? null;
+  const frame = model.frames.get(path);
+  if (frame && !frame.frame) return frame.name;
+  const scope = model.tree.get(path);
+  if (!scope?.parent) return null;
+  // What the view has put together has a path that no name has.
+  const [op] = opsBelow(scope);
+  return model.nodes.get(op ?? -1)?.name.startsWith(`${path}/`) ? `${path}/` : null;
 }

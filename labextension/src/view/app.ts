@@ -69,7 +69,7 @@ export class App {
     const commands = new CommandTable(() => this.#view, until);
     this.#view = {
       model, store, selection, scopes, session, runs, stage, navigation, commands, slicer, until,
-      trace: this.trace, debug: this.debug, placement: this.placement, timeline: new Timeline(until),
+      trace: this.trace, debug: this.debug, placement: this.placement, carrier: { carry: () => null }, timeline: new Timeline(until),
       root: this.#root, graphKey: String(state?.get("graph_key") ?? ""), isDocked: arrangement.isDocked,
       finder: new Finder(model, store), drawers: new Drawers(), shown: new Signal<Picture>(),
     };
@@ -105,6 +105,7 @@ export class App {
       toggle: (box) => navigation.toggle(box),
       hover: (box) => navigation.hover(box),
       boxOf: (id) => navigation.graph?.boxes.get(id),
+      carry: (box) => this.#view.carrier.carry(box),
     }, until);
     commands.listenToKeys(stage.element);
     this.session.changed.connect(() => commands.refresh(), until);

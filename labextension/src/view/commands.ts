@@ -3,6 +3,7 @@
  * command is an entry here.
  */
 import { standingAt, targetOf, wishOf } from "../model/debug.js";
+import { movable } from "../model/placement.js";
 import type { Direction } from "../layout/walk.js";
 import type { IconName } from "./dom.js";
 import type { ViewContext } from "./context.js";
@@ -238,6 +239,15 @@ export const COMMANDS: readonly ViewCommand[] = [
     id: "devices", label: "Devices", keys: ["d"], icon: "devices", hint: "Colours tell which device each operation stands on",
     isPressed: ({ store }) => store.heat === "device", isEnabled: always,
     run: ({ store, root }) => store.setHeat(store.heat === "device" ? "off" : "device", root),
+  },
+  {
+    id: "move", label: "Move to device\u2026", keys: ["m"], icon: "move", hint: "Move the selected operation or scope to a device",
+    isEnabled: (view) => view.session.isHeard && movable(view.model, view.selection.box) !== null,
+    why: (view) => (view.session.isHeard ? "select an operation or a scope of the graph first" : ""),
+    run: ({ store, root }) => {
+      store.setHeat("device", root);
+      root.querySelector<HTMLElement>(".fs-devices .fs-move-here")?.focus({ preventScroll: true });
+    },
   },
   { id: "step-earlier", label: "Earlier recorded step", keys: ["{"], icon: "earlier", isEnabled: hasSteps, run: stepBy(-1) },
   { id: "step-later", label: "Later recorded step", keys: ["}"], icon: "later", isEnabled: hasSteps, run: stepBy(1) },

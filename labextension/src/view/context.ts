@@ -1,6 +1,7 @@
 /** What a panel and a command of a view may use. */
 import type { DebugModel } from "../model/debug.js";
 import type { GraphModel } from "../model/graph.js";
+import type { BoxId } from "../model/ids.js";
 import type { OpenScopes } from "../model/open_scopes.js";
 import type { PlacementModel } from "../model/placement.js";
 import type { Selection } from "../model/selection.js";
@@ -12,11 +13,17 @@ import type { CommandTable } from "./command_table.js";
 import type { Drawers } from "./drawers.js";
 import type { Finder } from "./finder.js";
 import type { Navigation } from "./navigation.js";
+import type { Carried } from "./pointer.js";
 import type { RunLink } from "./run_link.js";
 import type { SessionLink } from "./session_link.js";
 import type { Slicer } from "./slicer.js";
 import type { Stage } from "./stage.js";
 import type { Timeline } from "./timeline.js";
+
+/** Takes a box along with the pointer, where somebody wants that. */
+export interface Carrier {
+  carry(box: BoxId): Carried | null;
+}
 
 export interface ViewContext {
   readonly model: GraphModel;
@@ -36,6 +43,8 @@ export interface ViewContext {
   readonly debug: DebugModel;
   /** Why operations stand where they do. */
   readonly placement: PlacementModel;
+  /** Who takes boxes along with the pointer. */
+  readonly carrier: Carrier;
   readonly navigation: Navigation;
   /** The element that holds the view. */
   readonly root: HTMLElement;

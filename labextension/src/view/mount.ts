@@ -103,7 +103,7 @@ function otherVersion(protocol: number): string {
 }
 
 const SEEN: ReadonlySet<Command["name"]> = new Set([
-  "step_op", "step_iteration", "step_out", "step_run", "pace", "level", "run", "unbreak", "enable", "disable",
+  "step_op", "step_iteration", "step_out", "step_run", "pace", "level", "run", "move", "unbreak", "enable", "disable",
 ]);
 
 /** What a step, a breakpoint or a pace does is seen. A reply to another view's command is not ours to show, unless it failed. */

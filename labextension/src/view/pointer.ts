@@ -10,6 +10,15 @@ export interface PointerActions {
   toggle(box: BoxId): void;
   hover(box: BoxId | null): void;
   boxOf(id: BoxId): Box | undefined;
+  /** Takes a box along with the pointer; null where the picture is moved instead. */
+  carry(box: BoxId): Carried | null;
+}
+
+/** A box that goes with the pointer: where it is dropped decides what becomes of it. */
+export interface Carried {
+  move(x: number, y: number): void;
+  drop(x: number, y: number): void;
+  cancel(): void;
 }
 
 /** A press that moves less than this is a click. */
@@ -17,7 +26,7 @@ const SLOP_PX = 4;
 
 export function listenToPointer(stage: Stage, actions: PointerActions, until: AbortSignal): void {
   const { canvas, element } = stage;
-  let press: { id: number; x: number; y: number; isDrag: boolean } | null = null;
+  let press: { id: number; x: number; y: number; isDrag: boolean; box: BoxId | null; carried: Carried | null } | null = null;
   const on = <K extends keyof HTMLElementEventMap>(
     type: K, act: (event: HTMLElementEventMap[K]) => void, passive = true,
   ): void => canvas.addEventListener(type, act, { signal: until, passive });
@@ -25,7 +34,7 @@ export function listenToPointer(stage: Stage, actions: PointerActions, until: Ab
   on("pointerdown", (event) => {
     if (event.button !== 0) return;
     element.focus({ preventScroll: true });
-    press = { id: event.pointerId, x: event.clientX, y: event.clientY, isDrag: false };
+    press = { id: event.pointerId, x: event.clientX, y: event.clientY, isDrag: false, box: grabbed(stage, actions, event), carried: null };
     canvas.setPointerCapture(event.pointerId);
   });
   on("pointermove", (event) => {
@@ -33,17 +42,23 @@ export function listenToPointer(stage: Stage, actions: PointerActions, until: Ab
     if (press.id !== event.pointerId) return;
     const [dx, dy] = [event.clientX - press.x, event.clientY - press.y];
     if (!press.isDrag && Math.hypot(dx, dy) < SLOP_PX) return;
-    press = { ...press, x: event.clientX, y: event.clientY, isDrag: true };
+    const carried = press.isDrag || press.box === null ? press.carried : actions.carry(press.box);
+    press = { ...press, x: event.clientX, y: event.clientY, isDrag: true, carried };
+    if (carried) return carried.move(event.clientX, event.clientY);
     canvas.classList.add("fs-dragging");
     stage.panBy(dx, dy);
   });
   on("pointerup", (event) => {
     if (press && !press.isDrag) click(stage, actions, event);
+    press?.carried?.drop(event.clientX, event.clientY);
     press = null;
     canvas.classList.remove("fs-dragging");
   });
   on("pointerleave", () => actions.hover(null));
-  on("pointercancel", () => (press = null));
+  on("pointercancel", () => {
+    press?.carried?.cancel();
+    press = null;
+  });
   on("dblclick", (event) => {
     const box = stage.hit(event.offsetX, event.offsetY);
     const isOnToggle = box !== null && hitsToggle(stage, actions, box, event);
@@ -57,6 +72,15 @@ export function listenToPointer(stage: Stage, actions: PointerActions, until: Ab
     const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
     stage.zoomBy(Math.exp(-event.deltaY * lines * 0.0015), event.offsetX, event.offsetY);
   }, false);
+}
+
+/** What is taken hold of: an operation, a closed scope, or an open one at its name. */
+function grabbed(stage: Stage, actions: PointerActions, event: PointerEvent): BoxId | null {
+  const box = stage.hit(event.offsetX, event.offsetY);
+  const rect = box === null ? undefined : stage.positions.boxes.get(box);
+  if (box === null || !rect) return null;
+  const isAtName = stage.toPicture(event.offsetX, event.offsetY).y <= rect.y + SPACE.header;
+  return !actions.boxOf(box)?.isOpen || isAtName ? box : null;
 }
 
 function click(stage: Stage, actions: PointerActions, event: PointerEvent): void {

@@ -189,11 +189,37 @@ export interface OpPlacementState {
   readonly candidates: readonly CandidateState[];
 }
 
+/** What moving an operation or a scope to a device would do. */
+export interface MovePrediction {
+  readonly device: string;
+  readonly before_s: number | null;
+  readonly after_s: number | null;
+  readonly moved_bytes: number;
+  readonly refused: string;
+}
+
+/** An operation, or with a "/" behind it a scope, is to stand on a device. */
+export interface MoveWish {
+  readonly name: string;
+  readonly device: string;
+}
+
+/** The latest move that a view has asked for, and what came of it. */
+export interface MoveState {
+  readonly name: string;
+  readonly device: string;
+  readonly before_s: number | null;
+  readonly after_s: number | null;
+  readonly measured_before_s: number | null;
+  readonly measured_after_s: number | null;
+}
+
 /** A view asks where the latest plan has placed something; the answer is one `Placement`. */
 export interface AskPlacement {
   readonly view: number;
   readonly request_id: number;
   readonly name: string;
+  readonly device: string;
   readonly kind: "ask_placement";
 }
 
@@ -203,6 +229,7 @@ export interface Placement {
   readonly error: string;
   readonly devices: readonly string[];
   readonly op: OpPlacementState | null;
+  readonly move: MovePrediction | null;
   readonly view: number;
   readonly kind: "placement";
 }
@@ -381,6 +408,7 @@ export interface SessionState {
   readonly failure: Failure | null;
   readonly debug: DebugState | null;
   readonly history: HistoryState | null;
+  readonly moved: MoveState | null;
 }
 
 /** One iteration of a loop that is in flight, or has just ended. */
@@ -501,8 +529,8 @@ export interface Ack {
 /** A view asks for something to be done at the next safepoint. */
 export interface Command {
   readonly command_id: number;
-  readonly name: "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "step_out" | "step_run" | "pace" | "level" | "run" | "trace" | "break" | "watch" | "unbreak" | "enable" | "disable" | "replace" | "step_back" | "record" | "replay";
-  readonly value: number | string | BreakpointWish | WatchWish | Replacement | RecordWish | ReplayWish | null;
+  readonly name: "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "step_out" | "step_run" | "pace" | "level" | "run" | "trace" | "break" | "watch" | "unbreak" | "enable" | "disable" | "replace" | "step_back" | "record" | "replay" | "move";
+  readonly value: number | string | BreakpointWish | WatchWish | Replacement | RecordWish | ReplayWish | MoveWish | null;
   readonly view: number;
   readonly kind: "command";
 }
