@@ -1,6 +1,6 @@
 /** Boxes without lines stand aside in rows: on the right of the main drawing or below it, where the room is. Pure. */
 import { placeRows, rowWidth, rowsSize } from "./grid.js";
-import { SPACE, type Room } from "./types.js";
+import { SEARCH, SPACE, type Room } from "./types.js";
 
 const GAP = 16;
 /** From the main drawing. */
@@ -47,12 +47,12 @@ export function fitZoom({ w, h }: Room, room: Room): number {
 function widthFor(boxes: readonly Sized[], h: number): number {
   const widest = boxes.reduce((most, box) => Math.max(most, box.w), 0);
   let width = widest;
-  for (let tries = 0; tries < 24 && rowsSize(boxes, width, GAP).h > h; tries++) width *= 1.25;
+  for (let tries = 0; tries < SEARCH.widenings && rowsSize(boxes, width, GAP).h > h; tries++) width *= SEARCH.wider;
   return width;
 }
 
 function bestWidth(boxes: readonly Sized[], room: Room): number {
-  const widths = [0.5, 0.7, 0.85, 1, 1.2, 1.5].map((share) => share * rowWidth(boxes, GAP, room.w / room.h));
+  const widths = SEARCH.rowShares.map((share) => share * rowWidth(boxes, GAP, room.w / room.h));
   const zoom = (width: number): number => fitZoom(rowsSize(boxes, width, GAP), room);
   return widths.reduce((best, width) => (zoom(width) > zoom(best) ? width : best));
 }

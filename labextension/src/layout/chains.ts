@@ -1,5 +1,6 @@
 /** Way points for long lines, and the hops between neighbouring ranks. */
 import { at, lowerOf, upperOf, type Drawing, type Hop, type Wire } from "./drawing.js";
+import { PULL } from "./types.js";
 
 /** Way points that one scope may have; the longest lines go without first. */
 const MOST_POINTS = 12_000;
@@ -71,5 +72,5 @@ function addHops(wire: Wire, hops: Map<string, Hop>, drawing: Drawing): void {
 /** The middle of a long line and the step from box to box want to be straight; ends of lines bend. */
 function weightOf(drawing: Drawing, upper: number, lower: number): number {
   const boxes = [upper, lower].filter((i) => at(drawing.vertices, i).kind === "box").length;
-  return boxes === 0 ? 6 : boxes === 1 ? 0.6 : 3;
+  return boxes === 0 ? PULL.points : boxes === 1 ? PULL.end : PULL.boxes;
 }

@@ -1,7 +1,7 @@
 /** x and y. In each rank the wished places are met as well as order and distances allow. */
 import { at, type Drawing, type Hop, type Vertex } from "./drawing.js";
 import type { Net } from "./order.js";
-import { SPACE } from "./types.js";
+import { GAPS, PULL, SPACE } from "./types.js";
 
 const PASSES = 12;
 
@@ -56,7 +56,7 @@ function relax(
       weight += hop.weight;
     }
     wishes[k] = (weight > 0 ? sum / weight : vertex.x) - (offsets[k] ?? 0);
-    weights[k] = weight > 0 ? weight : inRows.has(i) ? 20 : 0.1;
+    weights[k] = weight > 0 ? weight : inRows.has(i) ? PULL.inRow : PULL.loose;
   });
   isotonic(wishes, weights);
   layer.forEach((i, k) => (at(vertices, i).x = (wishes[k] ?? 0) + (offsets[k] ?? 0)));
@@ -94,7 +94,7 @@ export function isotonic(values: Float64Array, weights: Float64Array): void {
 function distance(left: Vertex, right: Vertex): number {
   const isLine = left.kind !== "box" && right.kind !== "box";
   const isMixed = (left.kind === "box") !== (right.kind === "box");
-  const gap = isLine ? SPACE.line : isMixed ? SPACE.sibling * 0.7 : SPACE.sibling;
+  const gap = isLine ? SPACE.line : isMixed ? SPACE.sibling * GAPS.besideLine : SPACE.sibling;
   return (left.w + right.w) / 2 + gap;
 }
 
@@ -133,9 +133,9 @@ export function placeY(drawing: Drawing, net: Net, hops: readonly Hop[], isRow: 
 function gapAbove(
   rank: number, members: readonly Vertex[], slant: number, isRow: boolean, bands: readonly Band[],
 ): number {
-  const wider = Math.min(30, slant * 0.05);
+  const wider = Math.min(GAPS.mostSlant, slant * GAPS.slantShare);
   const upper = bands[rank - 1];
   const isWall = members.every((vertex) => vertex.kind === "out") || (upper && upper.top === upper.bottom);
-  if (isWall) return Math.round(SPACE.rank * 0.45 + wider);
+  if (isWall) return Math.round(SPACE.rank * GAPS.atWall + wider);
   return Math.round((isRow ? SPACE.row : SPACE.rank) + wider);
 }

@@ -1,6 +1,7 @@
 /** The order within each rank: sweeps up and down, each vertex to the middle of its neighbours. */
 import { at, type Drawing, type Hop } from "./drawing.js";
 import { inRanks } from "./ranks.js";
+import { SEARCH } from "./types.js";
 
 export interface Net {
   /** Vertices of each rank, from left to right. */
@@ -26,7 +27,7 @@ export function makeNet(drawing: Drawing, hops: readonly Hop[], ranks: number): 
 export function orderLayers(drawing: Drawing, net: Net): void {
   const seeded = drawing.vertices.filter((v) => Number.isFinite(v.seed)).length;
   const real = net.layers.reduce((sum, layer) => sum + layer.filter((i) => at(drawing.vertices, i).kind !== "point").length, 0);
-  if (seeded > 0.6 * real) keepOrder(drawing, net);
+  if (seeded > SEARCH.keptShare * real) keepOrder(drawing, net);
   else sweep(drawing, net);
 }
 
@@ -61,7 +62,7 @@ function sweep(drawing: Drawing, net: Net): void {
   for (const layer of net.layers) number(layer, place);
   let hops = 0;
   for (const list of net.up) hops += list.length;
-  const sweeps = Math.max(6, Math.min(32, Math.round(600_000 / (hops + place.length + 1))));
+  const sweeps = Math.max(SEARCH.leastSweeps, Math.min(SEARCH.mostSweeps, Math.round(SEARCH.steps / (hops + place.length + 1))));
   let best = net.layers.map((layer) => [...layer]);
   let fewest = Infinity;
   for (let pass = 0; pass < sweeps; pass++) {

@@ -1,5 +1,6 @@
 /** Ranks: data runs downwards, and boxes stand near what they feed. Iterative throughout. */
 import { at, type Drawing, type Vertex, type Wire } from "./drawing.js";
+import { PULL } from "./types.js";
 
 /** Lines that pass more ranks than this are stubs. */
 const MOST_SPAN = 6;
@@ -96,7 +97,7 @@ function sink(vertices: readonly Vertex[], i: number, near: Neighbours): void {
   const out = at(near.out, i);
   if (vertex.kind !== "box" || out.length === 0) return;
   // A port pulls less than a box: what comes from outside may come by a long line.
-  const pull = (n: number): number => (at(vertices, n).kind === "box" ? 1 : 0.5);
+  const pull = (n: number): number => (at(vertices, n).kind === "box" ? 1 : PULL.port);
   const down = out.reduce((sum, wire) => sum + pull(wire.to), 0);
   const up = at(near.into, i).reduce((sum, wire) => sum + pull(wire.from), 0);
   if (down <= up) return;

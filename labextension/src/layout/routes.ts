@@ -5,7 +5,7 @@
 import { at, bottomOf, lowerOf, topOf, upperOf, type Drawing, type Part, type Vertex, type Wire } from "./drawing.js";
 import type { Band } from "./coordinates.js";
 import { detour, type Strip } from "./strips.js";
-import { SPACE } from "./types.js";
+import { DETOUR, SPACE } from "./types.js";
 
 /** Distance between the ends of lines on a box's upper edge, at most. */
 const END_GAP = 16;
@@ -51,7 +51,7 @@ function spreadEnds(drawing: Drawing): Map<string, number> {
   for (const { part, at: befores } of into.values()) {
     if (befores.size < 2) continue;
     const sorted = [...befores].sort((a, b) => a[1] - b[1]);
-    const gap = Math.min(END_GAP, (part.w * 0.6) / (sorted.length - 1));
+    const gap = Math.min(END_GAP, (part.w * DETOUR.endsShare) / (sorted.length - 1));
     sorted.forEach(([key], k) => ends.set(key, (k - (sorted.length - 1) / 2) * gap));
   }
   return ends;
@@ -102,7 +102,7 @@ function levelRoute(drawing: Drawing, wire: Wire): number[] | null {
   if (!fromPart || !toPart) return null;
   if (from === to) return withinVertex(a, fromPart, toPart);
   const [x0, x1] = [a.x + fromDx, b.x + toDx];
-  const below = Math.max(a.y + a.h, b.y + b.h) + 11;
+  const below = Math.max(a.y + a.h, b.y + b.h) + DETOUR.below;
   return [x0, bottomOf(a, fromPart), x0, below, x1, below, x1, bottomOf(b, toPart)];
 }
 
@@ -134,23 +134,23 @@ function laneOf({ from, to }: Wire, lanes: Map<string, number>): number {
 function backRoute(drawing: Drawing, wire: Wire, places: Places, lane: number): number[] {
   const [from, to] = [at(drawing.vertices, wire.from), at(drawing.vertices, wire.to)];
   const apart = LANE_GAP * Math.min(lane, 3);
-  const below = bottomOf(from, wire.fromPart) + 12 + apart;
-  const above = topOf(to, wire.toPart) - 12 - apart;
+  const below = bottomOf(from, wire.fromPart) + DETOUR.back + apart;
+  const above = topOf(to, wire.toPart) - DETOUR.back - apart;
   const [x0, x1] = [from.x + asideOf(wire, wire.fromDx, wire.fromPart), to.x + asideOf(wire, wire.toDx, wire.toPart)];
   const start = [x0, bottomOf(from, wire.fromPart), x0, below];
   const end = [x1, above, x1, topOf(to, wire.toPart)];
   const [k, l] = [from, to].map(({ rank }) => stripAt(places, rank));
   const [mine, first] = [places.strips[k ?? 0], places.strips[0]];
-  const x = (mine?.right ?? 0) + 14 + LANE_GAP * lane;
+  const x = (mine?.right ?? 0) + DETOUR.beside + LANE_GAP * lane;
   if (k === l || !first) return [...start, x, below, x, above, ...end];
-  const under = Math.max(...places.strips.map(({ bottom }) => bottom)) + 40 + LANE_GAP * lane;
-  const left = first.left - 14 - LANE_GAP * lane;
+  const under = Math.max(...places.strips.map(({ bottom }) => bottom)) + DETOUR.under + LANE_GAP * lane;
+  const left = first.left - DETOUR.beside - LANE_GAP * lane;
   return [...start, x, below, x, under, left, under, left, above, ...end];
 }
 
 /** A return stands beside the other lines of a closed body, which has no ports. */
 function asideOf({ link }: Wire, dx: number, part: Part | null): number {
-  return link.isReturn && part && dx === part.dx ? dx + Math.round(part.w * 0.3) : dx;
+  return link.isReturn && part && dx === part.dx ? dx + Math.round(part.w * DETOUR.returnShare) : dx;
 }
 
 function push(route: number[], x: number, y: number): void {

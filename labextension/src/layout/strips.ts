@@ -5,7 +5,7 @@
 import type { Band } from "./coordinates.js";
 import { at, lowerOf, upperOf, type Drawing, type Hop } from "./drawing.js";
 import type { Net } from "./order.js";
-import { SPACE } from "./types.js";
+import { SEARCH, SPACE } from "./types.js";
 
 /** Between lines that pass a cut side by side. */
 export const LANE = 8;
@@ -36,7 +36,7 @@ export function cutRanks(bands: readonly Band[], crossings: readonly number[], i
       const band = at(bands, rank);
       if (isRow[rank] || band.top === band.bottom) continue;
       const off = Math.abs(band.top - wanted) / (total / count);
-      const cost = off * off * 4 + Math.max(0, (crossings[rank] ?? 0) - 1) * 0.12;
+      const cost = off * off * SEARCH.offCut + Math.max(0, (crossings[rank] ?? 0) - 1) * SEARCH.overCut;
       if (cost < least) [best, least] = [rank, cost];
     }
     if (best > 0) starts.push(best);

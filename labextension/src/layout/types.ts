@@ -99,3 +99,60 @@ export const SPACE = {
   /** Height of a scope's header. */
   header: 30,
 } as const;
+
+/** Distances of lines that leave the straight way. */
+export const DETOUR = {
+  /** Below the boxes of a rank that a line joins. */
+  below: 11,
+  /** Below and above the ends of a line that runs back, and beside the drawing. */
+  back: 12,
+  beside: 14,
+  /** Below strips that a line passes under. */
+  under: 40,
+  /** Where on a closed body's wall a return ends, as a share of the body's width from its middle. */
+  returnShare: 0.3,
+  /** Of the wall's width, at most so much for the ends of lines. */
+  endsShare: 0.6,
+} as const;
+
+/** How much ends and neighbours count where boxes are ranked and placed. */
+export const PULL = {
+  /** Of a port, beside 1 of a box: what comes from outside may come by a long line. */
+  port: 0.5,
+  /** Steps of a line: from way point to way point, from box to way point, from box to box. */
+  points: 6,
+  end: 0.6,
+  boxes: 3,
+  /** Of a box without lines: in rows, and elsewhere. */
+  inRow: 20,
+  loose: 0.1,
+} as const;
+
+/** What makes the gaps between boxes and ranks other than usual. */
+export const GAPS = {
+  /** Beside a line that passes a box, as a share of `SPACE.sibling`. */
+  besideLine: 0.7,
+  /** At a wall, as a share of `SPACE.rank`. */
+  atWall: 0.45,
+  /** What lines that cross a gap slantwise add, by how far they go sideways, and at most. */
+  slantShare: 0.05,
+  mostSlant: 30,
+} as const;
+
+/** How long a search goes on, and what counts in it. */
+export const SEARCH = {
+  /** Sweeps over the ranks, and the steps in all of them. */
+  leastSweeps: 6,
+  mostSweeps: 32,
+  steps: 600_000,
+  /** Share of the boxes whose former places make a drawing keep its order. */
+  keptShare: 0.6,
+  /** Costs of a cut: off its place, and for each line over it but one. */
+  offCut: 4,
+  overCut: 0.12,
+  /** How much wider rows are tried, and how often. */
+  wider: 1.25,
+  widenings: 24,
+  /** Widths of rows that are tried, as shares of what fits the stage's shape. */
+  rowShares: [0.5, 0.7, 0.85, 1, 1.2, 1.5],
+} as const;

@@ -1,5 +1,6 @@
 /** What groups are called: by the user's names, functions and lines where there are any, else by what they do. Pure. */
 import { itemsOf, type Unit } from "./level.js";
+import { LIMITS } from "./types.js";
 
 /** What is known of a box of a level that a label can be made of. */
 export interface Facts {
@@ -65,7 +66,7 @@ export function repeatTitle(copy: readonly Unit[], texts: Texts): string {
 /** The name of a cell of a recurrent network, or of attention, by what it computes, or "". */
 export function cellTitle(facts: readonly Facts[]): string {
   const count = (type: string): number => facts.filter((one) => one.type === type).length;
-  if (facts.length > 60 || count("MatMul") === 0) return "";
+  if (facts.length > LIMITS.cell || count("MatMul") === 0) return "";
   // Scores of each with each, their shares, and what these mix.
   if (count("Softmax") === 1 && count("MatMul") >= 4) return "attention";
   if (count("Sigmoid") === 3 && count("Tanh") === 2) return "LSTM cell";
@@ -82,7 +83,7 @@ function commonFunction(facts: readonly Facts[]): string {
     if (name) counts.set(name, (counts.get(name) ?? 0) + 1);
   }
   const [best] = [...counts].sort((a, b) => b[1] - a[1]);
-  return best && best[1] > 0.6 * all && !best[0].startsWith("<") ? readable(best[0].replace(/^_+/, "")) : "";
+  return best && best[1] > LIMITS.byFunction * all && !best[0].startsWith("<") ? readable(best[0].replace(/^_+/, "")) : "";
 }
 
 /** What a stretch of a level that is too large is called, and what is in it. */

@@ -1,7 +1,7 @@
 /** Where operations belong: to the model, its gradients, its optimizer, or to what only serves them. Pure. */
 import type { Node } from "../wire/messages.js";
 import { SLICE, type Sliced } from "../wire/sliced.js";
-import type { Lane } from "./types.js";
+import { LIMITS, type Lane } from "./types.js";
 
 const MODEL = 1, GRADIENT = 2, OPTIMIZER = 4, ASIDE = 8;
 const BITS: Readonly<Record<Lane, number>> = { model: MODEL, gradient: GRADIENT, optimizer: OPTIMIZER, aside: ASIDE };
@@ -90,7 +90,7 @@ function isFilling(id: number | undefined, nodes: ReadonlyMap<number, Node>): bo
     if (!node || seen.has(at)) continue;
     seen.add(at);
     if (node.type.startsWith("Restore")) return true;
-    if (seen.size > 64 || /^(Placeholder|ReadVariableOp|VarHandleOp|Parameter)/.test(node.type)) return false;
+    if (seen.size > LIMITS.filling || /^(Placeholder|ReadVariableOp|VarHandleOp|Parameter)/.test(node.type)) return false;
     for (const [from] of node.inputs) stack.push(from);
   }
   return true;

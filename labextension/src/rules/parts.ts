@@ -3,7 +3,7 @@ import { partTitle, type Texts } from "./labels.js";
 import type { Level, Merge, Unit } from "./level.js";
 import { placesOf, sequenceOf } from "./sequence.js";
 import type { Sliced } from "../wire/sliced.js";
-import type { Lane } from "./types.js";
+import { LIMITS, type Lane } from "./types.js";
 
 /** Parts that a level of too many is cut to, about. */
 const WISHED = 20;
@@ -53,7 +53,7 @@ function* partsOf(units: readonly Unit[], size: number, cuts: Int32Array, texts:
   const found: Merge[] = [];
   let start = 0;
   while (start < units.length) {
-    const end = units.length - start <= 1.4 * size ? units.length : bestEnd(units, start, size, cuts);
+    const end = units.length - start <= LIMITS.lastPart * size ? units.length : bestEnd(units, start, size, cuts);
     const members = units.slice(start, end);
     start = end;
     if (members.length < 2) continue;
@@ -68,7 +68,7 @@ function* partsOf(units: readonly Unit[], size: number, cuts: Int32Array, texts:
 function bestEnd(units: readonly Unit[], start: number, size: number, cuts: Int32Array): number {
   let best = start + size;
   let least = Infinity;
-  for (let end = start + Math.ceil(0.67 * size); end <= Math.min(units.length, start + Math.floor(1.33 * size)); end++) {
+  for (let end = start + Math.ceil(LIMITS.leastPart * size); end <= Math.min(units.length, start + Math.floor(LIMITS.mostPart * size)); end++) {
     const last = units[end - 1];
     const cost = (last ? cuts[last.at]! : 0) + Math.abs(end - start - size) / (2 * size);
     if (cost < least) [best, least] = [end, cost];

@@ -1,6 +1,9 @@
 /** The order in which rules look for repeats and parts. Pure. */
 import type { Level, Unit } from "./level.js";
 
+/** A tail that is longer is sorted by the engine. */
+const FEW_TO_SORT = 32;
+
 /**
  * The units in an order in which data runs forward: as the program made them, but a variable that only one other box
  * takes, and what fills it, stand before that. Any stretch of it can be merged without a cycle.
@@ -43,7 +46,7 @@ export function placesOf(sequence: readonly Unit[]): Int32Array {
 
 /** Puts what was made last first; insertion keeps the order of equals. */
 function sortTail(stack: number[], base: number, units: readonly Unit[]): void {
-  if (stack.length - base > 32) {
+  if (stack.length - base > FEW_TO_SORT) {
     const tail = stack.splice(base).sort((a, b) => units[b]!.first - units[a]!.first);
     for (const one of tail) stack.push(one);
     return;

@@ -43,3 +43,17 @@ export const MOST_LINES = 12;
 
 /** Boxes that a level shows at most; the rules fold what is more. */
 export const MOST_BOXES = 40;
+
+/** From which sizes and shares on a rule holds. */
+export const LIMITS = {
+  /** Operations that are looked through for where a variable's first value comes from. */
+  filling: 64,
+  /** Operations of a cell of a recurrent network, at most. */
+  cell: 60,
+  /** Share of a group's operations that one function of the user's must have made to name it. */
+  byFunction: 0.6,
+  /** Sizes of a part, as shares of the size that parts are to have: least, most, and of the last one. */
+  leastPart: 0.67,
+  mostPart: 1.33,
+  lastPart: 1.4,
+} as const;
