@@ -10,7 +10,9 @@ import { factsOf } from "../src/model/facts.js";
 import { runSections } from "../src/model/frame_facts.js";
 import { GraphModel } from "../src/model/graph.js";
 import { linksOf, edgePathsOf } from "../src/model/links.js";
+import { OpenScopes } from "../src/model/open_scopes.js";
 import { framePath, type Scope } from "../src/model/scopes.js";
+import { Store } from "../src/model/store.js";
 import { visibleGraph, type VisibleGraph } from "../src/model/visible.js";
 import type { FrameState, Node } from "../src/wire/messages.js";
 
@@ -38,6 +40,13 @@ test("a loop and a branch are the scopes that were made for them, with their bod
   assert.equal(boxes.get("s:while")?.frame?.name, "while/Loop");
   const kinds = boxes.get("s:while/body")?.children.map((id) => boxes.get(id)).map((box) => `${box?.name} ${box?.kind}`);
   assert.deepEqual(kinds, ["i variable", "y variable", "x from outside", "next Add", "mul Mul", "tanh Tanh"]);
+});
+
+test("a loop opens by itself without its condition, whose variables stand in the body again", () => {
+  const model = modelOf(loops());
+  const scopes = new OpenScopes(new Store(), {});
+  scopes.begin(model);
+  assert.deepEqual(WHILE.map((path) => scopes.isOpen(path)), [true, false, true]);
 });
 
 test("a body that is named elsewhere lies in the frame of the operation that runs it", () => {

@@ -46,10 +46,12 @@ export class OpenScopes {
   begin(model: GraphModel): void {
     const { tree, bodies } = model;
     if (this.#automatic || tree.root.size === 0) return;
-    // A closed group says what it is, and how often it repeats; of what serves the model it is enough that it is there.
+    // A closed group says what it is, and how often it repeats; of what serves the model it is enough that it is there, and
+    // of a loop's condition too: most of what stands in it are the loop's variables, which stand in the body again.
     const isShut = (path: string): boolean => {
       const { group = null, lane = "model" } = tree.get(path) ?? {};
-      return (bodies.get(path)?.isOfGradient ?? false) || group !== null || lane !== "model" || isVariableScope(model, path);
+      const { isOfGradient = false, role = "" } = bodies.get(path) ?? {};
+      return isOfGradient || role === "cond" || group !== null || lane !== "model" || isVariableScope(model, path);
     };
     this.#automatic = new Set(firstOpen(tree.root, FIRST_PICTURE, isShut));
   }

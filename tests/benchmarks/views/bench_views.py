@@ -32,7 +32,6 @@ Not as it should be yet:
 
 - Boxes cover less than a quarter of the stage in all models but `flat_2000`; between ranks of
   38 px lie at least 34 px for a line and its label.
-- `nested_loop` fills less than half of the stage's width.
 - `pipeline` does not fit 600 px at zoom 0.62: what has no room is reached by panning, not folded.
 """.splitlines()
 
