@@ -38,6 +38,11 @@ class Ufunc:
     loops: tuple[str, ...]
     methods: dict[str, str]
 
+    @property
+    def inputs(self) -> int:
+        """How many inputs it has."""
+        return len(self.loops[0].partition("->")[0])
+
     def check(self, dtypes: tuple[Any, ...], keywords: Any = ()) -> None:
         """Raises TypeError unless it takes inputs of these dtypes, and these keywords.
 

@@ -180,13 +180,16 @@ class FakeDevice(Device):
         self._reads += 1
         self.bring_out(buffer, 8)
 
-    def call(self, name: str, given: Any, function: Callable[[], Any]) -> Any:
+    def call(
+        self, name: str, given: Any, function: Callable[[], Any], target: FakeArray | None = None
+    ) -> Any:
         """Returns what a function gives, as arrays of this device, on its time line.
 
         Args:
             name: Its name.
             given: Its arguments, among which this device's arrays are.
             function: Computes it with NumPy.
+            target: The array that it changes.
         """
         current = self.clock.current
         if current != self.name and (current is not None or self.index):
@@ -194,7 +197,7 @@ class FakeDevice(Device):
                 f"{name} was called on {self.name} while {current or 'another one'} is current"
             )
         arrays = _arrays_in(given)
-        return self.outwards(function(), arrays, name)
+        return self.outwards(function(), arrays, name, target)
 
     def method(self, function: Callable[..., Any], full: str, owner: FakeArray) -> Function:
         """Returns a method of an array."""
@@ -231,24 +234,24 @@ class FakeDevice(Device):
                     raise TypeError("a slice from or to an array on a device")
         return value
 
-    def outwards(self, value: Any, inputs: Any, name: str) -> Any:
+    def outwards(self, value: Any, inputs: Any, name: str, target: FakeArray | None = None) -> Any:
         """Returns results with arrays of this device in place of NumPy's, scalars included.
 
         Args:
             value: What NumPy gave.
             inputs: The arrays from which it came.
             name: What gave it.
+            target: The array that was changed; None where nothing was.
         """
-        known = {id(_root(a._host)): a.buffer for a in inputs}
+        known = {id(_root(a._host)): a for a in inputs}
         made: list[FakeArray] = []
         result = self._wrapped(value, known, made)
-        changes = (name.startswith("__i") and name != "__invert__") or name == "__setitem__"
-        new = [a for a in made if changes or id(_root(a._host)) not in known]
+        new = [a for a in made if a.base is None] if target is None else [target]
         if new:
             self._run(name, inputs, new)
         return result
 
-    def _wrapped(self, value: Any, known: dict[int, Buffer], made: list[FakeArray]) -> Any:
+    def _wrapped(self, value: Any, known: dict[int, FakeArray], made: list[FakeArray]) -> Any:
         if isinstance(value, np.ndarray | np.generic):
             host = np.asarray(value)
             made.append(FakeArray(host, self, known.get(id(_root(host)))))

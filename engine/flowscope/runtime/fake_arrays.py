@@ -48,16 +48,18 @@ class Buffer:
 class FakeArray:
     """An array on a fake device: NumPy's attributes and methods, for arrays of one device only."""
 
-    __slots__ = ("__weakref__", "_host", "buffer", "device")
+    __slots__ = ("__weakref__", "_host", "base", "buffer", "device")
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, host: Any, device: FakeDevice, buffer: Buffer | None = None) -> None:
+    def __init__(self, host: Any, device: FakeDevice, base: FakeArray | None = None) -> None:
         if host.dtype.char not in cupy_table.DTYPES:
             raise TypeError(f"CuPy has no arrays of {host.dtype}")
         self._host = host
         self.device = device
-        self.buffer = buffer or Buffer(device, host.nbytes)
+        #: The array whose memory this one shows; None where it has its own.
+        self.base: FakeArray | None = base if base is None or base.base is None else base.base
+        self.buffer: Buffer = Buffer(device, host.nbytes) if self.base is None else self.base.buffer
 
     def get(self) -> Any:
         """Returns a copy as a NumPy array; the host waits until it is there."""
@@ -112,11 +114,12 @@ class FakeArray:
     def __setitem__(self, key: Any, value: Any) -> None:
         places, values = self.device.inwards(key), self.device.inwards(value)
         _check_repeated(self._host, places, values)
-        self.device.call("__setitem__", (self, key, value), lambda: self._set(places, values))
-
-    def _set(self, places: Any, values: Any) -> Any:
-        self._host[places] = values
-        return self._host
+        self.device.call(
+            "__setitem__",
+            (self, key, value),
+            lambda: self._host.__setitem__(places, values),
+            self,
+        )
 
     def _read(self, name: str) -> Any:
         self.device.read(self.buffer, name)
@@ -185,7 +188,7 @@ def _in_place(name: str) -> Callable[..., Any]:
     def operate(self: FakeArray, other: Any) -> FakeArray:
         inner = self.device.inwards(other)
         self.device.check_operator(name, (self._host, inner))
-        self.device.call(name, (self, other), lambda: getattr(self._host, name)(inner))
+        self.device.call(name, (self, other), lambda: getattr(self._host, name)(inner), self)
         return self
 
     return operate

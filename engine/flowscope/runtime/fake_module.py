@@ -32,6 +32,10 @@ _STEERING = frozenset(
 _STEERING_OF = {"arange": ("start", "stop", "step"), "roll": ("shift",), "eye": ("N", "M")}
 #: Functions whose result's shape follows from values: the host waits for them.
 _WAITING = frozenset(["nonzero", "flatnonzero", "argwhere", "unique", "extract", "compress"])
+#: Functions and methods that change their first array.
+_CHANGING = frozenset(
+    ["copyto", "put_along_axis", "put", "fill", "fill_diagonal", "place", "putmask"]
+)
 _TYPES_OF_PYTHON = (bool, int, float, complex)
 
 
@@ -94,10 +98,20 @@ class Function:
             self._name,
             (*self._owner, *args, *kwargs.values()),
             lambda: self._function(*inner_args, **inner),
+            self._target(args, kwargs),
         )
         if self._name in _WAITING:
             self._device.synchronize()
         return result
+
+    def _target(self, args: Any, kwargs: Any) -> Any:
+        """Returns the array that a call changes; None where it makes a new one."""
+        out = kwargs.get("out")
+        if out is None and self._ufunc is not None and len(args) > self._ufunc.inputs:
+            out = args[self._ufunc.inputs]
+        if out is None and self._name in _CHANGING:
+            out = (*self._owner, *args)[0]
+        return out[0] if isinstance(out, tuple) else out
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._function, name)
@@ -115,6 +129,7 @@ class Function:
                 f"{self._name}.{name}",
                 (array, *args),
                 lambda: method(inner[0], *inner[1], **inner[2]),
+                array if name == "at" else kwargs.get("out"),
             )
 
         return call

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from flowscope.ops.random.philox import philox
 from flowscope.ops.random.seeds import DEFAULT_GRAPH_SEED, NAME_SEEDS
 
 #: An odd number that spreads iteration numbers over 64 bits (Knuth's multiplier for LCGs).
@@ -20,8 +19,7 @@ def generator(
     Where the graph has no seed, an op with a seed of its own draws the same numbers in every
     session, and one without draws other numbers in each, as in TensorFlow.
 
-    Source: Philox 4x64 (Salmon et al. 2011), keyed by (graph seed, op seed), at the counter of this
-    run, so that no generator is ever kept between invocations.
+    Its key is (graph seed, op seed), its counter that of this run: see `ops.random.philox`.
 
     Args:
         run: (graph seed or None, the session's entropy, number of the run in its session).
@@ -35,6 +33,4 @@ def generator(
         path = (path * _MIX + count + 1) & mask
     if graph_seed is None:
         graph_seed = DEFAULT_GRAPH_SEED if op_seed < NAME_SEEDS else entropy
-    counter = np.array([0, 0, path, number], np.uint64)
-    key = [graph_seed & mask, op_seed & mask]
-    return np.random.Generator(np.random.Philox(key=key, counter=counter))
+    return philox((graph_seed, op_seed), (0, 0, path, number))

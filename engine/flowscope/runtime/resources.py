@@ -176,7 +176,7 @@ class VariableState:
             try:
                 # References here: `buffer` and getrefcount's argument.
                 if sys.getrefcount(buffer) <= _SOLE and _fits(buffer, value):
-                    np.copyto(buffer, value)
+                    buffer[...] = value
                 else:
                     buffer = value.copy() if hasattr(value, "copy") else value
             finally:
@@ -253,7 +253,7 @@ class VariableState:
                 raise uninitialized([self.name])
             self._working = True
             try:
-                if isinstance(buffer, np.ndarray) and sys.getrefcount(buffer) <= _SOLE:
+                if sys.getrefcount(buffer) <= _SOLE and _is_array(buffer):
                     in_place(buffer)
                 else:
                     buffer = _in_c_order(fresh(buffer))
@@ -306,7 +306,7 @@ class VariableState:
         """Returns an array to write to, and the value before, which may be the same; locked."""
         buffer, self.value = self.value, None
         self._working = True
-        if isinstance(buffer, np.ndarray) and sys.getrefcount(buffer) <= _SOLE:
+        if sys.getrefcount(buffer) <= _SOLE and _is_array(buffer):
             return buffer, buffer
         try:
             return np.array(buffer) if isinstance(buffer, np.generic) else buffer.copy(), buffer
@@ -324,11 +324,17 @@ class VariableState:
 def _fits(buffer: Any, value: Any) -> bool:
     """Whether a value can be copied into a buffer."""
     return (
-        isinstance(buffer, np.ndarray)
-        and isinstance(value, np.ndarray)
+        type(buffer) is type(value)
+        and _is_array(buffer)
         and buffer.shape == value.shape
         and buffer.dtype == value.dtype
+        and buffer.device == value.device
     )
+
+
+def _is_array(value: Any) -> bool:
+    """Whether a value is an array, of NumPy or of a device, and no number or string."""
+    return isinstance(value, np.ndarray) or hasattr(type(value), "__setitem__")
 
 
 def _in_c_order(value: Any) -> Any:
