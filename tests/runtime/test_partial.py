@@ -206,7 +206,8 @@ def test_a_repeated_pattern_plans_once(sess, abc, monkeypatch):
     from flowscope.plan import partial_run as stages
 
     made = []
-    monkeypatch.setattr(stages, "compiled", lambda *a, f=stages.compiled: made.append(1) or f(*a))
+    compiled = stages.compiled
+    monkeypatch.setattr(stages, "compiled", lambda *a, **k: made.append(1) or compiled(*a, **k))
     a, b, c, first, second = abc
     for i in range(3):
         handle = sess.partial_run_setup([first, second], [a, b, c])

@@ -54,7 +54,7 @@ def is_assignment(node: Node) -> bool:
     if host_of(op.send_device) != host_of(op.recv_device):
         return False
     (value,) = node.inputs
-    made = () if value.node is None else value.node.op.host_outputs
+    made = () if value.node is None else value.node.op.outputs_on_host(len(value.node.outputs))
     is_there = is_host(op.send_device) or value.index in made
     return is_there and (op.to_host or is_host(op.recv_device))
 

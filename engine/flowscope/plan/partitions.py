@@ -13,7 +13,6 @@ from typing import Literal
 
 from flowscope.graph.lazy import frozen
 from flowscope.plan.execution import is_executed
-from flowscope.plan.passes.partition import project
 from flowscope.plan.program import Program
 
 #: "compiled": generated code; "op": one operation at a time, nothing simplified; "tokens": as
@@ -57,6 +56,8 @@ def partitioned(program: Program, mode: Mode) -> tuple[Partition, ...]:
         program: The program, with transfers.
         mode: How it is run.
     """
+    from flowscope.plan.passes.partition import project  # one device needs none
+
     back_end = back_end_of(program, mode)
     return tuple([Partition(p.device, p.program, back_end, p.fetched) for p in project(program)])
 

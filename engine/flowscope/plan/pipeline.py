@@ -8,7 +8,7 @@ the same where it finds nothing to do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
@@ -28,9 +28,11 @@ from flowscope.plan.passes.prune import prune
 from flowscope.plan.passes.simplify import simplify
 from flowscope.plan.passes.transfers import insert_transfers
 from flowscope.plan.passes.update_groups import make_groups_whole
-from flowscope.plan.placement.by_cost import ByCost
 from flowscope.plan.program import Program
 from flowscope.plan.updates import join
+
+if TYPE_CHECKING:
+    from flowscope.plan.placement.by_cost import ByCost
 
 
 class Wanted(Protocol):

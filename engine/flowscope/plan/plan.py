@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
-from typing import Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
@@ -25,10 +25,12 @@ from flowscope.plan.origins import Operations
 from flowscope.plan.partitions import Mode, Partition, back_end_of, partitioned
 from flowscope.plan.passes.regions import handles_of, whole_region
 from flowscope.plan.pipeline import PASSES, sources, stages
-from flowscope.plan.placement.by_cost import ByCost
 from flowscope.plan.program import Node, Program
 from flowscope.plan.saved_for_backward import Kept, kept
 from flowscope.plan.tensor_map import TensorAt, TensorMap
+
+if TYPE_CHECKING:
+    from flowscope.plan.placement.by_cost import ByCost
 
 #: What `Plan.text` shows: the program after each pass, and what is made of the last.
 STAGES = (

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,8 +30,6 @@ from flowscope.plan.execution import Execution
 from flowscope.plan.modules import Modules
 from flowscope.plan.partial_run import Staged, staged
 from flowscope.plan.partitions import Mode
-from flowscope.plan.placement.by_cost import ByCost
-from flowscope.plan.placement.machine import Machine
 from flowscope.plan.plan import Plan, Request, in_mode, make_plan
 from flowscope.plan.program import Node, Program
 from flowscope.runtime.calls import Call, as_it_is
@@ -47,6 +45,10 @@ from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.queue_transactions import QueueUse
 from flowscope.runtime.random_generators import generator
 from flowscope.runtime.resources import VariableState
+
+if TYPE_CHECKING:
+    from flowscope.plan.placement.by_cost import ByCost
+    from flowscope.plan.placement.machine import Machine
 
 #: A place that is no position in a region: before the first operation.
 _BEFORE_FIRST = -3
@@ -142,8 +144,8 @@ class Planner:
         """Notes the shapes of what is fed: costs start from them."""
         for tensor, value in zip(feeds, given, strict=False):
             shape = getattr(value, "shape", None)
-            if shape is None:
-                with suppress(ValueError):  # a ragged list: converting it says what is wrong
+            if shape is None and isinstance(value, list | tuple | int | float):
+                with suppress(Exception):  # converting it says what is wrong
                     shape = np.shape(value)
             self._fed_shapes[tensor] = shape
 
@@ -171,6 +173,8 @@ class Planner:
     def _by_cost(self, feeds: Sequence[Tensor]) -> ByCost | None:
         if self._config.placement != "simulated":
             return None
+        from flowscope.plan.placement.by_cost import ByCost
+
         cores = available_cores() if self._config.overlaps else 1
         return ByCost(self.machine(cores), partial(self.costs, feeds), self._settled)
 

@@ -25,7 +25,6 @@ from flowscope.runtime import (
     checks,
     clock_kernels as clock_kernels,  # registers what reads the clock
     engine,
-    placement as operation_placement,
     reruns,
     resource_lookup as states,
 )
@@ -39,7 +38,6 @@ from flowscope.runtime.fetches import structure_key
 from flowscope.runtime.freed_memory import keep_freed_memory
 from flowscope.runtime.local_devices import local_devices
 from flowscope.runtime.partial_run import PartialRun, Pattern
-from flowscope.runtime.placement import Move, Placement
 from flowscope.runtime.plan_cache import Recent
 from flowscope.runtime.planner import Planner
 from flowscope.runtime.queue_state import QueueState
@@ -48,6 +46,7 @@ from flowscope.runtime.step_trace import StepTrace, Tracer
 
 if TYPE_CHECKING:
     from flowscope.debug import Debugger
+    from flowscope.runtime.placement import Move, Placement
 
 #: What makes a session's debugger; a higher floor fills it.
 debuggers: list[Callable[..., Any]] = []
@@ -338,7 +337,9 @@ class Session(Controls):
             A tuple of records with `name`, `type`, `requested`, `device`, `reason` and
             `candidates`; its `predicted_s`, `moved` and `text()` tell about all of them.
         """
-        return operation_placement.placement(self, fetches, feeds, anew)
+        from flowscope.runtime.placement import placement
+
+        return placement(self, fetches, feeds, anew)
 
     def predict_move(self, op_or_scope: Any, device: Any, fetches: Any, feeds: Any = ()) -> Move:
         """Returns what `move` would change of the steps of some fetches; nothing is changed.
@@ -351,7 +352,9 @@ class Session(Controls):
             Predicted seconds of a step before and after, the bytes of variables that go along, and
             `refused`: why it cannot be, or None.
         """
-        return operation_placement.predict_move(self, op_or_scope, device, fetches, feeds)
+        from flowscope.runtime.placement import predict_move
+
+        return predict_move(self, op_or_scope, device, fetches, feeds)
 
     def move(self, op_or_scope: Any, device: Any) -> Move:
         """Moves operations to another device, as if they were built there.
@@ -372,7 +375,9 @@ class Session(Controls):
             InvalidArgumentError: if there is no such device or operation, or if a kernel, another
                 wish or what operations share forbids it; nothing is changed then.
         """
-        return operation_placement.move(self, op_or_scope, device)
+        from flowscope.runtime.placement import move
+
+        return move(self, op_or_scope, device)
 
     @property
     def plan_cache(self) -> PlanCacheInfo:

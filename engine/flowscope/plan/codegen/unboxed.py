@@ -217,7 +217,7 @@ def _is_on_host(value: Value) -> bool:
     node = value.node
     if node is None or device_type(node) == "CPU":
         return True
-    return value.index in {i % len(node.outputs) for i in node.op.host_outputs}
+    return value.index in node.op.outputs_on_host(len(node.outputs))
 
 
 def _is_number(value: Value) -> bool:

@@ -14,16 +14,18 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from flowscope.graph.constant import Const
 from flowscope.graph.devices import DeviceSpec
-from flowscope.plan.placement.by_cost import ByCost
 from flowscope.plan.placement.choices import Choices, Found, key_of
 from flowscope.plan.placement.makers import Makers
-from flowscope.plan.placement.steering import steering
 from flowscope.plan.placement.ties import Ties, tied
 from flowscope.plan.program import Node, Program
 from flowscope.plan.rewriting import Edits
+
+if TYPE_CHECKING:
+    from flowscope.plan.placement.by_cost import ByCost
 
 
 def place(
@@ -51,6 +53,8 @@ def place(
     ties = tied(program, makers)
     placer = _Placer(Choices(devices, ties), ties, soft)
     if any(d.device_type != "CPU" for d in devices):
+        from flowscope.plan.placement.steering import steering
+
         placer.steering = steering(program)
     plain = [n for n in program.walk() if not n.blocks]
     components = ties.components(plain)
