@@ -45,8 +45,8 @@ test("a breakpoint stands at what is selected or typed, with its conditions", ()
 
 test("a watchpoint is of everything or of some, with exceptions", () => {
   const all = wished({ ...TYPED, side: "watch", kind: "everything", exceptions: "mask/, log_p  x", raises: true }, null);
-  assert.deepEqual(all, { name: "watch", wish: { ...NOTHING, exceptions: ["mask", "log_p", "x"], raises: true } });
-  assert.deepEqual(wishOf({ side: "watch" }), { ...AT_OP, exceptions: [], raises: false });
+  assert.deepEqual(all, { name: "watch", wish: { ...NOTHING, when: "", exceptions: ["mask", "log_p", "x"], raises: true } });
+  assert.deepEqual(wishOf({ side: "watch" }), { ...AT_OP, when: "", exceptions: [], raises: false });
 });
 
 test("what is missing or wrong is said before anything is sent", () => {

@@ -1,5 +1,7 @@
 """Stops: what is alive, what is not and why, replacing values, going on."""
 
+import os
+import signal
 import sys
 import threading
 
@@ -421,3 +423,20 @@ def test_constants_are_not_listed_among_what_is_alive_but_can_be_looked_at(sess)
     _, [(names, look)] = at_stop(sess, y, {x: FEED}, lambda s: ([*s.values()], s.look(c)))
     assert "c:0" not in names and "b:0" in names
     assert look.state == "alive" and look.statistics.max == 3
+
+
+def test_an_interrupt_ends_a_step_that_is_held_at_a_breakpoint(sess):
+    x, a, b, _, y = chain()
+    sess.debug.break_after(b)
+
+    def interrupt_when_held():
+        if sess.debug.wait(PATIENCE_S):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt_when_held)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        sess.run(y, {x: FEED})
+    thread.join()
+    assert not sess.debug.stops and sess.gate.state == "open"
+    assert sess.run(a, {x: FEED}).shape == (3,)

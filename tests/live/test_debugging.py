@@ -164,7 +164,7 @@ def test_a_view_switches_breakpoints_and_moves(program):
 
 WATCH = {
     "op": None, "scope": None, "op_type": None, "line": None, "cell": None, "file": None,
-    "exceptions": [], "raises": False,
+    "when": "", "exceptions": [], "raises": False,
 }  # fmt: skip
 
 

@@ -1,13 +1,18 @@
 """What is recorded of traced steps: spans, totals, frames, lanes, in all modes."""
 
+import contextlib
 import itertools
+import os
+import signal
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import flowscope as fs
 from flowscope.runtime import step_trace
+from flowscope.runtime.samples import Sample
 from flowscope.tracing import Recorder
 
 pytestmark = pytest.mark.usefixtures("graph")
@@ -321,3 +326,100 @@ def test_tables_tell_where_the_time_went():
     assert device.share == 1.0 and "100.0%" in repr(profiled.table("device"))
     with pytest.raises(fs.errors.InvalidArgumentError, match="one of op, type"):
         profiled.table("colour")
+
+
+def nested_counts(outer_n, inner_n):
+    def outer(i, s):
+        inner = fs.while_loop(lambda j, t: j < inner_n, lambda j, t: (j + 1, t + 1), [0, s])
+        return i + 1, inner[1]
+
+    return fs.while_loop(lambda i, s: i < outer_n, outer, [0, 0], name="outer")[1]
+
+
+@pytest.mark.slow
+def test_nested_loops_of_a_million_iterations_are_traced_and_the_newest_kept():
+    y = nested_counts(1000, 1000)
+    with session() as sess, fs.profile(sess) as profiled:
+        assert sess.run(y) == 10**6
+    recording = profiled.recording
+    assert recording.totals.count.max() >= 10**6
+    (gap,), (step,) = recording.gaps, recording.steps
+    assert not step.is_whole and gap.spans > 10**6 and len(recording.spans) < step_trace.MOST * 1.1
+
+
+@pytest.mark.slow
+def test_a_trace_of_nested_loops_takes_bounded_memory(monkeypatch):
+    monkeypatch.setattr(step_trace, "MOST", 1 << 15)
+    peaks = []
+    for n in (100, 300):
+        y = nested_counts(n, 300)
+        with session() as sess:
+            sess.run(y)
+            tracemalloc.start()
+            try:
+                with fs.profile(sess) as profiled:
+                    sess.run(y)
+                peaks.append(tracemalloc.get_traced_memory()[1])
+            finally:
+                tracemalloc.stop()
+        assert profiled.recording.totals.count.max() >= 300 * n
+    assert peaks[1] < 1.2 * peaks[0] < 8 << 20
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_interrupt_ends_a_traced_step(mode):
+    i = fs.while_loop(lambda i: i < 10**9, lambda i: i + 1, [0])
+    with session(mode) as sess:
+
+        def interrupt_when_it_runs():
+            while not (sess.running and sess.gate.inside[0].number is not None):
+                pass
+            sess.frames()
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt_when_it_runs)
+        with fs.profile(sess) as profiled:
+            thread.start()
+            with pytest.raises(KeyboardInterrupt):
+                sess.run(i)
+            thread.join()
+        again = fs.add(1, 2)
+        assert sess.run(again) == 3
+    (step, *_) = profiled.recording.steps
+    assert not step.is_whole or step.error or len(profiled.recording.spans) > 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_parts_of_a_step_that_lasts_are_traced_in_every_mode(mode):
+    taken = []
+
+    class Taker:
+        def wants(self, plan):
+            return False
+
+        def take(self, trace):
+            taken.append(trace)
+
+    y = fs.while_loop(lambda i: i < 10**9, lambda i: fs.add(i, 1, name="add"), [0])
+    with session(mode) as sess:
+        thread = threading.Thread(target=run_until_stopped, args=(sess, y))
+        thread.start()
+        while not sess.running:
+            pass
+        (step,) = sess.gate.inside
+        step.sample = Sample(step, Taker(), most=300)
+        sess.gate.look(wait_s=20)
+        while not taken and thread.is_alive():
+            sess.gate.look(wait_s=20)
+        sess.stop()
+        thread.join()
+    (trace, *_) = taken
+    names = {row.node.name.rpartition("/")[2] for row in trace.rows.rows}
+    assert trace.is_sample and 0 < len(trace.rows.rows) <= 300 and "add" in names
+    iterations = [row.iterations[-1] for row in trace.rows.rows if row.iterations]
+    assert iterations == sorted(iterations) and iterations[-1] > iterations[0]
+
+
+def run_until_stopped(sess, fetch):
+    with contextlib.suppress(fs.errors.CancelledError):
+        sess.run(fetch)

@@ -53,12 +53,19 @@ class Position:
     Args:
         machine: The machine.
         waits: Returns the blocking operations that have begun and are not done.
+        take_sample: Has a sample take the operations that come next; None where nobody can.
     """
 
     is_op = True
 
-    def __init__(self, machine: Machine, waits: Callable[[], Iterable[Wait]] = tuple) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        waits: Callable[[], Iterable[Wait]] = tuple,
+        take_sample: Callable[[Any], None] | None = None,
+    ) -> None:
         self.machine = machine
+        self._take_sample = take_sample
         self._waits = waits
         self.is_breakpoint = False
         self._unit: Unit | None = None
@@ -118,7 +125,9 @@ class Position:
         )
 
     def sample(self, sample: Any) -> None:
-        """Samples are taken of code, and of operations that run one after the other."""
+        """Lets a sample take the operations that come next."""
+        if self._take_sample is not None:
+            self._take_sample(sample)
 
     def where(self) -> Where:
         """Returns where the step is."""

@@ -34,7 +34,7 @@ class BreakpointWish:
 
 @dataclass(frozen=True)
 class WatchWish:
-    """A watchpoint that a view asks for: values of what is named, or of everything, are finite."""
+    """A watchpoint that a view asks for, of values of what is named, or of everything."""
 
     #: As of a `BreakpointWish`; all None for everything.
     op: str | None
@@ -43,6 +43,8 @@ class WatchWish:
     line: int | None
     cell: int | None
     file: str | None
+    #: What no value may be, such as "min < 0 or max > 1"; "" for not finite.
+    when: str
     #: Names of operations and scopes that may have such values.
     exceptions: tuple[str, ...]
     #: Whether the step ends with an error there, else it is held.

@@ -42,8 +42,9 @@ def _breakpoint_state(point: Any) -> BreakpointState:
     error = "" if point.error is None else f"{type(point.error).__name__}: {point.error}"
     is_watch = isinstance(point, Watchpoint)
     found = str(point.found) if is_watch and point.found is not None else ""
+    told = str(point.conditions) or ("not finite" if is_watch else "")
     return BreakpointState(
-        point.number, str(point.target), "not finite" if is_watch else str(point.conditions),
+        point.number, str(point.target), told,
         point.is_after, point.is_enabled, point.hits, error,
         tuple(dict.fromkeys(one.op.id for one in standing)),
         tuple(dict.fromkeys(map(str, standing))), is_watch, found,
@@ -69,7 +70,8 @@ def carry_out(session: Session, name: str, value: Any) -> str:
     if name == "break":
         return f"breakpoint {_set(session, value).number} is set"
     if name == "watch":
-        return f"watchpoint {debug.watch(**asdict(value)).number} is set"
+        wish = {**asdict(value), "when": value.when or None}
+        return f"watchpoint {debug.watch(**wish).number} is set"
     if name == "replace":
         return _replace(session, value)
     points = {b.number: b for b in debug.breakpoints}

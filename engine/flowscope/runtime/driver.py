@@ -208,7 +208,7 @@ class _Step:
         self.region_run = RegionRun(run, self._iterations, self._look)
         #: How many update groups have begun and not ended.
         self.updating = 0
-        self.position = Position(self.machine, self._waits)
+        self.position = Position(self.machine, self._waits, self._sample)
         #: Blocking operations on their way, and what gives them up: (unit, iteration, since).
         self._pending: dict[int, tuple[Unit, Iteration, float]] = {}
         self._give_up: dict[int, Callable[[], None]] = {}
@@ -330,6 +330,21 @@ class _Step:
         """Tells the probe of an operation that has waited or could have."""
         if self.probe is not None:
             self.probe(unit.node, it.path, outputs)
+
+    def _sample(self, sample: Any) -> None:
+        """Tells a sample of the operations that come next, where no probe is told already."""
+        if self.probe is not None:
+            return
+        rows, plain = sample.begin_rows(), list(self.plain)
+        asked = self.plain = [None] * len(plain)
+
+        def probe(node: Node, iterations: tuple[int, ...], outputs: Any) -> None:
+            rows.probe(node, iterations, outputs)
+            if rows.is_done:
+                self.probe = None
+                asked[:] = plain  # the machine has it at hand
+
+        self.probe = probe
 
     def _iterations(self) -> tuple[int, ...]:
         """Returns the numbers of the iterations around the region that runs."""

@@ -54,7 +54,7 @@ export function wished(typed: Typed, selected: Meant | null): Wished {
   if (typeof meant === "string") return { name: "problem", problem: meant };
   if (typed.side === "watch") {
     const exceptions = typed.exceptions.split(/[\s,]+/).filter((name) => name !== "").map((name) => name.replace(/\/$/, ""));
-    return { name: "watch", wish: { ...meant, exceptions, raises: typed.raises } };
+    return { name: "watch", wish: { ...meant, when: typed.when.trim(), exceptions, raises: typed.raises } };
   }
   const numbers = (["iteration", "step", "hits"] as const).map((name) => ({ name, value: numberIn(typed[name]) }));
   const wrong = numbers.find(({ value }) => Number.isNaN(value));

@@ -4,6 +4,8 @@ import type { ViewContext } from "./context.js";
 import { make, OWN_KEYS, setText, uniqueId } from "./dom.js";
 
 const CONDITION = "a condition: max > 3, not finite, iteration >= 10";
+/** What a watchpoint looks for where no condition is typed. */
+const NOT_FINITE = "not finite";
 const EXCEPT = "operations and scopes that may have NaN or infinite values";
 /** Scopes and types that are offered where one is typed, at most. */
 const MOST_OFFERED = 200;
@@ -51,13 +53,14 @@ export class BreakForm {
   constructor(view: ViewContext) {
     this.#view = view;
     this.#text.setAttribute("list", this.#offered.id);
+    const condition = make("label", { class: "fs-condition" }, "when ", this.#when);
     this.#ofBreak = [
-      make("label", { class: "fs-condition" }, "when ", this.#when), make("label", {}, "iteration ", this.#iteration),
+      make("label", {}, "iteration ", this.#iteration),
       make("label", {}, "step ", this.#step), make("label", {}, "from hit ", this.#hits),
     ];
     this.#ofWatch = [make("label", { class: "fs-condition" }, "but not in ", this.#exceptions), make("label", {}, "then ", this.#end)];
     this.element.append(
-      make("label", {}, "break ", this.#side), this.#kind, this.#name, this.#text, this.#offered, ...this.#ofBreak, ...this.#ofWatch, this.#set,
+      make("label", {}, "break ", this.#side), this.#kind, this.#name, this.#text, this.#offered, condition, ...this.#ofBreak, ...this.#ofWatch, this.#set,
     );
     this.element.addEventListener("change", () => this.#onChange(), { signal: view.until });
     this.element.addEventListener("input", () => this.#forgive(), { signal: view.until });
@@ -77,6 +80,7 @@ export class BreakForm {
     this.#name.hidden = !isSelection;
     this.#text.hidden = isSelection || kind === "everything";
     this.#text.placeholder = { scope: "encoder/layer_1", type: "MatMul", line: "cell 3:12", selection: "", everything: "" }[kind];
+    this.#when.placeholder = side === "watch" ? NOT_FINITE : CONDITION;
     for (const one of this.#ofBreak) one.hidden = side === "watch";
     for (const one of this.#ofWatch) one.hidden = side !== "watch";
     for (const option of this.#kind.options) if (option.value === "everything") option.hidden = option.disabled = side !== "watch";
@@ -85,7 +89,7 @@ export class BreakForm {
     const problem = this.#wrong || debug.problem;
     setText(this.problem, problem);
     this.problem.hidden = problem === "";
-    (side === "watch" ? this.#exceptions : this.#when).setAttribute("aria-invalid", String(debug.problem !== ""));
+    this.#when.setAttribute("aria-invalid", String(debug.problem !== ""));
     this.#offerNames(kind);
   }
 

@@ -34,7 +34,7 @@ export interface BreakpointWish {
   readonly hits: number;
 }
 
-/** A watchpoint that a view asks for: values of what is named, or of everything, are finite. */
+/** A watchpoint that a view asks for, of values of what is named, or of everything. */
 export interface WatchWish {
   readonly op: string | null;
   readonly scope: string | null;
@@ -42,6 +42,7 @@ export interface WatchWish {
   readonly line: number | null;
   readonly cell: number | null;
   readonly file: string | null;
+  readonly when: string;
   readonly exceptions: readonly string[];
   readonly raises: boolean;
 }
