@@ -131,9 +131,20 @@ class Schedule:
             self._free[0] = found  # the host waits for what it reads
         return found
 
-    def run(self, lane: int, arrivals: Sequence[float], seconds: float) -> float:
-        """Has a lane work so long once its inputs are there; returns when it is done."""
+    def run(
+        self, lane: int, arrivals: Sequence[float], seconds: float, issue_s: float = 0.0
+    ) -> float:
+        """Has a lane work so long once its inputs are there; returns when it is done.
+
+        Args:
+            lane: The lane.
+            arrivals: When its inputs are there.
+            seconds: How long it works.
+            issue_s: What it takes the one thread to give the work to another lane.
+        """
         start = self.start(lane, arrivals)
+        if self._is_one_thread and lane:
+            self._free[0] += issue_s
         done = self._free[lane] = start + seconds
         self.busy[lane] += seconds
         if done > self.end_s:

@@ -57,6 +57,7 @@ class Simulation:
         self._program = program
         self._machine = machine
         self._costs = costs
+        self._is_one_thread = is_one_thread
         #: Values that are there on whichever device asks, and when.
         self._floating: dict[Value, float] = {}
         #: How often values are made anew.
@@ -185,7 +186,11 @@ class Simulation:
             for i, v in enumerate(node.inputs)
             if v.spec.dtype is not resource
         ]
-        done = self.schedule.run(lane, arrivals, often * seconds[self._kinds[device]])
+        takes, issue_s = often * seconds[self._kinds[device]], 0.0
+        if memory and self._is_one_thread:  # the host's thread makes the calls
+            issue_s = often * min(machine.profiles[device].call_s, seconds[self._kinds[device]])
+            takes -= issue_s
+        done = self.schedule.run(lane, arrivals, takes, issue_s)
         self.finish_s[node] = done
         on_host = _positions(node.op.host_outputs, len(node.outputs))
         for i, value in enumerate(node.outputs):
