@@ -1,7 +1,8 @@
 """Variables as seen from one device, in sessions that have devices of several kinds.
 
-A value lies on the device that wrote it last. A reader on another one gets a copy; a writer takes
-the value over to its own device first.
+A value lies on the device that the plan of the last step gave its variable: who reads or writes it
+elsewhere takes it over first. So it crosses once where a variable was moved, or initialised
+elsewhere, and not in every step.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ class PlacedVariable:
 
     def read(self) -> Any:
         """Returns the value on the device, on lease; see `VariableState.read`."""
-        return self.device.put(self.state.read())
+        value = self.state.read()
+        if self.device.holds(value):
+            return value
+        self.state.relocate(self.device.put)
+        return self.device.put(self.state.read())  # another step may have it elsewhere by now
 
     def assign(self, value: Any) -> Any:
         """Sets the value, copying it; returns the new one."""

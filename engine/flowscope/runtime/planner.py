@@ -176,7 +176,8 @@ class Planner:
         from flowscope.plan.placement.by_cost import ByCost
 
         cores = available_cores() if self._config.overlaps else 1
-        return ByCost(self.machine(cores), partial(self.costs, feeds), self._settled)
+        machine, costs = self.machine(cores), partial(self.costs, feeds)
+        return ByCost(machine, costs, self._settled, is_one_thread=self._has_kinds)
 
     def staged(self, fetches: Any, feeds: Any, mode: Mode) -> Staged:
         """Returns the program of a partial run, before it is cut into stages."""

@@ -116,3 +116,13 @@ def test_a_read_moves_over_no_write():
         program = sess.plan([a, b], [x]).program
     for fork in find_forks(program, costs(MatMul=1e-3)):
         assert not any(n.reads_state for n in program.nodes[fork.start : fork.end])
+
+
+def test_what_an_accelerator_computes_is_no_section():
+    x = fs.placeholder(fs.float32, [8, 8], name="x")
+    with fs.device("/gpu:0"):
+        y = branch(x) + branch(branch(x))
+    with fs.Session(config=fs.ConfigProto(fake_devices={"GPU": 1})) as sess:
+        program = sess.plan(y, [x]).program
+    assert any(n.device.endswith("GPU:0") for n in program.nodes)
+    assert find_forks(program, lambda n: 1.0) == ()

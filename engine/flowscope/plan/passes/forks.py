@@ -25,7 +25,9 @@ from collections.abc import Callable, Sequence
 
 from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
+from flowscope.ops.core.send_recv import Transfer
 from flowscope.ops.host.py_functions import is_function
+from flowscope.plan.memories import is_host
 from flowscope.plan.program import Node, Program, Value
 
 #: What has to be saved at least; a hand-over takes about 50 us.
@@ -58,7 +60,7 @@ def find_forks(program: Program, seconds: Callable[[Node], float]) -> tuple[Fork
         seconds: What one invocation of a node takes.
     """
     nodes = program.nodes
-    takes = [seconds(n) for n in nodes]
+    takes = [seconds(n) if _works_on_host(n) else 0.0 for n in nodes]
     if sum(t for t in takes if t >= _LARGE_S) < 2 * WORTH_S:
         return ()
     finder = _Finder(nodes, takes)
@@ -125,6 +127,8 @@ class _Finder:
         op = node.op
         if node.blocks or op.is_handle or isinstance(op, Const) or is_function(op):
             return False
+        if not _works_on_host(node):
+            return False
         is_quiet = not (op.is_random or op.is_blocking or op.has_effect or op.writes_state)
         return is_quiet and bool(node.outputs) and not node.control
 
@@ -136,6 +140,12 @@ class _Finder:
             if at is not None and at < start and not isinstance(self._nodes[at].op, Const):
                 found = max(found, self._end.get(at, at + 1))
         return found
+
+
+def _works_on_host(node: Node) -> bool:
+    """Whether the step's thread computes it: what an accelerator does, it does beside that."""
+    is_brought = isinstance(node.op, Transfer) and not is_host(node.op.send_device)
+    return is_host(node.device) and not is_brought
 
 
 __all__ = ["WORTH_S", "Fork", "find_forks"]

@@ -9,7 +9,7 @@ from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.plan.costs import Costs
 from flowscope.plan.placement.machine import Machine
-from flowscope.plan.placement.simulation import Greedy, Group
+from flowscope.plan.placement.simulation import Greedy, Group, Prediction
 from flowscope.plan.program import Node, Program
 
 #: A component with the devices that it can have.
@@ -59,8 +59,14 @@ class ByCost:
             if settled in found:
                 kept[len(groups)] = settled
             groups.append((nodes, found))
-        greedy = Greedy(program, machine, self.costs(program), groups, kept, self.is_one_thread)
+        costs = self.costs(program)
+        greedy = Greedy(program, machine, costs, groups, kept, self.is_one_thread)
         greedy.run()
+        pays = self._pays(program, costs, greedy, groups, kept)
+        if not pays:
+            first = {i: kept.get(i, devices[0]) for i, (_, devices) in enumerate(groups)}
+            greedy = Greedy(program, machine, costs, groups, first, self.is_one_thread)
+            greedy.run()
         if self.tried is not None:
             self.tried(greedy)
         full = set(greedy.full)
@@ -70,12 +76,39 @@ class ByCost:
             why = "stands where it is used"
             if i in kept:
                 why = "stays where it was placed before"
+            elif not pays:
+                why = "steps are quickest with all on the first device"
             elif chooser in full:
                 why = "no device has the memory for it; this one has most"
             elif chooser is not None:
                 why = "finishes first there"
             answers.append((machine.names[greedy.places[nodes[0]]], chooser, why))
         return answers
+
+    def _pays(
+        self,
+        program: Program,
+        costs: Costs,
+        greedy: Greedy,
+        groups: Sequence[Group],
+        kept: Mapping[int, int],
+    ) -> bool:
+        """Whether what was found is quicker than the first device for all; nobody looks ahead."""
+        names, seconds = self.machine.names, []
+        first = {
+            n: names[kept.get(i, devices[0])]
+            for i, (nodes, devices) in enumerate(groups)
+            for n in nodes
+        }
+        chosen = {n: names[device] for n, device in greedy.places.items()}
+        if chosen == first:
+            return True
+        for devices in (chosen, first):
+            step = Prediction(program, self.machine, costs, self.is_one_thread, devices)
+            seconds.append(step.run())
+            if devices is first and step.is_over_full:
+                return True
+        return seconds[0] <= seconds[1]
 
     def _settled(self, nodes: Sequence[Node]) -> int:
         """Returns the number of the device that a component has from before; -1 for none."""

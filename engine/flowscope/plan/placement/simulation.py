@@ -87,6 +87,12 @@ class Simulation:
             self._come(value, 0, 0, 1.0)
         return self.schedule.end_s
 
+    @property
+    def is_over_full(self) -> bool:
+        """Whether a memory holds more than it can."""
+        limits = self._machine.limits
+        return any(limit and peak > limit for peak, limit in zip(self.peaks, limits, strict=True))
+
     # -- the walk -------------------------------------------------------------------------------
 
     def _block(self, program: Program, often: float) -> None:
