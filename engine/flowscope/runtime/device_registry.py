@@ -11,11 +11,18 @@ CPUs, GPUs through CuPy and fake devices are made in this way, too.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 
-from flowscope.errors import AlreadyExistsError, InvalidArgumentError
+from flowscope.errors import (
+    AlreadyExistsError,
+    DeviceWarning,
+    InvalidArgumentError,
+    UnavailableError,
+)
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import share_kernels
+from flowscope.runtime.cpu import Cpu
 from flowscope.runtime.devices import Device, MakeTasks, ParallelFor
 
 
@@ -80,6 +87,26 @@ def maker_of(device_type: str) -> Maker | None:
 def device_types() -> list[str]:
     """Returns the types of which there may be devices."""
     return list(_makers)
+
+
+@register_device("CPU", kernels="CPU")
+def _cpus(request: DeviceRequest) -> Sequence[Device]:
+    return [Cpu(i, request.parallel_for, request.make_tasks) for i in range(request.count)]
+
+
+@register_device("GPU")
+def _gpus(request: DeviceRequest) -> Sequence[Device]:
+    try:
+        from flowscope.runtime.cupy import gpus
+
+        return gpus()
+    except UnavailableError as e:
+        warnings.warn(
+            f"the session asked for {request.count} GPU and has none: {e.message}",
+            DeviceWarning,
+            stacklevel=3,
+        )
+        return []
 
 
 __all__ = ["DeviceRequest", "device_types", "maker_of", "register_device"]

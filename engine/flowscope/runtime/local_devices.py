@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
 from typing import Any
 
-from flowscope.errors import DeviceWarning, InvalidArgumentError, UnavailableError
+from flowscope.errors import InvalidArgumentError
 from flowscope.plan.device_profile import DeviceProfile
 from flowscope.runtime.config import ConfigProto
-from flowscope.runtime.cpu import Cpu
-from flowscope.runtime.device_registry import (
-    DeviceRequest,
-    device_types,
-    maker_of,
-    register_device,
-)
+from flowscope.runtime.device_registry import DeviceRequest, device_types, maker_of
 from flowscope.runtime.devices import Device, MakeTasks, ParallelFor
 
 
@@ -81,23 +73,3 @@ def _fakes(config: ConfigProto) -> dict[str, Any]:
     from flowscope.runtime.fake import fake_devices
 
     return dict(fake_devices(config.fake_devices))
-
-
-@register_device("CPU", kernels="CPU")
-def _cpus(request: DeviceRequest) -> Sequence[Device]:
-    return [Cpu(i, request.parallel_for, request.make_tasks) for i in range(request.count)]
-
-
-@register_device("GPU")
-def _gpus(request: DeviceRequest) -> Sequence[Device]:
-    try:
-        from flowscope.runtime.cupy import gpus
-
-        return gpus()
-    except UnavailableError as e:
-        warnings.warn(
-            f"the session asked for {request.count} GPU and has none: {e.message}",
-            DeviceWarning,
-            stacklevel=3,
-        )
-        return []
