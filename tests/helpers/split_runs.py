@@ -1,4 +1,4 @@
-"""Runs programs that were cut by hand on several threads, in any order of deliveries."""
+"""Runs programs on two devices on two threads, in any order of deliveries."""
 
 from __future__ import annotations
 
@@ -7,18 +7,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from direct_runs import in_step
 from several_devices import plan_on
 
 import flowscope as fs
-from flowscope.plan.apart import Part, compile_apart
-from flowscope.plan.back_ends import Target
-from flowscope.plan.codegen.variants import PLAIN
-from flowscope.plan.modules import Modules
-from flowscope.plan.partitions import Partition
-from flowscope.plan.passes.regions import Region
-from flowscope.runtime.random_generators import generator
+from flowscope.plan.apart import Part
 from flowscope.runtime.rendezvous import Channel, Mailbox, Rendezvous
 from flowscope.runtime.split import SplitFunction
 
@@ -30,12 +23,7 @@ def parts(
 ) -> tuple[Any, tuple[Part, ...]]:
     """Returns a plan whose nodes are on two devices by chance, and its partitions, compiled."""
     plan = plan_on(sess, fetches, feeds, seed, count=2)
-
-    def compile_region(partition: Partition, region: Region) -> Any:
-        target = Target(Modules(np, {}, region.nodes), generator)
-        return sess.planner.back_ends[partition.back_end].compile(region, target, PLAIN)
-
-    return plan, compile_apart(plan.partitions, plan.handles, compile_region)
+    return plan, plan.parts
 
 
 def run(
@@ -55,7 +43,7 @@ def split(
     sess: fs.Session, made: Sequence[Part], channel: Callable[[], Channel] = Rendezvous
 ) -> SplitFunction:
     """Returns the function of partitions on several threads."""
-    return SplitFunction(made, sess.engine.host_threads, channel=channel)
+    return SplitFunction(made, channel=channel)
 
 
 class Shuffled(Rendezvous):

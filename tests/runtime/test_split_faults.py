@@ -153,7 +153,7 @@ def test_a_deadline_says_who_waits_for_which_device_and_since_when(mode):
         session_call(sess, fetches, feeds, mode, 1, Lossy)
         text = r'device:CPU:\d waited 0\.\d\d s for .*device:CPU:\d to send "'
         if mode == "tokens":
-            text = r'"while/.*recv" \(Recv, .*for 0\.\d\d s, on .*device:CPU:\d\)'
+            text = r'/from_CPU:\d" \(Recv, .*for 0\.\d\d s, on .*device:CPU:\d\)'
         with pytest.raises(fs.errors.DeadlineExceededError, match=text):
             sess.run(fetches, feeds, options=fs.RunOptions(timeout_in_ms=150))
 

@@ -19,8 +19,8 @@ from flowscope.plan.passes.regions import Region, whole_region
 from flowscope.plan.program import Node, Program
 from flowscope.plan.units import PRIMITIVES
 
-#: Makes something to run of a region of a partition.
-Compile = Callable[[Partition, Region], Executable]
+#: Makes something to run of a region, by the name of a code back end.
+Compile = Callable[[str, Region], Executable]
 
 #: Code back ends in which a Recv waits in place, and what takes their place where more waits.
 _IN_PLACE: Mapping[str, str] = {"python": "regions", "op": "tokens"}
@@ -56,7 +56,7 @@ def compile_apart(
     Args:
         partitions: The partitions.
         handles: The handles of the step's resources, in the order in which they are passed.
-        compile_region: Makes something to run of a region.
+        compile_region: Makes something to run of a region by a code back end.
         is_handed_out: Whether the fetches go to the user.
 
     Raises:
@@ -77,7 +77,7 @@ def _part(
     region = whole_region(partition.program, is_handed_out)
     return Part(
         partition.device,
-        compile_region(partition, region),
+        compile_region(partition.back_end, region),
         tuple([v.index for v in region.inputs]),
         tuple([positions[h.name] for h in region.handles]),
         partition.fetched,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flowscope.plan.crossings import is_crossing
 from flowscope.plan.locations import DeoptState
 from flowscope.plan.passes.lower import Lowered
 from flowscope.plan.program import Program
@@ -41,10 +42,13 @@ def can_run_optimistically(program: Program, lowered: Lowered) -> bool:
 
     Not where more than `MOST` operations block; where something is held until the step ends, which
     nobody would give back; where a loop in which something blocks keeps values for a gradient, or
-    has a condition that must not run once its count is reached; or where something blocks between
-    the writes of one update group.
+    has a condition that must not run once its count is reached; where something blocks between the
+    writes of one update group; or where values are sent and received: the machine does so by
+    iterations, code in order.
     """
     walked = list(program.walk())
+    if any(is_crossing(n.op) for n in walked):
+        return False
     if any(n.op.ends_with_step for n in walked) or sum(n.op.is_blocking for n in walked) > MOST:
         return False
     loops = [made.node for made in lowered.loops.values()]

@@ -62,6 +62,8 @@ class Wanted(Protocol):
     def folds(self) -> bool: ...  # noqa: D102
     @property
     def overlaps(self) -> bool: ...  # noqa: D102
+    @property
+    def is_apart(self) -> bool: ...  # noqa: D102
 
 
 @frozen
@@ -95,7 +97,8 @@ def _simplified(program: Program, request: Wanted) -> Program:
 
 def _groups_made_whole(program: Program, request: Wanted) -> Program:
     runs_alone = request.mode == "op" and is_executed(program)
-    return make_groups_whole(program, by_tokens=request.mode == "tokens" or runs_alone)
+    by_tokens = request.mode == "tokens" or runs_alone
+    return make_groups_whole(program, by_tokens, request.is_apart)
 
 
 def _dce(name: str, does: str) -> Pass:

@@ -12,6 +12,7 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.plan.apart import Compile, Part, compile_apart
 from flowscope.plan.back_ends import BackEnd, Executable, Target
 from flowscope.plan.codegen.parallel_for import ParallelFor
 from flowscope.plan.codegen.sections import MakeTasks
@@ -23,7 +24,7 @@ from flowscope.plan.invocation import Invocation
 from flowscope.plan.modules import Modules
 from flowscope.plan.origins import Operations
 from flowscope.plan.partitions import Mode, Partition, back_end_of, partitioned
-from flowscope.plan.passes.regions import handles_of, whole_region
+from flowscope.plan.passes.regions import Region, handles_of, whole_region
 from flowscope.plan.pipeline import PASSES, sources, stages
 from flowscope.plan.program import Node, Program
 from flowscope.plan.saved_for_backward import Kept, kept
@@ -82,6 +83,7 @@ class Request:
         merges: Whether equal operations are merged, in compiled mode.
         folds: Whether constants are folded, in compiled mode.
         overlaps: Whether Python functions may run at the same time.
+        is_apart: Whether the partitions of its devices run on threads of their own.
         by_cost: How devices are chosen by cost; None where the first one is taken.
         wishes: Devices asked for in the place of what operations ask for, by their ids.
     """
@@ -96,6 +98,7 @@ class Request:
     merges: bool = True
     folds: bool = True
     overlaps: bool = True
+    is_apart: bool = False
     by_cost: ByCost | None = None
     wishes: Mapping[int, str] = field(default_factory=dict)
 
@@ -137,6 +140,8 @@ class Plan:
     back_end: str
     #: Runs it.
     executable: Executable
+    #: Makes something to run of one partition.
+    compile_part: Compile
     #: The same with something added.
     variants: Variants
     #: Handles of variables that are read before the step writes them.
@@ -153,6 +158,20 @@ class Plan:
     def handles(self) -> tuple[Node, ...]:
         """What stands for the variables and queues that it uses, in the order it takes them."""
         return handles_of(self.program)
+
+    @functools.cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """Its partitions, each to run on a thread of its own; made when first asked for."""
+        return compile_apart(self.partitions, self.handles, self.compile_part)
+
+    @property
+    def has_split_groups(self) -> bool:
+        """Whether the writes of an update group are on several devices."""
+        devices: dict[str, set[str]] = {}
+        for node in self.program.walk():
+            for group in node.update_groups if not node.blocks else ():
+                devices.setdefault(group, set()).add(node.device)
+        return any(len(found) > 1 for found in devices.values())
 
     def variant(self, variant: Variant) -> Executable:
         """Returns what runs it with something added; that is made when it is first asked for.
@@ -343,6 +362,10 @@ def compiled(
     host = devices[""]
     modules = Modules(host.xp, devices, program.walk())
 
+    def compile_part(name: str, part: Region) -> Executable:
+        target = Target(modules, generator, host.parallel_for, made.operations, known)
+        return back_ends[name].compile(part, target, PLAIN)
+
     def compile_variant(variant: Variant) -> Executable:
         target = Target(
             modules, generator, host.parallel_for, made.operations, known, host.make_tasks
@@ -355,6 +378,7 @@ def compiled(
         program=program,
         back_end=back_end,
         executable=compile_variant(PLAIN),
+        compile_part=compile_part,
         variants=Variants(compile_variant),
         required=required(program),
         is_random=any(n.op.is_random for n in program.walk()),

@@ -18,6 +18,7 @@ from flowscope.runtime.queue_transactions import QueueUse
 from flowscope.runtime.resources import uninitialized
 
 if TYPE_CHECKING:
+    from flowscope.plan.back_ends import Function
     from flowscope.runtime.step_trace import StepTrace
 
 
@@ -46,6 +47,8 @@ class Call:
         trace: Where a traced run of it notes what it does; None for most.
         uses_blas: Whether a kernel of the plan multiplies matrices.
         tests: The breakpoints of the plan, at which `function` asks.
+        split: Runs the partitions of the plan on threads of their own; None where one thread runs
+            all of it.
     """
 
     __slots__ = (
@@ -61,6 +64,7 @@ class Call:
         "required",
         "resources",
         "single",
+        "split",
         "tests",
         "trace",
         "uses_blas",
@@ -90,6 +94,7 @@ class Call:
         self.required = required
         self.queues = queues
         self.tests = NO_TESTS
+        self.split: Function | None = None
         self.is_checked = not required
         self.uses_blas = any(node.op.uses_blas for node in plan.program.walk())
         self.on_device = self.wrap = on_device

@@ -172,6 +172,10 @@ class ConfigProto(Message):
         placement: "default" takes the first device with a kernel, accelerators first, as TensorFlow
             does; "simulated" the device on which an operation finishes first in a simulated step,
             by costs that start from shapes and links. What was placed so stays where it is.
+        split_partitions: Whether each CPU device of a step has a thread of its own. "never": the
+            program of all devices is one function. "always": in every plan on several devices.
+            "auto": in plans with loops where that is predicted to save time; large work outside of
+            loops is shared between threads anyway. Results have the same bits.
         plan_cache_size: So many plans are kept, and fewer where they are large; those that were not
             used for longest go first.
         use_per_session_threads, session_inter_op_thread_pool, placement_period, device_filters,
@@ -195,6 +199,7 @@ class ConfigProto(Message):
     fake_devices: dict[str, int | list[DeviceProfile]] = {}  # noqa: RUF012
     mode: Literal["compiled", "op", "tokens"] = "compiled"
     placement: Literal["default", "simulated"] = "default"
+    split_partitions: Literal["auto", "always", "never"] = "auto"
     plan_cache_size: int = 4096
 
     @property

@@ -106,6 +106,11 @@ class Planner:
             raise InvalidArgumentError(
                 f'expected placement as "default" or "simulated", got {config.placement!r}'
             )
+        if config.split_partitions not in ("auto", "always", "never"):
+            raise InvalidArgumentError(
+                'expected split_partitions as "auto", "always" or "never", '
+                f"got {config.split_partitions!r}"
+            )
 
     def call(self, key: Hashable, fetches: Any, feeds: Any, mode: Mode, given: Any = ()) -> Call:
         """Returns the call of `fetches` and the fed things, planned where there is none.
@@ -131,8 +136,28 @@ class Planner:
             self._note(list(plan.program.walk()))
             single = not isinstance(fetches, _STRUCTURES) and len(request.fetches) == 1
             call = self._bound(plan, edits, rebuild, single, handing_out)
+            if self._is_split(plan, costs):
+                from flowscope.runtime.split import SplitFunction  # most sessions need none
+
+                call.split = SplitFunction(plan.parts)
+                self._bind(call, self.around)
             self.calls.add(key, call)
             return call
+
+    def _is_split(self, plan: Plan, costs: Callable[[Program], Costs]) -> bool:
+        """Whether the devices of a plan have threads of their own."""
+        devices = {n.device for n in plan.program.walk() if not n.blocks}
+        wish = self._config.split_partitions
+        if wish == "never" or len(devices) < 2 or self._accelerators(plan.program):
+            return False
+        if wish == "always":
+            return len(plan.partitions) > 1
+        if not self._config.overlaps or plan.request.mode != "compiled":
+            return False
+        from flowscope.plan.splitting import pays
+
+        machine = self.machine(available_cores())
+        return pays(plan.program, machine, costs(plan.program)) and not plan.has_split_groups
 
     def costs(self, feeds: Sequence[Tensor], program: Program) -> Costs:
         """Returns the costs of a program whose feeds have the shapes that were fed last."""
@@ -224,6 +249,7 @@ class Planner:
             merges=self._config.graph_options.optimizer_options.merges,
             folds=self._config.graph_options.optimizer_options.folds,
             overlaps=self._config.overlaps,
+            is_apart=self._config.split_partitions == "always",
             by_cost=self._by_cost(fed),
         )
         return request, flat.rebuild
@@ -301,7 +327,10 @@ class Planner:
         """Has a call ask at its breakpoints, with something around it."""
         on = call.on_device
         call.wrap = on if around is None else partial(_within, around, call.plan, on)
-        call.function, call.by_op = map(call.wrap, _tested(call.plan, call.tests))
+        function, by_op = _tested(call.plan, call.tests)
+        if call.split is not None and function is call.plan.executable.function:
+            function = call.split  # with breakpoints one thread runs the step
+        call.function, call.by_op = call.wrap(function), call.wrap(by_op)
 
     def arm(self) -> None:
         """Has the functions of all calls ask at the breakpoints that there are now."""

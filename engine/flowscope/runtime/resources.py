@@ -134,14 +134,14 @@ class VariableState:
         self._lock.release()
 
     def undo(self) -> None:
-        """Puts the value back that this step has kept, if it has."""
-        if self._is_mine():
+        """Puts the value back that this step has kept, on the thread that has kept it."""
+        if self._keeper is not None and self._keeper is current_step():
             self.value = self._kept
             self.settle()
 
     def _is_mine(self) -> bool:
         keeper = self._keeper
-        return keeper is not None and keeper.includes(current_step())
+        return keeper is not None and keeper.whole.includes(current_step())
 
     def check_assign(self, value: Any) -> None:
         """Raises what `assign` would raise for a value; changes nothing."""

@@ -24,9 +24,7 @@ from flowscope.plan.apart import Part
 from flowscope.plan.back_ends import Function
 from flowscope.plan.invocation import InvocationError
 from flowscope.runtime.gate import Gate
-from flowscope.runtime.host_calls import HostThreads
 from flowscope.runtime.rendezvous import Channel, EndedWait, Pending, Rendezvous, Waiter
-from flowscope.runtime.resources import VariableState
 from flowscope.runtime.step import Step
 
 
@@ -46,16 +44,16 @@ class PartitionStep(Step):
 
     def __init__(self, step: Step, device: str, channel: Channel, thread: int) -> None:
         super().__init__(step.call, step, step.gate, step.host_threads, thread)
+        self._step = step
         self.device = device
         self.channel = channel
         self.number, self.deadline, self.feeds = step.number, step.deadline, step.feeds
         self.queues, self.pool = step.queues, step.pool
 
-    def failed(self, error: BaseException) -> None:
-        """Undoes the update groups that this thread has begun; the rest is the whole step's."""
-        for state in self.call.resources:
-            if isinstance(state, VariableState):
-                state.undo()
+    @property
+    def whole(self) -> Step:
+        """The step that this one is a part of."""
+        return self._step
 
 
 class SplitFunction:
@@ -63,7 +61,6 @@ class SplitFunction:
 
     Args:
         parts: The partitions; the first one runs on the caller's thread.
-        threads: Where the others run.
         by_op: Whether operations run one at a time.
         channel: Makes the channel of a step.
     """
@@ -71,12 +68,10 @@ class SplitFunction:
     def __init__(
         self,
         parts: Sequence[Part],
-        threads: HostThreads,
         by_op: bool = False,
         channel: Callable[[], Channel] = Rendezvous,
     ) -> None:
         self.parts = parts
-        self._threads = threads
         self._channel = channel
         self._functions: list[Function] = [
             p.executable.by_op if by_op else p.executable.function for p in parts
@@ -92,7 +87,7 @@ class SplitFunction:
             states = tuple([resources[i] for i in part.handles])
             shared.runs.append(_PartRun(shared, part, function, taken, states))
         for one in shared.runs[1:]:
-            self._threads.run(one)
+            shared.step.host_threads.run(one)
         shared.runs[0].run()
         return shared.finish()
 
@@ -113,7 +108,7 @@ class _Shared:
         self.run = run
         self.runs: list[_PartRun] = []
         self.fetched: dict[int, Any] = {}
-        self._left = count
+        self._left = self._writing = count
         self._lock = threading.Lock()
         self._over = Waiter()
         self._cause: BaseException | None = None
@@ -142,6 +137,19 @@ class _Shared:
     def is_ending(self) -> bool:
         """Whether the step ends with an error."""
         return self._cause is not None
+
+    def come_to_rest(self) -> None:
+        """Notes that a thread writes no more."""
+        with self._lock:
+            self._writing -= 1
+            is_last = not self._writing
+        if is_last:
+            for one in self.runs:
+                one.rest.wake()
+
+    def are_at_rest(self) -> bool:
+        """Whether no thread writes any more."""
+        return not self._writing
 
     def ended(self) -> None:
         """Notes that a thread has left the step."""
@@ -177,6 +185,7 @@ class _PartRun:
 
     Attributes:
         step: What it does of the step; None before it has begun.
+        rest: Where its thread waits until none writes any more.
     """
 
     def __init__(
@@ -188,6 +197,7 @@ class _PartRun:
         states: tuple[Any, ...],
     ) -> None:
         self.step: PartitionStep | None = None
+        self.rest = Waiter()
         self._shared = shared
         self._part = part
         self._function = function
@@ -210,11 +220,14 @@ class _PartRun:
             shared.fetched.update(zip(part.gives, values, strict=True))
         except EndedWait as e:
             shared.failed(e.error, e.pending)
-            step.failed(e.error)
         except BaseException as e:
             shared.failed(_located(part, e))
-            step.failed(e)
         finally:
+            shared.come_to_rest()
+            if shared.is_ending:
+                # A group on several devices has been written by then as far as it will be.
+                self.rest.wait_on(shared.are_at_rest)
+                step.undo()
             step.has_ended = True
             if around is None:
                 del steps_of_threads[me]

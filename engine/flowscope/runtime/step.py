@@ -136,6 +136,11 @@ class Step:
             step = step.around
         return step
 
+    @property
+    def whole(self) -> Step:
+        """The step that this one is a part of: itself, where no partition of one runs."""
+        return self
+
     def includes(self, step: Step | None) -> bool:
         """Whether a step is this one, or runs inside of it."""
         while step is not None and step is not self:
@@ -198,6 +203,10 @@ class Step:
         """
         if self.queues is not None:
             self.queues.abort(error)
+        self.undo()
+
+    def undo(self) -> None:
+        """Undoes the update groups that this thread has begun and not ended."""
         for state in self.call.resources:
             if isinstance(state, VariableState | PlacedVariable):
                 state.undo()

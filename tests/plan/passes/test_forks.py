@@ -72,6 +72,17 @@ def test_one_of_two_branches_is_a_section():
     assert [n.op.type for n in program.nodes[fork.start : fork.end]] == ["Exp", "MatMul", "Tanh"]
 
 
+def test_large_constants_are_no_work_to_overlap_with():
+    def build(x, y):
+        w = fs.constant(np.ones((8, 8), "f"))
+        return branch(x @ w) + branch(y @ w)
+
+    program = program_of(build)
+    (fork,) = find_forks(program, costs(MatMul=1e-3, Const=1e-3))
+    inside = [n.op.type for n in program.nodes[fork.start : fork.end] if n.op.type != "Const"]
+    assert inside == ["MatMul", "Exp", "MatMul", "Tanh"]
+
+
 def test_a_chain_has_no_section():
     assert find_forks(program_of(lambda x, y: branch(branch(x))), costs(MatMul=1.0)) == ()
 

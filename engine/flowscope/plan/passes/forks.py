@@ -143,7 +143,12 @@ class _Finder:
 
 
 def _works_on_host(node: Node) -> bool:
-    """Whether the step's thread computes it: what an accelerator does, it does beside that."""
+    """Whether the step's thread computes it: what an accelerator does, it does beside that.
+
+    Constants are there before the step.
+    """
+    if isinstance(node.op, Const):
+        return False
     is_brought = isinstance(node.op, Transfer) and not is_host(node.op.send_device)
     return is_host(node.device) and not is_brought
 

@@ -32,12 +32,13 @@ from flowscope.plan.rewriting import Edits, changed, origins_of, with_nodes
 from flowscope.plan.updates import UpdateGroup, gathered, let_go
 
 
-def make_groups_whole(program: Program, by_tokens: bool = False) -> Program:
+def make_groups_whole(program: Program, by_tokens: bool = False, is_apart: bool = False) -> Program:
     """Returns a placed program whose update groups are whole.
 
     Args:
         program: The program.
         by_tokens: Whether operations run as tokens arrive: then others may run between two writes.
+        is_apart: Whether devices are threads of their own: then a group is not written in one go.
     """
     walked = list(program.walk())
     # Where primitives are made by hand it is not known what of these is dead.
@@ -46,7 +47,7 @@ def make_groups_whole(program: Program, by_tokens: bool = False) -> Program:
     if sum(n.writes_state and not n.blocks for n in walked) < 2:
         return program
     trusts = program.has_true_specs and not any(n.op.type in _UNTOLD for n in walked)
-    return _Updates(by_tokens, trusts).block(program, False)
+    return _Updates(by_tokens, is_apart, trusts).block(program, False)
 
 
 #: Ops whose results may have another shape than was said.
@@ -54,8 +55,9 @@ _UNTOLD = frozenset(("HostFunc", "PyFunc", "PyFuncStateless", "EagerPyFunc"))
 
 
 class _Updates:
-    def __init__(self, by_tokens: bool, trusts: bool) -> None:
+    def __init__(self, by_tokens: bool, is_apart: bool, trusts: bool) -> None:
         self._by_tokens = by_tokens
+        self._is_apart = is_apart
         self._trusts = trusts
 
     def block(self, program: Program, is_inner: bool) -> Program:
@@ -91,17 +93,18 @@ class _Updates:
         Returns:
             The end of this group; nothing where it needs none.
         """
-        checks = None if self._by_tokens else self._checks(group, is_inner)
+        is_apart = self._is_apart and len({n.device for n in group.members}) > 1
+        checks = None if self._by_tokens or is_apart else self._checks(group, is_inner)
         if checks is not None:
             edits.insert(checks, group.whole[0])
             if len({n.device for n in group.members}) > 1:
                 _wait(group, checks, edits)
             return ()
-        begins = _begins(group, ended, self._by_tokens)
+        begins = _begins(group, ended, self._by_tokens, is_apart)
         ends = [_end(group, begin) for begin in begins]
         edits.insert(begins, group.whole[0])
         edits.append(ends, group.whole[-1])
-        if self._by_tokens or len(begins) > 1:
+        if self._by_tokens or is_apart or len(begins) > 1:
             _wait(group, begins, edits)
         return tuple(ends)
 
@@ -149,11 +152,18 @@ def _wait(group: UpdateGroup, nodes: Sequence[Node], edits: Edits) -> None:
         edits.change(member, control=(*member.control, *nodes))
 
 
-def _begins(group: UpdateGroup, ended: tuple[Node, ...], by_tokens: bool) -> list[Node]:
-    """Returns what keeps the values of a group: a node per device that has some, one by one."""
+def _begins(
+    group: UpdateGroup, ended: tuple[Node, ...], by_tokens: bool, is_apart: bool
+) -> list[Node]:
+    """Returns what keeps the values of a group: a node per device that has some, one by one.
+
+    Where devices are threads of one process, one of them keeps the values of all, and lets go of
+    them in one go: a step that ends in between has written all of the group, or nothing.
+    """
     handles: dict[str, dict[Value, None]] = {}
     for handle in (h for n in group.members for h in n.handles):
-        handles.setdefault(handle.device, {})[handle.outputs[0]] = None
+        device = group.members[0].device if is_apart else handle.device
+        handles.setdefault(device, {})[handle.outputs[0]] = None
     devices = sorted(handles)
     awaited: dict[str, list[Value]] = {d: [] for d in devices}
     for value in group.values if by_tokens else ():
