@@ -5,6 +5,7 @@ import test from "node:test";
 import { CommandTable, commandOfKey } from "../src/view/command_table.js";
 import { COMMANDS, keysText } from "../src/view/commands.js";
 import type { ViewContext } from "../src/view/context.js";
+import { DebugModel } from "../src/model/debug.js";
 import { Drawers } from "../src/view/drawers.js";
 import { GraphModel } from "../src/model/graph.js";
 import { PANELS, panelsIn } from "../src/view/registry.js";
@@ -22,7 +23,7 @@ function steering(): { readonly table: CommandTable; readonly sent: string[]; te
   const model = new GraphModel();
   const session = new SessionLink((name, value) => sent.push(value === undefined ? name : `${name} ${value}`));
   const drawers = new Drawers();
-  const view: Partial<ViewContext> = { model, session, drawers };
+  const view: Partial<ViewContext> = { model, session, drawers, debug: new DebugModel(model) };
   const table = new CommandTable(() => view as ViewContext, new AbortController().signal);
   return { table, sent, drawers, session, tell: (state) => model.applySnapshot(snapshotOf([], { ...SESSION, state })) };
 }

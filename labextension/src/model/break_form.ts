@@ -5,7 +5,7 @@ import { pathOf, type BoxId } from "./ids.js";
 import { targetOf } from "./debug.js";
 
 /** Where it stands; "watch" for wherever a value is made. */
-export const SIDES = { before: "before", after: "after", watch: "where not finite in" } as const;
+export const SIDES = { before: "before", after: "after", watch: "wherever in" } as const;
 export type Side = keyof typeof SIDES;
 /** What is meant. */
 export const KINDS = { selection: "the selection", scope: "scope", type: "op type", line: "line", everything: "everything" } as const;

@@ -46,7 +46,7 @@ export class DebugModel {
   /** The held step that is looked at: the chosen one, or else the first. */
   get stop(): StopState | null {
     const stops = this.state?.stops ?? [];
-    return stops.find(({ id }) => id === this.#chosen) ?? stops[0] ?? null;
+    return stops.find(({ id }) => id === this.#chosen) ?? stops.find((one) => one.is_past) ?? stops[0] ?? null;
   }
 
   /** Why the latest breakpoint could not be set; "" where it could. */
@@ -127,8 +127,8 @@ export function standingAt(state: DebugState | null, { name }: Node, isAfter: bo
 }
 
 /** 'before "b"', 'not finite in "b"'. */
-export function pointText({ is_after, target, is_watch }: Pick<BreakpointState, "is_after" | "target" | "is_watch">): string {
-  return `${is_watch ? "not finite in" : is_after ? "after" : "before"} ${target}`;
+export function pointText({ is_after, target, is_watch, conditions }: Pick<BreakpointState, "is_after" | "target" | "is_watch" | "conditions">): string {
+  return `${is_watch ? `${conditions} in` : is_after ? "after" : "before"} ${target}`;
 }
 
 /** Where a breakpoint stands, where that is not what it was set at; "" else. */
@@ -140,10 +140,10 @@ export function whereText({ target, where, ops, is_watch }: BreakpointState): st
 }
 
 /** What is next, and where, of a held step: 'step 3, next: b, in loop iteration 2'. */
-export function stopText(model: GraphModel, { step, op, frame }: StopState): string {
+export function stopText(model: GraphModel, { step, op, frame, is_past }: StopState): string {
   const name = op === null ? "the end of the iteration or step" : (model.nodes.get(model.ownId(op))?.name ?? "an operation");
   const loops = frame === "" ? [] : [frame.split("/").map(loopText).join(", ")];
-  return [...(step === null ? [] : [`step ${step}`]), `next: ${name}`, ...loops].join(" \u00b7 ");
+  return [...(is_past ? ["computed again"] : []), ...(step === null ? [] : [`step ${step}`]), `next: ${name}`, ...loops].join(" \u00b7 ");
 }
 
 /** "while:3" -> "while iteration 3". */
@@ -153,7 +153,8 @@ function loopText(loop: string): string {
 }
 
 /** Why a step is held. */
-export function whyText(state: DebugState, { breakpoint, error }: StopState): string {
+export function whyText(state: DebugState, { breakpoint, error, is_past }: StopState): string {
+  if (is_past) return "of the past: moves are its own, Continue ends it";
   const point = state.breakpoints.find(({ number }) => number === breakpoint);
   if (error !== "") return `the condition of breakpoint ${breakpoint} failed: ${error}`;
   if (breakpoint === null) return "paused, or moved on by hand";

@@ -3,6 +3,7 @@ import { DebugModel, standing } from "../model/debug.js";
 import { GraphModel, type Change } from "../model/graph.js";
 import { rate as rateText } from "../model/figures.js";
 import { levelText } from "../model/level_facts.js";
+import { PastModel } from "../model/past.js";
 import { OpenScopes } from "../model/open_scopes.js";
 import { PlacementModel } from "../model/placement.js";
 import { boxOf, Selection } from "../model/selection.js";
@@ -37,6 +38,7 @@ export class App {
   readonly model = new GraphModel();
   readonly trace = new TraceModel(this.model);
   readonly debug = new DebugModel(this.model);
+  readonly past = new PastModel(this.model);
   readonly placement = new PlacementModel();
   readonly session: SessionLink;
   readonly slicer: Slicer;
@@ -69,7 +71,7 @@ export class App {
     const commands = new CommandTable(() => this.#view, until);
     this.#view = {
       model, store, selection, scopes, session, runs, stage, navigation, commands, slicer, until,
-      trace: this.trace, debug: this.debug, placement: this.placement, carrier: { carry: () => null }, timeline: new Timeline(until),
+      trace: this.trace, debug: this.debug, past: this.past, placement: this.placement, carrier: { carry: () => null }, timeline: new Timeline(until),
       root: this.#root, graphKey: String(state?.get("graph_key") ?? ""), isDocked: arrangement.isDocked,
       finder: new Finder(model, store), drawers: new Drawers(), shown: new Signal<Picture>(),
     };

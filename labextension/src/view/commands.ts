@@ -43,14 +43,16 @@ const CAN_STEP: readonly string[] = ["running", "pausing", "paused"];
 const always = (): boolean => true;
 const stateIn = ({ session, model }: ViewContext, states: readonly string[]): boolean =>
   session.isHeard && states.includes(model.session?.state ?? "none");
-const isPaused = ({ model }: ViewContext): boolean => model.session?.state === "paused" || model.session?.state === "pausing";
+/** A step is held, or is about to be, or one of the past stands. */
+const isPaused = ({ model, debug }: ViewContext): boolean =>
+  model.session?.state === "paused" || model.session?.state === "pausing" || debug.stop?.is_past === true;
 const canDock = ({ isDocked, session }: ViewContext): boolean => hasPanel() && !isDocked && session.isLive;
 const hasSelection = ({ selection }: ViewContext): boolean => selection.box !== null;
 
 const walk = (id: string, label: string, key: string, direction: Direction): ViewCommand =>
   ({ id, label, keys: [key], isEnabled: always, run: ({ navigation }) => navigation.walk(direction) });
 
-const step = (name: "step_op" | "step_iteration" | "step_out" | "step_run") => ({ session, navigation }: ViewContext): void => {
+const step = (name: "step_back" | "step_op" | "step_iteration" | "step_out" | "step_run") => ({ session, navigation }: ViewContext): void => {
   navigation.letGo();
   session.send(name);
 };
@@ -154,15 +156,21 @@ export const COMMANDS: readonly ViewCommand[] = [
   },
   {
     id: "step-op", label: "Step one operation", keys: ["."], icon: "stepOp",
-    isEnabled: (view) => stateIn(view, CAN_STEP), run: step("step_op"),
+    isEnabled: (view) => stateIn(view, CAN_STEP) || isHeld(view), run: step("step_op"),
   },
   {
     id: "step-iteration", label: "Step one iteration", keys: [">"], icon: "stepIteration",
-    isEnabled: (view) => stateIn(view, CAN_STEP), run: step("step_iteration"),
+    isEnabled: (view) => stateIn(view, CAN_STEP) || isHeld(view), run: step("step_iteration"),
   },
   {
     id: "stop", label: "Stop", keys: [], icon: "stop",
     isEnabled: (view) => stateIn(view, CAN_STEP), run: ({ session }) => session.send("stop"),
+  },
+  {
+    id: "step-back", label: "Step back one operation", keys: [","], icon: "stepBack",
+    hint: "Compute the step again, up to the operation that ran last",
+    isEnabled: (view) => isHeld(view) && view.past.state !== null,
+    why: (view) => (isHeld(view) ? "steps have to be recorded first, in the panel Past" : "no step is held"), run: step("step_back"),
   },
   {
     id: "step-out", label: "Step out of the loop", keys: ["<"], icon: "stepOut", isEnabled: isHeld,
@@ -181,6 +189,10 @@ export const COMMANDS: readonly ViewCommand[] = [
   {
     id: "value", label: "Value", keys: ["y"], icon: "value", hint: "The value of the selection where a step is held",
     isPressed: ({ drawers }) => drawers.isOpen("value"), isEnabled: always, run: ({ drawers }) => drawers.toggle("value"),
+  },
+  {
+    id: "past", label: "Past", keys: ["H"], icon: "past", hint: "Values over steps and iterations; steps computed again",
+    isPressed: ({ drawers }) => drawers.isOpen("past"), isEnabled: always, run: ({ drawers }) => drawers.toggle("past"),
   },
   { id: "zoom-in", label: "Zoom in", keys: ["+", "="], icon: "plus", isEnabled: always, run: ({ stage }) => stage.zoomBy(ZOOM_STEP) },
   { id: "zoom-out", label: "Zoom out", keys: ["-"], icon: "minus", isEnabled: always, run: ({ stage }) => stage.zoomBy(1 / ZOOM_STEP) },

@@ -2,6 +2,7 @@
 import type { DebugModel } from "../model/debug.js";
 import type { GraphModel } from "../model/graph.js";
 import type { BoxId } from "../model/ids.js";
+import type { PastModel } from "../model/past.js";
 import type { OpenScopes } from "../model/open_scopes.js";
 import type { PlacementModel } from "../model/placement.js";
 import type { Selection } from "../model/selection.js";
@@ -45,6 +46,8 @@ export interface ViewContext {
   readonly placement: PlacementModel;
   /** Who takes boxes along with the pointer. */
   readonly carrier: Carrier;
+  /** What is recorded of tensors over steps and iterations. */
+  readonly past: PastModel;
   readonly navigation: Navigation;
   /** The element that holds the view. */
   readonly root: HTMLElement;

@@ -5,10 +5,10 @@ import { opBox } from "../model/ids.js";
 import type { BreakpointState, StopState } from "../wire/messages.js";
 import { BreakForm } from "./break_form.js";
 import type { ViewContext } from "./context.js";
-import { button, make, OWN_KEYS } from "./dom.js";
+import { button, make, OWN_KEYS, setText } from "./dom.js";
 import type { Panel } from "./panel.js";
 
-const MOVES = ["pause", "step-op", "step-iteration", "step-out", "step-run"] as const;
+const MOVES = ["pause", "step-back", "step-op", "step-iteration", "step-out", "step-run"] as const;
 
 class DebugPanel {
   readonly element = make("section", { class: "fs-debug", "data-testid": "fs-debug", "aria-label": "Debugger" });
@@ -16,6 +16,7 @@ class DebugPanel {
   readonly #stops = make("ul", { class: "fs-stops", "aria-label": "Held steps", "data-testid": "fs-stops", role: "status" });
   readonly #points = make("ul", { class: "fs-points", "aria-label": "Breakpoints", "data-testid": "fs-points" });
   readonly #empty = make("p", { class: "fs-note" }, "No breakpoints: select an operation and press b (before it) or B (after it), or fill in the line above.");
+  readonly #problem = make("p", { class: "fs-problem", role: "alert", "data-testid": "fs-debug-problem" });
   readonly #form: BreakForm;
   #shown = "";
 
@@ -28,7 +29,7 @@ class DebugPanel {
       make("span", { class: "fs-buttons", role: "group", "aria-label": "Held step" }, ...MOVES.map((id) => commands.button(id))),
       commands.button("value", true), button("Close the debugger", "close", () => drawers.setOpen("debug", false), until),
     );
-    this.element.append(head, this.#form.element, this.#form.problem, this.#stops, this.#points, this.#empty);
+    this.element.append(head, this.#problem, this.#form.element, this.#form.problem, this.#stops, this.#points, this.#empty);
     this.element.addEventListener("click", ({ target }) => this.#onClick(target), { signal: until });
     this.#points.addEventListener("change", ({ target }) => this.#onSwitch(target), { signal: until });
   }
@@ -36,6 +37,9 @@ class DebugPanel {
   update(): void {
     const { debug, model } = this.#view;
     this.#form.update();
+    const { problem } = this.#view.past;
+    setText(this.#problem, problem);
+    this.#problem.hidden = problem === "";
     const { state, stop } = debug;
     const told = JSON.stringify([state, stop?.id, model.version]);
     if (told === this.#shown) return;
@@ -95,7 +99,7 @@ class DebugPanel {
 export const debugPanel: Panel = {
   id: "debug", title: "Debugger", region: "below", order: 80,
   make(view) {
-    const { model, store, session, debug, drawers, until } = view;
+    const { model, store, session, debug, past, drawers, until } = view;
     const panel = new DebugPanel(view);
     const update = (): void => {
       if (drawers.isOpen("debug")) panel.update();
@@ -103,6 +107,7 @@ export const debugPanel: Panel = {
     model.changed.connect(update, until);
     session.changed.connect(update, until);
     debug.changed.connect(update, until);
+    past.changed.connect(update, until);
     store.changed.connect(({ what }) => what === "selection" && update(), until);
     drawers.changed.connect((id) => id === "debug" && update(), until);
     return panel.element;

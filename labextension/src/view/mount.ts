@@ -40,6 +40,7 @@ export function render({ model, el, signal, arrangement }: RenderContext): () =>
     else if (instruction.kind === "told" && instruction.message.kind === "spans") app.trace.takeSpans(finish(unpack(instruction.message, buffers)));
     else if (instruction.kind === "told" && instruction.message.kind === "values") app.debug.takeValues(finish(unpack(instruction.message, buffers)));
     else if (instruction.kind === "told" && instruction.message.kind === "placement") app.placement.take(instruction.message);
+    else if (instruction.kind === "told" && instruction.message.kind === "history") app.past.take(finish(unpack(instruction.message, buffers)));
     else if (instruction.kind === "answered") answer(app, instruction.name, instruction.reply);
     else if (instruction.kind === "deliver") deliver(instruction.message, instruction.ack, buffers);
   };
@@ -104,11 +105,13 @@ function otherVersion(protocol: number): string {
 
 const SEEN: ReadonlySet<Command["name"]> = new Set([
   "step_op", "step_iteration", "step_out", "step_run", "pace", "level", "run", "move", "unbreak", "enable", "disable",
+  "record", "replay", "step_back",
 ]);
 
 /** What a step, a breakpoint or a pace does is seen. A reply to another view's command is not ours to show, unless it failed. */
 function answer(app: App, name: Command["name"] | null, reply: Reply): void {
   if (name === "break" || name === "watch") return app.debug.takeReply(reply);
+  if (name === "record" || name === "replay" || name === "step_back") app.past.takeReply(reply.ok, reply.message);
   if (name === "replace") return app.debug.takeReplaced(reply);
   const isSeen = name === null || SEEN.has(name);
   if (!isSeen || !reply.ok) app.session.say(reply.message, !reply.ok);

@@ -12,6 +12,7 @@ import { keysPanel } from "./keys_panel.js";
 import { minimapPanel } from "./minimap.js";
 import { outlinePanel } from "./outline.js";
 import type { Panel, Region } from "./panel.js";
+import { pastPanel } from "./past_panel.js";
 import { positionPanel } from "./position.js";
 import { runPanel } from "./run_panel.js";
 import { runBarPanel } from "./run_bar.js";
@@ -41,6 +42,7 @@ export const PANELS: readonly Panel[] = [
   costsPanel,
   debugPanel,
   valuePanel,
+  pastPanel,
   inspectorPanel,
 ];
 

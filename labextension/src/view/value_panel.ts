@@ -1,18 +1,10 @@
 /** The values of the selected operation's outputs at a stop. They are asked for while the panel is open. */
-import { questionOf, stateText, valueFacts, whyNone } from "../model/value_facts.js";
-import { significant } from "../model/figures.js";
-import { shortFetch } from "../model/run_setup.js";
-import { heatColor } from "../render/heat_map.js";
-import type { Theme } from "../render/theme.js";
+import { questionOf, whyNone } from "../model/value_facts.js";
 import type { ValueState } from "../wire/messages.js";
-import { column } from "../wire/tables.js";
 import type { ViewContext } from "./context.js";
 import { button, make, OWN_KEYS, setText } from "./dom.js";
-import { histogram } from "./histogram.js";
 import type { Panel } from "./panel.js";
-
-/** A heat map's room, and the largest side of a cell. */
-const [ROOM_W, ROOM_H, MOST_CELL] = [240, 110, 14] as const;
+import { valueElement } from "./value_element.js";
 
 class ValuePanel {
   readonly element = make("section", { class: "fs-values", "data-testid": "fs-values", "aria-label": "Value" });
@@ -62,21 +54,8 @@ class ValuePanel {
     const values = note === "" ? (debug.answer?.values ?? []) : [];
     if (values === this.#shown) return;
     this.#shown = values;
-    this.#list.replaceChildren(...values.map((value) => valueElement(value, stage.theme)));
+    this.#list.replaceChildren(...values.map((value) => valueElement(value, stage.theme, value.state === "alive" ? [replacing(value)] : [])));
   }
-}
-
-function valueElement(value: ValueState, theme: Theme): HTMLElement {
-  const said = stateText(value);
-  const list = make("dl");
-  if (value.state === "alive") for (const { name, value: text } of valueFacts(value)) list.append(make("dt", {}, name), make("dd", {}, text));
-  const counts = Array.from(column(value.histogram, "count"));
-  const isSpread = counts.length > 0 && value.min !== value.max;
-  return make(
-    "article", { "data-tensor": value.name, "data-state": value.state }, make("h4", {}, shortFetch(value.name)),
-    ...(value.state === "alive" ? [list] : []), ...(isSpread ? [spread(value, counts)] : []), ...(value.height > 1 ? [heatMap(value, theme)] : []),
-    ...(said === "" ? [] : [make("p", { class: "fs-note" }, said)]), ...(value.state === "alive" ? [replacing(value)] : []),
-  );
 }
 
 const NUMBERS = "0.5, or [[1, 2], [3, 4]] of the same shape";
@@ -91,30 +70,6 @@ function replacing({ name }: ValueState): HTMLElement {
     })),
     make("button", { type: "submit", class: "fs-button fs-wide", title: "What runs from here on is given this value", ...OWN_KEYS }, "Replace"),
   );
-}
-
-function spread({ min, max }: ValueState, counts: readonly number[]): HTMLElement {
-  const ends = make("figcaption", {}, make("span", {}, significant(min ?? 0)), make("span", {}, significant(max ?? 0)));
-  return make("figure", {}, histogram({ histogram: counts, minimum: min, maximum: max }), ends);
-}
-
-/** The last two axes: one cell for each element, or for evenly chosen ones. */
-function heatMap({ picture, width, height, low, high, shape }: ValueState, theme: Theme): HTMLElement {
-  const size = `${shape.slice(-2).join(" \u00d7 ")}${shape.length > 2 ? ", the first of all others" : ""}`;
-  const canvas = make("canvas", {
-    class: "fs-heat-map", width: String(width), height: String(height), role: "img", "data-testid": "fs-heat-map",
-    "aria-label": `Heat map, ${size}, from ${significant(low)} to ${significant(high)}`, title: `${size}, from ${significant(low)} to ${significant(high)}; blue is not finite`,
-  });
-  const cell = Math.min(MOST_CELL, ROOM_W / width, ROOM_H / height);
-  canvas.style.width = `${cell * width}px`;
-  canvas.style.height = `${cell * height}px`;
-  const ctx = canvas.getContext("2d");
-  column(picture, "level").forEach((level, k) => {
-    if (!ctx) return;
-    ctx.fillStyle = heatColor(level, theme);
-    ctx.fillRect(k % width, Math.floor(k / width), 1, 1);
-  });
-  return make("figure", {}, canvas, make("figcaption", {}, make("span", {}, size)));
 }
 
 export const valuePanel: Panel = {
