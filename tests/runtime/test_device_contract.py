@@ -151,6 +151,8 @@ def test_kernels_want_their_device_to_be_current():
         assert two.get(b + b).tolist() == [2, 2, 2]
         with pytest.raises(ValueError, match="GPU:0 while .*GPU:1 is current"):
             one.xp.exp(a)
+    with one.active():
+        assert one.holds(b.copy()) and two.holds(b)
     assert clock.current is None
 
 

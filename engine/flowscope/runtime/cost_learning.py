@@ -46,7 +46,7 @@ def learn_costs(
         clock.start()
         return probed(*args)
 
-    call.function = function
+    call.function = call.wrap(function)
     for _ in range(steps):
         session._step(call, feeds)
     return clock.found

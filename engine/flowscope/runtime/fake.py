@@ -87,6 +87,7 @@ class FakeDevice(Device):
         self.clock = clock or VirtualClock()
         self.is_strict = is_strict
         self.xp = FakeModule(np, "cupy", self)
+        self.clock.devices[self.name] = self
         self._profile = profile
         label = f"{self.device_type}:{index}"
         self._compute, self._in, self._out = (

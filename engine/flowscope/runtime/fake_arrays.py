@@ -85,6 +85,14 @@ class FakeArray:
             return self.device.method(found, full, self)
         return self.device.outwards(found, (self,), name)
 
+    def copy(self, order: str = "C") -> Any:
+        """Returns a copy; on the device that is current, as CuPy's does."""
+        clock = self.device.clock
+        current = clock.devices.get(clock.current or "", self.device)
+        if current is not self.device:
+            return current.put(self)
+        return self.device.method(self._host.copy, "cupy.ndarray.copy", self)(order)
+
     @property
     def real(self) -> Any:
         """The real part."""

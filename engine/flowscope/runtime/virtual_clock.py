@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from flowscope.graph.lazy import frozen
 
@@ -72,12 +73,14 @@ class VirtualClock:
     Attributes:
         now_s: Where the host is.
         waited_s: Seconds of that in which it waited for devices.
+        devices: The simulated devices, by their full names.
         spans: What streams did while it is recorded; None otherwise.
     """
 
     def __init__(self) -> None:
         self.now_s = 0.0
         self.waited_s = 0.0
+        self.devices: dict[str, Any] = {}
         self.spans: list[Span] | None = None
         self._local = threading.local()
 
