@@ -150,3 +150,10 @@ def test_it_fits_narrow_and_dark_windows(
     host.stage.press("c")
     host.page.screenshot(path=tmp_path / f"{width}-{scheme}.png")
     assert host.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_page_that_can_have_no_worker_lays_out_by_itself(host: Host, snapshot: Snapshot) -> None:
+    host.page.add_init_script("window.Worker = class { constructor() { throw new Error('no'); } }")
+    host.start(snapshot)
+    host.settle()
+    assert {"hidden", "logits"} <= {text for text, *_ in host.texts()}

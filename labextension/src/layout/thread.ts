@@ -2,7 +2,7 @@
  * Runs the layout off the main thread: in one worker, which all views of a page share. The worker comes from a string, so
  * that one file is enough wherever the widget runs; where no worker can be made, the layout runs here, after a frame.
  */
-import { LayoutMemory, layoutTree } from "./tree.js";
+import type { LayoutMemory } from "./tree.js";
 import type { Positions, ScopeInput } from "./types.js";
 import { WORKER_SOURCE } from "./worker_source.js";
 
@@ -10,13 +10,13 @@ import { WORKER_SOURCE } from "./worker_source.js";
 export class LayoutThread {
   readonly #shared = PageWorker.join();
   readonly #view: number;
-  readonly #memory = new LayoutMemory();
+  #memory: LayoutMemory | null = null;
   #last = 0;
   #done: ((positions: Positions) => void) | null = null;
   #root: ScopeInput | null = null;
 
   constructor(until: AbortSignal) {
-    this.#view = this.#shared.enter((id, positions) => (positions ? this.#finish(id, positions) : this.#runHere(this.#last)));
+    this.#view = this.#shared.enter((id, positions) => (positions ? this.#finish(id, positions) : void this.#runHere(this.#last)));
     until.addEventListener("abort", () => {
       this.#done = null;
       this.#root = null;
@@ -29,10 +29,13 @@ export class LayoutThread {
     const id = ++this.#last;
     this.#root = root;
     this.#done = done;
-    if (!this.#shared.send({ view: this.#view, id, root })) requestAnimationFrame(() => setTimeout(() => this.#runHere(id)));
+    if (!this.#shared.send({ view: this.#view, id, root })) requestAnimationFrame(() => setTimeout(() => void this.#runHere(id)));
   }
 
-  #runHere(id: number): void {
+  /** The layout is in the worker already: only a page that can have none loads it again. */
+  async #runHere(id: number): Promise<void> {
+    const { LayoutMemory, layoutTree } = await import("./tree.js");
+    this.#memory ??= new LayoutMemory();
     if (id === this.#last && this.#root && this.#done) this.#finish(id, layoutTree(this.#root, this.#memory));
   }
 
