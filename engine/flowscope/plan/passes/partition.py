@@ -31,7 +31,8 @@ from flowscope.ops.core.send_recv import Recv, Send, Transfer, TripCount
 from flowscope.plan.counted_loops import counted
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.memories import is_host, short_name
-from flowscope.plan.program import Node, Program, Value, devices_of, outer_values
+from flowscope.plan.program import Node, Program, Value, devices_of, is_back_edge, outer_values
+from flowscope.plan.raw_crossings import check_raw_crossings
 from flowscope.plan.structured import CondNode, LoopNode
 from flowscope.plan.value_locations import ValueLocations
 
@@ -52,9 +53,14 @@ class Projection:
 
 
 def project(program: Program) -> tuple[Projection, ...]:
-    """Returns what each device runs of a program with transfers, first that of its first node."""
+    """Returns what each device runs of a program with transfers, first that of its first node.
+
+    Raises:
+        UnimplementedError: if a loop or branch made by hand of primitives is on several devices.
+    """
     if len(devices_of(program)) < 2:
         return (Projection(program.device, program, tuple(range(len(program.fetches)))),)
+    check_raw_crossings(program)
     return _Projector(program).projections()
 
 
@@ -97,12 +103,16 @@ class _Projector:
         self._nodes: dict[tuple[Node, str], Node] = {}
         self._signals: dict[tuple[Node, str, str], Node] = {}
         self._feeds: dict[str, set[Value]] = {d: set() for d in self._devices}
+        #: Nodes that take values of a back edge, which comes later: as they were, and as they are.
+        self._merges: list[tuple[Node, Node, str]] = []
 
     def projections(self) -> tuple[Projection, ...]:
         """Returns the partitions."""
         program, devices = self._program, self._devices
         root = _Level(program, devices)
         self._block(root)
+        for node, made, device in self._merges:
+            made.inputs = tuple([self._value(v, device) for v in node.inputs])
         fetched: dict[str, list[int]] = {d: [] for d in devices}
         for i, value in enumerate(program.fetches):
             fetched[self._fetched_on(value)].append(i)
@@ -322,10 +332,15 @@ class _Projector:
         inputs = tuple([self._value(v, device) for v in node.inputs])
         control = self._control(node, device) if node.control else ()
         made = node
-        if any(a is not b for a, b in zip(inputs, node.inputs, strict=True)) or (
-            control != node.control
+        is_circle = any(is_back_edge(v, node) for v in node.inputs)
+        if (
+            is_circle
+            or any(a is not b for a, b in zip(inputs, node.inputs, strict=True))
+            or (control != node.control)
         ):
             made = self._made(node, device, node.outputs, inputs, control)
+        if is_circle:
+            self._merges.append((node, made, device))
         level.parts[device].append(made)
 
     def _made(
