@@ -170,10 +170,10 @@ class Replay(Replayer):
         wanted = self._tensor_or_op(op)
 
         def is_met(here: Here) -> bool:
-            where = here.where()
-            node = where.node
+            node = here.node
             if node is None or not any(o.id == wanted.id for o in node.origins):
                 return False
+            where = here.where()
             return iteration is None or _is_at(tuple(a.iteration for a in where.loops), iteration)
 
         at = "" if iteration is None else f" in iteration {iteration}"
@@ -202,7 +202,7 @@ class Replay(Replayer):
 
         def counts(here: Here) -> bool:
             nonlocal count
-            if position is not None and Position.of(here.where()) == position:
+            if position is not None and position.is_at(here):
                 return True
             count += here.is_op
             return False

@@ -129,6 +129,11 @@ class Position:
         if self._take_sample is not None:
             self._take_sample(sample)
 
+    @property
+    def node(self) -> Node | None:
+        """The node that comes next; None while the step waits."""
+        return None if self._unit is None else self._unit.node
+
     def where(self) -> Where:
         """Returns where the step is."""
         loops = tuple(

@@ -453,6 +453,11 @@ class _Here:
         """Whether an iteration of a loop has just ended."""
         return self._node is None
 
+    @property
+    def node(self) -> Node | None:
+        """The node that comes next; None at the end of an iteration."""
+        return self._node
+
     def values(self) -> dict[object, Any]:
         """Returns what is alive, by the identities of the values."""
         return values_in(self._step.run, self._step.values)

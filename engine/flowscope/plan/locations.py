@@ -250,6 +250,10 @@ class Here(Protocol):
     def is_changed(self) -> bool:
         """Whether a value was replaced here."""
 
+    @property
+    def node(self) -> Node | None:
+        """The node that comes next; None at the end of an iteration. `where` takes longer."""
+
     def where(self) -> Where:
         """Returns where it is."""
 

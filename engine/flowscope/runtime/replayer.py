@@ -56,6 +56,12 @@ class Position:
             return Position(None, (), loops)
         return Position(_number(node), node.path, loops)
 
+    def is_at(self, here: Here) -> bool:
+        """Whether a step stands there."""
+        node = here.node
+        number = None if node is None else _number(node)
+        return number == self.op and Position.of(here.where()) == self
+
 
 def _number(node: Node) -> int:
     """Returns the number of the operation that a node is; -1 for none."""

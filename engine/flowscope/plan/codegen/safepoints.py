@@ -29,7 +29,7 @@ from flowscope.plan.locations import (
     values_in,
     where_in,
 )
-from flowscope.plan.program import Program, Value
+from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import LoopNode
 
 if TYPE_CHECKING:
@@ -296,6 +296,11 @@ class _Here:
     def is_back_edge(self) -> bool:
         """Whether an iteration of a loop has just ended."""
         return self._point.is_back_edge
+
+    @property
+    def node(self) -> Node | None:
+        """The node that comes next; None at the end of an iteration."""
+        return self.where().node
 
     def where(self) -> Where:
         """Returns where it is."""
