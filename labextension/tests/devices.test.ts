@@ -7,11 +7,13 @@ import { GraphModel } from "../src/model/graph.js";
 import type { Heat } from "../src/model/heat.js";
 import { opBox, scopeBox } from "../src/model/ids.js";
 import { measuredText, movable, PlacementModel, placementFacts, predictionText } from "../src/model/placement.js";
+import type { Recording } from "../src/model/recording.js";
 import { search } from "../src/model/search.js";
+import { transferFacts } from "../src/model/transfers.js";
 import { barMarks, deviceMarks, segments } from "../src/render/devices.js";
 import { toSvg } from "../src/render/svg.js";
 import { deviceColor, devicePattern, LIGHT } from "../src/render/theme.js";
-import type { MovePrediction, MoveState, OpPlacementState, Placement } from "../src/wire/messages.js";
+import type { MovePrediction, MoveState, Node, OpPlacementState, Placement } from "../src/wire/messages.js";
 
 const at = (device: string): string => `/job:localhost/replica:0/task:0/device:${device}`;
 
@@ -141,4 +143,23 @@ test("operations and scopes of the user's can be moved; what the view has put to
   assert.deepEqual([movable(model, "s:"), movable(model, null), movable(model, "s:gone")], [null, null, null]);
   model.level = "lowered";
   assert.equal(movable(model, scopeBox("one")), null);
+});
+
+test("what goes from one device to another tells how much, and in a recorded step how often and how fast", () => {
+  const g = new GraphBuilder();
+  const a = g.op("Exp", "a");
+  const nodes = g.nodes.map((node) => ({ ...node, outputs: [{ dtype: "float32", shape: [1000] }] }));
+  const ends = { tensor_name: "'a'", send_device: `'${at("CPU:0")}'`, recv_device: `'${at("GPU:0")}'` };
+  const send = { ...nodes[0]!, id: 8, name: "a/to_GPU:0", type: "Send", attributes: ends, inputs: [[a, 0]] as const };
+  const recv = { ...send, id: 9, name: "a/from_CPU:0", type: "Recv", inputs: [[8, 0]] as const };
+  const model = new GraphModel();
+  model.applySnapshot({ ...snapshotOf([...nodes, send, recv]), level: "partitions" });
+  const node = (name: string): Node => model.nodes.get(model.tree.idOf(name) ?? -1)!;
+  const recording = {
+    nodes: [{ name: "a", type: "Exp" }, { name: "a/to_GPU:0", type: "Transfer" }],
+    spans: { count: 3, node: [0, 1, 1], begin_ns: [0, 10, 1010], end_ns: [10, 1010, 2010], stands_for: [1, 1, 1] },
+  } as unknown as Recording;
+  const told = (name: string): string[] => transferFacts(model, node(name), recording).map((fact) => `${fact.name}: ${fact.value}`.replaceAll("\u00a0", " "));
+  const expected = ["from: CPU:0", "to: GPU:0", "each time: 4.00 kB", "in the recorded step: 2 times, 4 000 MB/s"];
+  assert.deepEqual([told("a/to_GPU:0"), told("a/from_CPU:0"), told("a")], [expected, expected, []]);
 });

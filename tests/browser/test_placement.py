@@ -157,3 +157,22 @@ def test_an_operation_is_moved_by_keys(
     expect(card.get_by_role("button", name="Move", exact=True)).to_be_focused()
     page.keyboard.press("Escape")
     expect(card).to_be_hidden()
+
+
+def test_the_program_is_seen_as_cut_and_a_send_leads_to_its_recv(
+    open_host: Callable[..., LiveHost], page: Page
+) -> None:
+    host = open_host()
+    stage(page).press("L")
+    lanes = [page.get_by_role("treeitem", name=re.compile(f"^CPU:{i}")) for i in range(3)]
+    host.pump(lambda: all(lane.count() > 0 for lane in lanes))
+    expect(stage(page)).to_have_attribute("aria-label", re.compile("^Cut partitions of"))
+    name = "encoder/Relu/to_CPU:2"
+    page.evaluate("name => window.choose('selection', name)", name)
+    inspector = page.get_by_test_id("fs-inspector")
+    host.pump(lambda: "each time" in inspector.inner_text())
+    expect(inspector).to_contain_text(re.compile(r"from\s*CPU:1"))
+    inspector.get_by_role("button", name=re.compile("from_CPU:1")).first.click()
+    host.pump(lambda: host.chosen.get("selection", "").endswith("from_CPU:1"))
+    stage(page).press("L")
+    host.pump(lambda: lanes[1].count() == 0)

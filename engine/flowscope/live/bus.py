@@ -22,6 +22,7 @@ from flowscope.live import debugging, history, progress
 from flowscope.live.frames import FrameWatcher
 from flowscope.live.lowered import LoweredWatcher
 from flowscope.live.outbox import WINDOW, Outbox
+from flowscope.live.partitioned import partition_nodes
 from flowscope.live.placing import Placing
 from flowscope.live.schema import (
     PROTOCOL,
@@ -55,7 +56,9 @@ from flowscope.runtime.session import Session
 PERIOD_S = 0.125
 
 Subscriber = Callable[[FromKernel], None]
-Level = Literal["graph", "lowered"]
+Level = Literal["graph", "lowered", "partitions"]
+#: The levels that show the program of the latest step.
+ProgramLevel = Literal["lowered", "partitions"]
 
 
 class Notebook:
@@ -110,8 +113,11 @@ class Feed:
 
     def _forget(self) -> None:
         self._watcher = GraphWatcher()
-        #: What is told of lowered programs, to those who are shown these.
-        self._lowered = LoweredWatcher()
+        #: What is told of the latest step's program, to those who are shown it.
+        self._programs: dict[ProgramLevel, LoweredWatcher] = {
+            "lowered": LoweredWatcher(),
+            "partitions": LoweredWatcher(partition_nodes),
+        }
         self._meter = Meter()
         self._placing = Placing()
         self._metered: Session | None = None
@@ -279,9 +285,9 @@ class Feed:
     def _snapshot(self, level: Level, now_s: float) -> Snapshot:
         if self._told is None:
             self._told = self._session_state(now_s)
-        plan = self._lowered.plan
-        if level == "lowered" and plan is not None:
-            change = self._lowered.all(plan)
+        program = None if level == "graph" else self._programs[level]
+        if program is not None and program.plan is not None:
+            change = program.all(program.plan)
         else:
             change = self._watcher.whole()
         return Snapshot(
@@ -349,13 +355,15 @@ class Feed:
         """Returns what is new on each level that somebody is shown."""
         session = self.session
         levels = {p.level for p in self._ports} or {"graph"}
-        found: dict[Level, GraphChange | None] = {"graph": None, "lowered": None}
+        found: dict[Level, GraphChange | None] = {"graph": None}
         if "graph" in levels:
             placed = session.placements if session else {}
             key = (session.number, session.planner.placement_version) if session else None
             found["graph"] = self._watcher.change(self._graph, placed, key)
-        if "lowered" in levels and session is not None:
-            found["lowered"] = self._lowered.change(session.latest_plan, session.steps, now_s)
+        for level, program in self._programs.items():
+            found[level] = None
+            if level in levels and session is not None:
+                found[level] = program.change(session.latest_plan, session.steps, now_s)
         return found
 
     def _session_state(self, now_s: float) -> SessionState | None:
@@ -418,12 +426,14 @@ class Feed:
         """Sends a snapshot of the level that is asked for."""
         session = self.session
         plan = session.latest_plan if session is not None else None
-        if command.value == "lowered" and plan is None:
-            what = "nothing is lowered yet: run something first"
-            return Reply(command.command_id, False, what)
-        level: Level = "lowered" if command.value == "lowered" else "graph"
-        if plan is not None and all(p.level == "graph" for p in self._ports):
-            self._lowered.whole(plan)
+        wanted = [level for level in _LEVELS if level == command.value]
+        level = wanted[0] if wanted else "graph"
+        if level != "graph":
+            if plan is None:
+                what = "nothing is lowered yet: run something first"
+                return Reply(command.command_id, False, what)
+            if all(p.level != level for p in self._ports):
+                self._programs[level].whole(plan)
         for port in ports:
             port.level = level
             self._send_snapshot(port, time.monotonic())
@@ -479,9 +489,10 @@ _DONE = {
 }
 #: Commands that the debugger carries out.
 _DEBUGGER = ("break", "watch", "unbreak", "enable", "disable", "replace")
-_LEVELS = {
+_LEVELS: dict[Level, str] = {
     "graph": "the graph as written",
     "lowered": "the latest step's program as lowered",
+    "partitions": "the latest step's program as cut: a lane per device",
 }
 #: What is told of steps when the last one has ended.
 NOTHING_RUNS = RunState((), None, (), 0.0)

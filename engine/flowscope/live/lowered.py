@@ -7,8 +7,8 @@ branch or loop became stands in the scope that shows it in the graph as written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from flowscope.graph.operation import Operation
 from flowscope.live import schema
@@ -16,6 +16,7 @@ from flowscope.live.nesting import parent_path
 from flowscope.live.nodes import made_at, output_of, short
 from flowscope.live.raw_loops import Shown, shown
 from flowscope.live.schema import GraphChange
+from flowscope.ops.core.send_recv import Crossing, Recv, Send
 from flowscope.plan.origins import OperationRef
 from flowscope.plan.passes.lower import lower
 from flowscope.plan.plan import Plan
@@ -27,6 +28,8 @@ FIRST_ID = 1 << 30
 #: steps follow each other quickly.
 FOLLOW_S = 2.0
 
+Tell = Callable[[Plan, dict[str, int]], tuple[schema.Node, ...]]
+
 
 class LoweredWatcher:
     """Knows which program was told, and what of another one is new.
@@ -34,9 +37,13 @@ class LoweredWatcher:
     It follows the latest plan: at once where steps are run one by one, and where steps of several
     plans follow each other quickly, when the plan that is shown was not seen for a while. A node
     keeps its number from program to program as long as it is called the same.
+
+    Args:
+        tell: Returns what is told of a plan's nodes, whose numbers it adds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Tell | None = None) -> None:
+        self._tell = lowered_nodes if tell is None else tell
         #: The plan whose program is told.
         self.plan: Plan | None = None
         self._told: dict[int, schema.Node] = {}
@@ -74,7 +81,7 @@ class LoweredWatcher:
     def _show(self, plan: Plan) -> GraphChange:
         self.plan = plan
         self._version += 1
-        known, nodes = self._told, lowered_nodes(plan, self._numbers)
+        known, nodes = self._told, self._tell(plan, self._numbers)
         self._told = {n.id: n for n in nodes}
         return GraphChange(
             version=self._version,
@@ -96,7 +103,8 @@ def lowered_nodes(plan: Plan, numbers: dict[str, int] | None = None) -> tuple[sc
     program = lower(plan.program).program
     feeds = list(zip(program.feeds, plan.request.feeds, strict=True))
     fed = {value: tensor.op for value, tensor in feeds}
-    return _Teller(program.nodes, fed, {} if numbers is None else numbers, plan.operations).nodes()
+    names = Names({} if numbers is None else numbers)
+    return tuple(Teller(program.nodes, fed, names, plan.operations).nodes())
 
 
 def _fetches(plan: Plan) -> tuple[str, ...]:
@@ -105,37 +113,84 @@ def _fetches(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*tensors, *[op.name for op in plan.request.targets]]))
 
 
-class _Teller:
-    """Numbers and names the nodes, and tells them."""
+class Names:
+    """The names and numbers of nodes that are told together: none is given twice.
+
+    Args:
+        numbers: Numbers of nodes that are no operation of the user's, by name; new ones are added.
+    """
+
+    def __init__(self, numbers: dict[str, int]) -> None:
+        self._numbers = numbers
+        self._taken: set[str | int] = set()
+
+    def is_taken(self, name: str) -> bool:
+        """Whether a node is called so."""
+        return name in self._taken
+
+    def name(self, name: str, lane: str) -> str:
+        """Returns a name for a node; in a lane, what is called so in another one says its own."""
+        found = f"{name} ({lane})" if lane and name in self._taken else name
+        self._taken.add(found)
+        return found
+
+    def number(self, name: str, found: int | None) -> int:
+        """Returns the number of a node: that of the user's operation, if no other node has it."""
+        if found is None or found in self._taken:
+            found = self._numbers.setdefault(name, FIRST_ID + len(self._numbers))
+        self._taken.add(found)
+        return found
+
+
+class Teller:
+    """Numbers and names the nodes of a program, and tells them.
+
+    Args:
+        nodes: The nodes, lowered.
+        feeds: The operations of what is fed, by their values.
+        names: The names and numbers that were given.
+        operations: The user's operations, by their numbers.
+        lane: The scope that shows the program; "" where it is the only one.
+
+    Attributes:
+        sends: The numbers of the Sends, by their keys.
+    """
 
     def __init__(
         self,
         nodes: Iterable[Node],
         feeds: dict[Value, Operation],
-        numbers: dict[str, int],
+        names: Names,
         operations: Mapping[int, Operation],
+        lane: str = "",
     ) -> None:
         self._operations = operations
         self._nodes = tuple(nodes)
         self._feeds = feeds
-        self._numbers = numbers
-        self._taken: set[Any] = set()
+        self._lane = lane
+        self._given = names
         self._names: dict[Node, str] = {n: self._name(n) for n in self._nodes}
+        own = [n for n in self._nodes if not isinstance(n.op, Crossing)]
+        self._scopes = {parent_path(self._names[n]) for n in own}
+        self._fed = {v: names.name(op.name, lane) for v, op in feeds.items()}
         self._ids: dict[Node | Value, int] = {
-            v: self._id(op.name, op.id) for v, op in feeds.items()
+            v: names.number(self._fed[v], op.id) for v, op in feeds.items()
         }
-        self._ids |= {n: self._id(self._names[n], _users_id(n)) for n in self._nodes}
+        self._ids |= {n: names.number(self._names[n], _users_id(n)) for n in self._nodes}
+        sent = [(n.op, i) for n, i in self._ids.items() if isinstance(n, Node)]
+        self.sends = {op.key: i for op, i in sent if isinstance(op, Send)}
 
-    def nodes(self) -> tuple[schema.Node, ...]:
-        """Returns what is told of all nodes."""
-        fed = [self._feed(value, op) for value, op in self._feeds.items()]
-        return (*fed, *[self._node(n) for n in self._nodes])
+    def nodes(self, sends: Mapping[str, int] | None = None) -> Iterator[schema.Node]:
+        """Returns what is told of all nodes.
 
-    def _id(self, name: str, found: int | None) -> int:
-        if found is None or found in self._taken:
-            found = self._numbers.setdefault(name, FIRST_ID + len(self._numbers))
-        self._taken.add(found)
-        return found
+        Args:
+            sends: The numbers of all Sends, by their keys: each is the input of its Recv.
+        """
+        yield from [self._feed(value, op) for value, op in self._feeds.items()]
+        for node in self._nodes:
+            told = self._node(node)
+            sender = (sends or {}).get(node.op.key) if isinstance(node.op, Recv) else None
+            yield told if sender is None else replace(told, inputs=((sender, 0),))
 
     def _name(self, node: Node) -> str:
         """Returns the name; a part of "loop/Loop" is called "loop/Switch", not "loop/Loop/Switch".
@@ -146,15 +201,14 @@ class _Teller:
         owner = part_of(node)
         if owner is not None and owner.name.endswith(f"/{owner.type}"):
             scope, what = parent_path(owner.name), name[len(owner.name) :]
-            if name == owner.name + what and f"{scope}{what}" not in self._taken:
+            if name == owner.name + what and not self._given.is_taken(f"{scope}{what}"):
                 name = f"{scope}{what}"
-        self._taken.add(name)
-        return name
+        return self._given.name(name, self._lane)
 
     def _feed(self, value: Value, op: Operation) -> schema.Node:
         return schema.Node(
             id=self._ids[value],
-            name=op.name,
+            name=self._fed[value],
             type="Placeholder",
             inputs=(),
             control=(),
@@ -165,10 +219,13 @@ class _Teller:
             summary="A value that is fed.",
             origin=made_at(op),
             made_from=(_source(op),),
+            scope=self._in_lane("", op.name),
         )
 
     def _node(self, node: Node) -> schema.Node:
         scope, frame = self._shown(node)
+        # What crosses stands beside what it brings.
+        at = parent_path(self._names[node]) if isinstance(node.op, Crossing) else self._names[node]
         inputs = [(self._ids[v if v.node is None else v.node], self._index(v)) for v in node.inputs]
         return schema.Node(
             id=self._ids[node],
@@ -176,16 +233,26 @@ class _Teller:
             type=node.op.type,
             inputs=tuple(inputs),
             control=tuple(self._ids[c] for c in node.control if c in self._ids),
-            outputs=tuple(output_of(v.spec.variable or v.spec) for v in node.outputs),
+            outputs=tuple(output_of(v.spec.variable or v.spec) for v in _given(node)),
             attributes={k: short(v) for k, v in node.op.attributes().items()},
             device=node.requested,
             placed=node.device or None,
             summary=(type(node.op).__doc__ or "").strip().partition("\n")[0],
             origin=made_at(node.origins[0]) if node.origins else None,
             made_from=tuple([_source(op) for op in node.origins]),
-            scope=scope,
-            frame=frame,
+            scope=self._in_lane(scope, at),
+            frame=self._in_lane(frame, "") if frame else "",
         )
+
+    def _in_lane(self, scope: str, name: str) -> str:
+        """Returns the scope that shows a node, which lies in the lane's if there is one.
+
+        An operation that is called as a scope lies in it, as in the graph.
+        """
+        if not self._lane:
+            return scope
+        inner = scope or (name if name in self._scopes else parent_path(name))
+        return f"{self._lane}/{inner}" if inner else self._lane
 
     def _shown(self, node: Node) -> Shown:
         """Returns where a node is shown: a loop's primitives in the scope that shows the loop."""
@@ -202,7 +269,13 @@ class _Teller:
 
 def _users_id(node: Node) -> int | None:
     """Returns the id of the user's operation that a node is; None for a part of one."""
-    return node.origins[0].id if node.origins and not part_of(node) else None
+    is_own = node.origins and not part_of(node) and not isinstance(node.op, Crossing)
+    return node.origins[0].id if is_own else None
+
+
+def _given(node: Node) -> tuple[Value, ...]:
+    """Returns what a node gives: a Send gives another device what it takes."""
+    return node.inputs[:1] if isinstance(node.op, Send) else node.outputs
 
 
 def part_of(node: Node) -> OperationRef | None:
@@ -216,4 +289,4 @@ def _source(op: Operation | OperationRef) -> schema.Source:
     return schema.Source(op.id, op.name, op.type)
 
 
-__all__ = ["LoweredWatcher", "lowered_nodes", "part_of"]
+__all__ = ["LoweredWatcher", "Names", "Teller", "lowered_nodes", "part_of"]

@@ -413,8 +413,8 @@ class Snapshot:
     #: None where no step runs.
     run: RunState | None = None
     #: What `graph` is, and the changes of it that follow: the graph as written, or the program of
-    #: the latest step as lowered.
-    level: Literal["graph", "lowered"] = "graph"
+    #: the latest step as lowered, or that as cut: a scope per device.
+    level: Literal["graph", "lowered", "partitions"] = "graph"
     #: Seconds of silence after which a view is taken for closed; 0 where it need not say `Alive`.
     silence_s: float = 0.0
     #: None where nothing was traced.
@@ -532,7 +532,7 @@ class Command:
         "replay",
         "move",
     ]
-    #: For "pace": seconds per operation, 0 for full speed. For "level": "graph" or "lowered". For
+    #: For "pace": seconds per operation, 0 for full speed. For "level": that of a snapshot. For
     #: "trace": so many steps a second, 0 for none. For "unbreak", "enable" and "disable": the
     #: breakpoint's number. None for the others but those that have a wish here.
     #: "step_back" computes the held step again, up to the operation that ran last, on "resume" that

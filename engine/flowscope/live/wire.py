@@ -191,7 +191,7 @@ def message_from(data: Any) -> FromView:
             "kind": "command",
             "command_id": int(number),
             "name": "level",
-            "value": "graph" | "lowered" as level,
+            "value": "graph" | "lowered" | "partitions" as level,
         }:
             return Command(number, "level", level, _view(data))
         case {"kind": "choose", "what": "fetches", "value": list(names)}:

@@ -124,7 +124,7 @@ export class GraphModel {
   /** Takes up a snapshot in slices: until all is done, the model is as it was. */
   *takeSnapshot(snapshot: Snapshot): Sliced<void> {
     const identities = new Identities();
-    const take = yield* this.#merged(NEW(), identities, snapshot.graph);
+    const take = yield* this.#merged(NEW(), identities, snapshot.graph, snapshot.level);
     this.name = snapshot.graph_name;
     this.session = snapshot.session;
     this.control = snapshot.control;
@@ -140,7 +140,7 @@ export class GraphModel {
   /** Takes up a delta in slices: until all is done, the model is as it was. */
   *takeDelta(delta: Delta): Sliced<void> {
     const known: Known = { nodes: this.#nodes, tree: this.#tree, folded: this.#folded };
-    const take = delta.graph && (yield* this.#merged(known, this.#identities, delta.graph));
+    const take = delta.graph && (yield* this.#merged(known, this.#identities, delta.graph, this.level));
     this.skipped += delta.skipped;
     if (delta.session) this.session = delta.session;
     take?.();
@@ -160,14 +160,16 @@ export class GraphModel {
   }
 
   /** What is known with a change; the answer makes it that of the model. */
-  *#merged(known: Known, identities: Identities, told: GraphChange): Sliced<() => void> {
+  *#merged(known: Known, identities: Identities, told: GraphChange, level: Snapshot["level"]): Sliced<() => void> {
     // Of a new graph nothing is another's.
     const change = known.nodes.size === 0 ? told : identities.translate(told, (name) => known.tree.idOf(name));
     const { nodes, tree, became } = yield* mergedNodes(known, change);
     const isOther = known.folded === null || became.fresh.length > 0 || became.changed.size > 0 || became.isMoved;
     const folded = known.folded ?? new FoldedTree();
     const frames = framesOf(nodes.values());
-    const follow = this.#folds && isOther ? yield* folded.follow({ nodes, names: tree, isFixed: (path) => frames.has(path) }, became) : null;
+    // Where a program is cut, the parts of devices stay as they are.
+    const isFixed = (path: string): boolean => frames.has(path) || (path === "" && level === "partitions");
+    const follow = this.#folds && isOther ? yield* folded.follow({ nodes, names: tree, isFixed }, became) : null;
     return () => {
       this.#nodes = nodes;
       this.#tree = tree;

@@ -8,11 +8,11 @@ import { opBox, opOf, type BoxId } from "./ids.js";
 /** Names that a title has room for. */
 const NAMED = 3;
 
-/** What is shown: the graph, or of which fetches the program is. */
+/** What is shown: the graph, or of which fetches the program is, whole or cut. */
 export function levelText({ level, name, fetches }: Pick<GraphModel, "level" | "name" | "fetches">): string {
   if (level === "graph") return name || "graph";
   const more = fetches.length - NAMED;
-  return `program of ${fetches.slice(0, NAMED).join(", ") || "the latest step"}${more > 0 ? ` and ${whole(more)} more` : ""}`;
+  return `${level === "partitions" ? "partitions" : "program"} of ${fetches.slice(0, NAMED).join(", ") || "the latest step"}${more > 0 ? ` and ${whole(more)} more` : ""}`;
 }
 
 /** Where a node of the lowered program comes from: the loop or branch that it is a part of, or operations. */

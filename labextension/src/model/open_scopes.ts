@@ -42,6 +42,13 @@ export class OpenScopes {
     this.#store.setOpened(new Map([...this.#store.opened, ...closed.map((path) => [path, true] as const)]), this.#view);
   }
 
+  /** Opens the parts of devices in a program that is cut, where they are small. */
+  revealParts({ root }: GraphModel["tree"]): void {
+    const parts = [...root.scopes.values()];
+    const inside = parts.reduce((sum, part) => sum + part.scopes.size + part.ops.size, 0);
+    if (inside <= 2 * FIRST_PICTURE) this.reveal(parts.map(({ path }) => path).filter((path) => !this.#store.opened.has(path)));
+  }
+
   /** Decides which scopes are open at first; later calls change nothing. */
   begin(model: GraphModel): void {
     const { tree, bodies } = model;

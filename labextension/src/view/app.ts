@@ -32,7 +32,9 @@ import { Slicer } from "./slicer.js";
 import { Stage } from "./stage.js";
 import { storeOf, type WidgetState } from "./store_sync.js";
 import { Timeline } from "./timeline.js";
-import type { DebugState } from "../wire/messages.js";
+import type { DebugState, Snapshot } from "../wire/messages.js";
+
+const LEVEL_NAMES = { graph: "Graph", lowered: "Lowered", partitions: "Cut" } as const;
 
 export class App {
   readonly model = new GraphModel();
@@ -46,7 +48,7 @@ export class App {
   readonly #display: Display;
   readonly #root = make("div", { class: "fs-view" });
   #wasRunning = false;
-  #wasLowered = false;
+  #lastLevel: Snapshot["level"] = "graph";
   #drawnDebug: DebugState | null = null;
 
   /**
@@ -153,7 +155,7 @@ export class App {
     const before = selection.isKnown;
     selection.settle();
     if (!before) navigation.uncover();
-    stage.element.setAttribute("aria-label", `${model.level === "graph" ? "Graph " : "Lowered "}${levelText(model)}`);
+    stage.element.setAttribute("aria-label", `${LEVEL_NAMES[model.level]} ${levelText(model)}`);
     this.#onSelection();
     this.#view.finder.update();
     this.#onRuns();
@@ -163,10 +165,11 @@ export class App {
 
   /** A snapshot has come, perhaps of the other level. */
   #onLevel(): void {
-    const isLowered = this.model.level === "lowered";
+    const { level } = this.model;
     this.#view.navigation.goToWanted();
-    if (isLowered !== this.#wasLowered) this.#view.stage.fit();
-    this.#wasLowered = isLowered;
+    if (level !== this.#lastLevel) this.#view.stage.fit();
+    if (level !== this.#lastLevel && level === "partitions") this.#view.scopes.revealParts(this.model.tree);
+    this.#lastLevel = level;
   }
 
   /** A recording is opened where its steps are seen. */

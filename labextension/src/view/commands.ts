@@ -290,6 +290,12 @@ export const COMMANDS: readonly ViewCommand[] = [
     run: ({ session, model }) => session.send("level", model.level === "lowered" ? "graph" : "lowered"),
   },
   {
+    id: "partitions", label: "Partitions", keys: ["L"], icon: "partitions",
+    hint: "The program of the latest step as cut: a lane per device, and what goes from one to another",
+    isPressed: ({ model }) => model.level === "partitions", isEnabled: ({ session }) => session.isLive,
+    run: ({ session, model }) => session.send("level", model.level === "partitions" ? "graph" : "partitions"),
+  },
+  {
     id: "fetch", label: "Fetch", keys: ["v"], icon: "fetch", hint: "Fetch the value of the selection",
     look: (view) => (isFetched(view) ? { label: "Do not fetch", icon: "close" } : null),
     isPressed: isFetched, isEnabled: canFetch,

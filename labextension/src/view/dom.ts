@@ -44,6 +44,7 @@ const ICONS = {
   table: "M2 2h12v12H2zM4 6v2h3V6zM9 6v2h3V6zM4 10v2h3v-2zM9 10v2h3v-2z",
   heat: "M2 10h3v4H2zM6.5 6h3v8h-3zM11 2h3v12h-3z",
   move: "M2 7h7V4l5 4-5 4V9H2z",
+  partitions: "M2 2h5v12H2zm2 2v8h1V4zM9 2h5v12H9zm2 2v8h1V4z",
   devices: "M4 4h8v8H4zm2 2v4h4V6zM5 1h2v2H5zM9 1h2v2H9zM5 13h2v2H5zM9 13h2v2H9zM1 5h2v2H1zM1 9h2v2H1zM13 5h2v2h-2zM13 9h2v2h-2z",
   breakBefore: "M2 2h12v2H2zM8 6a4 4 0 1 1 0 8 4 4 0 0 1 0-8z",
   breakAfter: "M8 2a4 4 0 1 1 0 8 4 4 0 0 1 0-8zM2 12h12v2H2z",

@@ -9,6 +9,7 @@ import { queueSections } from "../model/level_facts.js";
 import { opBox, opOf, pathOf, type BoxId } from "../model/ids.js";
 import { placementFacts } from "../model/placement.js";
 import type { Difference } from "../model/search.js";
+import { transferFacts } from "../model/transfers.js";
 import type { ChosenIteration } from "../model/running.js";
 import { make, OWN_KEYS } from "./dom.js";
 import type { Panel } from "./panel.js";
@@ -34,10 +35,11 @@ class Inspector {
   }
 
   /** What is known of the graph. */
-  update(model: GraphModel, selection: BoxId | null, difference: Difference, why: readonly Fact[]): void {
+  update(model: GraphModel, selection: BoxId | null, difference: Difference, why: readonly Fact[], crossing: readonly Fact[]): void {
     const known = factsOf(model, selection);
     const op = selection === null ? null : opOf(selection);
     const more: readonly Section[] = [
+      { title: "Transfer", facts: crossing },
       { title: "To fetch it, feed", facts: op === null ? [] : feedFacts(model, op) },
       { title: "Only in the graph compared with", facts: selection === null ? removedFacts(difference) : [] },
     ].filter(({ facts: told }) => told.length > 0);
@@ -116,7 +118,9 @@ export const inspectorPanel: Panel = {
     const updateRun = (): void => inspector.updateRun(model, selection.subject, store.iteration);
     const show = (): void => {
       const at = targetOf(model, shown);
-      inspector.update(model, shown, store.difference, at ? placementFacts(placement.of(at.name), trace.heat, at.id) : []);
+      const here = model.nodes.get((shown === null ? null : opOf(shown)) ?? -1);
+      const why = at ? placementFacts(placement.of(at.name), trace.heat, at.id) : [];
+      inspector.update(model, shown, store.difference, why, here ? transferFacts(model, here, trace.recording) : []);
     };
     /** Asked for at each change of the graph or the selection: the answer is of the latest plan. */
     const update = (): void => {
@@ -127,7 +131,7 @@ export const inspectorPanel: Panel = {
       updateRun();
     };
     placement.changed.connect(show, until);
-    trace.changed.connect((what) => what === "state" && show(), until);
+    trace.changed.connect(show, until);
     model.changed.connect(({ graph }) => (graph || shown !== selection.subject ? update() : updateRun()), until);
     store.changed.connect(({ what }) => (what === "selection" || what === "difference" ? update() : what === "iteration" && updateRun()), until);
     return inspector.element;

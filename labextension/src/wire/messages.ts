@@ -473,7 +473,7 @@ export interface Snapshot {
   readonly session: SessionState | null;
   readonly control: "live" | "between cells" | "recorded";
   readonly run: RunState | null;
-  readonly level: "graph" | "lowered";
+  readonly level: "graph" | "lowered" | "partitions";
   readonly silence_s: number;
   readonly trace: TraceState | null;
   readonly view: number;
