@@ -132,7 +132,7 @@ def test_a_read_moves_over_no_write():
 def test_what_an_accelerator_computes_is_no_section():
     x = fs.placeholder(fs.float32, [8, 8], name="x")
     with fs.device("/gpu:0"):
-        y = branch(x) + branch(branch(x))
+        y = branch(x) + branch(x + 1.0)
     with fs.Session(config=fs.ConfigProto(fake_devices={"GPU": 1})) as sess:
         program = sess.plan(y, [x]).program
     assert any(n.device.endswith("GPU:0") for n in program.nodes)
