@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +11,10 @@ import numpy as np
 from flowscope.debug.history import first_reader
 from flowscope.debug.stops import Stop, tensor_of
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from flowscope.graph.constant import Const
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.breakpoints import NO_TESTS, BreakTest, BreakTests
-from flowscope.plan.locations import Here, iterations_in
+from flowscope.plan.locations import iterations_in
 from flowscope.plan.program import Node
 from flowscope.runtime.replayer import Position, Replayer
 from flowscope.runtime.session import debuggers
@@ -168,23 +169,30 @@ class Replay(Replayer):
             NotFoundError: if the operation is not run there.
         """
         wanted = self._tensor_or_op(op)
-
-        def is_met(here: Here) -> bool:
-            node = here.node
-            if node is None or not any(o.id == wanted.id for o in node.origins):
-                return False
-            where = here.where()
-            return iteration is None or _is_at(tuple(a.iteration for a in where.loops), iteration)
-
+        nodes = [
+            n for n in self.call.plan.program.walk() if any(o.id == wanted.id for o in n.origins)
+        ]
         at = "" if iteration is None else f" in iteration {iteration}"
-        return self._stop(is_met, f'"{wanted.name}" does not run by itself{at} in step {self.step}')
+        why_not = f'"{wanted.name}" does not run by itself{at} in step {self.step}'
+        return self._stop_before([n.name for n in nodes], iteration, why_not)
 
     def _tensor_or_op(self, op: Operation | Tensor | str) -> Operation:
         found: Tensor | Operation = self.graph.as_graph_element(op)
         return found.op if isinstance(found, Tensor) else found
 
-    def _stop(self, is_met: Callable[[Here], bool], why_not: str) -> Stop:
-        step = self.held(is_met)
+    def _stop_before(
+        self, names: Sequence[str], iteration: int | tuple[int, ...] | None, why_not: str
+    ) -> Stop:
+        """Returns a stop before the first of some nodes that runs, in an iteration."""
+        is_met = False
+
+        def test(run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> bool:
+            nonlocal is_met
+            here = iteration is None or _is_at(iterations_in(run, counts), iteration)
+            is_met, is_first = is_met or here, not is_met
+            return here and is_first
+
+        step = self.held(None, BreakTests(dict.fromkeys(names, test), {}))
         if step is None:
             raise NotFoundError(why_not)
         return Stop(self, step)
@@ -198,27 +206,26 @@ class Replay(Replayer):
         Raises:
             NotFoundError: if nothing ran before.
         """
-        count = 0
+        last: tuple[str, tuple[int, ...]] | None = None
 
-        def counts(here: Here) -> bool:
-            nonlocal count
-            if position is not None and position.is_at(here):
-                return True
-            count += here.is_op
-            return False
+        def probe(node: Node, iterations: tuple[int, ...], outputs: Sequence[Any]) -> None:
+            nonlocal last
+            if not node.blocks and not isinstance(node.op, Const):
+                last = node.name, iterations
 
-        self.held(counts)
-        left = count
-
-        def is_met(here: Here) -> bool:
-            nonlocal left
-            left -= here.is_op
-            return here.is_op and left <= 0
-
-        if not count:
-            self.let_go()
+        if position is None or position.op is None:
+            is_met = None if position is None else position.is_at
+            self.held(is_met, BreakTests({}, {}), probe)
+        else:
+            path = tuple([count for _, count in position.loops])
+            names = [n.name for n in self.call.plan.program.walk() if position.is_of(n)]
+            tests = {name: partial(_is_there, path) for name in names}
+            self.held(None, BreakTests(tests, {}), probe)
+        found = last
+        self.let_go()
+        if found is None:
             raise NotFoundError(f"nothing runs before that in step {self.step}")
-        return self._stop(is_met, "the step has come to its end")
+        return self._stop_before([found[0]], found[1], "the step has come to its end")
 
     # -- its end ----------------------------------------------------------------------------------
 
@@ -239,6 +246,11 @@ class Replay(Replayer):
 
 def _is_at(iterations: tuple[int, ...], wanted: int | tuple[int, ...]) -> bool:
     return iterations == wanted if isinstance(wanted, tuple) else iterations[-1:] == (wanted,)
+
+
+def _is_there(path: tuple[int, ...], run: Any, counts: tuple[int, ...], values: Any) -> bool:
+    """Whether a step is in these iterations."""
+    return iterations_in(run, counts) == path
 
 
 def _reads(reader: tuple[Node | None, int], take: Take) -> Iterator[tuple[str, BreakTest]]:

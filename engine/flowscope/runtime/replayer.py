@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.lazy import frozen
@@ -55,6 +56,10 @@ class Position:
         if node is None:
             return Position(None, (), loops)
         return Position(_number(node), node.path, loops)
+
+    def is_of(self, node: Node) -> bool:
+        """Whether it is before a node."""
+        return _number(node) == self.op and node.path == self.path
 
     def is_at(self, here: Here) -> bool:
         """Whether a step stands there."""
@@ -123,11 +128,19 @@ class Replayer(Controls):
             state.value = value
         return self._step(call, self.inputs.feeds, self.inputs.number)
 
-    def held(self, is_met: Callable[[Here], bool]) -> Step | None:
+    def held(
+        self,
+        is_met: Callable[[Here], bool] | None,
+        tests: BreakTests = NO_TESTS,
+        probe: Probe | None = None,
+    ) -> Step | None:
         """Computes the step, on a thread of its own, until it stands where it shall.
 
         Args:
-            is_met: Whether it stands there; asked before each operation and behind each iteration.
+            is_met: Whether it stands there; asked before each operation and behind each iteration,
+                which takes long. None where `tests` say so.
+            tests: What is asked before and after operations.
+            probe: Is told of each invocation.
 
         Returns:
             The step, which is held; None where it has come to its end before.
@@ -136,9 +149,12 @@ class Replayer(Controls):
             OpError: What the step fails with before.
         """
         self.let_go()
-        self.gate.run_until(Predicate(is_met, is_by_op=True))
+        if is_met is not None:
+            self.gate.run_until(Predicate(is_met, is_by_op=True))
         self._is_over = False
-        self._thread = threading.Thread(target=self._run, name="flowscope replay", daemon=True)
+        call = self.call if tests is NO_TESTS else self.call.probed(probe or _to_nobody, tests)
+        work = partial(self._run, call)
+        self._thread = threading.Thread(target=work, name="flowscope replay", daemon=True)
         self._thread.start()
         try:
             self.gate.wait_until_held(_PATIENCE_S, is_over=lambda: self._is_over)
@@ -154,9 +170,9 @@ class Replayer(Controls):
             raise error
         return None
 
-    def _run(self) -> None:
+    def _run(self, call: Call) -> None:
         try:
-            self._from_begin(self.call)
+            self._from_begin(call)
         except Exception as e:
             self._error = e
         self._is_over = True
@@ -171,6 +187,10 @@ class Replayer(Controls):
             thread.join()
         self.gate.request("resume")
         self._error = None
+
+
+def _to_nobody(node: Node, iterations: tuple[int, ...], outputs: Any) -> None:
+    """Is told of invocations, and tells nobody."""
 
 
 __all__ = ["Position", "Replayer"]
