@@ -189,7 +189,8 @@ class Plan:
     @functools.cached_property
     def partitions(self) -> tuple[Partition, ...]:
         """What each device runs of the program; made when first asked for."""
-        return partitioned(self.program, self.request.mode)
+        with paused_collector():
+            return partitioned(self.program, self.request.mode)
 
     @functools.cached_property
     def tensors(self) -> TensorMap:
