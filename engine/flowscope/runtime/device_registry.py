@@ -20,13 +20,11 @@ from flowscope.errors import (
     InvalidArgumentError,
     UnavailableError,
 )
-from flowscope.graph.lazy import frozen
 from flowscope.graph.op import share_kernels
 from flowscope.runtime.cpu import Cpu
 from flowscope.runtime.devices import Device, MakeTasks, ParallelFor
 
 
-@frozen
 class DeviceRequest:
     """What a session asks of the maker of its devices of one type.
 
@@ -37,10 +35,17 @@ class DeviceRequest:
         make_tasks: Has other threads run parts of a CPU's code early; None where one does it all.
     """
 
-    device_type: str
-    count: int
-    parallel_for: ParallelFor | None = None
-    make_tasks: MakeTasks | None = None
+    def __init__(
+        self,
+        device_type: str,
+        count: int,
+        parallel_for: ParallelFor | None = None,
+        make_tasks: MakeTasks | None = None,
+    ) -> None:
+        self.device_type = device_type
+        self.count = count
+        self.parallel_for = parallel_for
+        self.make_tasks = make_tasks
 
 
 #: Returns the devices of one type that a session gets.

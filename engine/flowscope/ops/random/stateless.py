@@ -20,9 +20,10 @@ from flowscope.ops.core.shape_rules import check_kind, check_rank, check_shape
 from flowscope.ops.math.elementwise import multiply, realdiv
 from flowscope.ops.random.distributions import RandomGammaGrad, gamma_numbers, host
 from flowscope.ops.random.normal_and_uniform import _float, _scaled, draw_truncated
-from flowscope.ops.random.philox import philox
 
 __all__: list[str] = []
+
+_WORD = (1 << 64) - 1
 
 
 def check_seed(seed: Spec) -> None:
@@ -34,8 +35,7 @@ def check_seed(seed: Spec) -> None:
 
 def generator_of(seed: Array) -> Any:
     """Returns the generator of a seed: Philox, as everywhere, with the seed as its key."""
-    first, second = seed.tolist()
-    return philox((first, second))
+    return np.random.Generator(np.random.Philox(key=[v & _WORD for v in seed.tolist()]))
 
 
 class _Stateless(Op, abstract=True, is_differentiable=False, host_inputs=(0, 1)):
