@@ -18,6 +18,7 @@ from flowscope.live.placement_schema import (
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
+from flowscope.runtime.fake import FakeDevice
 from flowscope.runtime.placement import Move, OpPlacement, placement_of, predict_move_of
 from flowscope.runtime.session import Session
 
@@ -66,7 +67,7 @@ class Placing:
         told = told or move
         before = _mean(self._samples[0], self._samples[-1])
         self._moved = MoveState(wish.name, wish.device, told.before_s, told.after_s, before, None)
-        self._since = None if session.running else (session.steps, session.busy_ns)
+        self._since = None if session.running else (session.steps, _time_ns(session))
         return f'"{wish.name}" stands on {wish.device} from the next step on'
 
     def look(self, session: Session) -> MoveState | None:
@@ -74,7 +75,7 @@ class Placing:
         if session is not self._session:
             self._session, self._moved, self._since = session, None, None
             self._samples.clear()
-        now = session.steps, session.busy_ns
+        now = session.steps, _time_ns(session)
         if not self._samples or self._samples[-1][0] != now[0]:
             self._samples.append(now)
         if self._moved is not None and self._since is None and not session.running:
@@ -119,6 +120,12 @@ def _predict(session: Session, plan: Plan, name: str, device: str) -> Move:
         return predict_move_of(session, plan, name, device)
     except OpError as e:
         return Move(None, None, 0, str(e).partition("\n")[0])
+
+
+def _time_ns(session: Session) -> int:
+    """Returns what all steps took so far; with simulated devices, on their virtual clock."""
+    clock = next((d.clock for d in session.devices if isinstance(d, FakeDevice)), None)
+    return session.busy_ns if clock is None else int(clock.now_s * 1e9)
 
 
 def _mean(begin: tuple[int, int], end: tuple[int, int]) -> float | None:
