@@ -201,3 +201,16 @@ def test_an_error_names_the_device(mode):
         z = y + 1.0
     with session(mode) as sess, pytest.raises(ValueError, match=r'(?s)node "y", on .*GPU:0'):
         sess.run(z, {x: [7]})
+
+
+def test_values_come_late_so_that_few_are_on_the_device_at_once():
+    count, size = 24, 1 << 16
+    xs = [fs.placeholder(fs.float32, [size]) for _ in range(count)]
+    with fs.device("/gpu:0"):
+        total = fs.reduce_sum(fs.exp(xs[0]))
+        for x in xs[1:]:
+            total += fs.reduce_sum(fs.exp(x))
+    with session("compiled") as sess:
+        sess.run(total, {x: np.zeros(size, "f") for x in xs})
+        peak = sess.devices[1].usage().peak_bytes
+    assert size * 4 < peak < 6 * size * 4
