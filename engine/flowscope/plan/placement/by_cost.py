@@ -105,6 +105,7 @@ class ByCost:
             return True
         for devices in (chosen, first):
             step = Prediction(program, self.machine, costs, self.is_one_thread, devices)
+            step.take_costs_of(greedy)
             seconds.append(step.run())
             if devices is first and step.is_over_full:
                 return True

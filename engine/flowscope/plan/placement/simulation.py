@@ -67,8 +67,9 @@ class Simulation:
         self._uses: Counter[Value] = Counter()
         self._alive: dict[Value, int] = {}
         self._has_limits = any(machine.limits)
-        #: Bytes of values.
+        #: Bytes of values, and what invocations take.
         self._sizes: dict[Value, int] = {}
+        self._takes: dict[Node, list[float]] = {}
         #: Per device the numbers of its memory and lane.
         self._at = list(zip(machine.memories, machine.lanes, strict=True))
         self._profiles = list(dict.fromkeys(zip(machine.types, machine.profiles, strict=True)))
@@ -180,7 +181,15 @@ class Simulation:
 
     def _seconds(self, node: Node) -> list[float]:
         """Returns what an invocation takes, per type and profile of devices."""
-        return [self._costs.seconds_on(node, *kind) for kind in self._profiles]
+        found = self._takes.get(node)
+        if found is None:
+            found = [self._costs.seconds_on(node, *kind) for kind in self._profiles]
+            self._takes[node] = found
+        return found
+
+    def take_costs_of(self, other: Simulation) -> None:
+        """Takes over what another simulation of the program has found of its costs."""
+        self._takes, self._sizes = other._takes, other._sizes
 
     def _finish(self, node: Node, device: int, often: float, seconds: Sequence[float]) -> None:
         """Runs a node on a device."""
