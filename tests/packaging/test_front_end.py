@@ -30,7 +30,8 @@ def front_end(build: ModuleType, tmp_path: Path) -> Any:
     (source / "package.json").write_text("{}")
     (source / "src" / "index.ts").write_text("export {};")
     made = build.FrontEnd(tmp_path)
-    scripts = [made.static / name for name in ("loader.js", "graph_view.js", "picture.js")]
+    names = ("loader.js", "graph_view.js", "picture.js", "page.js")
+    scripts = [made.static / name for name in names]
     for path in (*scripts, made.labextension / "package.json"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}")

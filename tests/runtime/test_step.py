@@ -12,6 +12,9 @@ import flowscope as fs
 from flowscope.graph.current_step import current_step
 from flowscope.runtime.thread_pool import ThreadPool
 
+#: A function of the user's is left by an exception that may come in what the interpreter does
+#: beside it: a callback of the collector, a file that it is opening.
+LEFT_ANYWHERE = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 PATIENCE_S = 30.0
 
 
@@ -72,6 +75,7 @@ def test_one_of_two_steps_of_a_session_is_stopped_and_the_other_goes_on(session)
 
 # A function is left wherever it is: also where it has opened a file and not named it yet.
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+@LEFT_ANYWHERE
 def test_a_step_whose_functions_run_in_two_threads_is_stopped_whole(session):
     """Each function runs a step of its own on its thread: inside of the one around them."""
     x = fs.placeholder(fs.int32, [])
@@ -91,12 +95,13 @@ def test_a_step_whose_functions_run_in_two_threads_is_stopped_whole(session):
     session.gate.stop_step(outer)
     assert isinstance(finish()[0], fs.errors.CancelledError)
     end = time.monotonic() + PATIENCE_S
-    while session.gate.inside and time.monotonic() < end:
+    while {s.state for s in steps} != {"ended"} and time.monotonic() < end:
         threading.Event().wait(0.001)
     assert [s.state for s in steps] == ["ended"] * 3
-    assert not session.gate.raised
+    assert not session.gate.inside and not session.gate.raised
 
 
+@LEFT_ANYWHERE
 def test_a_step_that_runs_inside_of_another_on_another_thread_has_its_deadline(session):
     x = fs.placeholder(fs.int32, [])
     loop = endless(x)
