@@ -6,23 +6,15 @@ import sys
 from types import FrameType
 from typing import Any
 
-from IPython.core.error import UsageError
-
 from flowscope import cells
 from flowscope.cells.interrupts import deferred
 from flowscope.errors import OpError
 from flowscope.graph import origin
 from flowscope.live.bus import notebook
 from flowscope.runtime import blas_kernels, engine
+from flowscope_kernel.magics import FlowscopeMagics
 from flowscope_kernel.tracebacks import users_lines
 from flowscope_widgets import panel
-
-
-def _open_panel(line: str) -> None:
-    """Opens flowscope's panel beside the notebook, in JupyterLab: `%flowscope`."""
-    if line.strip():
-        raise UsageError(f"%flowscope opens the panel and takes no arguments, got {line.strip()!r}")
-    panel.tell_pages(is_wanted=True)
 
 
 def _tell_of_kernels() -> None:
@@ -46,6 +38,7 @@ class Extension:
         self._shell = shell
         #: IPython's facts about the cell that is being built; None where it has no identity.
         self._building: Any = None
+        self._magics = FlowscopeMagics(shell)
 
     def load(self) -> None:
         """Hooks into the shell and the engine."""
@@ -56,7 +49,7 @@ class Extension:
         for name, callback in self._callbacks():
             self._shell.events.register(name, callback)
         self._shell.set_custom_exc((OpError,), self._show_error)
-        self._shell.register_magic_function(_open_panel, magic_name="flowscope")
+        self._shell.register_magics(self._magics)
         panel.serve()
         _tell_of_kernels()
         parent: dict[str, Any] = getattr(self._shell, "get_parent", dict)() or {}
@@ -71,7 +64,7 @@ class Extension:
         for name, callback in self._callbacks():
             self._shell.events.unregister(name, callback)
         self._shell.set_custom_exc((), None)
-        self._shell.magics_manager.magics["line"].pop("flowscope", None)
+        self._magics.unregister()
 
     def _callbacks(self) -> list[tuple[str, Any]]:
         return [

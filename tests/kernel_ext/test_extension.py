@@ -235,3 +235,14 @@ def test_the_magic_asks_the_page_for_the_panel(kernel):
     (asked,) = [m for m in messages if m["msg_type"] == "comm_open"]
     assert asked["content"]["target_name"] == "flowscope.panel"
     assert asked["content"]["data"] == {"is_wanted": True}
+
+
+def test_a_magic_profiles_a_cell_and_fails_at_its_line(kernel):
+    kernel.run("x = fs.placeholder(fs.float32, [], name='x')\ny = x + 1\nsess = fs.Session()")
+    text, error = kernel.run("%%fs_profile --by line -o before\nsess.run(y, {x: 1.0});")
+    assert error is None
+    assert text.startswith("1 step, by line:\n") and "cell 2, line 2" in text
+    assert kernel.ask("before.recording.traced_steps") == 1
+    _, error = kernel.run("%%fs_profile\nsess.run(y, {x: 1.0})\nfs.matmul(x, x)")
+    shown = "\n".join(error["traceback"])
+    assert "cell 4, line 3" in shown and "magics.py" not in shown

@@ -58,7 +58,8 @@ def _line(node: TracedNode) -> str:
     return f"{where}, line {line.line}"
 
 
-_KEYS: dict[str, Callable[[TracedNode], str]] = {
+#: What a table can be by, and the name of a node there.
+KEYS: dict[str, Callable[[TracedNode], str]] = {
     "op": lambda node: node.name,
     "type": lambda node: node.type,
     "scope": lambda node: node.scope,
@@ -78,9 +79,9 @@ def table(recording: Recording, by: str = "op") -> Table:
     Raises:
         InvalidArgumentError: if it is by something else.
     """
-    if by not in _KEYS:
-        raise InvalidArgumentError(f"expected by to be one of {', '.join(_KEYS)}, got {by!r}")
-    key, nodes, totals = _KEYS[by], recording.nodes, recording.totals
+    if by not in KEYS:
+        raise InvalidArgumentError(f"expected by to be one of {', '.join(KEYS)}, got {by!r}")
+    key, nodes, totals = KEYS[by], recording.nodes, recording.totals
     names = [key(n) for n in nodes]
     found: dict[str, list[Any]] = {}
     for i, name in enumerate(names):
@@ -104,4 +105,4 @@ def _lies_in(nodes: tuple[TracedNode, ...], names: list[str], index: int) -> boo
     return False
 
 
-__all__ = ["Row", "Table", "table"]
+__all__ = ["KEYS", "Row", "Table", "table"]
