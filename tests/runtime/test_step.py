@@ -73,8 +73,6 @@ def test_one_of_two_steps_of_a_session_is_stopped_and_the_other_goes_on(session)
     assert [type(r) for r in finish()] == [fs.errors.CancelledError] * 2
 
 
-# A function is left wherever it is: also where it has opened a file and not named it yet.
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 @LEFT_ANYWHERE
 def test_a_step_whose_functions_run_in_two_threads_is_stopped_whole(session):
     """Each function runs a step of its own on its thread: inside of the one around them."""
