@@ -12,7 +12,6 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.plan.apart import Compile, Part, compile_apart
 from flowscope.plan.back_ends import BackEnd, Executable, Target
 from flowscope.plan.codegen.parallel_for import ParallelFor
 from flowscope.plan.codegen.sections import MakeTasks
@@ -27,11 +26,12 @@ from flowscope.plan.partitions import Mode, Partition, back_end_of, partitioned
 from flowscope.plan.passes.regions import Region, handles_of, whole_region
 from flowscope.plan.pipeline import PASSES, sources, stages
 from flowscope.plan.program import Node, Program
-from flowscope.plan.saved_for_backward import Kept, kept
-from flowscope.plan.tensor_map import TensorAt, TensorMap
 
 if TYPE_CHECKING:
+    from flowscope.plan.apart import Compile, Part
     from flowscope.plan.placement.by_cost import ByCost
+    from flowscope.plan.saved_for_backward import Kept
+    from flowscope.plan.tensor_map import TensorAt, TensorMap
 
 #: What `Plan.text` shows: the program after each pass, and what is made of the last.
 STAGES = (
@@ -162,6 +162,8 @@ class Plan:
     @functools.cached_property
     def parts(self) -> tuple[Part, ...]:
         """Its partitions, each to run on a thread of its own; made when first asked for."""
+        from flowscope.plan.apart import compile_apart  # most plans run as one function
+
         return compile_apart(self.partitions, self.handles, self.compile_part)
 
     @property
@@ -195,6 +197,8 @@ class Plan:
     @functools.cached_property
     def tensors(self) -> TensorMap:
         """What became of each tensor of the graph in this plan; made when first asked for."""
+        from flowscope.plan.tensor_map import TensorMap
+
         return TensorMap(self.program, self.sources[-1][1], self.request.feeds, self.operations)
 
     def locate(self, tensor: Tensor) -> tuple[TensorAt, ...]:
@@ -225,6 +229,8 @@ class Plan:
             A tuple with one entry per loop: `name`, `iterations`, `tensors`,
             `bytes_per_iteration`, `nbytes`. Its own `nbytes` is the sum.
         """
+        from flowscope.plan.saved_for_backward import kept
+
         return kept(self.program, iterations, dimension)
 
     def stages(self) -> Iterator[tuple[str, Program]]:

@@ -16,7 +16,6 @@ import numpy as np
 
 from flowscope.graph.op import Array, ArrayModule
 from flowscope.graph.string_values import zeros
-from flowscope.ops.kernels.device_scatter import scatter
 from flowscope.ops.kernels.scipy_modules import scipy_of
 
 #: From so many elements on sorting or a sparse product pays.
@@ -46,6 +45,8 @@ def add_rows(xp: ArrayModule, n: int, places: Array, rows: Array) -> Array:
     if xp is np:
         np.add.at(out, places, rows)
     else:
+        from flowscope.ops.kernels.device_scatter import scatter
+
         scatter(xp, "add", out, places, rows)
     return out
 
@@ -82,6 +83,8 @@ def fold_rows(
     if xp is np:
         function.at(out, places, rows)
     else:
+        from flowscope.ops.kernels.device_scatter import scatter
+
         scatter(xp, name, out, places, rows)
 
 
@@ -90,6 +93,8 @@ def set_rows(xp: ArrayModule, out: Array, places: Array, rows: Array) -> None:
     if xp is np:
         out[places] = rows
     else:
+        from flowscope.ops.kernels.device_scatter import scatter
+
         scatter(xp, "update", out, places, rows)
 
 

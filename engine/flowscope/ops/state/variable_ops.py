@@ -19,7 +19,6 @@ from flowscope.graph.string_values import boxed
 from flowscope.ops.array.gathering import check_range, positions
 from flowscope.ops.array.slicing import Part, StridedSlice, part_of
 from flowscope.ops.core.shape_rules import check_kind
-from flowscope.ops.kernels.device_scatter import scatter
 
 
 def variable_spec(handle: Spec) -> Spec:
@@ -299,6 +298,8 @@ class ScatterVariable(Write, reads_state=True, is_checkable=True):
             where = self._where(old, indices, updates)
             name = _SCATTERS[self.how][old.dtype.kind in "iu"]
             if xp is not np:
+                from flowscope.ops.kernels.device_scatter import scatter
+
                 scatter(xp, name, old, where, updates)
             elif name == "update":
                 old[where] = updates

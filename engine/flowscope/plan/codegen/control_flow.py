@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from flowscope.graph.constant import Const
 from flowscope.plan.codegen.buffer_reuse import owned_variables, reuse_in_block
-from flowscope.plan.codegen.crossings import write_credits
 from flowscope.plan.codegen.safepoints import LoopNames
 from flowscope.plan.codegen.unboxed import is_number, is_unboxable
 from flowscope.plan.locations import Part
@@ -70,6 +69,13 @@ def _discard(writer: Writer, scope: BlockScope) -> list[str]:
     writer.release_names(names)
     large = {n for v, n in gone if n in names and not (scope.is_inner and is_small(v))}
     return [n for n in names if n in large]
+
+
+def _credits(writer: Writer, node: LoopNode, is_safe: bool) -> None:
+    if writer.mailboxes:
+        from flowscope.plan.codegen.crossings import write_credits  # most loops send nothing
+
+        write_credits(writer, node, is_safe)
 
 
 def write_cond(writer: Writer, scope: BlockScope, node: CondNode) -> None:
@@ -339,7 +345,7 @@ class _LoopWriter:
             if is_safe_inside(writer, self.scope):
                 self._back_edge()
             else:
-                write_credits(writer, node, is_safe=False)
+                _credits(writer, node, is_safe=False)
 
     def _next(self, inner: BlockScope, places: list[str]) -> None:
         """Writes the end of an iteration: what is kept, and the variables' next values."""
@@ -359,7 +365,7 @@ class _LoopWriter:
         """Writes the safepoint between two iterations, with the variables as they are now."""
         writer = self.writer
         writer.place.assign(self.body.feeds, self.places[: self.variables])
-        write_credits(writer, self.node, is_safe=True)
+        _credits(writer, self.node, is_safe=True)
         writer.safepoint(is_back=True)
         for feed in self.body.feeds[: self.variables]:
             del writer.place[feed]

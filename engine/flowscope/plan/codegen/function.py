@@ -26,7 +26,6 @@ from flowscope.plan.breakpoints import Stand
 from flowscope.plan.codegen.buffer_reuse import Reuse, can_reuse, reuse
 from flowscope.plan.codegen.code import Code, Line
 from flowscope.plan.codegen.control_flow import write_cond, write_loop
-from flowscope.plan.codegen.crossings import write_crossing, write_mailboxes
 from flowscope.plan.codegen.outlining import is_outlined, write_outlined
 from flowscope.plan.codegen.parallel_for import (
     LARGE,
@@ -332,7 +331,10 @@ class Writer:
         self.depth = 1
         self._unpack(self.region.inputs, "feeds", "f")
         self._unpack(self.region.handle_values, "resources", "r")
-        write_mailboxes(self)
+        if any(is_crossing(n.op) for n in self.program.walk()):
+            from flowscope.plan.codegen.crossings import write_mailboxes  # most send nothing
+
+            write_mailboxes(self)
         self.probe.head(self)
 
     def _unpack(self, values: tuple[Value, ...], source: str, letter: str) -> None:
@@ -350,6 +352,8 @@ class Writer:
         if node.blocks:
             self._structured(scope, node, number)
         elif is_crossing(op):
+            from flowscope.plan.codegen.crossings import write_crossing
+
             write_crossing(self, scope, node)
         elif op.is_blocking:
             self._try(scope, node, f"a{number}")
