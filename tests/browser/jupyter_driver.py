@@ -44,6 +44,7 @@ ARGUMENTS = (
     "--ServerApp.port=0",
     f"--IdentityProvider.token={TOKEN}",
     "--LabApp.expose_app_in_browser=True",
+    "--JupyterNotebookApp.expose_app_in_browser=True",
     "--LabApp.extension_manager=readonly",
     "--LabApp.news_url=",
     "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",

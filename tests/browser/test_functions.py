@@ -33,6 +33,8 @@ def test_a_call_leads_to_the_body_and_the_body_to_its_calls(lab: Lab) -> None:
     inspector = view.get_by_test_id("fs-inspector")
     body, gradient = item("ƒ\\slayer, "), item("ƒ\\slayer_grad, ")
     expect(gradient).to_have_attribute("aria-expanded", "false")
+    body.focus()
+    body.press("ArrowLeft")  # whether it is open at first depends on the space that there is
     expect(body).to_have_attribute("aria-expanded", "false")
 
     item("layer_1, ƒ\\slayer").focus()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from jupyter_driver import TOKEN, JupyterServer
+from jupyter_driver import KERNEL_IS_READY, TOKEN, JupyterServer
 from playwright.sync_api import Page, expect
 
 if importlib.util.find_spec("notebook") is None:
@@ -50,7 +50,7 @@ def test_a_view_is_live_in_notebook_7_and_opens_the_panel(
     page.goto(f"{server.url}/notebooks/seven.ipynb?token={TOKEN}")
     prompts = page.locator(".jp-Cell .jp-InputPrompt")
     expect(prompts).to_have_count(3)
-    expect(page.locator(".jp-Notebook-ExecutionIndicator")).to_have_attribute("data-status", "idle")
+    page.wait_for_function(KERNEL_IS_READY, arg="seven.ipynb")
     page.locator(".cm-content").first.click()
     for number in (1, 2):
         page.keyboard.press("Shift+Enter")
