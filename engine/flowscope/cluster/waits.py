@@ -1,0 +1,213 @@
+"""The wait-for graph over all processes of a cluster: what a step waits for in the end.
+
+Each process knows who waits in it, and for which device (`Channel.pending`). Joined, these are the
+edges of a graph; its nodes are the devices, for each step apart. A device that waits for nobody,
+but is waited for, is what holds the others up: because its process is lost or hangs, because a
+kernel takes long, or because it has not come to its `Send`. Where there is no such device, devices
+wait for each other in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from flowscope.cluster.status import (
+    Finding,
+    Health,
+    WaitStatus,
+    short_device,
+    short_task,
+    task_of,
+)
+
+#: A device within a step.
+Node = tuple[str, int, str]
+
+#: A wait that is shorter is nothing to tell of, where nothing is wrong.
+LONG_S = 1.0
+#: Waits that one sentence lists.
+MOST = 4
+
+_SAID: dict[str, str] = {"lost": "is lost", "hung": "hangs", "busy": "does not answer"}
+_GRAVITY = ("cycle", "lost", "hung", "busy", "waits")
+
+
+def wait_of(client: str, step: int, pending: Any) -> WaitStatus:
+    """Returns what somebody waits for in a step's channel (`flowscope.runtime.rendezvous`)."""
+    sender, receiver, name = pending.key.split(";", 2)
+    if pending.is_producer:
+        return WaitStatus(client, step, sender, receiver, name, "credit", pending.seconds)
+    return WaitStatus(client, step, receiver, sender, name, "value", pending.seconds)
+
+
+def joined(waits: Iterable[WaitStatus]) -> tuple[WaitStatus, ...]:
+    """Returns the waits of all processes, the longest first."""
+    return tuple(sorted(waits, key=lambda wait: -wait.seconds))
+
+
+def findings(
+    waits: Sequence[WaitStatus],
+    health: Mapping[str, tuple[Health, str]],
+    long_s: float = LONG_S,
+) -> tuple[Finding, ...]:
+    """Returns what holds steps up, the gravest first.
+
+    Args:
+        waits: Those of all processes.
+        health: How each task is, and why.
+        long_s: So long a device waits at least that is told of, where nothing is wrong.
+    """
+    graph = _Graph(waits)
+    found = [_circle_found(circle) for circle in graph.circles()]
+    unwell = {task for task, (state, _) in health.items() if state != "ok"}
+    for task in sorted(unwell):
+        state, reason = health[task]
+        found.append(_unwell_found(task, state, reason, graph))
+    for node, direct in graph.roots().items():
+        if task_of(node[2]) not in unwell and max(w.seconds for w in direct) >= long_s:
+            found.append(_late_found(node, direct, graph))
+    return tuple(sorted(found, key=lambda f: _GRAVITY.index(f.kind)))
+
+
+def explained(
+    waits: Sequence[WaitStatus], health: Mapping[str, tuple[Health, str]], client: str, step: int
+) -> str:
+    """Returns what a step waits for, as an error of it says it; "" if it waits for nothing."""
+    own = [wait for wait in waits if (wait.client, wait.step) == (client, step)]
+    peers = {task_of(wait.peer) for wait in own}
+    known = {task: told for task, told in health.items() if task in peers}
+    queues = [_said(wait) for wait in own if not wait.peer][:MOST]
+    return "; ".join([*[f.text for f in findings(own, known, 0.0)], *queues])
+
+
+class _Graph:
+    """Who waits for whom.
+
+    Attributes:
+        out: The waits of each device that waits.
+        into: The waits for each device that is waited for.
+    """
+
+    def __init__(self, waits: Iterable[WaitStatus]) -> None:
+        self.out: dict[Node, list[WaitStatus]] = {}
+        self.into: dict[Node, list[WaitStatus]] = {}
+        for wait in waits:
+            self.out.setdefault(_waiter(wait), []).append(wait)
+            if wait.peer:
+                self.into.setdefault(_target(wait), []).append(wait)
+
+    def roots(self) -> dict[Node, list[WaitStatus]]:
+        """Returns the devices that are waited for and wait for nobody, with who waits for them."""
+        return {node: waits for node, waits in self.into.items() if node not in self.out}
+
+    def of_task(self, task: str) -> list[WaitStatus]:
+        """Returns the waits for the devices of a task."""
+        return [w for node, waits in self.into.items() if task_of(node[2]) == task for w in waits]
+
+    def behind(self, nodes: Collection[Node]) -> set[Node]:
+        """Returns the devices that wait for one of these, or for one that does, and so on."""
+        seen: set[Node] = set()
+        todo = list(nodes)
+        while todo:
+            waiting = {_waiter(wait) for wait in self.into.get(todo.pop(), ())} - seen
+            seen |= waiting
+            todo += waiting
+        return seen
+
+    def circles(self) -> list[list[WaitStatus]]:
+        """Returns the circles in which everybody waits for one other alone.
+
+        A device that runs several iterations at a time may wait for several others, and go on when
+        one of them sends: only where all its waits stay inside can it never go on.
+        """
+        stuck = self._stuck()
+        found: list[list[WaitStatus]] = []
+        seen: set[Node] = set()
+        for start in sorted(stuck):
+            path: dict[Node, WaitStatus] = {}
+            node = start
+            while node not in path and node not in seen:
+                path[node] = max(self.out[node], key=lambda wait: wait.seconds)
+                node = _target(path[node])
+            if node in path:
+                found.append(_from(node, path))
+            seen |= path.keys()
+        return found
+
+    def _stuck(self) -> set[Node]:
+        """Returns the devices all of whose waits are for devices that are stuck themselves."""
+        stuck = {n for n, waits in self.out.items() if all(w.peer for w in waits)}
+        while True:
+            free = {n for n in stuck if not all(_target(w) in stuck for w in self.out[n])}
+            if not free:
+                return stuck
+            stuck -= free
+
+
+def _from(node: Node, path: Mapping[Node, WaitStatus]) -> list[WaitStatus]:
+    """Returns the part of a path that leads from a node to itself."""
+    circle = [path[node]]
+    while _target(circle[-1]) != node:
+        circle.append(path[_target(circle[-1])])
+    return circle
+
+
+def _circle_found(circle: Sequence[WaitStatus]) -> Finding:
+    links = ", which waits ".join(f"{_for(wait)} ({wait.seconds:.1f} s)" for wait in circle)
+    text = f"Nobody can go on: {short_device(circle[0].device)} waits {links}"
+    return Finding("cycle", text, tuple(dict.fromkeys(task_of(w.device) for w in circle)))
+
+
+def _unwell_found(task: str, state: Health, reason: str, graph: _Graph) -> Finding:
+    direct = graph.of_task(task)
+    why = f" ({reason})" if reason else ""
+    text = f"{short_task(task)} {_SAID[state]}{why}"
+    text += f": {_waiters(direct, graph)}" if direct else ": no step waits for it"
+    return Finding(_kind(state), text, _tasks(task, direct))
+
+
+def _kind(state: Health) -> Any:
+    return "waits" if state == "ok" else state
+
+
+def _late_found(node: Node, direct: Sequence[WaitStatus], graph: _Graph) -> Finding:
+    does = "has not read yet" if all(w.kind == "credit" for w in direct) else "has not sent yet"
+    text = f"{short_device(node[2])} {does}: {_waiters(direct, graph)}"
+    return Finding("waits", text, _tasks(task_of(node[2]), direct))
+
+
+def _tasks(blamed: str, direct: Iterable[WaitStatus]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([blamed, *[task_of(wait.device) for wait in direct]]))
+
+
+def _waiters(direct: Sequence[WaitStatus], graph: _Graph) -> str:
+    """Returns who waits for a device, and how many wait for these in turn."""
+    ordered = sorted(direct, key=lambda wait: -wait.seconds)
+    parts = [_said(wait) for wait in ordered[:MOST]]
+    nodes = {_waiter(wait) for wait in direct}
+    more = len(graph.behind(nodes) - nodes) + max(0, len(ordered) - MOST)
+    return ", ".join(parts) + (f", and {more} more behind" if more else "")
+
+
+def _said(wait: WaitStatus) -> str:
+    return f"{short_device(wait.device)} has waited {wait.seconds:.1f} s {_for(wait)}"
+
+
+def _for(wait: WaitStatus) -> str:
+    if not wait.peer:
+        return f'for the queue "{wait.what}"'
+    if wait.kind == "credit":
+        return f'for {short_device(wait.peer)} to read "{wait.what}"'
+    return f'for "{wait.what}" of {short_device(wait.peer)}'
+
+
+def _waiter(wait: WaitStatus) -> Node:
+    return wait.client, wait.step, wait.device
+
+
+def _target(wait: WaitStatus) -> Node:
+    return wait.client, wait.step, wait.peer
+
+
+__all__ = ["LONG_S", "explained", "findings", "joined", "wait_of"]
