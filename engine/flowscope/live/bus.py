@@ -19,6 +19,7 @@ from typing import Any, Literal
 from flowscope.errors import OpError
 from flowscope.graph.graph import Graph
 from flowscope.live import debugging, history, progress
+from flowscope.live.clusters import ClusterQuestions, cluster_in
 from flowscope.live.frames import FrameWatcher
 from flowscope.live.lowered import LoweredWatcher
 from flowscope.live.outbox import WINDOW, Outbox
@@ -28,9 +29,9 @@ from flowscope.live.schema import (
     PROTOCOL,
     Ack,
     Alive,
+    AskCluster,
     AskHistory,
     AskPlacement,
-    AskSpans,
     AskValues,
     Command,
     Connect,
@@ -39,6 +40,7 @@ from flowscope.live.schema import (
     FromKernel,
     GraphChange,
     MoveWish,
+    Question,
     Reply,
     RunState,
     SessionState,
@@ -105,6 +107,7 @@ class Feed:
         self._ports: list[Port] = []
         #: The views that were heard of lately.
         self.audience = Audience()
+        self._clusters = ClusterQuestions()
         self._seq = 0
         self._lock = threading.RLock()
         #: Ends the thread that looks; None while there is none.
@@ -200,15 +203,7 @@ class Feed:
 
     def hear(
         self,
-        message: Connect
-        | Disconnect
-        | Alive
-        | Ack
-        | Command
-        | AskSpans
-        | AskValues
-        | AskPlacement
-        | AskHistory,
+        message: Connect | Disconnect | Alive | Ack | Command | Question,
         send: Subscriber,
     ) -> None:
         """Takes a view's message.
@@ -238,14 +233,20 @@ class Feed:
                 self._flush(port, time.monotonic())
             if isinstance(message, Command):
                 self._obey(message, [port])
-            elif isinstance(message, AskValues):
-                port.send(debugging.values(self.session, message))
-            elif isinstance(message, AskPlacement):
-                port.send(self._placing.answer(self.session, message))
-            elif isinstance(message, AskHistory):
-                port.send(history.tensor_history(self.session, message))
-            elif isinstance(message, AskSpans):
-                port.send((self._tracing or Tracing()).spans(message))
+            elif isinstance(message, Question):
+                self._answer(message, port)
+
+    def _answer(self, asked: Question, port: Port) -> None:
+        if isinstance(asked, AskValues):
+            port.send(debugging.values(self.session, asked))
+        elif isinstance(asked, AskPlacement):
+            port.send(self._placing.answer(self.session, asked))
+        elif isinstance(asked, AskHistory):
+            port.send(history.tensor_history(self.session, asked))
+        elif isinstance(asked, AskCluster):
+            self._clusters.ask(cluster_in(self._engine), asked, port.send)
+        else:
+            port.send((self._tracing or Tracing()).spans(asked))
 
     def receive(self, message: Connect | Command) -> None:
         """Takes a message of a function of this process: all of these are answered."""

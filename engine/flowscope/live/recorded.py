@@ -18,10 +18,12 @@ from flowscope.live.schema import (
     PROTOCOL,
     Ack,
     Alive,
+    AskCluster,
     AskHistory,
     AskPlacement,
     AskSpans,
     AskValues,
+    Cluster,
     Command,
     Connect,
     Disconnect,
@@ -29,6 +31,7 @@ from flowscope.live.schema import (
     Node,
     Origin,
     Placement,
+    Question,
     Reply,
     Snapshot,
     Spans,
@@ -95,15 +98,7 @@ class RecordedFeed(Feed):
 
     def hear(
         self,
-        message: Connect
-        | Disconnect
-        | Alive
-        | Ack
-        | Command
-        | AskSpans
-        | AskValues
-        | AskPlacement
-        | AskHistory,
+        message: Connect | Disconnect | Alive | Ack | Command | Question,
         send: Subscriber,
     ) -> None:
         """Takes a view's message: it is shown all at once, and what it asks for."""
@@ -121,6 +116,8 @@ class RecordedFeed(Feed):
         elif isinstance(message, AskHistory):
             asked = message.request_id, NOTHING_RUNS, 0, message.tensor
             send(TensorHistory(*asked, Numbers({}), None, message.view))
+        elif isinstance(message, AskCluster):
+            send(Cluster(message.request_id, NOTHING_RUNS, None, message.view))
         elif isinstance(message, AskSpans):
             send(self._spans(message))
 

@@ -14,6 +14,7 @@ from flowscope.live.schema import (
     PROTOCOL,
     Ack,
     Alive,
+    AskCluster,
     AskHistory,
     AskPlacement,
     AskSpans,
@@ -168,6 +169,8 @@ def message_from(data: Any) -> FromView:
             "row": None | int() as row,
         } if view and most > 0 and not isinstance(row, bool):
             return AskHistory(view, number, tensor, most, row)
+        case {"kind": "ask_cluster", "view": int(view), "request_id": int(number)} if view:
+            return AskCluster(view, number)
         case {"kind": "ask_spans", "view": int(view)} if view:
             return _ask_spans(data, view)
         case {"kind": "choose", "what": "selection", "value": None | str() as name}:

@@ -37,6 +37,7 @@ class Engine:
         pool: The threads that share large kernels.
         host_threads: The threads on which functions of the user's run.
         loops: The loops of `fs.progress` that run now, the outermost first.
+        clusters: The clusters that it is connected to, by the targets that sessions find them by.
         feeds: What tells views of its sessions, by the ids of graph and chosen session.
         ended_loop: The one that has ended last; views show its end, and not its last sample.
         tracers: Who wants the steps of all its sessions traced.
@@ -50,6 +51,7 @@ class Engine:
         self.loops: list[Any] = []
         self.ended_loop: Any = None
         self.tracers: tuple[Tracer, ...] = ()
+        self.clusters: dict[str, Any] = {}
         self.feeds: weakref.WeakValueDictionary[tuple[int, int], Any] = (
             weakref.WeakValueDictionary()
         )

@@ -1,4 +1,5 @@
 /** The app: a view of one graph, made of a stage and panels around one model and one store. */
+import { ClusterModel } from "../model/cluster.js";
 import { DebugModel, standing } from "../model/debug.js";
 import { GraphModel, type Change } from "../model/graph.js";
 import { rate as rateText } from "../model/figures.js";
@@ -42,6 +43,7 @@ export class App {
   readonly debug = new DebugModel(this.model);
   readonly past = new PastModel(this.model);
   readonly placement = new PlacementModel();
+  readonly cluster = new ClusterModel();
   readonly session: SessionLink;
   readonly slicer: Slicer;
   readonly #view: ViewContext;
@@ -73,7 +75,7 @@ export class App {
     const commands = new CommandTable(() => this.#view, until);
     this.#view = {
       model, store, selection, scopes, session, runs, stage, navigation, commands, slicer, until,
-      trace: this.trace, debug: this.debug, past: this.past, placement: this.placement, carrier: { carry: () => null }, timeline: new Timeline(until),
+      trace: this.trace, debug: this.debug, past: this.past, placement: this.placement, cluster: this.cluster, carrier: { carry: () => null }, timeline: new Timeline(until),
       root: this.#root, graphKey: String(state?.get("graph_key") ?? ""), isDocked: arrangement.isDocked,
       finder: new Finder(model, store), drawers: new Drawers(), shown: new Signal<Picture>(),
     };

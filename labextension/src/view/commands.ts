@@ -194,6 +194,10 @@ export const COMMANDS: readonly ViewCommand[] = [
     id: "past", label: "Past", keys: ["H"], icon: "past", hint: "Values over steps and iterations; steps computed again",
     isPressed: ({ drawers }) => drawers.isOpen("past"), isEnabled: always, run: ({ drawers }) => drawers.toggle("past"),
   },
+  {
+    id: "cluster", label: "Cluster", keys: ["C"], icon: "cluster", hint: "Workers, their memory and health, and what each waits for",
+    isPressed: ({ drawers }) => drawers.isOpen("cluster"), isEnabled: always, run: ({ drawers }) => drawers.toggle("cluster"),
+  },
   { id: "zoom-in", label: "Zoom in", keys: ["+", "="], icon: "plus", isEnabled: always, run: ({ stage }) => stage.zoomBy(ZOOM_STEP) },
   { id: "zoom-out", label: "Zoom out", keys: ["-"], icon: "minus", isEnabled: always, run: ({ stage }) => stage.zoomBy(1 / ZOOM_STEP) },
   { id: "fit", label: "Fit", keys: ["f"], icon: "fit", isEnabled: always, run: ({ stage }) => stage.fit() },

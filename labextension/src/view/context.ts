@@ -1,4 +1,5 @@
 /** What a panel and a command of a view may use. */
+import type { ClusterModel } from "../model/cluster.js";
 import type { DebugModel } from "../model/debug.js";
 import type { GraphModel } from "../model/graph.js";
 import type { BoxId } from "../model/ids.js";
@@ -44,6 +45,8 @@ export interface ViewContext {
   readonly debug: DebugModel;
   /** Why operations stand where they do. */
   readonly placement: PlacementModel;
+  /** The cluster that the session runs on. */
+  readonly cluster: ClusterModel;
   /** Who takes boxes along with the pointer. */
   readonly carrier: Carrier;
   /** What is recorded of tensors over steps and iterations. */

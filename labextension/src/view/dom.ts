@@ -51,6 +51,7 @@ const ICONS = {
   debug: "M8 4a4 4 0 0 1 4 4v2a4 4 0 0 1-8 0V8a4 4 0 0 1 4-4zM5 1l2 2.2-1 .8-2-2.2zM11 1l1 .8-2 2.2-1-.8zM1 6h2.5v1.6H1zM12.5 6H15v1.6h-2.5zM1 11h2.5v1.6H1zM12.5 11H15v1.6h-2.5zM7.2 7v4h1.6V7z",
   stepBack: "M12 3h2v10h-2zM10 3v10L3 8z",
   past: "M8 2a6 6 0 1 1-5.7 4.2l1.9.6A4 4 0 1 0 8 4v2L4.5 3 8 0zM7 5.5h1.6v2.6l2 1.6-1 1.2L7 9z",
+  cluster: "M6 1h4v4H9v2h4v3h1v4h-4v-4h1V9H5v1h1v4H2v-4h1V7h4V5H6z",
   stepOut: "M8 1l5 5H9.5v5h-3V6H3zM3 13h10v2H3z",
   stepRun: "M2 3l8 5-8 5zM11 3h3v10h-3z",
   value: "M2 2h5v5H2zM9 2h5v5H9zm1.5 1.5v2h2v-2zM2 9h5v5H2zm1.5 1.5v2h2v-2zM9 9h5v5H9z",

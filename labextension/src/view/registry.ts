@@ -1,4 +1,5 @@
 /** All panels of a view: a panel is a file and a line here. */
+import { clusterPanel } from "./cluster_panel.js";
 import { costsPanel } from "./costs_panel.js";
 import { crumbsPanel } from "./crumbs.js";
 import { debugPanel } from "./debug_panel.js";
@@ -43,6 +44,7 @@ export const PANELS: readonly Panel[] = [
   debugPanel,
   valuePanel,
   pastPanel,
+  clusterPanel,
   inspectorPanel,
 ];
 

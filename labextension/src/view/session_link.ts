@@ -1,6 +1,6 @@
 /** A view's link to the session: sends what the user asks for, knows whether that is heard, and what is answered. */
 import { Signal } from "../model/signal.js";
-import type { HistoryWish, PlacementWish, SpansWish, ValuesWish } from "../wire/channel.js";
+import type { ClusterWish, HistoryWish, PlacementWish, SpansWish, ValuesWish } from "../wire/channel.js";
 import type { Command } from "../wire/messages.js";
 
 export type SendCommand = (name: Command["name"], value?: Command["value"]) => void;
@@ -8,7 +8,8 @@ export type SendCommand = (name: Command["name"], value?: Command["value"]) => v
 /** Asks what is told only when it is asked for. */
 export type Ask = (
   question: { readonly kind: "ask"; readonly wish: SpansWish } | { readonly kind: "ask_values"; readonly wish: ValuesWish }
-    | { readonly kind: "ask_placement"; readonly wish: PlacementWish } | { readonly kind: "ask_history"; readonly wish: HistoryWish },
+    | { readonly kind: "ask_placement"; readonly wish: PlacementWish } | { readonly kind: "ask_history"; readonly wish: HistoryWish }
+    | { readonly kind: "ask_cluster"; readonly wish: ClusterWish },
 ) => void;
 
 export class SessionLink {
@@ -37,12 +38,17 @@ export class SessionLink {
     this.#ask({ kind: "ask_values", wish });
   }
 
-  /** Asks where operations are placed. */
+  /** Asks how the cluster is. */
+  askCluster(wish: ClusterWish): void {
+    this.#ask({ kind: "ask_cluster", wish });
+  }
+
   /** Asks for the values that a recorded tensor had. */
   askHistory(wish: HistoryWish): void {
     this.#ask({ kind: "ask_history", wish });
   }
 
+  /** Asks where operations are placed. */
   askPlacement(wish: PlacementWish): void {
     this.#ask({ kind: "ask_placement", wish });
   }

@@ -2,7 +2,7 @@
  * The live channel as a state machine: messages and wishes in, instructions out. It knows no DOM,
  * no socket and no clock; whoever owns it carries the instructions out.
  */
-import { PROTOCOL, type Ack, type AskHistory, type AskPlacement, type AskSpans, type AskValues, type Command, type Delta, type FromKernel, type FromView, type Placement, type Reply, type Snapshot, type Spans, type TensorHistory, type Values } from "./messages.js";
+import { PROTOCOL, type Ack, type AskCluster, type AskHistory, type AskPlacement, type AskSpans, type AskValues, type Cluster, type Command, type Delta, type FromKernel, type FromView, type Placement, type Reply, type Snapshot, type Spans, type TensorHistory, type Values } from "./messages.js";
 
 export type ChannelState = "new" | "connecting" | "synced" | "gap" | "away" | "closed";
 
@@ -17,6 +17,9 @@ export type PlacementWish = Pick<AskPlacement, "request_id" | "name" | "device">
 /** What a view wants to know of the values that a tensor had. */
 export type HistoryWish = Pick<AskHistory, "request_id" | "tensor" | "most" | "row">;
 
+/** What a view wants to know of the cluster. */
+export type ClusterWish = Pick<AskCluster, "request_id">;
+
 export type ChannelEvent =
   | { readonly kind: "open" }
   | { readonly kind: "message"; readonly message: FromKernel; readonly at_ms: number }
@@ -25,6 +28,7 @@ export type ChannelEvent =
   | { readonly kind: "ask_values"; readonly wish: ValuesWish }
   | { readonly kind: "ask_placement"; readonly wish: PlacementWish }
   | { readonly kind: "ask_history"; readonly wish: HistoryWish }
+  | { readonly kind: "ask_cluster"; readonly wish: ClusterWish }
   | { readonly kind: "alive" }
   | { readonly kind: "away" }
   | { readonly kind: "close" };
@@ -33,15 +37,15 @@ export type Instruction =
   | { readonly kind: "send"; readonly message: FromView }
   /** The message is to be shown, and then acknowledged. */
   | { readonly kind: "deliver"; readonly message: Snapshot | Delta; readonly ack: Ack }
-  /** The answer to what was asked of a traced step, of the values of a held one or of the past, or of devices. */
+  /** The answer to what was asked of a traced step, of the values of a held one or of the past, of devices or of the cluster. */
   | { readonly kind: "told"; readonly message: Answer }
   | { readonly kind: "answered"; readonly name: Command["name"] | null; readonly reply: Reply; readonly took_ms: number };
 
 /** What answers a question, and not a command. */
-type Answer = Spans | Values | Placement | TensorHistory;
+type Answer = Spans | Values | Placement | TensorHistory | Cluster;
 
 const isAnswer = (message: FromKernel): message is Answer => ANSWERS.has(message.kind);
-const ANSWERS: ReadonlySet<FromKernel["kind"]> = new Set(["spans", "values", "placement", "history"]);
+const ANSWERS: ReadonlySet<FromKernel["kind"]> = new Set(["spans", "values", "placement", "history", "cluster"]);
 const KINDS: ReadonlySet<FromKernel["kind"]> = new Set([...ANSWERS, "snapshot", "delta", "reply"]);
 
 /** What the table is asked about: a delta is told apart by its number. */
@@ -128,7 +132,7 @@ export class Channel {
   }
 
   #trigger(event: ChannelEvent): Trigger {
-    if (event.kind === "ask_values" || event.kind === "ask_placement" || event.kind === "ask_history") return "ask";
+    if (event.kind === "ask_values" || event.kind === "ask_placement" || event.kind === "ask_history" || event.kind === "ask_cluster") return "ask";
     if (event.kind !== "message") return event.kind;
     const message = event.message;
     if (isAnswer(message)) return "spans";
@@ -146,6 +150,7 @@ export class Channel {
     if (event.kind === "ask_values" && action === "ask") return [{ kind: "send", message: { kind: "ask_values", ...event.wish, view: this.#view } }];
     if (event.kind === "ask_placement" && action === "ask") return [{ kind: "send", message: { kind: "ask_placement", ...event.wish, view: this.#view } }];
     if (event.kind === "ask_history" && action === "ask") return [{ kind: "send", message: { kind: "ask_history", ...event.wish, view: this.#view } }];
+    if (event.kind === "ask_cluster" && action === "ask") return [{ kind: "send", message: { kind: "ask_cluster", ...event.wish, view: this.#view } }];
     if (event.kind !== "message") return [];
     const message = event.message;
     if (action === "drop") return [];

@@ -19,6 +19,82 @@ export const COLUMNS = {
   is_result: "number",
 } as const;
 
+/** How full a queue of a worker is. */
+export interface QueueFill {
+  readonly name: string;
+  readonly size: number;
+  readonly capacity: number;
+  readonly enqueues: number;
+  readonly dequeues: number;
+}
+
+/** A device waits for another one, or for a queue, within a step. */
+export interface WaitStatus {
+  readonly client: string;
+  readonly step: number;
+  readonly device: string;
+  readonly peer: string;
+  readonly what: string;
+  readonly kind: "value" | "credit" | "queue";
+  readonly seconds: number;
+}
+
+/** One process of a cluster. */
+export interface WorkerStatus {
+  readonly task: string;
+  readonly worker: string;
+  readonly incarnation: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly devices: readonly string[];
+  readonly health: "ok" | "busy" | "hung" | "lost";
+  readonly reason: string;
+  readonly silent_s: number;
+  readonly memory_bytes: number | null;
+  readonly memory_limit: number | null;
+  readonly held_bytes: number;
+  readonly steps: number;
+  readonly running: number;
+  readonly sent_bytes: number;
+  readonly received_bytes: number;
+  readonly clock_ahead_s: number | null;
+  readonly clock_error_s: number | null;
+  readonly queues: readonly QueueFill[];
+}
+
+/** One sentence on why steps do not go on. */
+export interface Finding {
+  readonly kind: "cycle" | "lost" | "hung" | "busy" | "waits";
+  readonly text: string;
+  readonly tasks: readonly string[];
+}
+
+/** A cluster at one moment. */
+export interface ClusterStatus {
+  readonly target: string;
+  readonly scheduler: string;
+  readonly dashboard: string;
+  readonly workers: readonly WorkerStatus[];
+  readonly waits: readonly WaitStatus[];
+  readonly findings: readonly Finding[];
+}
+
+/** A view asks how the cluster is; the answer is one `Cluster`, which may take a moment. */
+export interface AskCluster {
+  readonly view: number;
+  readonly request_id: number;
+  readonly kind: "ask_cluster";
+}
+
+/** The answer to `AskCluster`. */
+export interface Cluster {
+  readonly request_id: number;
+  readonly error: string;
+  readonly status: ClusterStatus | null;
+  readonly view: number;
+  readonly kind: "cluster";
+}
+
 /** A breakpoint that a view asks for: exactly one of `op`, `scope`, `op_type` and `line`. */
 export interface BreakpointWish {
   readonly op: string | null;
@@ -125,6 +201,58 @@ export interface Values {
   readonly values: readonly ValueState[];
   readonly view: number;
   readonly kind: "values";
+}
+
+/** One iteration of a loop that is in flight, or has just ended. */
+export interface Iteration {
+  readonly number: number;
+  readonly state: "waiting" | "running" | "done" | "dead";
+  readonly finished: number;
+  readonly total: number;
+}
+
+/** One running instance of a loop. */
+export interface FrameState {
+  readonly id: string;
+  readonly loop: number;
+  readonly name: string;
+  readonly parent: string | null;
+  readonly parent_iteration: number | null;
+  readonly mode: "compiled" | "op" | "tokens";
+  readonly iteration: number;
+  readonly limit: number | null;
+  readonly iterations_per_s: number | null;
+  readonly parallel_iterations: number;
+  readonly window: readonly Iteration[];
+  readonly held: string;
+  readonly kept_bytes: number | null;
+  readonly kept_estimate_bytes: number | null;
+}
+
+/** A value that moved along an edge. */
+export interface Token {
+  readonly source: number;
+  readonly output: number;
+  readonly target: number;
+  readonly frame: string;
+  readonly iterations: readonly number[];
+  readonly is_dead: boolean;
+}
+
+/** Where a step is held, or was a moment ago. */
+export interface Position {
+  readonly op: number | null;
+  readonly frame: string;
+  readonly iterations: readonly number[];
+  readonly what: string;
+}
+
+/** Where the running steps are. */
+export interface RunState {
+  readonly frames: readonly FrameState[];
+  readonly position: Position | null;
+  readonly tokens: readonly Token[];
+  readonly pace_s: number;
 }
 
 /** A view asks for steps to be recorded from now on; what was recorded before ends. */
@@ -412,58 +540,6 @@ export interface SessionState {
   readonly moved: MoveState | null;
 }
 
-/** One iteration of a loop that is in flight, or has just ended. */
-export interface Iteration {
-  readonly number: number;
-  readonly state: "waiting" | "running" | "done" | "dead";
-  readonly finished: number;
-  readonly total: number;
-}
-
-/** One running instance of a loop. */
-export interface FrameState {
-  readonly id: string;
-  readonly loop: number;
-  readonly name: string;
-  readonly parent: string | null;
-  readonly parent_iteration: number | null;
-  readonly mode: "compiled" | "op" | "tokens";
-  readonly iteration: number;
-  readonly limit: number | null;
-  readonly iterations_per_s: number | null;
-  readonly parallel_iterations: number;
-  readonly window: readonly Iteration[];
-  readonly held: string;
-  readonly kept_bytes: number | null;
-  readonly kept_estimate_bytes: number | null;
-}
-
-/** A value that moved along an edge. */
-export interface Token {
-  readonly source: number;
-  readonly output: number;
-  readonly target: number;
-  readonly frame: string;
-  readonly iterations: readonly number[];
-  readonly is_dead: boolean;
-}
-
-/** Where a step is held, or was a moment ago. */
-export interface Position {
-  readonly op: number | null;
-  readonly frame: string;
-  readonly iterations: readonly number[];
-  readonly what: string;
-}
-
-/** Where the running steps are. */
-export interface RunState {
-  readonly frames: readonly FrameState[];
-  readonly position: Position | null;
-  readonly tokens: readonly Token[];
-  readonly pace_s: number;
-}
-
 /** Everything a view needs to draw its first picture. */
 export interface Snapshot {
   readonly seq: number;
@@ -627,6 +703,6 @@ export interface AskSpans {
   readonly kind: "ask_spans";
 }
 
-export type FromKernel = Snapshot | Delta | Reply | Spans | Values | Placement | TensorHistory;
+export type FromKernel = Snapshot | Delta | Reply | Spans | Values | Placement | TensorHistory | Cluster;
 
-export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskPlacement | AskHistory;
+export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskPlacement | AskHistory | AskCluster;

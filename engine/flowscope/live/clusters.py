@@ -1,0 +1,72 @@
+"""Answers what views ask about a cluster."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from flowscope.cluster.status import ClusterStatus
+from flowscope.errors import OpError
+from flowscope.live.cluster_schema import AskCluster, Cluster
+from flowscope.runtime.engine import Engine
+
+
+class HasStatus(Protocol):
+    """What a `Cluster` is to a view."""
+
+    def status(self) -> ClusterStatus:
+        """Asks all workers how they are; waits for those that do not answer, but not for long."""
+
+
+class ClusterQuestions:
+    """Asks a cluster how it is, on a thread: a worker that hangs would hold up all messages.
+
+    Questions that come while the workers are asked are answered with what they say next.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: list[tuple[AskCluster, Callable[[Cluster], None]]] = []
+        self._is_asking = False
+
+    def ask(
+        self, cluster: HasStatus | None, asked: AskCluster, send: Callable[[Cluster], None]
+    ) -> None:
+        """Has a question answered, through `send`, on this thread or another one."""
+        if cluster is None:
+            send(Cluster(asked.request_id, "", None, asked.view))
+            return
+        with self._lock:
+            self._waiting.append((asked, send))
+            is_first, self._is_asking = not self._is_asking, True
+        if is_first:
+            threading.Thread(
+                target=self._answer, args=(cluster,), name="flowscope cluster status", daemon=True
+            ).start()
+
+    def _answer(self, cluster: HasStatus) -> None:
+        while True:
+            with self._lock:
+                asking, self._waiting = self._waiting, []
+                self._is_asking = bool(asking)
+            if not asking:
+                return
+            status, error = _asked(cluster)
+            for asked, send in asking:
+                send(Cluster(asked.request_id, error, status, asked.view))
+
+
+def cluster_in(engine: Engine) -> Any:
+    """Returns the cluster that an engine was connected to last; None if there is none."""
+    return next(reversed(list(engine.clusters.values())), None)
+
+
+def _asked(cluster: HasStatus) -> tuple[ClusterStatus | None, str]:
+    try:
+        return cluster.status(), ""
+    except OpError as e:
+        return None, e.message
+
+
+__all__ = ["ClusterQuestions", "HasStatus", "cluster_in"]

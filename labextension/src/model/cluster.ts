@@ -1,0 +1,157 @@
+/** The cluster that a session runs on: its workers, what each waits for, and what is wrong. */
+import type { ClusterWish } from "../wire/channel.js";
+import type { Cluster, ClusterStatus, WaitStatus, WorkerStatus } from "../wire/messages.js";
+import { duration, plural } from "./figures.js";
+import { bytesText } from "./running.js";
+import { Signal } from "./signal.js";
+
+/** So much of what Dask allows is too much: Dask itself spills from 60 % on and pauses a worker at 80 %. */
+const FULL = { high: 0.6, critical: 0.8 } as const;
+
+/** What a bar shows: a share from 0 to 1, and how bad that is. */
+export interface Fill {
+  readonly share: number;
+  readonly level: "well" | "high" | "critical";
+}
+
+/** A worker as a row of a table. */
+export interface WorkerRow {
+  readonly task: string;
+  readonly name: string;
+  /** Its name in Dask, and which life of it it is. */
+  readonly dask: string;
+  readonly where: string;
+  readonly devices: readonly { readonly name: string; readonly short: string }[];
+  readonly health: WorkerStatus["health"];
+  readonly reason: string;
+  /** Null where Dask sets no limit. */
+  readonly fill: Fill | null;
+  readonly memory: string;
+  readonly held: string;
+  readonly steps: string;
+  readonly traffic: string;
+  readonly clock: string;
+  /** What its devices wait for, the longest wait first. */
+  readonly waits: readonly WaitRow[];
+  readonly queues: readonly string[];
+}
+
+/** What one device waits for. */
+export interface WaitRow {
+  readonly text: string;
+  /** The operation that makes the value; null for a queue. */
+  readonly op: string | null;
+  readonly since: string;
+}
+
+export class ClusterModel {
+  readonly changed = new Signal<void>();
+  #request = 0;
+  #answered = 0;
+  #told: Cluster | null = null;
+
+  /** Null before an answer, and where there is no cluster. */
+  get status(): ClusterStatus | null {
+    return this.#told?.status ?? null;
+  }
+
+  /** Why nothing is known. */
+  get problem(): string {
+    return this.#told?.error ?? "";
+  }
+
+  /** Whether it was said that there is a cluster, or that there is none. */
+  get isKnown(): boolean {
+    return this.#told !== null;
+  }
+
+  /** Whether an answer is under way. */
+  get isAsked(): boolean {
+    return this.#answered < this.#request;
+  }
+
+  ask(): ClusterWish {
+    return { request_id: ++this.#request };
+  }
+
+  take(told: Cluster): void {
+    if (told.request_id <= this.#answered) return;
+    this.#answered = told.request_id;
+    this.#told = told;
+    this.changed.emit();
+  }
+}
+
+/** "/job:worker/replica:0/task:3" -> "worker 3". */
+export function taskText(task: string): string {
+  const job = /\/job:([^/]*)/.exec(task)?.[1];
+  const number = /\/task:([^/]*)/.exec(task)?.[1] ?? "";
+  if (job === undefined) return task;
+  return job === "client" ? "this notebook" : `${job} ${number}`.trim();
+}
+
+/** A device beside its task: "worker 3", and "GPU:0 of worker 3" of all but the first processor. */
+export function deviceText(device: string): string {
+  const at = device.lastIndexOf("/device:");
+  const [task, name] = at < 0 ? [device, "CPU:0"] : [device.slice(0, at), device.slice(at + "/device:".length)];
+  return name === "CPU:0" ? taskText(task) : `${name} of ${taskText(task)}`;
+}
+
+export function workerRows({ workers, waits }: ClusterStatus): WorkerRow[] {
+  return workers.map((worker) => ({
+    task: worker.task,
+    name: taskText(worker.task),
+    dask: worker.worker,
+    where: `${worker.host}, process ${worker.pid}`,
+    devices: worker.devices.map((name) => ({ name, short: name.slice(name.lastIndexOf("/device:") + "/device:".length) })),
+    health: worker.health,
+    reason: worker.reason,
+    fill: fillOf(worker),
+    memory: memoryText(worker),
+    held: bytesText(worker.held_bytes),
+    steps: worker.running > 0 ? `${worker.steps} (${worker.running} running)` : String(worker.steps),
+    traffic: `${bytesText(worker.sent_bytes)} out, ${bytesText(worker.received_bytes)} in`,
+    clock: clockText(worker),
+    waits: waits.filter(({ device }) => device.startsWith(`${worker.task}/`)).map(waitRow),
+    queues: worker.queues.map(({ name, size, capacity }) => `${name}: ${size} of ${capacity}`),
+  }));
+}
+
+function fillOf({ memory_bytes: used, memory_limit: limit }: WorkerStatus): Fill | null {
+  if (used === null || limit === null || limit <= 0) return null;
+  const share = Math.min(1, used / limit);
+  return { share, level: share >= FULL.critical ? "critical" : share >= FULL.high ? "high" : "well" };
+}
+
+function memoryText({ memory_bytes: used, memory_limit: limit }: WorkerStatus): string {
+  if (used === null) return "";
+  return limit === null ? bytesText(used) : `${bytesText(used)} of ${bytesText(limit)}`;
+}
+
+/** "+3.20 ms ± 41.0 us": so far ahead of this computer's clock. */
+function clockText({ clock_ahead_s: ahead, clock_error_s: error }: WorkerStatus): string {
+  if (ahead === null || error === null) return "";
+  return `${ahead < 0 ? "\u2212" : "+"}${duration(Math.abs(ahead))} \u00b1 ${duration(error)}`;
+}
+
+export function waitRow(wait: WaitStatus): WaitRow {
+  const { kind, what, peer, seconds } = wait;
+  const since = `for ${duration(seconds)}`;
+  if (kind === "queue") return { text: `queue ${what}`, op: null, since };
+  const text = kind === "credit" ? `${deviceText(peer)} to read ${what}` : `${what} of ${deviceText(peer)}`;
+  return { text, op: what.replace(/:\d+$/, ""), since };
+}
+
+/** "4 workers: 3 ok, 1 hung". */
+export function summaryText({ workers }: ClusterStatus): string {
+  const others = workers.filter(({ task }) => !task.startsWith("/job:client"));
+  const counts = new Map<string, number>();
+  for (const { health } of others) counts.set(health, (counts.get(health) ?? 0) + 1);
+  const parts = [...counts].map(([health, count]) => `${count} ${health}`);
+  return `${plural(others.length, "worker")}${counts.size > 1 || !counts.has("ok") ? `: ${parts.join(", ")}` : ""}`;
+}
+
+/** A page that may be linked to; null for anything else. */
+export function pageOf(address: string): string | null {
+  return /^https?:\/\//.test(address) ? address : null;
+}

@@ -1,0 +1,150 @@
+/** The cluster: workers, their memory and health, what each waits for, and what holds steps up. */
+import { pageOf, summaryText, workerRows, type WaitRow, type WorkerRow } from "../model/cluster.js";
+import { deviceQuestion } from "../model/devices.js";
+import { opBox } from "../model/ids.js";
+import type { ClusterStatus, Finding } from "../wire/messages.js";
+import type { ViewContext } from "./context.js";
+import { button, make, OWN_KEYS, setText } from "./dom.js";
+import type { Panel } from "./panel.js";
+
+/** While the panel is open the cluster is asked so often. */
+const PERIOD_MS = 500;
+/** An answer that has not come by then is lost: the kernel was started again. */
+const LOST_MS = 8000;
+const EMPTY = "This kernel is connected to no cluster. Connect one, and run steps on its workers:";
+const HOW = "cluster = fs.cluster.connect(client)   # a dask.distributed Client, or a scheduler's address\nsess = fs.Session(cluster)";
+const HEADS: readonly (readonly [string, string])[] = [
+  ["worker", ""], ["where", "host and process"], ["devices", "click one to see its operations alone"], ["memory", "of its process, and what Dask lets it use"],
+  ["holds", "bytes of its variables and queues"], ["steps", "that it has taken part in"], ["traffic", "bytes sent to other processes, and received"],
+  ["clock", "so far ahead of this kernel's clock, and how wrong that can be"], ["waits for", ""],
+];
+
+class ClusterPanel {
+  readonly element: HTMLElement;
+  readonly #view: ViewContext;
+  readonly #note = make("span", { class: "fs-note", role: "status", "data-testid": "fs-cluster-note" });
+  readonly #link = make("a", { target: "_blank", rel: "noopener noreferrer", class: "fs-link", ...OWN_KEYS }, "Dask dashboard");
+  readonly #findings = make("ul", { class: "fs-findings", role: "alert", "data-testid": "fs-cluster-findings" });
+  readonly #empty = make("div", { class: "fs-empty", "data-testid": "fs-cluster-empty" }, make("p", {}, EMPTY), make("pre", {}, HOW));
+  readonly #problem = make("p", { class: "fs-problem", role: "alert" });
+  readonly #body = make("tbody");
+  readonly #scroll: HTMLElement;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #shown: ClusterStatus | null = null;
+
+  constructor(view: ViewContext) {
+    this.#view = view;
+    const { drawers, until, cluster, session } = view;
+    const head = make("tr", {}, ...HEADS.map(([name, title]) => make("th", { scope: "col", title }, name)));
+    this.#scroll = make("div", { class: "fs-cluster-scroll" }, make("table", { "aria-label": "Workers", "data-testid": "fs-cluster-table" }, make("thead", {}, head), this.#body));
+    this.element = make(
+      "section", { class: "fs-cluster", "aria-label": "Cluster", "data-testid": "fs-cluster" },
+      make("div", { class: "fs-debug-head" }, make("strong", {}, "Cluster"), this.#note, this.#link, button("Close the cluster", "close", () => drawers.setOpen("cluster", false), until)),
+      this.#problem, this.#empty, this.#findings, this.#scroll,
+    );
+    this.#body.addEventListener("click", ({ target }) => target instanceof Element && this.#onClick(target), { signal: until });
+    cluster.changed.connect(() => {
+      this.#update();
+      this.#later(PERIOD_MS);
+    }, until);
+    session.changed.connect(() => this.#update(), until);
+    drawers.changed.connect((id) => id === "cluster" && this.#open(), until);
+    until.addEventListener("abort", () => clearTimeout(this.#timer), { once: true });
+    this.#open();
+  }
+
+  /** Begins to ask, or with a closed panel ends. */
+  #open(): void {
+    this.#later(0);
+    this.#update();
+  }
+
+  #later(wait_ms: number): void {
+    clearTimeout(this.#timer);
+    if (this.#view.drawers.isOpen("cluster")) this.#timer = setTimeout(() => this.#ask(), wait_ms);
+  }
+
+  #ask(): void {
+    const { session, cluster } = this.#view;
+    if (session.isHeard) session.askCluster(cluster.ask());
+    this.#later(session.isHeard ? LOST_MS : PERIOD_MS);
+  }
+
+  #update(): void {
+    const { cluster, session, drawers } = this.#view;
+    if (!drawers.isOpen("cluster")) return;
+    const { status, problem } = cluster;
+    const isThere = status !== null;
+    setText(this.#note, isThere ? summaryText(status) : session.isLive && !cluster.isKnown ? "\u2026" : "");
+    setText(this.#problem, problem);
+    this.#problem.hidden = problem === "";
+    this.#empty.hidden = isThere || (session.isLive && !cluster.isKnown);
+    this.#scroll.hidden = !isThere;
+    this.#findings.hidden = !isThere || status.findings.length === 0;
+    const page = isThere ? pageOf(status.dashboard) : null;
+    this.#link.hidden = page === null;
+    if (page !== null) this.#link.href = page;
+    if (!isThere || status === this.#shown) return;
+    this.#shown = status;
+    this.#showFindings(status.findings);
+    this.#showRows(workerRows(status));
+  }
+
+  #showFindings(findings: readonly Finding[]): void {
+    const texts = findings.map(({ kind, text }) => `${kind} ${text}`).join("\n");
+    if (this.#findings.dataset.texts === texts) return;
+    this.#findings.dataset.texts = texts;
+    this.#findings.replaceChildren(...findings.map(({ kind, text }) => make("li", { "data-kind": kind }, text)));
+  }
+
+  /** Rows are made anew, but keep the focus: a reader of the screen stays where it is. */
+  #showRows(rows: readonly WorkerRow[]): void {
+    const focused = document.activeElement instanceof HTMLElement && this.#body.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+    this.#body.replaceChildren(...rows.map((row) => this.#rowElement(row)));
+    if (focused !== undefined) [...this.#body.querySelectorAll<HTMLElement>("[data-key]")].find(({ dataset }) => dataset.key === focused)?.focus({ preventScroll: true });
+  }
+
+  #rowElement(row: WorkerRow): HTMLElement {
+    const cells = [
+      make("td", {}, healthDot(row), make("b", {}, row.name), ...(row.dask === "" ? [] : [make("small", {}, row.dask)])),
+      make("td", {}, row.where),
+      make("td", {}, ...row.devices.map(({ name, short }) => make("button", { type: "button", class: "fs-link", "data-device": name, "data-key": `device ${name}`, title: `Show what stands on ${name} alone`, ...OWN_KEYS }, short))),
+      make("td", {}, memoryBar(row)),
+      make("td", row.queues.length > 0 ? { title: row.queues.join("\n") } : {}, row.held, ...(row.queues.length > 0 ? [make("small", {}, row.queues.join(", "))] : [])),
+      make("td", {}, row.steps), make("td", {}, row.traffic), make("td", {}, row.clock),
+      make("td", { class: "fs-waits" }, ...(row.reason === "" ? [] : [make("div", { class: "fs-reason" }, `${row.health}: ${row.reason}`)]), ...row.waits.slice(0, 3).map(waitElement), ...moreElements(row.waits.length - 3)),
+    ];
+    return make("tr", { "data-task": row.task, "data-health": row.health }, ...cells);
+  }
+
+  #onClick(target: Element): void {
+    const { store, root, navigation, model } = this.#view;
+    const device = target.closest<HTMLElement>("[data-device]")?.dataset.device;
+    if (device !== undefined) {
+      const all = this.#shown?.workers.flatMap(({ devices }) => devices) ?? [];
+      const question = deviceQuestion(device, all);
+      store.setFind(store.find === question ? "" : question, root);
+    }
+    const op = target.closest<HTMLElement>("[data-op]")?.dataset.op;
+    const id = op === undefined ? undefined : model.tree.idOf(op);
+    if (id !== undefined) navigation.go(opBox(id));
+  }
+}
+
+function healthDot({ health, name }: WorkerRow): HTMLElement {
+  return make("span", { class: "fs-health", role: "img", "aria-label": `${name}: ${health}`, title: health });
+}
+
+function memoryBar({ fill, memory }: WorkerRow): HTMLElement {
+  const bar = fill === null ? [] : [make("span", { style: `width: ${(100 * fill.share).toFixed(1)}%` })];
+  return make("span", { class: "fs-share fs-memory", "data-level": fill?.level ?? "well" }, ...bar, make("b", {}, memory));
+}
+
+function waitElement({ text, op, since }: WaitRow): HTMLElement {
+  const what = op === null ? make("span", {}, text) : make("button", { type: "button", class: "fs-link", "data-op": op, "data-key": `wait ${text}`, ...OWN_KEYS }, text);
+  return make("div", {}, what, ` ${since}`);
+}
+
+const moreElements = (count: number): HTMLElement[] => (count > 0 ? [make("small", {}, `and ${count} more`)] : []);
+
+export const clusterPanel: Panel = { id: "cluster", title: "Cluster", region: "below", order: 97, make: (view) => new ClusterPanel(view).element };

@@ -1,0 +1,75 @@
+/** The cluster, as its panel shows it. */
+import assert from "node:assert/strict";
+import test from "node:test";
+import { ClusterModel, deviceText, pageOf, summaryText, taskText, waitRow, workerRows } from "../src/model/cluster.js";
+import type { Cluster, ClusterStatus, WaitStatus, WorkerStatus } from "../src/wire/messages.js";
+
+const task = (n: number): string => `/job:worker/replica:0/task:${n}`;
+const WORKER: WorkerStatus = {
+  task: task(0), worker: "alice", incarnation: "5f", host: "127.0.0.1", pid: 4711, devices: [`${task(0)}/device:CPU:0`, `${task(0)}/device:GPU:0`],
+  health: "ok", reason: "", silent_s: 0.1, memory_bytes: 3e8, memory_limit: 4e8, held_bytes: 1_234_567, steps: 12, running: 1,
+  sent_bytes: 2e6, received_bytes: 500, clock_ahead_s: -0.0012, clock_error_s: 41e-6, queues: [{ name: "jobs", size: 3, capacity: 8, enqueues: 0, dequeues: 0 }],
+};
+const CLIENT: WorkerStatus = { ...WORKER, task: "/job:client/replica:0/task:0", worker: "", devices: [], memory_limit: null, clock_ahead_s: null, clock_error_s: null, queues: [], running: 0 };
+const WAIT: WaitStatus = { client: "c", step: 7, device: `${task(0)}/device:CPU:0`, peer: `${task(1)}/device:GPU:1`, what: "loop/h:0", kind: "value", seconds: 2.1 };
+const STATUS: ClusterStatus = { target: "fs://7", scheduler: "tcp://a", dashboard: "http://a/status", workers: [CLIENT, WORKER, { ...WORKER, task: task(1), health: "hung", reason: "its process is stopped" }], waits: [WAIT], findings: [] };
+const told = (request_id: number, status: ClusterStatus | null = STATUS, error = ""): Cluster => ({ request_id, error, status, view: 7, kind: "cluster" });
+
+test("a worker is a row: who, where, how full, and what it waits for since when", () => {
+  const [client, row, hung] = workerRows(STATUS);
+  assert.deepEqual([client?.name, client?.fill, client?.clock], ["this notebook", null, ""]);
+  assert.match(client?.memory ?? "", /^300\sMB$/);
+  assert.deepEqual([row?.name, row?.dask, row?.where], ["worker 0", "alice", "127.0.0.1, process 4711"]);
+  assert.deepEqual(row?.devices.map(({ short }) => short), ["CPU:0", "GPU:0"]);
+  assert.deepEqual(row?.fill, { share: 0.75, level: "high" });
+  assert.match(row?.clock ?? "", /^\u22121\.20\sms\s\u00b1\s41\.0\s\u00b5s$/);
+  assert.equal(row?.steps, "12 (1 running)");
+  assert.deepEqual(row?.queues, ["jobs: 3 of 8"]);
+  assert.deepEqual(row?.waits.map(({ text, op }) => [text, op]), [["loop/h:0 of GPU:1 of worker 1", "loop/h"]]);
+  assert.match(row?.waits[0]?.since ?? "", /^for 2\.10\ss$/);
+  assert.deepEqual([hung?.health, hung?.waits.length], ["hung", 0]);
+});
+
+test("a worker whose number begins like another's has its own waits", () => {
+  const status = { ...STATUS, workers: [{ ...WORKER, task: task(1) }], waits: [{ ...WAIT, device: `${task(11)}/device:CPU:0` }] };
+  assert.equal(workerRows(status)[0]?.waits.length, 0);
+});
+
+test("memory is full where Dask would pause the worker", () => {
+  const row = (memory_bytes: number): unknown => workerRows({ ...STATUS, workers: [{ ...WORKER, memory_bytes }] })[0]?.fill?.level;
+  assert.deepEqual([1e8, 2.5e8, 3.3e8, 9e8].map(row), ["well", "high", "critical", "critical"]);
+});
+
+test("who waits for a reader or for a queue says so", () => {
+  assert.equal(waitRow({ ...WAIT, kind: "credit" }).text, "GPU:1 of worker 1 to read loop/h:0");
+  assert.deepEqual([waitRow({ ...WAIT, kind: "queue", peer: "", what: "jobs" })].map(({ text, op }) => [text, op]), [["queue jobs", null]]);
+});
+
+test("workers are counted, and those that are not well", () => {
+  assert.match(summaryText(STATUS), /^2\sworkers: 1 ok, 1 hung$/);
+  assert.match(summaryText({ ...STATUS, workers: [CLIENT, WORKER] }), /^1\sworker$/);
+  assert.match(summaryText({ ...STATUS, workers: [{ ...WORKER, health: "lost" }] }), /^1\sworker: 1 lost$/);
+});
+
+test("tasks and devices have short names", () => {
+  assert.deepEqual([taskText("/job:ps/replica:0/task:1"), taskText(CLIENT.task), taskText("odd")], ["ps 1", "this notebook", "odd"]);
+  assert.equal(deviceText(`${task(3)}/device:CPU:0`), "worker 3");
+});
+
+test("nothing but a page is linked to", () => {
+  assert.equal(pageOf("http://a/status"), "http://a/status");
+  assert.equal(pageOf("javascript:alert(1)"), null);
+});
+
+test("the newest answer counts, and it is known that one is under way", () => {
+  const model = new ClusterModel();
+  let changes = 0;
+  model.changed.connect(() => changes++, new AbortController().signal);
+  assert.deepEqual([model.isKnown, model.isAsked], [false, false]);
+  const [first, second] = [model.ask().request_id, model.ask().request_id];
+  model.take(told(second));
+  model.take(told(first, null));
+  assert.deepEqual([model.status, model.isAsked, changes], [STATUS, false, 1]);
+  model.take(told(model.ask().request_id, null, "the scheduler is gone"));
+  assert.deepEqual([model.status, model.problem], [null, "the scheduler is gone"]);
+});
