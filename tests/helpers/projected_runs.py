@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import random
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ class Projected:
         run: The run, for random operations.
         seed: Says which part goes on when several can.
         window: So many messages of one key may be unread when an iteration begins.
+        devices: The devices by name, where there are accelerators.
     """
 
     def __init__(
@@ -45,13 +47,15 @@ class Projected:
         run: Any,
         seed: int = 0,
         window: int = 1,
+        devices: Mapping[str, Any] | None = None,
     ) -> None:
         self.projections = projections
         self.feeds, self.states = feeds, states
         self.window = window
         self.draw = functools.partial(generator, run)
         self.random = random.Random(seed)
-        self.modules = Modules(np)
+        nodes = [n for p in projections for n in p.program.walk()]
+        self.modules = Modules(np, devices, nodes)
         #: Per key what was sent and not received, with its tag.
         self.sent: defaultdict[str, deque[tuple[Tag, Any]]] = defaultdict(deque)
         self.messages = 0
@@ -59,6 +63,11 @@ class Projected:
 
     def run(self) -> list[Any]:
         """Returns the values of the fetches; fails if all parts wait for each other."""
+        current = self.modules.current
+        with nullcontext() if current is None else current.active():
+            return self._run()
+
+    def _run(self) -> list[Any]:
         parts = {p.device: self._part(p) for p in self.projections}
         found: dict[int, Any] = {}
         numbers = {p.device: p.fetched for p in self.projections}

@@ -191,8 +191,17 @@ class Plan:
     @functools.cached_property
     def partitions(self) -> tuple[Partition, ...]:
         """What each device runs of the program; made when first asked for."""
+        return self.cut()
+
+    def cut(self, site_of: Callable[[str], str] = str) -> tuple[Partition, ...]:
+        """Returns what each site runs of the program.
+
+        Args:
+            site_of: Returns the site of a device, by default itself; see
+                `flowscope.plan.partitions.partitioned`.
+        """
         with paused_collector():
-            return partitioned(self.program, self.request.mode)
+            return partitioned(self.program, self.request.mode, site_of)
 
     @functools.cached_property
     def tensors(self) -> TensorMap:

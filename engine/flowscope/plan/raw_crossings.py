@@ -7,6 +7,8 @@ run of the block that they are in: so there a loop or branch by hand has to be o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flowscope.control.primitives import (
     Enter,
     Exit,
@@ -22,25 +24,30 @@ from flowscope.plan.origins import named
 from flowscope.plan.program import Node, Program, is_back_edge
 
 
-def check_raw_crossings(program: Program) -> None:
-    """Raises an error if a value of a loop or branch made by hand goes to another device.
+def check_raw_crossings(program: Program, site_of: Callable[[str], str]) -> None:
+    """Raises an error if a value of a loop or branch made by hand goes to another partition.
+
+    Args:
+        program: The program.
+        site_of: Returns what a device's partition is called.
 
     Raises:
         UnimplementedError: at the user's line of what makes the value.
     """
     for block in (program, *[b for n in program.walk() for b in n.blocks]):
         if any(isinstance(n.op, Primitive) for n in block.nodes):
-            _check(block)
+            _check(block, site_of)
 
 
-def _check(block: Program) -> None:
+def _check(block: Program, site_of: Callable[[str], str]) -> None:
     depths: dict[Node, int] = {}
     for node in block.nodes:
         before = _before(node)
         depths[node] = _depth(node, max((depths.get(n, 0) for n in before), default=0))
         device = node.op.recv_device if isinstance(node.op, Transfer) else node.device
         for n in before:
-            if depths.get(n, 0) and n.device != device and not isinstance(n.op, Transfer):
+            stays = site_of(n.device) == site_of(device)
+            if depths.get(n, 0) and not stays and not isinstance(n.op, Transfer):
                 raise _leaves(n, device)
 
 

@@ -1,23 +1,25 @@
-"""Partition: what each device runs of a program with transfers.
+"""Partition: what each device, or each process, runs of a program with transfers.
 
-A partition is the *projection* of the program onto a device: its nodes, its parts of branches and
+A partition is the *projection* of the program onto a *site*: its nodes, its parts of branches and
 loops, and of each transfer the end that lies there, a `Send` or a `Recv`. All are subsequences of
-one order, so waiting in place cannot deadlock.
+one order, so waiting in place cannot deadlock. A site is a device, or all devices of a process;
+then transfers between these stay as they are. Its name is that of a device of it, a CPU if it has
+one, in whose memory values come and go: what an accelerator sends or gets takes one transfer more.
 
 - A `Recv` stands where the transfer stood, late. Its `Send` stands as early as it can in the same
   block: directly behind what makes the value. So where one runs, so does the other.
-- A device takes part in a branch or a loop if some of its nodes are in there, or results lie on it.
+- A site takes part in a branch or a loop if some of its nodes are in there, or results lie on it.
 - Who takes part in a branch is told its predicate before it. Who takes part in a loop is told the
   condition in every iteration, from where it is made; or once, before the loop, how many iterations
   there will be, where that is known there.
-- A control input of a node on another device becomes an empty message: one per node and device.
+- A control input of a node on another site becomes an empty message: one per node and site.
 - Constants and handles are in every partition that uses them, feeds are given to it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,15 +36,15 @@ from flowscope.plan.memories import is_host, short_name
 from flowscope.plan.program import Node, Program, Value, devices_of, is_back_edge, outer_values
 from flowscope.plan.raw_crossings import check_raw_crossings
 from flowscope.plan.structured import CondNode, LoopNode
-from flowscope.plan.value_locations import ValueLocations
+from flowscope.plan.value_locations import Location, ValueLocations
 
 
 @frozen
 class Projection:
-    """What a device runs.
+    """What a site runs.
 
     Attributes:
-        device: The device's full name.
+        device: The site: the full name of its device, or of one of them.
         program: Its operations. A feed's `index` is its number among the step's feeds.
         fetched: Which of the step's fetches it gives, in the order of the program's own.
     """
@@ -52,20 +54,29 @@ class Projection:
     fetched: tuple[int, ...]
 
 
-def project(program: Program) -> tuple[Projection, ...]:
-    """Returns what each device runs of a program with transfers, first that of its first node.
+#: Returns the site of a device.
+SiteOf = Callable[[str], str]
+
+
+def project(program: Program, site_of: SiteOf = str) -> tuple[Projection, ...]:
+    """Returns what each site runs of a program with transfers, first that of its first node.
+
+    Args:
+        program: The program.
+        site_of: Returns the site of a device: by default itself.
 
     Raises:
-        UnimplementedError: if a loop or branch made by hand of primitives is on several devices.
+        UnimplementedError: if a loop or branch made by hand of primitives is on several sites.
     """
-    if len(devices_of(program)) < 2:
-        return (Projection(program.device, program, tuple(range(len(program.fetches)))),)
-    check_raw_crossings(program)
-    return _Projector(program).projections()
+    if len(set(map(site_of, devices_of(program)))) < 2:
+        device = site_of(program.device)
+        return (Projection(device, program, tuple(range(len(program.fetches)))),)
+    check_raw_crossings(program, site_of)
+    return _Projector(program, site_of).projections()
 
 
 class _Level:
-    """A block that is being projected: per device that takes part, the nodes of its part."""
+    """A block that is being projected: per site that takes part, the nodes of its part."""
 
     def __init__(self, block: Program, devices: Iterable[str], owner: Node | None = None) -> None:
         self.block = block
@@ -79,7 +90,7 @@ class _Level:
         self._sends.setdefault((device, after), []).extend(nodes)
 
     def nodes(self, device: str) -> tuple[Node, ...]:
-        """Returns the nodes of a device's part in their order."""
+        """Returns the nodes of a site's part in their order."""
         found = [*self._sends.get((device, None), ())]
         for node in self.parts[device]:
             found.append(node)
@@ -88,10 +99,11 @@ class _Level:
 
 
 class _Projector:
-    """One traversal of a program, which makes the partitions of all devices."""
+    """One traversal of a program, which makes the partitions of all sites: each `device` is one."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, site_of: SiteOf) -> None:
         self._program = program
+        self._site_of = site_of
         self._locations = ValueLocations(program)
         self._participants: dict[Node, dict[str, None]] = {}
         self._used = {v for n in program.walk() for v in n.inputs}.union(program.fetches)
@@ -136,7 +148,8 @@ class _Projector:
 
     def _fetched_on(self, value: Value) -> str:
         at = self._locations.of(value)
-        device = at.device if at is not None else value.node.device if value.node else ""
+        made_on = at.device if at is not None else value.node.device if value.node else ""
+        device = self._site_of(made_on)
         return device if device in self._devices else next(iter(self._devices))
 
     # -- who takes part -------------------------------------------------------------------------
@@ -148,10 +161,11 @@ class _Projector:
             if node.blocks:
                 found |= self._takes_part(node)
             elif isinstance(node.op, Transfer):
-                found |= {node.op.send_device: None, node.op.recv_device: None}
+                ends = node.op.send_device, node.op.recv_device
+                found |= dict.fromkeys(map(self._site_of, ends))
             elif not is_ambient(node):
-                found[node.device] = None
-        return found or dict.fromkeys([block.device])
+                found[self._site_of(node.device)] = None
+        return found or dict.fromkeys([self._site_of(block.device)])
 
     def _takes_part(self, node: Node) -> dict[str, None]:
         """Returns the devices that take part in a branch or a loop."""
@@ -162,7 +176,7 @@ class _Projector:
             if isinstance(node, LoopNode):
                 results.remove(node.trip_count)
                 if node.condition is not None or node.trip_count in self._used:
-                    found[node.device] = None
+                    found[self._site_of(node.device)] = None
                 results += node.taken
             for block in node.blocks:
                 if any(not is_ambient(n) for n in block.nodes):
@@ -170,9 +184,9 @@ class _Projector:
             for value in results:
                 at = self._locations.of(value)
                 if at is not None:
-                    found[at.device] = None
+                    found[self._site_of(at.device)] = None
             if not found:
-                found[node.device] = None
+                found[self._site_of(node.device)] = None
         return found
 
     # -- values and control inputs --------------------------------------------------------------
@@ -187,19 +201,19 @@ class _Projector:
             if value not in self._levels:  # a feed of the step
                 self._feeds[device].add(value)
                 return value
-            at = self._locations.of(value)
-            return value if at is None or at.device == device else self._told(value, device)
+            return value if self._is_there(value, device) else self._told(value, device)
         if is_ambient(node):
             return self._copy(node, device)
+        return value if self._is_there(value, device) else self._told(value, device)
+
+    def _is_there(self, value: Value, device: str) -> bool:
         at = self._locations.of(value)
-        if at is None or at.device == device:
-            return value
-        return self._told(value, device)
+        return at is None or self._site_of(at.device) == device
 
     def _copy(self, node: Node, device: str) -> Value:
         """Returns a constant or a handle as it is on a device, in the same block."""
         made = node
-        if node.device != device:
+        if self._site_of(node.device) != device:
             made = node.copy()
             made.device = device
         self._levels[node].parts[device].append(made)
@@ -209,24 +223,49 @@ class _Projector:
     def _told(self, value: Value, device: str) -> Value:
         """Returns what steers a branch or loop on a device that does not have it: it is sent."""
         source = value
-        while source.node is not None and _is_crossing(source.node):
+        while source.node is not None and self._crosses(source.node):
             source = source.node.inputs[0]
         at = self._locations.of(source)
-        if at is not None and at.device == device and (at.in_host or is_host(device)):
+        assert at is not None
+        is_here = self._site_of(at.device) == device
+        if is_here and _is_in_host(at):
             return self._value(source, device)
         found = self._values.get((source, device))
         if found is None:
-            assert at is not None
             level = self._levels[source.node or source]
             op = Transfer(f"{source.label}/told", at.device, device, True)
             near = source.node or level.owner
             assert near is not None
-            found = self._sent(op, source, level, level, near)
+            if is_here:
+                found, nodes = self._in_host(op.tensor_name, source, near)
+                level.send(device, self._maker(source, device), nodes)
+            else:
+                found = self._sent(op, source, level, level, near)
             self._values[source, device] = found
         return found
 
+    def _crosses(self, node: Node) -> bool:
+        """Whether a node brings a value to another site, and not only to another memory."""
+        op = node.op
+        if not isinstance(op, Transfer):
+            return False
+        return self._site_of(op.send_device) != self._site_of(op.recv_device)
+
+    def _maker(self, value: Value, device: str) -> Node | None:
+        """Returns what makes a value on its site; None where it is there at the beginning."""
+        return None if value.node is None else self._nodes.get((value.node, device), value.node)
+
+    def _in_host(self, name: str, value: Value, near: Node) -> tuple[Value, list[Node]]:
+        """Returns a value in its host's memory on its site, and what brings it there."""
+        at = self._locations.of(value)
+        if at is None or _is_in_host(at):
+            return value, []
+        op = Transfer(name, at.device, at.device, True)
+        made = _end(op, "to_host", near, at.device, (value,), value.spec)
+        return made.outputs[0], [made]
+
     def _sent(self, op: Transfer, value: Value, home: _Level, level: _Level, near: Node) -> Value:
-        """Sends a value from one device to another; returns it there.
+        """Sends a value from one site to another; returns it in the memory of the host there.
 
         Args:
             op: What crosses, and where to.
@@ -235,25 +274,27 @@ class _Projector:
             level: The block in which it crosses.
             near: The node whose origins and order the two ends have.
         """
-        facts = op.tensor_name, op.send_device, op.recv_device
-        given, sends, spec = self._value(value, op.send_device), list[Node](), value.spec
+        sender, receiver = self._site_of(op.send_device), self._site_of(op.recv_device)
+        name = op.tensor_name
+        if op.recv_device != receiver:  # several devices of a site may get it by themselves
+            name = f"{name}/{short_name(op.recv_device)}"
+        given, sends = self._in_host(name, self._value(value, sender), near)
+        spec = value.spec
         if op.is_lossy:
             spec = value.spec.like(uint16)
-            half = _end(UpperHalf(), f"{op.tensor_name}/half", near, facts[1], (given,), spec)
+            half = _end(UpperHalf(), f"{name}/half", near, sender, (given,), spec)
             given = half.outputs[0]
             sends.append(half)
-        sends.append(_end(Send(*facts), f"to_{short_name(facts[2])}", near, facts[1], (given,)))
-        maker = value.node if home is level else None
-        after = None if maker is None else self._nodes.get((maker, facts[1]), maker)
-        level.send(facts[1], after, sends)
+        facts = name, sender, receiver
+        sends.append(_end(Send(*facts), f"to_{short_name(receiver)}", near, sender, (given,)))
+        level.send(sender, self._maker(value, sender) if home is level else None, sends)
         what = Recv(*facts, spec.dtype, spec.shape)
-        recv = _end(what, f"from_{short_name(facts[1])}", near, facts[2], (), spec)
-        level.parts[facts[2]].append(recv)
+        recv = _end(what, f"from_{short_name(sender)}", near, receiver, (), spec)
+        level.parts[receiver].append(recv)
         if op.is_lossy:
-            recv = _end(
-                FromUpperHalf(), f"{op.tensor_name}/whole", near, facts[2], recv.outputs, value.spec
-            )
-            level.parts[facts[2]].append(recv)
+            whole = FromUpperHalf(), f"{name}/whole", near, receiver, recv.outputs
+            recv = _end(*whole, value.spec)
+            level.parts[receiver].append(recv)
         else:
             recv.outputs[0].stand_for(value)
         return recv.outputs[0]
@@ -270,10 +311,10 @@ class _Projector:
         return tuple(found)
 
     def _where(self, node: Node) -> Iterable[str]:
-        """Returns the devices on which parts of a node run."""
+        """Returns the sites on which parts of a node run."""
         if node.blocks:
             return self._takes_part(node)
-        return () if is_ambient(node) else (node.device,)
+        return () if is_ambient(node) else (self._site_of(node.device),)
 
     def _parts_of(self, node: Node, device: str) -> list[Node]:
         if device not in self._where(node):
@@ -322,13 +363,13 @@ class _Projector:
                 self._cond(node, level)
             elif isinstance(node, LoopNode):
                 self._loop(node, level)
-            elif _is_crossing(node):
+            elif self._crosses(node):
                 self._transfer(node, level)
             elif not is_ambient(node):
                 self._plain(node, level)
 
     def _plain(self, node: Node, level: _Level) -> None:
-        device = node.device
+        device = self._site_of(node.device)
         inputs = tuple([self._value(v, device) for v in node.inputs])
         control = self._control(node, device) if node.control else ()
         made = node
@@ -351,28 +392,35 @@ class _Projector:
         inputs: tuple[Value, ...],
         control: tuple[Node, ...],
     ) -> Node:
-        """Returns a node's part on a device, and notes that it stands for the node there."""
+        """Returns a node's part on a site, and notes that it stands for the node there."""
         made = node.copy(outputs)
-        made.device, made.inputs, made.control = device, inputs, control
+        if self._site_of(node.device) != device:
+            made.device = device
+        made.inputs, made.control = inputs, control
         self._nodes[node, device] = made
         for value, own in zip(outputs, made.outputs, strict=True):
             self._values[value, device] = own
         return made
 
     def _transfer(self, node: Node, level: _Level) -> None:
-        """Makes the two ends of a transfer; none where the device has the value already."""
+        """Makes the two ends of a transfer; none where the site has the value already."""
         op: Any = node.op
         (value,) = node.inputs
-        on_host = op.to_host or is_host(op.recv_device)
-        found = self._values.get((value, op.recv_device)) if on_host else None
+        device = self._site_of(op.recv_device)
+        found = self._values.get((value, device))
         if found is None:
             home = self._levels[value.node or value]
             found = self._sent(op, value, home, level, node)
-            if on_host and home is level:
-                self._values[value, op.recv_device] = found
-        self._values[node.outputs[0], op.recv_device] = found
+            if home is level:
+                self._values[value, device] = found
+        if not op.to_host and not is_host(op.recv_device):
+            put = Transfer(op.tensor_name, op.recv_device, op.recv_device)
+            made = _end(put, "put", node, op.recv_device, (found,), value.spec)
+            level.parts[device].append(made)
+            found = made.outputs[0]
+        self._values[node.outputs[0], device] = found
         if found.node is not None:
-            self._nodes[node, op.recv_device] = found.node
+            self._nodes[node, device] = found.node
 
     # -- branches and loops ---------------------------------------------------------------------
 
@@ -383,9 +431,11 @@ class _Projector:
         return level
 
     def _on(self, values: Sequence[Value], device: str) -> list[int]:
-        """Returns the numbers of the values that lie on a device."""
+        """Returns the numbers of the values that lie on a site."""
         found = [self._locations.of(v) for v in values]
-        return [i for i, at in enumerate(found) if at is not None and at.device == device]
+        return [
+            i for i, at in enumerate(found) if at is not None and self._site_of(at.device) == device
+        ]
 
     def _cond(self, node: CondNode, level: _Level) -> None:
         devices = self._takes_part(node)
@@ -408,7 +458,7 @@ class _Projector:
         lists = {d: self._lists(node, d) for d in devices}
         starts = {d: [self._value(node.starts[i], d) for i in variables[d]] for d in devices}
         taken = {d: [self._value(node.taken[i], d) for i in lists[d]] for d in devices}
-        testing = devices if trips is None else [node.device]
+        testing = devices if trips is None else [self._site_of(node.device)]
         conditions = [self._inner(b, testing, node) for b in node.conditions]
         tests = [{d: self._value(c.block.fetches[0], d) for d in testing} for c in conditions]
         body = self._inner(node.body, devices, node)
@@ -440,31 +490,34 @@ class _Projector:
     def _count(self, node: LoopNode, device: str, trips: Value | None) -> list[Value]:
         """Returns the most iterations of a loop's part on a device, where it is given them."""
         if trips is not None:
-            return [] if device == node.device else [self._told(trips, device)]
+            is_own = device == self._site_of(node.device)
+            return [] if is_own else [self._told(trips, device)]
         return [] if node.count is None else [self._value(node.count, device)]
 
     def _trips(self, node: LoopNode, level: _Level) -> Value | None:
         """Returns how often a loop runs, where that is known before it and others are to know."""
-        found = counted(node)
-        if found is None or self._locations.variable(node, found.variable).device != node.device:
+        found, home = counted(node), self._site_of(node.device)
+        if found is None:
+            return None
+        if self._site_of(self._locations.variable(node, found.variable).device) != home:
             return None
         limit = found.limit
         if limit.node is not None and is_ambient(limit.node):
             copy = limit.node.copy()
             copy.device = node.device
-            level.parts[node.device].append(copy)
+            level.parts[home].append(copy)
             limit = copy.outputs[0]
         inputs = (
-            self._value(node.starts[found.variable], node.device),
-            self._value(limit, node.device) if limit is found.limit else limit,
+            self._value(node.starts[found.variable], home),
+            self._value(limit, home) if limit is found.limit else limit,
         )
         op = TripCount(found.step, found.is_inclusive)
         name = f"{node.name}/trips"
         facts = (name, node.order, inputs, [Spec(int64, ())], "", node.origins, node.path)
         made = Node(op, *facts)
         made.device, made.reason = node.device, f'belongs to "{node.name}"'
-        made.control = self._control(node, node.device)
-        level.parts[node.device].append(made)
+        made.control = self._control(node, home)
+        level.parts[home].append(made)
         self._levels[made] = level
         return made.outputs[0]
 
@@ -490,10 +543,8 @@ class _Projector:
         level.parts[device].append(made)
 
 
-def _is_crossing(node: Node) -> bool:
-    """Whether a node brings a value to another device, and not only to another memory."""
-    op = node.op
-    return isinstance(op, Transfer) and op.send_device != op.recv_device
+def _is_in_host(at: Location) -> bool:
+    return at.in_host or is_host(at.device)
 
 
 def _end(
@@ -507,4 +558,4 @@ def _end(
     return made
 
 
-__all__ = ["Projection", "project"]
+__all__ = ["Projection", "SiteOf", "project"]
