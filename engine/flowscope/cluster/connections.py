@@ -1,0 +1,198 @@
+"""One socket: what is written to it is never waited for, and who reads waits briefly.
+
+What the kernel does not take at once is written by a poller as soon as it does. Where the cluster
+has TLS, bytes are sealed and opened in memory: sockets themselves are always plain ones, so that
+two threads may read and write at the same time, and no write waits for a read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from flowscope.cluster.poller import READ, WRITE, Poller
+from flowscope.cluster.tls import Tls
+from flowscope.cluster.values import Data
+
+#: As many bytes are taken from the kernel at once; a record of TLS has 16 kB.
+_READ_BYTES = 1 << 18
+#: As many bytes and parts are given to the kernel at once.
+_WRITE_BYTES = 1 << 20
+_WRITE_PARTS = 256
+_JOINED_BYTES = 1 << 16
+
+
+class Connection:
+    """One socket after its handshake.
+
+    Args:
+        sock: The socket.
+        tls: What seals and opens its bytes; None for plain ones.
+        poller: Writes what was not taken at once, and reads where `want_read` was called.
+
+    Attributes:
+        error: What it has ended with; None while it lives.
+        on_ready: Is called by the poller when there is something to read.
+        on_failed: Is told the error with which the connection has ended; at most once.
+        sent_bytes, received_bytes, writes: How many there were.
+    """
+
+    def __init__(self, sock: socket.socket, tls: Tls | None, poller: Poller) -> None:
+        self._socket = sock
+        self._tls = tls
+        self._poller = poller
+        self.on_ready: Callable[[], None] = lambda: None
+        self.on_failed: Callable[[Exception], None] = lambda error: None
+        self.sent_bytes = self.received_bytes = self.writes = 0
+        self.error: Exception | None = None
+        self._queue: deque[Data] = deque()
+        #: What the kernel has not taken of what was given to it last.
+        self._rest: list[Data] = []
+        self._writing = threading.Lock()
+        self._failing = threading.Lock()
+
+    def fileno(self) -> int:
+        """Returns the socket's descriptor; -1 after it has been closed."""
+        return self._socket.fileno()
+
+    def limit_reads(self, seconds: float) -> None:
+        """Has each read wait so long at most; 0 for any time."""
+        value = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, value)
+
+    def write(self, *parts: Data) -> None:
+        """Writes bytes, in one piece between those of others; never waits."""
+        self._queue.extend(parts)
+        self.flush()
+
+    def flush(self) -> None:
+        """Writes what the kernel takes; the poller writes the rest."""
+        while (self._queue or self._rest) and self.error is None and self._writing.acquire(False):
+            try:
+                is_taken = self._write_some()
+            except OSError as e:
+                self.fail(e)
+                return
+            finally:
+                self._writing.release()
+            if not is_taken:
+                self._poller.want(self, WRITE)
+                return
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the kernel has taken all that was written."""
+        return not self._queue and not self._rest
+
+    def _write_some(self) -> bool:
+        """Writes once; returns whether the kernel took all of it."""
+        rest = self._rest or self._batch()
+        try:
+            if len(rest) == 1:
+                sent = self._socket.send(rest[0], socket.MSG_DONTWAIT)
+            else:
+                sent = self._socket.sendmsg(rest, (), socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            sent = 0
+        self.sent_bytes += sent
+        self.writes += 1
+        while rest and sent >= len(rest[0]):
+            sent -= len(rest.pop(0))
+        if sent:
+            rest[0] = memoryview(rest[0])[sent:]
+        self._rest = rest
+        return not rest
+
+    def _batch(self) -> list[Data]:
+        """Takes from the queue what is written at once: small parts in one piece."""
+        queue = self._queue
+        batch: list[Data] = []
+        count = 0
+        while queue and count < _WRITE_BYTES and len(batch) < _WRITE_PARTS:
+            batch.append(queue.popleft())
+            count += len(batch[-1])
+        if self._tls is not None:
+            return [self._tls.seal(batch)]
+        return [b"".join(batch)] if count < _JOINED_BYTES else batch
+
+    def read(self, flags: int = 0) -> bytes:
+        """Returns bytes that have come; none if none came in time.
+
+        Raises:
+            OSError: if the connection has ended.
+        """
+        if self._tls is not None and (data := self._tls.read(_READ_BYTES)):
+            return data
+        try:
+            data = self._socket.recv(_READ_BYTES, flags)
+        except BlockingIOError:
+            return b""
+        if not data:
+            raise ConnectionResetError("the other end has closed the connection")
+        self.received_bytes += len(data)
+        return data if self._tls is None else self._tls.opened(data)
+
+    def read_into(self, view: memoryview, flags: int = 0) -> int:
+        """Reads into a buffer; returns how many bytes came. See `read`."""
+        if self._tls is not None:
+            return self._open_into(self._tls, view, flags)
+        try:
+            count = self._socket.recv_into(view, 0, flags)
+        except BlockingIOError:
+            return 0
+        if not count:
+            raise ConnectionResetError("the other end has closed the connection")
+        self.received_bytes += count
+        return count
+
+    def _open_into(self, tls: Tls, view: memoryview, flags: int) -> int:
+        if not (count := tls.read_into(view)):
+            try:
+                data = self._socket.recv(_READ_BYTES, flags)
+            except BlockingIOError:
+                return 0
+            if not data:
+                raise ConnectionResetError("the other end has closed the connection")
+            self.received_bytes += len(data)
+            tls.feed(data)
+            count = tls.read_into(view)
+        return count
+
+    def want_read(self) -> None:
+        """Has the poller call `on_ready` once when there is something to read."""
+        self._poller.want(self, READ)
+
+    def ready(self, events: int) -> None:
+        """Is told by the poller that the socket can be read or written."""
+        if events & WRITE:
+            self.flush()
+        if events & READ:
+            self.on_ready()
+
+    def fail(self, error: Exception) -> None:
+        """Ends the connection; the first error counts, and is told to `on_failed`."""
+        if self._ended(error):
+            self.on_failed(error)
+
+    def close(self) -> None:
+        """Ends the connection without telling anybody at this end."""
+        self._ended(ConnectionAbortedError("the connection was closed at this end"))
+
+    def _ended(self, error: Exception) -> bool:
+        with self._failing:
+            if self.error is not None:
+                return False
+            self.error = error
+        with contextlib.suppress(OSError):  # it was not connected any more
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._queue.clear()
+        self._rest = []
+        return True
+
+
+__all__ = ["Connection"]

@@ -1,0 +1,154 @@
+"""Control messages: questions, answers and what is told, on a connection that is always read.
+
+One thread per peer reads it and does what comes, in its order; so handlers must be quick. What
+takes long goes by a run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from flowscope.cluster.connections import Connection
+from flowscope.cluster.messages import MessageReader, packed
+from flowscope.errors import DeadlineExceededError, InternalError, OpError, UnavailableError
+
+#: What a peer's message leads to: (peer, message) -> answer, or None for nothing to say.
+OnCall = Callable[[str, dict[str, Any]], dict[str, Any] | None]
+
+_ASK, _TELL, _ANSWER, _RAISED, _GOODBYE = "ask", "tell", "answer", "raised", "goodbye"
+
+
+class _Question:
+    __slots__ = ("answer", "done", "error")
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.answer: dict[str, Any] = {}
+        self.error: OpError | None = None
+
+
+class Control:
+    """The control connection with one peer.
+
+    Args:
+        peer: The peer's name.
+        connection: The connection.
+        on_call: Does what comes.
+        on_ended: Is told once that it has ended: with the error, or None after a goodbye.
+    """
+
+    def __init__(
+        self,
+        peer: str,
+        connection: Connection,
+        on_call: OnCall,
+        on_ended: Callable[[Exception | None], None],
+    ) -> None:
+        self.connection = connection
+        self._peer = peer
+        self._on_call = on_call
+        self._on_ended = on_ended
+        self._numbers = itertools.count()
+        self._questions: dict[int, _Question] = {}
+        self._has_ended = False
+        self._thread = threading.Thread(target=self._run, name=f"control {peer}", daemon=True)
+
+    def start(self) -> None:
+        """Begins to read."""
+        self._thread.start()
+
+    def join(self) -> None:
+        """Waits for the thread that reads, unless that is the caller's."""
+        if self._thread is not threading.current_thread() and self._thread.ident is not None:
+            self._thread.join()
+
+    def tell(self, message: dict[str, Any]) -> None:
+        """Sends a message that has no answer; never waits."""
+        self._send({_TELL: message})
+
+    def say_goodbye(self) -> None:
+        """Tells the peer that this end goes by itself."""
+        self._send({_GOODBYE: True})
+
+    def call(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Returns the answer to a message.
+
+        Raises:
+            DeadlineExceededError: if it does not come in time.
+            UnavailableError: if the peer is lost.
+            InternalError: if the peer's handler has raised.
+        """
+        number, question = next(self._numbers), _Question()
+        self._questions[number] = question
+        try:
+            self._send({_ASK: message, "number": number})
+            if self._has_ended:  # it may have looked through the questions before
+                self._lost(question)
+            if not question.done.wait(timeout_s):
+                raise DeadlineExceededError(
+                    f"{self._peer} has not answered {message.get('kind', 'a message')!r} within "
+                    f"{timeout_s:g} s"
+                )
+        finally:
+            self._questions.pop(number, None)
+        if question.error is not None:
+            raise question.error
+        return question.answer
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self.connection.write(*packed(message))
+
+    def _run(self) -> None:
+        try:
+            error = self._read()
+        except (OSError, OpError) as e:
+            error = e
+        self._has_ended = True
+        self.connection.fail(error or ConnectionResetError(f"{self._peer} has left"))
+        for question in list(self._questions.values()):
+            self._lost(question)
+        self._on_ended(error)
+
+    def _lost(self, question: _Question) -> None:
+        question.error = UnavailableError(f"{self._peer} is lost: its control connection has ended")
+        question.done.set()
+
+    def _read(self) -> Exception | None:
+        reader = MessageReader()
+        while True:
+            message = reader.next()
+            if message is None:
+                reader.feed(self.connection.read())
+            elif _GOODBYE in message[0]:
+                return None
+            else:
+                self._take(message[0])
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if _TELL in message:
+            self._do(message[_TELL])
+        elif _ASK in message:
+            answer = self._do(message[_ASK])
+            self._send({**answer, "number": message.get("number")})
+        else:
+            question = self._questions.get(message.get("number", -1))
+            if question is None:  # nobody waits for it any more
+                return
+            question.answer = message.get(_ANSWER) or {}
+            if _RAISED in message:
+                question.error = InternalError(f"{self._peer} raised {message[_RAISED]}")
+            question.done.set()
+
+    def _do(self, message: Any) -> dict[str, Any]:
+        if type(message) is not dict:
+            return {_RAISED: f"InvalidArgumentError: expected a dict, got {type(message).__name__}"}
+        try:
+            return {_ANSWER: self._on_call(self._peer, message)}
+        except Exception as e:
+            return {_RAISED: f"{type(e).__name__}: {e}"}
+
+
+__all__ = ["Control", "OnCall"]

@@ -1,0 +1,457 @@
+"""One process' end of a cluster's transport: it listens, connects, sends and receives.
+
+Two endpoints that know each other are *peers*. They have three connections: control, which is
+always read; small, for the values of steps; bulk, for large arrays. Runs have connections of their
+own. Any end may connect; afterwards both can do everything, except that only the end that has
+connected starts runs.
+
+Nothing here knows sessions, plans or Dask.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from flowscope.cluster.channel import KeyTable, ProcessChannel, StepId
+from flowscope.cluster.connections import Connection
+from flowscope.cluster.control import Control, OnCall
+from flowscope.cluster.handshake import ACCEPTED, Hello, Talk, introduce, meet, refuse
+from flowscope.cluster.poller import Poller
+from flowscope.cluster.runs import OnRun, PendingRun, RunConnection, first_done, serve
+from flowscope.cluster.tls import Tls, TLSContexts
+from flowscope.errors import (
+    FailedPreconditionError,
+    OpError,
+    UnavailableError,
+    UnimplementedError,
+)
+from flowscope.graph.lazy import frozen
+
+#: The connections of two peers.
+_PURPOSES = ("control", "small", "bulk")
+#: So long whoever has connected may take for the handshake.
+_HANDSHAKE_S = 5.0
+_BACKLOG = 128
+
+
+class Peer:
+    """Another endpoint, and the connections with it.
+
+    Args:
+        name: Its name.
+        incarnation: Which life of it.
+        address: Where it listens; None if it is not known, for it has connected.
+        connections: By purpose.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        incarnation: int,
+        address: tuple[str, int] | None,
+        connections: dict[str, Connection],
+    ) -> None:
+        self.name = name
+        self.incarnation = incarnation
+        self.address = address
+        self.connections = connections
+        self.control: Control
+        self.idle: list[RunConnection] = []
+        self.runs: set[Connection] = set()
+        self.is_lost = False
+
+    def close(self) -> None:
+        """Ends all connections."""
+        for one in [*self.connections.values(), *list(self.runs)]:
+            one.fail(ConnectionAbortedError(f"the connection with {self.name} was given up"))
+
+
+@frozen
+class _Forming:
+    """Connections of a peer that has not made all of them."""
+
+    connections: dict[str, Connection]
+    began: float
+
+
+def _no_call(peer: str, message: dict[str, Any]) -> None:
+    raise FailedPreconditionError(f"nobody takes the messages of {peer} here yet")
+
+
+def _no_run(peer: str, header: dict[str, Any], values: list[Any]) -> tuple[dict[str, Any], Any]:
+    raise FailedPreconditionError(f"nobody runs anything for {peer} here yet")
+
+
+def _no_loss(peer: str, error: Exception) -> None:
+    return
+
+
+class Endpoint:
+    """One process' end. See the module.
+
+    Args:
+        name: The process' name, e.g. "/job:worker/replica:0/task:3".
+        incarnation: Which life of that process it is.
+        secret: What all processes of the cluster know, and nobody else.
+        host: The address to listen at.
+        port: The port; 0 for any.
+        tls: How connections are sealed; None for plain ones.
+
+    Attributes:
+        address: Where it listens.
+        on_call: Does what control messages say, on the peer's control thread; must be quick.
+        on_run: Does what runs say, each on a thread of its own.
+        on_lost: Is told once per life of a peer that it has gone without a goodbye.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        incarnation: int,
+        secret: bytes,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tls: TLSContexts | None = None,
+    ) -> None:
+        self.name = name
+        self.incarnation = incarnation
+        self.on_call: OnCall = _no_call
+        self.on_run: OnRun = _no_run
+        self.on_lost = _no_loss
+        self._secret = secret
+        self._tls = tls
+        self._lock = threading.Lock()
+        self._peers: dict[str, Peer] = {}
+        self._forming: dict[int, _Forming] = {}
+        self._threads: set[threading.Thread] = set()
+        self._is_closed = False
+        self._poller = Poller(f"reader {name}")
+        self._bulk_poller = Poller(f"bulk {name}")
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        self.address: tuple[str, int] = self._listener.getsockname()[:2]
+        self._start(f"listener {name}", self._listen)
+
+    # ------------------------------------------------------------ peers
+
+    def connect(
+        self, peer: str, address: tuple[str, int], incarnation: int, timeout_s: float = 5.0
+    ) -> None:
+        """Connects with a peer, unless it is connected; afterwards both ends can send.
+
+        Args:
+            peer: Its name.
+            address: Where it listens.
+            incarnation: Which life of it is meant.
+            timeout_s: How long each connection may take.
+
+        Raises:
+            UnavailableError: if it cannot be reached, or another life of it is there.
+            UnauthenticatedError: if it does not know the secret.
+        """
+        known = self._peers.get(peer)
+        if known is not None and known.incarnation == incarnation:
+            return
+        group = int.from_bytes(os.urandom(8), "little")
+        made: dict[str, Connection] = {}
+        try:
+            for purpose in _PURPOSES:
+                made[purpose] = self._open(purpose, group, peer, address, incarnation, timeout_s)
+        except BaseException:
+            for one in made.values():
+                one.close()
+            if self.is_connected(peer):  # it has connected with us meanwhile
+                return
+            raise
+        self._admit(Peer(peer, incarnation, address, made))
+
+    def is_connected(self, peer: str) -> bool:
+        """Whether messages for a peer have somewhere to go."""
+        return peer in self._peers
+
+    def disconnect(self, peer: str) -> None:
+        """Says goodbye to a peer, and ends its connections; `on_lost` is not called."""
+        with self._lock:
+            found = self._peers.pop(peer, None)
+        if found is not None:
+            found.is_lost = True
+            with contextlib.suppress(OpError):
+                found.control.say_goodbye()
+            found.close()
+            found.control.join()
+
+    def close(self) -> None:
+        """Says goodbye to all, and ends every thread that this endpoint has begun."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            forming, self._forming = self._forming, {}
+        for some in forming.values():
+            for one in some.connections.values():
+                one.close()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for peer in list(self._peers):
+            self.disconnect(peer)
+        self._poller.close()
+        self._bulk_poller.close()
+        for thread in list(self._threads):
+            if thread is not threading.current_thread():
+                thread.join(_HANDSHAKE_S)
+
+    # ------------------------------------------------------------ messages
+
+    def call(self, peer: str, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Returns a peer's answer to a control message. Not to be called on a control thread.
+
+        Raises:
+            DeadlineExceededError: if it does not come in time.
+            UnavailableError: if the peer is not connected, or is lost meanwhile.
+            InternalError: if what does it at the peer has raised.
+        """
+        return self._peer(peer).control.call(message, timeout_s)
+
+    def tell(self, peer: str, message: dict[str, Any]) -> None:
+        """Sends a control message that has no answer; never waits.
+
+        Raises:
+            UnavailableError: if the peer is not connected.
+        """
+        self._peer(peer).control.tell(message)
+
+    def start_run(self, peer: str, header: dict[str, Any], values: Sequence[Any]) -> PendingRun:
+        """Has a peer do something, on a thread of its own there; several may be under way.
+
+        Args:
+            peer: Its name; this end must have connected.
+            header: Plain data.
+            values: Arrays. Nobody may write them before the answer has come.
+
+        Raises:
+            UnavailableError: if the peer is not connected.
+        """
+        found = self._peer(peer)
+        try:
+            carrier = found.idle.pop()
+        except IndexError:
+            carrier = self._new_run(found)
+        return carrier.start(header, values)
+
+    first_done = staticmethod(first_done)
+
+    def open_step(self, step: StepId, table: KeyTable) -> ProcessChannel:
+        """Returns the channel of a step at this process."""
+        raise UnimplementedError("channels between processes")
+
+    def close_step(self, step: StepId) -> None:
+        """Ends a step at this process: what comes late for it is thrown away."""
+
+    def open_steps(self) -> list[tuple[StepId, ProcessChannel]]:
+        """Returns the steps that are open now."""
+        return []
+
+    # ------------------------------------------------------------ connections
+
+    def _peer(self, name: str) -> Peer:
+        found = self._peers.get(name)
+        if found is None:
+            raise UnavailableError(f"{name} is not connected with {self.name}, or is lost")
+        return found
+
+    def _new_run(self, peer: Peer) -> RunConnection:
+        if peer.address is None:
+            raise UnavailableError(
+                f"{peer.name} has connected with {self.name}: only {peer.name} can start runs"
+            )
+        one = self._open("run", 0, peer.name, peer.address, peer.incarnation, _HANDSHAKE_S)
+        peer.runs.add(one)
+
+        def free(carrier: RunConnection) -> None:
+            if peer.is_lost:
+                one.close()
+            else:
+                peer.idle.append(carrier)
+
+        return RunConnection(peer.name, one, free)
+
+    def _open(
+        self,
+        purpose: str,
+        group: int,
+        peer: str,
+        address: tuple[str, int],
+        incarnation: int,
+        timeout_s: float,
+    ) -> Connection:
+        hello = Hello(purpose, group, self.name, self.incarnation, peer, incarnation)
+        try:
+            sock = socket.create_connection(address, timeout_s)
+            try:
+                tls = None
+                if self._tls is not None:
+                    tls = Tls(self._tls.client, False, address[0])
+                    tls.shake_hands(sock)
+                introduce(Talk(sock, tls), hello, self._secret)
+                return self._made(sock, tls, purpose)
+            except BaseException:
+                sock.close()
+                raise
+        except OSError as e:
+            raise UnavailableError(
+                f"{peer} cannot be reached at {address[0]}:{address[1]}: {e}"
+            ) from e
+
+    def _made(self, sock: socket.socket, tls: Tls | None, purpose: str) -> Connection:
+        sock.settimeout(None)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return Connection(sock, tls, self._bulk_poller if purpose == "bulk" else self._poller)
+
+    # ------------------------------------------------------------ who connects
+
+    def _start(self, name: str, function: Any, *arguments: Any) -> None:
+        def work() -> None:
+            try:
+                function(*arguments)
+            finally:
+                self._threads.discard(threading.current_thread())
+
+        thread = threading.Thread(target=work, name=name, daemon=True)
+        self._threads.add(thread)
+        thread.start()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                if self._is_closed:
+                    return
+                time.sleep(0.01)  # no descriptors are left: it may be better soon
+                continue
+            self._start(f"handshake {self.name}", self._met, sock)
+
+    def _met(self, sock: socket.socket) -> None:
+        """Hears who has connected; serves a run connection, on this thread."""
+        sock.settimeout(_HANDSHAKE_S)
+        try:
+            tls = None
+            if self._tls is not None:
+                tls = Tls(self._tls.server, True)
+                tls.shake_hands(sock)
+            talk = Talk(sock, tls)
+            hello = meet(talk, self._secret)
+            try:
+                peer = self._expected(hello)
+            except OpError as e:
+                refuse(talk, e)
+                raise
+        except (OSError, OpError):
+            sock.close()  # whoever it was has been told, or does not listen
+            return
+        one = self._made(sock, tls, hello.purpose)
+        if peer is None:
+            self._gather(hello, one)
+            return
+        peer.runs.add(one)
+        one.write(ACCEPTED)
+        try:
+            serve(one, peer.name, lambda *run: self.on_run(*run))
+        finally:
+            peer.runs.discard(one)
+            one.close()
+
+    def _expected(self, hello: Hello) -> Peer | None:
+        """Returns the peer whose run connection it is; None for another connection."""
+        if hello.receiver != self.name or hello.receiver_incarnation != self.incarnation:
+            raise UnavailableError(
+                f"expected {hello.receiver} of incarnation {hello.receiver_incarnation:x} at this "
+                f"address, got {self.name} of incarnation {self.incarnation:x}: it was restarted"
+            )
+        if self._is_closed:
+            raise UnavailableError(f"{self.name} is leaving")
+        known = self._peers.get(hello.sender)
+        is_known = known is not None and known.incarnation == hello.sender_incarnation
+        if hello.purpose == "run":
+            if not is_known:
+                raise FailedPreconditionError(f"{hello.sender} is not connected with {self.name}")
+            return known
+        if hello.purpose not in _PURPOSES:
+            raise FailedPreconditionError(f"expected a purpose, got {hello.purpose!r}")
+        if is_known:
+            raise FailedPreconditionError(f"{hello.sender} is connected with {self.name} already")
+        return None
+
+    def _gather(self, hello: Hello, one: Connection) -> None:
+        """Keeps a connection until all of its peer are there; then admits the peer."""
+        with self._lock:
+            found = self._forming.setdefault(hello.group, _Forming({}, time.monotonic()))
+            found.connections[hello.purpose] = one
+            is_complete = len(found.connections) == len(_PURPOSES)
+            if is_complete:
+                del self._forming[hello.group]
+            old = self._left_alone()
+        for connection in old:
+            connection.close()
+        if is_complete:
+            made = Peer(hello.sender, hello.sender_incarnation, None, found.connections)
+            self._admit(made, one)
+        else:
+            one.write(ACCEPTED)
+
+    def _left_alone(self) -> list[Connection]:
+        """Takes out the connections of peers that have not made all of them in time."""
+        begun = time.monotonic() - len(_PURPOSES) * _HANDSHAKE_S
+        old = [group for group, some in self._forming.items() if some.began < begun]
+        return [one for group in old for one in self._forming.pop(group).connections.values()]
+
+    def _admit(self, peer: Peer, last: Connection | None = None) -> None:
+        """Takes a peer whose connections are all there.
+
+        Args:
+            peer: The peer.
+            last: The connection at whose other end somebody waits to hear of it.
+        """
+        control = peer.connections["control"]
+
+        def ended(error: Exception | None) -> None:
+            self._ended(peer, error)
+
+        peer.control = Control(peer.name, control, lambda *call: self.on_call(*call), ended)
+        with self._lock:
+            old = self._peers.get(peer.name)
+            if self._is_closed:
+                peer.close()
+                return
+            if last is not None:  # whoever hears it finds the peer here
+                last.write(ACCEPTED)
+            self._peers[peer.name] = peer
+        if old is not None:
+            self._lose(old, ConnectionResetError(f"{peer.name} was started again"))
+        peer.control.start()
+
+    def _ended(self, peer: Peer, error: Exception | None) -> None:
+        """Is told that a peer's control connection has ended; None after a goodbye."""
+        with self._lock:
+            if self._peers.get(peer.name) is peer:
+                del self._peers[peer.name]
+        self._lose(peer, error)
+
+    def _lose(self, peer: Peer, error: Exception | None) -> None:
+        """Ends what is left of a peer."""
+        with self._lock:
+            was_lost, peer.is_lost = peer.is_lost, True
+        peer.close()
+        if not was_lost and error is not None:
+            self.on_lost(peer.name, error)
+
+
+__all__ = ["Endpoint", "Peer"]

@@ -1,0 +1,255 @@
+"""Endpoints find each other, ask, tell and run."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from flowscope.cluster.endpoint import Endpoint
+from flowscope.errors import (
+    DeadlineExceededError,
+    InternalError,
+    UnauthenticatedError,
+    UnavailableError,
+)
+from flowscope.runtime.rendezvous import DEAD
+
+A, B = (f"/job:worker/replica:0/task:{i}" for i in range(2))
+SECRET = b"the secret of this cluster"
+
+
+class FreeGate:
+    """A gate at which nobody is held."""
+
+    def __init__(self):
+        self.raised = False
+        self._changed = threading.Condition()
+
+    def wait(self, is_done, here=None):
+        with self._changed:
+            assert self._changed.wait_for(is_done, 10)
+
+    def wake(self):
+        with self._changed:
+            self._changed.notify_all()
+
+
+@pytest.fixture
+def endpoints():
+    made = []
+
+    def make(name, incarnation=1, secret=SECRET):
+        made.append(Endpoint(name, incarnation, secret))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def pair(endpoints):
+    a, b = endpoints(A), endpoints(B)
+    a.connect(B, b.address, 1)
+    return a, b
+
+
+def test_both_ends_can_ask_once_one_has_connected(pair):
+    a, b = pair
+    assert a.is_connected(B) and b.is_connected(A)
+    a.on_call = b.on_call = lambda peer, message: {"peer": peer, "got": message}
+    message = {"kind": "x", "n": 1 << 200, "b": b"\0", "f": 0.5, "l": [1, None, True]}
+    assert a.call(B, message, 5) == {"peer": A, "got": message}
+    assert b.call(A, {"kind": "y"}, 5) == {"peer": B, "got": {"kind": "y"}}
+
+
+def test_to_connect_again_changes_nothing(pair):
+    a, b = pair
+    a.connect(B, b.address, 1)
+    b.on_call = lambda peer, message: message
+    assert a.call(B, {"n": 1}, 5) == {"n": 1}
+
+
+def test_what_is_told_comes_in_order(pair):
+    a, b = pair
+    got, done = [], threading.Event()
+
+    def take(peer, message):
+        got.append(message["n"])
+        if message["n"] == 99:
+            done.set()
+
+    b.on_call = take
+    for n in range(100):
+        a.tell(B, {"n": n})
+    assert done.wait(5)
+    assert got == [*range(100)]
+
+
+def test_an_answer_that_does_not_come_in_time_is_an_error(pair):
+    a, b = pair
+    go_on = threading.Event()
+    b.on_call = lambda peer, message: go_on.wait(10) and None
+    with pytest.raises(DeadlineExceededError, match="task:1 has not answered 'slow' within 0.01 s"):
+        a.call(B, {"kind": "slow"}, 0.01)
+    go_on.set()
+
+
+def test_what_a_handler_raises_is_told(pair):
+    a, _ = pair
+    with pytest.raises(InternalError, match="nobody takes the messages"):
+        a.call(B, {"kind": "x"}, 5)
+
+
+def test_whoever_does_not_know_the_secret_is_told_so(endpoints):
+    a, b = endpoints(A, secret=b"another"), endpoints(B)
+    with pytest.raises(UnauthenticatedError, match="does not know this cluster's secret"):
+        a.connect(B, b.address, 1)
+    assert not a.is_connected(B) and not b.is_connected(A)
+
+
+def test_another_life_of_a_process_is_not_taken_for_it(endpoints):
+    a, b = endpoints(A), endpoints(B, incarnation=2)
+    with pytest.raises(UnavailableError, match="expected .*task:1 of incarnation 1.*restarted"):
+        a.connect(B, b.address, 1)
+
+
+def test_nobody_there_is_an_error(endpoints):
+    a, b = endpoints(A), endpoints(B)
+    b.close()
+    with pytest.raises(UnavailableError, match="task:1 cannot be reached at 127.0.0.1"):
+        a.connect(B, b.address, 1)
+    with pytest.raises(UnavailableError, match="task:1 is not connected"):
+        a.tell(B, {})
+
+
+VALUES = [
+    np.float32(1.5),
+    np.int64(-3),
+    np.arange(6, dtype=np.float64).reshape(2, 3),
+    np.zeros((0, 3), np.int32),
+    np.arange(300_000, dtype=np.int16),
+    np.arange(12).reshape(3, 4).T,
+    np.array([[b"a", b""], [b"bcd", b"\0\0"]], object),
+    np.array([b"x" * 10_000], object),
+    b"text",
+    np.bool_(True),
+    np.complex64(1 + 2j),
+    np.array([1, 2], ">i4"),
+    DEAD,
+]
+
+
+def assert_same(got, sent):
+    if sent is DEAD or isinstance(sent, bytes):
+        assert got is sent or got == sent
+        return
+    assert type(got) is type(sent)
+    assert got.dtype == sent.dtype.newbyteorder("=") and got.shape == sent.shape
+    np.testing.assert_array_equal(got, sent)
+    assert not isinstance(got, np.ndarray) or got.flags.writeable
+
+
+def test_a_run_brings_arrays_there_and_back(pair):
+    a, b = pair
+    b.on_run = lambda peer, header, values: ({"peer": peer, **header}, values)
+    header, values = a.start_run(B, {"n": 7}, VALUES).wait(FreeGate())
+    assert header == {"peer": A, "n": 7}
+    for got, sent in zip(values, VALUES, strict=True):
+        assert_same(got, sent)
+
+
+def test_bfloat16_travels_too(pair):
+    import ml_dtypes
+
+    a, b = pair
+    b.on_run = lambda peer, header, values: ({}, values)
+    sent = [np.ones(3, ml_dtypes.bfloat16), ml_dtypes.bfloat16(2), np.ones(2, ml_dtypes.int4)]
+    for got, one in zip(a.start_run(B, {}, sent).wait(FreeGate())[1], sent, strict=True):
+        assert_same(got, one)
+
+
+def test_several_runs_are_under_way_at_one_peer(pair):
+    a, b = pair
+    together = threading.Barrier(4)
+
+    def run(peer, header, values):
+        together.wait(5)
+        return header, values
+
+    b.on_run = run
+    runs = [a.start_run(B, {"n": n}, []) for n in range(4)]
+    assert [r.wait(FreeGate())[0]["n"] for r in runs] == [0, 1, 2, 3]
+
+
+def test_run_connections_are_used_again(pair):
+    a, b = pair
+    threads = set()
+
+    def run(peer, header, values):
+        threads.add(threading.get_ident())
+        return header, values
+
+    b.on_run = run
+    for n in range(20):
+        assert a.start_run(B, {"n": n}, []).wait(FreeGate())[0] == {"n": n}
+    assert len(threads) == 1
+
+
+def test_the_first_of_several_answers_is_seen_while_others_run(pair):
+    a, b = pair
+    go_on = threading.Event()
+    b.on_run = lambda peer, header, values: (header["n"] or go_on.wait(10)) and (header, [])
+    runs = [a.start_run(B, {"n": n}, []) for n in range(2)]
+    assert a.first_done(runs, FreeGate()) is runs[1]
+    assert not runs[0].is_done and runs[1].result()[0] == {"n": 1}
+    go_on.set()
+    assert runs[0].wait(FreeGate())[0] == {"n": 0}
+
+
+def test_a_peer_that_goes_ends_runs_and_is_told_once(pair):
+    a, b = pair
+    lost, running, go_on = [], threading.Event(), threading.Event()
+    told = threading.Event()
+
+    def tell(peer, error):
+        lost.append(peer)
+        told.set()
+
+    a.on_lost = tell
+
+    def run(peer, header, values):
+        running.set()
+        go_on.wait(10)
+        return {}, []
+
+    b.on_run = run
+    pending = a.start_run(B, {}, [])
+    assert running.wait(5)
+    b._peers[A].close()  # as if the process had been killed: no goodbye
+    with pytest.raises(UnavailableError, match="task:1 is lost"):
+        pending.wait(FreeGate())
+    assert told.wait(5) and lost == [B]
+    assert not a.is_connected(B)
+    go_on.set()
+
+
+def test_a_goodbye_is_no_loss(pair):
+    a, b = pair
+    lost = []
+    a.on_lost = lambda peer, error: lost.append(peer)
+    control = a._peers[B].control
+    b.close()
+    control.join()
+    assert not a.is_connected(B) and lost == []
+
+
+def test_nothing_is_left_of_closed_endpoints(endpoints):
+    before = threading.active_count()
+    a, b = endpoints(A), endpoints(B)
+    a.connect(B, b.address, 1)
+    b.on_run = lambda peer, header, values: (header, values)
+    a.start_run(B, {}, VALUES).wait(FreeGate())
+    a.close()
+    b.close()
+    assert threading.active_count() == before
