@@ -62,13 +62,22 @@ def compile_apart(
     Raises:
         InternalError: if two partitions send or receive by one key.
     """
-    _check_keys(partitions)
-    names = {p.back_end for p in partitions}
-    if names - _IN_PLACE.keys() or any(_waits(p.program) for p in partitions):
-        partitions = [replace(p, back_end=_IN_PLACE.get(p.back_end, p.back_end))
-                      for p in partitions]  # fmt: skip
+    partitions = agreed(partitions)
     positions = {h.name: i for i, h in enumerate(handles)}
     return tuple([_part(p, positions, compile_region, is_handed_out) for p in partitions])
+
+
+def agreed(partitions: Sequence[Partition]) -> Sequence[Partition]:
+    """Returns partitions with code back ends that can meet: if one waits, none waits in place.
+
+    Raises:
+        InternalError: if two partitions send or receive by one key.
+    """
+    _check_keys(partitions)
+    names = {p.back_end for p in partitions}
+    if names <= _IN_PLACE.keys() and not any(_waits(p.program) for p in partitions):
+        return partitions
+    return [replace(p, back_end=_IN_PLACE.get(p.back_end, p.back_end)) for p in partitions]
 
 
 def _part(
@@ -102,4 +111,4 @@ def _check_keys(partitions: Sequence[Partition]) -> None:
                 seen.add(node.op.key)
 
 
-__all__ = ["Part", "compile_apart"]
+__all__ = ["Part", "agreed", "compile_apart"]

@@ -47,6 +47,7 @@ class Call:
         trace: Where a traced run of it notes what it does; None for most.
         uses_blas: Whether a kernel of the plan multiplies matrices.
         tests: The breakpoints of the plan, at which `function` asks.
+        elsewhere: Runs a plan that has partitions in other processes; None for most.
         split: Runs the partitions of the plan on threads of their own; None where one thread runs
             all of it.
     """
@@ -55,6 +56,7 @@ class Call:
         "by_op",
         "converters",
         "edits",
+        "elsewhere",
         "function",
         "is_checked",
         "on_device",
@@ -94,6 +96,7 @@ class Call:
         self.required = required
         self.queues = queues
         self.tests = NO_TESTS
+        self.elsewhere: Function | None = None
         self.split: Function | None = None
         self.is_checked = not required
         self.uses_blas = any(node.op.uses_blas for node in plan.program.walk())
@@ -104,7 +107,8 @@ class Call:
         """Returns the same for one run, which is traced."""
         made = self._copied()
         made.trace = trace
-        made.function = trace.traced(self.wrap)
+        if self.elsewhere is None:
+            made.function = trace.traced(self.wrap)
         return made
 
     def probed(self, probe: Probe, tests: BreakTests) -> Call:

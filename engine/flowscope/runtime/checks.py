@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError, OpError
+from flowscope.errors import DTypeError, InvalidArgumentError, OpError
 from flowscope.graph.graph import Graph
 from flowscope.plan.partitions import Mode
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions
 from flowscope.runtime.fetches import structure_key
 
 
-def check_arguments(target: Any, graph: Any, config: Any) -> None:
+def check_arguments(graph: Any, config: Any) -> None:
     """Raises unless these are arguments of a session; None stands for the default."""
     for name, value, wanted in (
-        ("target", target, str | bytes),
         ("graph", graph, Graph),
         ("config", config, ConfigProto),
     ):
         if value is not None and not isinstance(value, wanted):
             kind = getattr(wanted, "__name__", "str")
             raise DTypeError(f"expected a {kind} as {name}, got {value!r}")
-    if target:
-        raise NotFoundError(f'expected target "" (this process), got {target!r}')
     if config is not None and config.plan_cache_size < 2:
         raise InvalidArgumentError(
             f"expected a plan_cache_size of 2 or more, got {config.plan_cache_size}"

@@ -22,7 +22,8 @@ ParallelFor = Callable[[int, Callable[[int], None]], None]
 #: Makes what hands out parts of code; see `flowscope.plan.codegen.sections`.
 MakeTasks = Callable[[], Any]
 
-_PREFIX = "/job:localhost/replica:0/task:0/device:"
+#: The task that a process is by itself.
+LOCAL_TASK = "/job:localhost/replica:0/task:0"
 
 
 @frozen
@@ -61,8 +62,12 @@ class Device(ABC):
 
     def __init__(self, index: int) -> None:
         self.index = index
-        self.name = f"{_PREFIX}{self.device_type}:{index}"
+        self.name = f"{LOCAL_TASK}/device:{self.device_type}:{index}"
         self.incarnation = int.from_bytes(os.urandom(8))
+
+    def belong_to(self, task: str) -> None:
+        """Makes it a device of a task of a cluster, before anybody uses it."""
+        self.name = f"{task}/device:{self.device_type}:{self.index}"
 
     @property
     def spec(self) -> DeviceSpec:

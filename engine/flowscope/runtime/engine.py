@@ -24,6 +24,7 @@ from flowscope.runtime.host_calls import HostThreads
 from flowscope.runtime.thread_pool import ThreadPool
 
 if TYPE_CHECKING:
+    from flowscope.runtime.remote import Target
     from flowscope.runtime.session import Session
     from flowscope.runtime.step_trace import Tracer
 
@@ -46,12 +47,12 @@ class Engine:
     def __init__(self) -> None:
         self.sessions: weakref.WeakSet[Session] = weakref.WeakSet()
         self.containers = Containers()
+        self.clusters: dict[str, Target] = {}
         self.pool = ThreadPool()
         self.host_threads = HostThreads()
         self.loops: list[Any] = []
         self.ended_loop: Any = None
         self.tracers: tuple[Tracer, ...] = ()
-        self.clusters: dict[str, Any] = {}
         self.feeds: weakref.WeakValueDictionary[tuple[int, int], Any] = (
             weakref.WeakValueDictionary()
         )

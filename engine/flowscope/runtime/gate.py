@@ -126,6 +126,8 @@ class Gate:
         held_ns: Nanoseconds that steps have waited here.
         listener: Is called on a step's own thread, with the step, when that is held at a safepoint;
             the step goes on when it returns, unless it asked for something else. None for nobody.
+        follower: Is told what is asked for: gates of other processes, where parts of steps run, do
+            the same. None for nobody.
     """
 
     __slots__ = (
@@ -138,6 +140,7 @@ class Gate:
         "_requests",
         "_state",
         "_waiting",
+        "follower",
         "held_ns",
         "is_by_op",
         "listener",
@@ -151,6 +154,7 @@ class Gate:
         self.moves = Moves()
         self.held_ns = 0
         self.listener: Callable[[Step], None] | None = None
+        self.follower: Callable[[Request | Predicate], None] | None = None
         #: Entered by itself, not through the condition: that takes several instructions, between
         #: which the handler of a signal could raise and leave it held.
         self._lock = threading.RLock()
@@ -185,6 +189,8 @@ class Gate:
             self._requests.append(request)
             self._drain()
             self._changed.notify_all()
+        if self.follower is not None:
+            self.follower(request)
 
     @property
     def pace_s(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from flowscope.plan.modules import Modules
 from flowscope.plan.partial_run import Staged, staged
 from flowscope.plan.partitions import Mode
 from flowscope.plan.plan import Plan, Request, in_mode, make_plan
-from flowscope.plan.program import Node, Program
+from flowscope.plan.program import Node, Program, devices_of
 from flowscope.runtime.calls import Call, as_it_is
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.cores import available_cores
@@ -49,6 +49,7 @@ from flowscope.runtime.resources import VariableState
 if TYPE_CHECKING:
     from flowscope.plan.placement.by_cost import ByCost
     from flowscope.plan.placement.machine import Machine
+    from flowscope.runtime.remote import Remote
 
 #: A place that is no position in a region: before the first operation.
 _BEFORE_FIRST = -3
@@ -79,6 +80,7 @@ class Planner:
         devices: Sequence[Device],
         state: Callable[[Any], Any],
         growth: Growth,
+        remote: Remote | None = None,
     ) -> None:
         self.calls = Recent(config.plan_cache_size, Call.count_nodes)
         self.placements: dict[int, str] = {}
@@ -91,9 +93,15 @@ class Planner:
         self._devices = {d.name: d for d in devices}
         self._by_name = {"": devices[0], **self._devices}
         self.back_ends = code_back_ends(_driver)
-        #: Accelerators first: what has a kernel for them runs there.
-        self._specs = [d.spec for d in sorted(devices, key=lambda d: d.device_type == "CPU")]
+        own = sorted(devices, key=lambda d: d.device_type == "CPU")
+        #: Accelerators first: what has a kernel for them runs there. Then those of other tasks.
+        self._specs = [d.spec for d in own]
         self._has_kinds = any(d.device_type != "CPU" for d in devices)
+        self._remote = remote
+        if remote is not None:
+            self.back_ends = remote.back_ends(self.back_ends)
+            self._by_name.update((d.name, d) for d in remote.devices)
+            self._specs += [d.spec for d in remote.devices]
         self._growth = growth
         self.breakpoints: Callable[[Plan], BreakTests] | None = None
         self.around: Around | None = None
@@ -136,7 +144,7 @@ class Planner:
             self._note(list(plan.program.walk()))
             single = not isinstance(fetches, _STRUCTURES) and len(request.fetches) == 1
             call = self._bound(plan, edits, rebuild, single, handing_out)
-            if self._is_split(plan, costs):
+            if call.elsewhere is None and self._is_split(plan, costs):
                 from flowscope.runtime.split import SplitFunction  # most sessions need none
 
                 call.split = SplitFunction(plan.parts)
@@ -249,7 +257,7 @@ class Planner:
             merges=self._config.graph_options.optimizer_options.merges,
             folds=self._config.graph_options.optimizer_options.folds,
             overlaps=self._config.overlaps,
-            is_apart=self._config.split_partitions == "always",
+            is_apart=self._remote is not None or self._config.split_partitions == "always",
             by_cost=self._by_cost(fed),
         )
         return request, flat.rebuild
@@ -287,8 +295,13 @@ class Planner:
         """Returns the devices of a program that are no CPUs; the first of them is current."""
         if not self._has_kinds:
             return []
-        found = [self._by_name[name] for name in dict.fromkeys(n.device for n in program.walk())]
+        names = dict.fromkeys(n.device for n in program.walk())
+        found = [self._by_name[name] for name in names if not self.is_elsewhere(name)]
         return [d for d in found if d.device_type != "CPU"]
+
+    def is_elsewhere(self, device: str) -> bool:
+        """Whether a device belongs to another task of a cluster."""
+        return self._remote is not None and self._remote.is_elsewhere(device)
 
     def _bound(
         self,
@@ -316,10 +329,12 @@ class Planner:
             single,
             tuple(variables[h] for h in plan.handles),
             tuple(variables[h] for h in plan.required),
-            _queue_use(plan, variables),
+            queue_use(plan.program.walk(), variables),
             on,
         )
         call.tests = tests
+        if self._remote is not None and any(map(self.is_elsewhere, devices_of(plan.program))):
+            call.elsewhere = self._remote.function(plan, call.resources, feeds is None)
         self._bind(call, self.around if feeds is None else None)  # a stage is no step
         return call
 
@@ -327,6 +342,9 @@ class Planner:
         """Has a call ask at its breakpoints, with something around it."""
         on = call.on_device
         call.wrap = on if around is None else partial(_within, around, call.plan, on)
+        if call.elsewhere is not None:
+            call.function = call.by_op = call.wrap(call.elsewhere)
+            return
         function, by_op = _tested(call.plan, call.tests)
         if call.split is not None and function is call.plan.executable.function:
             function = call.split  # with breakpoints one thread runs the step
@@ -349,6 +367,8 @@ class Planner:
                 self._bind(call, self.around)
 
     def _variable(self, handle: Node) -> Any:
+        if self._remote is not None and self._remote.is_elsewhere(handle.device):
+            return self._remote.state(handle.op, handle.device)
         state = self.state(handle.op)
         is_placed = self._has_kinds and isinstance(state, VariableState)
         return PlacedVariable(state, self._by_name[handle.device]) if is_placed else state
@@ -388,12 +408,17 @@ def _travelling(program: Program) -> set[int]:
     return {v.index for v in program.feeds if v not in others}
 
 
-def _queue_use(plan: Plan, states: Mapping[Node, Any]) -> QueueUse | None:
-    """Returns what a plan's steps may do to queues; None if they use none."""
+def queue_use(nodes: Iterable[Node], states: Mapping[Node, Any]) -> QueueUse | None:
+    """Returns what steps may do to queues; None if they use none.
+
+    Args:
+        nodes: All nodes that run, in blocks too.
+        states: What their handles stand for.
+    """
     queues = [s for s in states.values() if isinstance(s, QueueState)]
     if not queues:
         return None
-    walked = list(plan.program.walk())
+    walked = list(nodes)
     written = dict.fromkeys(h for n in walked if n.writes_state for h in n.handles)
     return QueueUse(
         queues,

@@ -41,6 +41,7 @@ from flowscope.runtime.partial_run import PartialRun, Pattern
 from flowscope.runtime.plan_cache import Recent
 from flowscope.runtime.planner import Planner
 from flowscope.runtime.queue_state import QueueState
+from flowscope.runtime.remote import Remote, Target, target_of
 from flowscope.runtime.resources import Container, VariableState
 from flowscope.runtime.step_trace import StepTrace, Tracer
 
@@ -63,7 +64,7 @@ class Session(Controls):
     Several threads may run steps of one session at the same time.
 
     Args:
-        target: "" for this process.
+        target: "" for this process; else a cluster (`fs.cluster.connect`), or its `target`.
         graph: The graph; the default graph if None.
         config: Options.
 
@@ -76,9 +77,12 @@ class Session(Controls):
     """
 
     def __init__(
-        self, target: str = "", graph: Graph | None = None, config: ConfigProto | None = None
+        self,
+        target: str | bytes | Target = "",
+        graph: Graph | None = None,
+        config: ConfigProto | None = None,
     ) -> None:
-        checks.check_arguments(target, graph, config)
+        checks.check_arguments(graph, config)
         super().__init__(default.get_default_graph() if graph is None else graph, engine.current())
         keep_freed_memory()
         self.config = config or ConfigProto()
@@ -86,6 +90,11 @@ class Session(Controls):
         is_sequential = not self.config.overlaps
         make_tasks = None if is_sequential else pool.tasks
         self.devices: tuple[Device, ...] = local_devices(self.config, pool.parallel_for, make_tasks)
+        #: The cluster that it runs on; None for this process.
+        self.cluster = target_of(target, self.engine)
+        self._remote: Remote | None = None
+        if self.cluster is not None:
+            self._remote = self._join(self.cluster)
         if self.config.intra_op_parallelism_threads:
             from flowscope.runtime import blas  # at need: it looks at all loaded libraries
 
@@ -93,7 +102,8 @@ class Session(Controls):
             self.engine.pool.limit(self.config.intra_op_parallelism_threads)
         self._container = Container()
         growth = self.engine.growth_of(self.graph)
-        self._planner = Planner(self.graph, self.config, self.devices, self._state, growth)
+        own = [d for d in self.devices if not (self._remote and self._remote.is_elsewhere(d.name))]
+        self._planner = Planner(self.graph, self.config, own, self._state, growth, self._remote)
         self._calls = self._planner.calls
         self._patterns = Recent(self.config.plan_cache_size, Pattern.count_nodes)
         self._contexts: list[AbstractContextManager[Any]] = []
@@ -101,6 +111,14 @@ class Session(Controls):
         self.tracers: tuple[Tracer, ...] = self.engine.tracers
         #: Sessions are numbered as they are made.
         self.number = self.engine.opened(self)
+
+    def _join(self, cluster: Target) -> Remote:
+        """Makes this process a task of a cluster; takes the devices of the others."""
+        remote = cluster.open(self)
+        for device in self.devices:
+            device.belong_to(remote.task)
+        self.devices = (*self.devices, *remote.devices)
+        return remote
 
     # -- running --------------------------------------------------------------------------------
 
@@ -234,6 +252,9 @@ class Session(Controls):
 
     def variable_state(self, handle: Tensor) -> VariableState:
         """Returns where the value of the variable with this handle is kept."""
+        device = self._planner.placements.get(handle.op.id, "")
+        if self._remote is not None and self._remote.is_elsewhere(device):
+            return self._remote.state(handle.op.definition, device)  # type: ignore[no-any-return]
         return self._state(handle.op.definition)  # type: ignore[no-any-return]
 
     def _state(self, handle: Any) -> Any:
@@ -250,7 +271,7 @@ class Session(Controls):
 
         Sessions stay open, unlike in TensorFlow: they find these variables without a value.
         """
-        checks.check_arguments(target, None, config)
+        checks.check_arguments(None, config)
         if isinstance(containers, str):
             raise DTypeError(f"expected a list of containers' names, got {containers!r}")
         engine.current().containers.reset(containers)
@@ -420,7 +441,7 @@ class Session(Controls):
     @property
     def sess_str(self) -> str:
         """The target."""
-        return ""
+        return "" if self.cluster is None else self.cluster.target
 
     @property
     def graph_def(self) -> GraphDef:
@@ -447,6 +468,8 @@ class Session(Controls):
         self._closed = True
         self.engine.closed(self)
         self.gate.request("close")
+        if self._remote is not None:
+            self._remote.close()
         self._calls.drop()
         self._patterns.drop()
         if not self.gate.inside:

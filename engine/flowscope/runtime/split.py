@@ -81,37 +81,71 @@ class SplitFunction:
         self, gate: Gate, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
     ) -> tuple[Any, ...]:
         """Runs one step; see `flowscope.plan.codegen.function` for the arguments."""
-        shared = _Shared(current_step(), self._channel(), gate, run, len(self.parts))
+        split = SplitStep(current_step(), self._channel(), gate, run)
         for part, function in zip(self.parts, self._functions, strict=True):
             taken = tuple([feeds[i] for i in part.takes])
-            states = tuple([resources[i] for i in part.handles])
-            shared.runs.append(_PartRun(shared, part, function, taken, states))
-        for one in shared.runs[1:]:
-            shared.step.host_threads.run(one)
-        shared.runs[0].run()
-        return shared.finish()
+            split.add(part, function, taken, tuple([resources[i] for i in part.handles]))
+        split.begin()
+        fetched = split.finish()
+        return tuple([fetched[i] for i in range(len(fetched))])
 
 
-class _Shared:
-    """What the threads of one step share.
+class SplitStep:
+    """A step of partitions that run apart, as far as they run in this process.
+
+    Args:
+        step: The step.
+        channel: What its partitions send and receive through.
+        gate: Where its threads wait.
+        run: The run, for random operations.
+        tell: Is told the error that ends it, once: others take part, in other processes.
 
     Attributes:
-        step, channel, gate, run: Of the step.
+        step, channel, gate, run: As above.
         runs: What runs each partition.
         fetched: The values of the fetches by their numbers.
     """
 
-    def __init__(self, step: Step, channel: Channel, gate: Gate, run: Any, count: int) -> None:
+    def __init__(
+        self,
+        step: Step,
+        channel: Channel,
+        gate: Gate,
+        run: Any,
+        tell: Callable[[BaseException], None] | None = None,
+    ) -> None:
         self.step = step
         self.channel = channel
         self.gate = gate
         self.run = run
         self.runs: list[_PartRun] = []
         self.fetched: dict[int, Any] = {}
-        self._left = self._writing = count
+        self._tell = tell
+        self._left = self._writing = 0
         self._lock = threading.Lock()
         self._over = Waiter()
         self._cause: BaseException | None = None
+
+    def add(
+        self, part: Part, function: Function, feeds: tuple[Any, ...], states: tuple[Any, ...]
+    ) -> None:
+        """Adds a partition, before the step begins.
+
+        Args:
+            part: The partition.
+            function: Runs it.
+            feeds: The values that it takes.
+            states: What its handles stand for.
+        """
+        self.runs.append(_PartRun(self, part, function, feeds, states))
+
+    def begin(self) -> None:
+        """Runs the partitions: the first one here, each other one on a thread of its own."""
+        self._left = self._writing = len(self.runs)
+        for one in self.runs[1:]:
+            self.step.host_threads.run(one)
+        for one in self.runs[:1]:
+            one.run()
 
     def failed(self, error: BaseException, *own: Pending) -> None:
         """Notes an error; the first one ends the step on all threads.
@@ -120,8 +154,13 @@ class _Shared:
             error: The error.
             own: Who waited when it came, and does not any more.
         """
+        if not isinstance(error, DerivedError):
+            self.end(error, *own)
+
+    def end(self, error: BaseException, *own: Pending) -> None:
+        """Ends the step with an error, if none has; see `failed`."""
         with self._lock:
-            if self._cause is not None or isinstance(error, DerivedError):
+            if self._cause is not None:
                 return
             self._cause = error
         pending = [*own, *self.channel.pending()]
@@ -131,6 +170,8 @@ class _Shared:
         for one in self.runs:
             if one.step is not None and not one.step.has_ended:
                 self.gate.stop_step(one.step)
+        if self._tell is not None:
+            self._tell(error)
         self._over.wake()
 
     @property
@@ -162,7 +203,7 @@ class _Shared:
     def _has_ended(self) -> bool:
         return not self._left
 
-    def finish(self) -> tuple[Any, ...]:
+    def finish(self) -> dict[int, Any]:
         """Waits for all threads; returns the fetched values, or raises what one has raised."""
         try:
             while not self._has_ended() and not self.is_ending:
@@ -172,7 +213,7 @@ class _Shared:
         self._over.wait_on(self._has_ended)
         self.runs.clear()
         if self._cause is None:
-            return tuple([self.fetched[i] for i in range(len(self.fetched))])
+            return self.fetched
         error, self._cause = self._cause, None
         try:
             raise error
@@ -190,7 +231,7 @@ class _PartRun:
 
     def __init__(
         self,
-        shared: _Shared,
+        shared: SplitStep,
         part: Part,
         function: Function,
         feeds: tuple[Any, ...],
@@ -261,4 +302,4 @@ def _waits(pending: Sequence[Pending]) -> str:
     return ", ".join(found) + (f" and {more} more" if more > 0 else "")
 
 
-__all__ = ["DerivedError", "PartitionStep", "SplitFunction"]
+__all__ = ["DerivedError", "PartitionStep", "SplitFunction", "SplitStep"]

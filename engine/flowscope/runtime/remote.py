@@ -1,0 +1,103 @@
+"""What a session asks of the cluster that it runs on; a higher floor implements it.
+
+A session on a cluster plans over its own devices and those of all tasks. What a plan has on other
+tasks, the cluster runs: `Remote.function` returns what runs such a plan, in the place of code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from flowscope.errors import DTypeError, NotFoundError
+from flowscope.plan.back_ends import BackEnd, Function
+from flowscope.plan.plan import Plan
+from flowscope.runtime.devices import Device
+from flowscope.runtime.engine import Engine
+
+if TYPE_CHECKING:
+    from flowscope.runtime.session import Session
+
+
+class Remote(Protocol):
+    """A session's part in its cluster.
+
+    Attributes:
+        task: The task that this process is in the session, such as "/job:client/replica:0/task:0".
+        devices: The devices of the other tasks.
+    """
+
+    task: str
+    devices: Sequence[Device]
+
+    def back_ends(self, own: Mapping[str, BackEnd]) -> dict[str, BackEnd]:
+        """Returns code back ends that make nothing of programs which do not run here alone."""
+
+    def is_elsewhere(self, device: str) -> bool:
+        """Whether a device belongs to another task."""
+
+    def function(self, plan: Plan, resources: Sequence[Any], is_handed_out: bool) -> Function:
+        """Returns what runs a plan that has partitions on other tasks.
+
+        Args:
+            plan: The plan.
+            resources: What its handles stand for, in their order.
+            is_handed_out: Whether its fetches go to the user.
+        """
+
+    def state(self, handle: Any, device: str) -> Any:
+        """Returns what stands here for a variable or queue of another task.
+
+        Args:
+            handle: The op that makes the handle.
+            device: The device that has it.
+        """
+
+    def close(self) -> None:
+        """Ends the session on all tasks."""
+
+
+class Target(Protocol):
+    """A cluster that sessions can run on.
+
+    Attributes:
+        target: What sessions call it.
+    """
+
+    target: str
+
+    def open(self, session: Session) -> Remote:
+        """Returns a session's part in it."""
+
+
+def target_of(target: Any, engine: Engine) -> Target | None:
+    """Returns the cluster that a session's argument names; None for this process.
+
+    Raises:
+        DTypeError: if it names nothing.
+        NotFoundError: if the engine is connected to no such cluster.
+    """
+    if not target:
+        return None
+    if isinstance(target, bytes):
+        target = target.decode()
+    if not isinstance(target, str):
+        if isinstance(getattr(target, "target", None), str) and _opens(target):
+            return target  # type: ignore[no-any-return]
+        raise DTypeError(f"expected a str or a connected cluster as target, got {target!r}")
+    found = engine.clusters.get(target)
+    if found is None:
+        known = ", ".join(f'"{name}"' for name in engine.clusters) or "none"
+        raise NotFoundError(
+            f'expected target "" (this process) or that of a connected cluster ({known}), '
+            f"got {target!r}: fs.cluster.connect returns a cluster that has one"
+        )
+    return found
+
+
+def _opens(target: Any) -> bool:
+    found: Callable[..., Any] | None = getattr(target, "open", None)
+    return callable(found)
+
+
+__all__ = ["Remote", "Target", "target_of"]
