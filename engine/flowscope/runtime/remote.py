@@ -6,7 +6,7 @@ tasks, the cluster runs: `Remote.function` returns what runs such a plan, in the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flowscope.errors import DTypeError, NotFoundError
@@ -68,6 +68,9 @@ class Target(Protocol):
 
     def open(self, session: Session) -> Remote:
         """Returns a session's part in it."""
+
+    def reset(self, names: Iterable[str] | None = None) -> None:
+        """Drops the values in the named containers of its tasks, in all of them for None."""
 
 
 def target_of(target: Any, engine: Engine) -> Target | None:

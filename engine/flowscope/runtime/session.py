@@ -265,16 +265,22 @@ class Session(Controls):
 
     @staticmethod
     def reset(
-        target: str = "", containers: Iterable[str] | None = None, config: Any = None
+        target: str | bytes | Target = "",
+        containers: Iterable[str] | None = None,
+        config: Any = None,
     ) -> None:
         """Drops the values in the named containers (all named ones by default).
+
+        With a target, those of a cluster's workers.
 
         Sessions stay open, unlike in TensorFlow: they find these variables without a value.
         """
         checks.check_arguments(None, config)
         if isinstance(containers, str):
             raise DTypeError(f"expected a list of containers' names, got {containers!r}")
-        engine.current().containers.reset(containers)
+        current = engine.current()
+        cluster = target_of(target, current)
+        (current.containers if cluster is None else cluster).reset(containers)
 
     # -- more ways to run -----------------------------------------------------------------------
 
