@@ -126,8 +126,7 @@ class Gate:
         held_ns: Nanoseconds that steps have waited here.
         listener: Is called on a step's own thread, with the step, when that is held at a safepoint;
             the step goes on when it returns, unless it asked for something else. None for nobody.
-        follower: Is told what is asked for: gates of other processes, where parts of steps run, do
-            the same. None for nobody.
+        follower: Is told what is asked for, so that gates of other processes do the same; or None.
     """
 
     __slots__ = (
