@@ -73,15 +73,13 @@ class Target(Protocol):
         """Drops the values in the named containers of its tasks, in all of them for None."""
 
 
-def target_of(target: Any, engine: Engine) -> Target | None:
-    """Returns the cluster that a session's argument names; None for this process.
+def target_of(target: Any, engine: Engine) -> Target:
+    """Returns the cluster that a session's argument names.
 
     Raises:
         DTypeError: if it names nothing.
         NotFoundError: if the engine is connected to no such cluster.
     """
-    if not target:
-        return None
     if isinstance(target, bytes):
         target = target.decode()
     if not isinstance(target, str):

@@ -41,13 +41,13 @@ from flowscope.runtime.partial_run import PartialRun, Pattern
 from flowscope.runtime.plan_cache import Recent
 from flowscope.runtime.planner import Planner
 from flowscope.runtime.queue_state import QueueState
-from flowscope.runtime.remote import Remote, Target, target_of
 from flowscope.runtime.resources import Container, VariableState
 from flowscope.runtime.step_trace import StepTrace, Tracer
 
 if TYPE_CHECKING:
     from flowscope.debug import Debugger
     from flowscope.runtime.placement import Move, Placement
+    from flowscope.runtime.remote import Remote, Target
 
 #: What makes a session's debugger; a higher floor fills it.
 debuggers: list[Callable[..., Any]] = []
@@ -91,10 +91,8 @@ class Session(Controls):
         make_tasks = None if is_sequential else pool.tasks
         self.devices: tuple[Device, ...] = local_devices(self.config, pool.parallel_for, make_tasks)
         #: The cluster that it runs on; None for this process.
-        self.cluster = target_of(target, self.engine)
-        self._remote: Remote | None = None
-        if self.cluster is not None:
-            self._remote = self._join(self.cluster)
+        self.cluster = _cluster_of(target, self.engine) if target else None
+        self._remote = None if self.cluster is None else self._join(self.cluster)
         if self.config.intra_op_parallelism_threads:
             from flowscope.runtime import blas  # at need: it looks at all loaded libraries
 
@@ -279,7 +277,7 @@ class Session(Controls):
         if isinstance(containers, str):
             raise DTypeError(f"expected a list of containers' names, got {containers!r}")
         current = engine.current()
-        cluster = target_of(target, current)
+        cluster = _cluster_of(target, current) if target else None
         (current.containers if cluster is None else cluster).reset(containers)
 
     # -- more ways to run -----------------------------------------------------------------------
@@ -513,6 +511,12 @@ class Session(Controls):
         if self._closed or self.gate.state != "open":
             parts.append("closed" if self._closed else self.gate.state)
         return f"<fs.{type(self).__name__}: {', '.join(parts)}>"
+
+
+def _cluster_of(target: str | bytes | Target, owner: engine.Engine) -> Target:
+    from flowscope.runtime.remote import target_of  # most sessions are in this process
+
+    return target_of(target, owner)
 
 
 def _run_in_default(fetch: Any, feed_dict: Any, session: Any) -> Any:
