@@ -19,11 +19,12 @@ test("a worker is a row: who, where, how full, and what it waits for since when"
   const [client, row, hung] = workerRows(STATUS);
   assert.deepEqual([client?.name, client?.fill, client?.clock], ["this notebook", null, ""]);
   assert.match(client?.memory ?? "", /^300\sMB$/);
-  assert.deepEqual([row?.name, row?.dask, row?.where], ["worker 0", "alice", "127.0.0.1, process 4711"]);
+  assert.deepEqual([row?.name, row?.dask, row?.host, row?.process], ["worker 0", "alice", "127.0.0.1", "process 4711"]);
   assert.deepEqual(row?.devices.map(({ short }) => short), ["CPU:0", "GPU:0"]);
   assert.deepEqual(row?.fill, { share: 0.75, level: "high" });
-  assert.match(row?.clock ?? "", /^\u22121\.20\sms\s\u00b1\s41\.0\s\u00b5s$/);
-  assert.equal(row?.steps, "12 (1 running)");
+  assert.match(`${row?.clock} ${row?.clockError}`, /^\u22121\.20\sms \u00b1 41\.0\s\u00b5s$/);
+  assert.deepEqual([row?.steps, row?.running, client?.running], ["12", "1 running", ""]);
+  assert.match(`${row?.sent}, ${row?.received}`, /^2\.00\sMB sent, 500\sB received$/);
   assert.deepEqual(row?.queues, ["jobs: 3 of 8"]);
   assert.deepEqual(row?.waits.map(({ text, op }) => [text, op]), [["loop/h:0 of GPU:1 of worker 1", "loop/h"]]);
   assert.match(row?.waits[0]?.since ?? "", /^for 2\.10\ss$/);

@@ -1,7 +1,7 @@
 /** The cluster that a session runs on: its workers, what each waits for, and what is wrong. */
 import type { ClusterWish } from "../wire/channel.js";
 import type { Cluster, ClusterStatus, WaitStatus, WorkerStatus } from "../wire/messages.js";
-import { duration, plural } from "./figures.js";
+import { duration, plural, whole } from "./figures.js";
 import { bytesText } from "./running.js";
 import { Signal } from "./signal.js";
 
@@ -20,7 +20,8 @@ export interface WorkerRow {
   readonly name: string;
   /** Its name in Dask, and which life of it it is. */
   readonly dask: string;
-  readonly where: string;
+  readonly host: string;
+  readonly process: string;
   readonly devices: readonly { readonly name: string; readonly short: string }[];
   readonly health: WorkerStatus["health"];
   readonly reason: string;
@@ -29,8 +30,13 @@ export interface WorkerRow {
   readonly memory: string;
   readonly held: string;
   readonly steps: string;
-  readonly traffic: string;
+  /** How many of them run; "" for none. */
+  readonly running: string;
+  readonly sent: string;
+  readonly received: string;
+  /** So far ahead of the kernel's clock, and the most that this is wrong; "" where it was not measured. */
   readonly clock: string;
+  readonly clockError: string;
   /** What its devices wait for, the longest wait first. */
   readonly waits: readonly WaitRow[];
   readonly queues: readonly string[];
@@ -102,16 +108,20 @@ export function workerRows({ workers, waits }: ClusterStatus): WorkerRow[] {
     task: worker.task,
     name: taskText(worker.task),
     dask: worker.worker,
-    where: `${worker.host}, process ${worker.pid}`,
+    host: worker.host,
+    process: `process ${worker.pid}`,
     devices: worker.devices.map((name) => ({ name, short: name.slice(name.lastIndexOf("/device:") + "/device:".length) })),
     health: worker.health,
     reason: worker.reason,
     fill: fillOf(worker),
     memory: memoryText(worker),
     held: bytesText(worker.held_bytes),
-    steps: worker.running > 0 ? `${worker.steps} (${worker.running} running)` : String(worker.steps),
-    traffic: `${bytesText(worker.sent_bytes)} out, ${bytesText(worker.received_bytes)} in`,
-    clock: clockText(worker),
+    steps: whole(worker.steps),
+    running: worker.running > 0 ? `${worker.running} running` : "",
+    sent: `${bytesText(worker.sent_bytes)} sent`,
+    received: `${bytesText(worker.received_bytes)} received`,
+    clock: worker.clock_ahead_s === null ? "" : `${worker.clock_ahead_s < 0 ? "\u2212" : "+"}${duration(Math.abs(worker.clock_ahead_s))}`,
+    clockError: worker.clock_error_s === null ? "" : `\u00b1 ${duration(worker.clock_error_s)}`,
     waits: waits.filter(({ device }) => device.startsWith(`${worker.task}/`)).map(waitRow),
     queues: worker.queues.map(({ name, size, capacity }) => `${name}: ${size} of ${capacity}`),
   }));
@@ -126,12 +136,6 @@ function fillOf({ memory_bytes: used, memory_limit: limit }: WorkerStatus): Fill
 function memoryText({ memory_bytes: used, memory_limit: limit }: WorkerStatus): string {
   if (used === null) return "";
   return limit === null ? bytesText(used) : `${bytesText(used)} of ${bytesText(limit)}`;
-}
-
-/** "+3.20 ms ± 41.0 us": so far ahead of this computer's clock. */
-function clockText({ clock_ahead_s: ahead, clock_error_s: error }: WorkerStatus): string {
-  if (ahead === null || error === null) return "";
-  return `${ahead < 0 ? "\u2212" : "+"}${duration(Math.abs(ahead))} \u00b1 ${duration(error)}`;
 }
 
 export function waitRow(wait: WaitStatus): WaitRow {

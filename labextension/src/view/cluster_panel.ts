@@ -14,9 +14,9 @@ const LOST_MS = 8000;
 const EMPTY = "This kernel is connected to no cluster. Connect one, and run steps on its workers:";
 const HOW = "cluster = fs.cluster.connect(client)   # a dask.distributed Client, or a scheduler's address\nsess = fs.Session(cluster)";
 const HEADS: readonly (readonly [string, string])[] = [
-  ["worker", ""], ["where", "host and process"], ["devices", "click one to see its operations alone"], ["memory", "of its process, and what Dask lets it use"],
-  ["holds", "bytes of its variables and queues"], ["steps", "that it has taken part in"], ["traffic", "bytes sent to other processes, and received"],
-  ["clock", "so far ahead of this kernel's clock, and how wrong that can be"], ["waits for", ""],
+  ["worker", ""], ["waits for", ""], ["memory", "of its process, and what Dask lets it use"], ["devices", "click one to see its operations alone"],
+  ["steps", "that it has taken part in"], ["holds", "bytes of its variables, and elements of its queues"], ["where", "host and process"],
+  ["traffic", "bytes sent to other processes, and received"], ["clock", "so far ahead of this kernel's clock, and how wrong that can be"],
 ];
 
 class ClusterPanel {
@@ -105,14 +105,18 @@ class ClusterPanel {
   }
 
   #rowElement(row: WorkerRow): HTMLElement {
+    const small = (texts: readonly string[]): HTMLElement[] => texts.filter((text) => text !== "").map((text) => make("small", {}, text));
+    const reason = row.reason === "" ? [] : [make("div", { class: "fs-reason" }, `${row.health}: ${row.reason}`)];
     const cells = [
-      make("td", {}, healthDot(row), make("b", {}, row.name), ...(row.dask === "" ? [] : [make("small", {}, row.dask)])),
-      make("td", {}, row.where),
+      make("td", {}, healthDot(row), make("b", {}, row.name), ...small([row.dask])),
+      make("td", { class: "fs-waits" }, ...reason, ...row.waits.slice(0, 3).map(waitElement), ...small(row.waits.length > 3 ? [`and ${row.waits.length - 3} more`] : [])),
+      make("td", {}, memoryBar(row), ...small([row.memory])),
       make("td", {}, ...row.devices.map(({ name, short }) => make("button", { type: "button", class: "fs-link", "data-device": name, "data-key": `device ${name}`, title: `Show what stands on ${name} alone`, ...OWN_KEYS }, short))),
-      make("td", {}, memoryBar(row)),
-      make("td", row.queues.length > 0 ? { title: row.queues.join("\n") } : {}, row.held, ...(row.queues.length > 0 ? [make("small", {}, row.queues.join(", "))] : [])),
-      make("td", {}, row.steps), make("td", {}, row.traffic), make("td", {}, row.clock),
-      make("td", { class: "fs-waits" }, ...(row.reason === "" ? [] : [make("div", { class: "fs-reason" }, `${row.health}: ${row.reason}`)]), ...row.waits.slice(0, 3).map(waitElement), ...moreElements(row.waits.length - 3)),
+      make("td", {}, row.steps, ...small([row.running])),
+      make("td", {}, row.held, ...small(row.queues)),
+      make("td", {}, row.host, ...small([row.process])),
+      make("td", {}, ...small([row.sent, row.received])),
+      make("td", {}, row.clock, ...small([row.clockError])),
     ];
     return make("tr", { "data-task": row.task, "data-health": row.health }, ...cells);
   }
@@ -135,16 +139,17 @@ function healthDot({ health, name }: WorkerRow): HTMLElement {
   return make("span", { class: "fs-health", role: "img", "aria-label": `${name}: ${health}`, title: health });
 }
 
-function memoryBar({ fill, memory }: WorkerRow): HTMLElement {
-  const bar = fill === null ? [] : [make("span", { style: `width: ${(100 * fill.share).toFixed(1)}%` })];
-  return make("span", { class: "fs-share fs-memory", "data-level": fill?.level ?? "well" }, ...bar, make("b", {}, memory));
+/** Without a limit nothing can be full. */
+function memoryBar({ fill }: WorkerRow): HTMLElement {
+  const bar = make("span", { class: "fs-memory", "data-level": fill?.level ?? "well", "aria-hidden": "true" });
+  bar.hidden = fill === null;
+  bar.append(make("span", { style: `width: ${(100 * (fill?.share ?? 0)).toFixed(1)}%` }));
+  return bar;
 }
 
 function waitElement({ text, op, since }: WaitRow): HTMLElement {
   const what = op === null ? make("span", {}, text) : make("button", { type: "button", class: "fs-link", "data-op": op, "data-key": `wait ${text}`, ...OWN_KEYS }, text);
   return make("div", {}, what, ` ${since}`);
 }
-
-const moreElements = (count: number): HTMLElement[] => (count > 0 ? [make("small", {}, `and ${count} more`)] : []);
 
 export const clusterPanel: Panel = { id: "cluster", title: "Cluster", region: "below", order: 97, make: (view) => new ClusterPanel(view).element };
