@@ -1,0 +1,59 @@
+"""What a process of a cluster tells of itself: the answers to "clock" and "status"."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import psutil
+
+from flowscope.cluster.endpoint import Endpoint
+from flowscope.runtime.queue_state import QueueState
+
+
+def clock() -> float:
+    """Returns this process' clock, which its traces go by, in seconds."""
+    return time.perf_counter()
+
+
+def clock_report() -> dict[str, Any]:
+    """Returns the answer to the control message "clock"."""
+    return {"now": clock()}
+
+
+def status_report(
+    endpoint: Endpoint,
+    *,
+    steps: int = 0,
+    running: int = 0,
+    held_bytes: int = 0,
+    traffic: tuple[int, int] = (0, 0),
+    queues: Iterable[tuple[str, QueueState]] = (),
+) -> dict[str, Any]:
+    """Returns the answer to the control message "status", as plain data.
+
+    Args:
+        endpoint: The process' end: its open steps say who waits.
+        steps: How many steps it has taken part in.
+        running: How many run now.
+        held_bytes: Bytes of the values that its variables and queues hold.
+        traffic: Bytes sent to other processes, and received.
+        queues: Its queues by their names.
+    """
+    return {
+        "memory": psutil.Process().memory_info().rss,
+        "held": held_bytes,
+        "steps": steps,
+        "running": running,
+        "traffic": list(traffic),
+        "queues": [[name, q.size, q.capacity, *q.waiting] for name, q in queues],
+        "waits": [
+            [f"{step.client:x}", step.number, pending.key, pending.seconds, pending.is_producer]
+            for step, channel in endpoint.open_steps()
+            for pending in channel.pending()
+        ],
+    }
+
+
+__all__ = ["clock", "clock_report", "status_report"]

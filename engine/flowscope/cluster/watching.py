@@ -1,0 +1,268 @@
+"""Asks all processes of a cluster how they are, and puts together what they say."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from flowscope.cluster.clocks import ClockOffset, ClockSample
+from flowscope.cluster.endpoint import Endpoint
+from flowscope.cluster.reports import clock
+from flowscope.cluster.status import ClusterStatus, Health, QueueFill, WaitStatus, WorkerStatus
+from flowscope.cluster.waits import findings, joined, wait_of
+from flowscope.errors import OpError
+from flowscope.graph.lazy import frozen
+from flowscope.runtime.rendezvous import Pending
+
+#: A worker that is well answers in a few milliseconds.
+ANSWER_S = 0.5
+#: Round trips that a worker's clock is measured by before it is told; afterwards one each time.
+_FIRST_SAMPLES = 4
+#: Workers that are asked at the same time.
+_AT_ONCE = 32
+
+
+class WatchedDevice(Protocol):
+    """A device of a task."""
+
+    @property
+    def name(self) -> str:
+        """The full name."""
+
+
+class WatchedTask(Protocol):
+    """What is known of a worker without asking it: see `flowscope.cluster.membership.Task`."""
+
+    @property
+    def name(self) -> str:
+        """The task: "/job:worker/replica:0/task:3"."""
+
+    @property
+    def worker(self) -> str:
+        """The worker's name in Dask."""
+
+    @property
+    def incarnation(self) -> int:
+        """Which life of it."""
+
+    @property
+    def devices(self) -> Sequence[WatchedDevice]:
+        """Its devices."""
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+
+    @property
+    def host(self) -> str:
+        """The machine that it runs on."""
+
+    @property
+    def memory_limit(self) -> int | None:
+        """What Dask lets it use; None or 0 for no limit."""
+
+
+@frozen
+class ClientPart:
+    """What the client tells of itself.
+
+    Attributes:
+        task: Its task in its sessions.
+        devices: The full names of its devices.
+        host, pid: Where it runs.
+        report: What `flowscope.cluster.reports.status_report` returns of it.
+    """
+
+    task: str
+    devices: tuple[str, ...]
+    host: str
+    pid: int
+    report: Mapping[str, Any]
+
+
+class Watched(Protocol):
+    """What is asked of a cluster: see `flowscope.cluster.membership.Cluster`."""
+
+    endpoint: Endpoint
+    target: str
+
+    @property
+    def tasks(self) -> Sequence[WatchedTask]:
+        """The workers, in a stable order."""
+
+    @property
+    def dashboard_link(self) -> str:
+        """Address of Dask's dashboard; "" where there is none."""
+
+    @property
+    def scheduler_address(self) -> str:
+        """Address of Dask's scheduler."""
+
+    def health(self, task: str) -> tuple[Health, str]:
+        """Returns how a worker is, and why."""
+
+    def client_part(self) -> ClientPart:
+        """Returns what the client tells of itself."""
+
+
+class _Known:
+    """What is known of one life of a worker.
+
+    Attributes:
+        clock: Of its clock.
+        report: What it said last.
+        answered: When that was; None before.
+    """
+
+    def __init__(self) -> None:
+        self.clock = ClockOffset()
+        self.samples = 0
+        self.report: Mapping[str, Any] = {}
+        self.answered: float | None = None
+
+
+class ClusterWatch:
+    """Asks the workers of one cluster; keeps what they said last, for those that say nothing."""
+
+    def __init__(self, cluster: Watched) -> None:
+        self._cluster = cluster
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, int], _Known] = {}
+        self._begun = clock()
+
+    def status(self, timeout_s: float = ANSWER_S) -> ClusterStatus:
+        """Returns how the cluster is.
+
+        Args:
+            timeout_s: So long each worker is waited for; all are asked at the same time.
+        """
+        cluster = self._cluster
+        tasks = list(cluster.tasks)
+        known = self._remembered(tasks)
+        if tasks:
+            with ThreadPoolExecutor(min(_AT_ONCE, len(tasks)), "flowscope status") as pool:
+                is_fresh = list(pool.map(self._ask, tasks, known, [timeout_s] * len(tasks)))
+        else:
+            is_fresh = []
+        health = {task.name: cluster.health(task.name) for task in tasks}
+        own = cluster.client_part()
+        said = [own.report, *[k.report for k, fresh in zip(known, is_fresh, strict=True) if fresh]]
+        waits = joined([wait for report in said for wait in waits_in(report)])
+        workers = [self._worker(*pair, health) for pair in zip(tasks, known, strict=True)]
+        return ClusterStatus(
+            target=cluster.target,
+            scheduler=cluster.scheduler_address,
+            dashboard=cluster.dashboard_link,
+            workers=(_client(own), *workers),
+            waits=waits,
+            findings=findings(waits, health),
+        )
+
+    def clock_of(self, task: str) -> tuple[float, float] | None:
+        """Returns how far a worker's clock is ahead of this one, in seconds, and the error bound.
+
+        None where no worker of that name has answered.
+        """
+        with self._lock:
+            lives = [known for (name, _), known in self._known.items() if name == task]
+        return lives[-1].clock.best(clock()) if lives else None
+
+    def measure_clocks(self, timeout_s: float = ANSWER_S) -> None:
+        """Measures the clocks of all workers that answer, before what they traced is shown."""
+        tasks = list(self._cluster.tasks)
+        for task, known in zip(tasks, self._remembered(tasks), strict=True):
+            try:
+                self._measure(task.name, known, timeout_s)
+            except OpError:
+                continue  # it is told without a clock, as it is without anything else
+
+    def _remembered(self, tasks: Sequence[WatchedTask]) -> list[_Known]:
+        """Returns what is known of workers; forgets earlier lives of them."""
+        lives = [(task.name, task.incarnation) for task in tasks]
+        with self._lock:
+            self._known = {life: self._known.get(life) or _Known() for life in lives}
+            return [self._known[life] for life in lives]
+
+    def _ask(self, task: WatchedTask, known: _Known, timeout_s: float) -> bool:
+        """Asks one worker; returns whether it has answered."""
+        try:
+            self._measure(task.name, known, timeout_s)
+            known.report = self._cluster.endpoint.call(task.name, {"kind": "status"}, timeout_s)
+        except OpError:  # why it does not answer, health says
+            return False
+        known.answered = clock()
+        return True
+
+    def _measure(self, task: str, known: _Known, timeout_s: float) -> None:
+        for _ in range(1 if known.samples else _FIRST_SAMPLES):
+            sent = clock()
+            there = self._cluster.endpoint.call(task, {"kind": "clock"}, timeout_s)["now"]
+            known.clock.add(ClockSample(sent, float(there), clock()))
+            known.samples += 1
+
+    def _worker(
+        self, task: WatchedTask, known: _Known, health: Mapping[str, tuple[Health, str]]
+    ) -> WorkerStatus:
+        now = clock()
+        state, reason = health[task.name]
+        measured = known.clock.best(now)
+        return WorkerStatus(
+            task=task.name,
+            worker=task.worker,
+            incarnation=f"{task.incarnation:x}",
+            host=task.host,
+            pid=task.pid,
+            devices=tuple(device.name for device in task.devices),
+            health=state,
+            reason=reason,
+            silent_s=now - (self._begun if known.answered is None else known.answered),
+            memory_limit=task.memory_limit or None,
+            clock_ahead_s=measured and measured[0],
+            clock_error_s=measured and measured[1],
+            **_reported(known.report),
+        )
+
+
+def _client(own: ClientPart) -> WorkerStatus:
+    return WorkerStatus(
+        task=own.task,
+        worker="",
+        incarnation="",
+        host=own.host,
+        pid=own.pid,
+        devices=own.devices,
+        health="ok",
+        reason="",
+        silent_s=0.0,
+        memory_limit=None,
+        clock_ahead_s=None,
+        clock_error_s=None,
+        **_reported(own.report),
+    )
+
+
+def _reported(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields of a `WorkerStatus` that the worker tells itself."""
+    sent, received = report.get("traffic", (0, 0))
+    return {
+        "memory_bytes": report.get("memory"),
+        "held_bytes": report.get("held", 0),
+        "steps": report.get("steps", 0),
+        "running": report.get("running", 0),
+        "sent_bytes": sent,
+        "received_bytes": received,
+        "queues": tuple(QueueFill(*queue) for queue in report.get("queues", ())),
+    }
+
+
+def waits_in(report: Mapping[str, Any]) -> list[WaitStatus]:
+    """Returns who waits in a process, by what it said of itself."""
+    return [
+        wait_of(client, step, Pending(key, seconds, is_producer))
+        for client, step, key, seconds, is_producer in report.get("waits", ())
+    ]
+
+
+__all__ = ["ClientPart", "ClusterWatch", "Watched", "waits_in"]
