@@ -174,6 +174,12 @@ class SplitStep:
             self._tell(error)
         self._over.wake()
 
+    def blame(self, error: BaseException) -> None:
+        """Names the cause of an end that was told before it."""
+        with self._lock:
+            if isinstance(self._cause, DerivedError):
+                self._cause = error
+
     @property
     def is_ending(self) -> bool:
         """Whether the step ends with an error."""

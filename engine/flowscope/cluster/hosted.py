@@ -1,0 +1,202 @@
+"""What clients run on a host: their sessions' plans, made to code here, and the steps of these.
+
+A run connection's thread receives a step and runs it: there is no hand-over. Each session of a
+client has a gate of its own, which does what is asked of the client's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from flowscope.cluster import failures
+from flowscope.cluster.channel import StepId
+from flowscope.cluster.hosted_plan import HostedPlan
+from flowscope.cluster.hosted_step import HostedStep
+from flowscope.cluster.owners import HostOwner
+from flowscope.cluster.plans import loads
+from flowscope.errors import FailedPreconditionError
+from flowscope.runtime.gate import Gate
+from flowscope.runtime.resources import Container
+from flowscope.runtime.split import DerivedError
+
+#: The answer of a run.
+Answer = tuple[dict[str, Any], list[Any]]
+#: Steps that were ended before they came: so many are remembered.
+_MOST_ENDED = 1000
+
+
+class HostedSession:
+    """A client's session, as far as it is on this host.
+
+    Attributes:
+        gate: Holds and stops its steps.
+        plans: Its plans by their numbers.
+    """
+
+    def __init__(self, host: HostOwner, client: str, number: int) -> None:
+        self.gate = Gate()
+        self.plans: dict[int, HostedPlan] = {}
+        self._host = host
+        self._key = client, number
+
+    def container(self, name: str) -> Container:
+        """Returns the container of this name; "" is the session's own."""
+        return self._host.container(*self._key, name)
+
+
+class HostedSteps:
+    """All that clients run on a host.
+
+    Args:
+        host: The host.
+
+    Attributes:
+        done: How many steps have ended.
+    """
+
+    def __init__(self, host: HostOwner) -> None:
+        self.done = 0
+        self._host = host
+        self._lock = threading.Lock()
+        self._sessions: dict[tuple[str, int], HostedSession] = {}
+        self._steps: dict[StepId, HostedStep] = {}
+        self._ended: deque[StepId] = deque(maxlen=_MOST_ENDED)
+        self._runs: dict[str, Callable[[str, dict[str, Any], list[Any]], Answer]] = {
+            "run": self._run,
+            "plan.ship": self._ship,
+            "variable.read": self._read,
+            "variable.assign": self._assign,
+        }
+        host.endpoint.on_run = self.on_run
+        host.handlers.update(
+            {
+                "plan.forget": self._forget,
+                "session.close": self._close,
+                "step.abort": self._abort,
+                "gate": self._gate,
+                "variables": self._variables,
+            }
+        )
+
+    @property
+    def running(self) -> int:
+        """How many steps are on their way."""
+        return len(self._steps)
+
+    def on_run(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        """Does what a run connection has brought; answers with its values, or with its error."""
+        try:
+            return self._runs[header["kind"]](peer, header, values)
+        except BaseException as e:
+            feeds = self._feeds(peer, header)
+            error = failures.told(e, self._host.name, feeds)
+            return {"error": failures.dumps(error), "derived": isinstance(e, DerivedError)}, []
+
+    def client_lost(self, client: str) -> None:
+        """Ends the steps of a client that is gone; drops its sessions."""
+        error = DerivedError(f"{client}, whose step this was, is gone")
+        for step in [s for s in list(self._steps.values()) if s.client == client]:
+            step.end(error)
+        for key in [k for k in list(self._sessions) if k[0] == client]:
+            self._sessions.pop(key, None)
+
+    def _feeds(self, client: str, header: dict[str, Any]) -> Sequence[str]:
+        session = self._sessions.get((client, header.get("session", -1)))
+        plan = None if session is None else session.plans.get(header.get("plan", -1))
+        return () if plan is None else plan.feeds
+
+    # -- runs -----------------------------------------------------------------------------------
+
+    def _session(self, client: str, number: int) -> HostedSession:
+        with self._lock:
+            key = client, number
+            found = self._sessions.get(key)
+            if found is None:
+                found = self._sessions[key] = HostedSession(self._host, client, number)
+            return found
+
+    def _ship(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        """Takes a plan: connects with the peers that it meets, and makes the code."""
+        session = self._session(peer, header["session"])
+        shipment = loads(values[0].tobytes())
+        for other in shipment.peers:
+            if self._host.name < other.name:
+                self._host.endpoint.connect(other.name, other.address, other.incarnation)
+        session.plans[header["plan"]] = HostedPlan(self._host, session, shipment)
+        return {}, []
+
+    def _run(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        session = self._session(peer, header["session"])
+        plan = session.plans.get(header["plan"])
+        if plan is None:
+            raise FailedPreconditionError(f"{self._host.name} does not know this plan (any more)")
+        number = StepId(header["client"], header["step"])
+        step = HostedStep(self._host, session, plan, peer, number, header)
+        with self._lock:
+            if number in self._ended:
+                raise DerivedError("the step has ended before it began here")
+            self._steps[number] = step
+        try:
+            return {}, step.run(values)
+        finally:
+            with self._lock:
+                del self._steps[number]
+                self.done += 1
+
+    def _read(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        return {}, [self._variable(peer, header).read()]
+
+    def _assign(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        self._variable(peer, header).adopt(values[0])
+        return {}, []
+
+    def _variable(self, peer: str, header: dict[str, Any]) -> Any:
+        container = self._session(peer, header["session"]).container(header["container"])
+        dims = header["dims"]
+        return container.variable(header["name"], None if dims is None else tuple(dims))
+
+    # -- control messages -----------------------------------------------------------------------
+
+    def _forget(self, peer: str, message: dict[str, Any]) -> None:
+        self._session(peer, message["session"]).plans.pop(message["plan"], None)
+
+    def _close(self, peer: str, message: dict[str, Any]) -> None:
+        session = self._sessions.pop((peer, message["session"]), None)
+        if session is not None:
+            session.gate.request("close")
+            session.container("").clear()
+
+    def _abort(self, peer: str, message: dict[str, Any]) -> None:
+        """Ends a step because it has failed elsewhere."""
+        number = StepId(message["client"], message["step"])
+        with self._lock:
+            self._ended.append(number)
+            step = self._steps.get(number)
+        if step is not None:
+            step.end(DerivedError("another part of the step has failed"))
+
+    def _gate(self, peer: str, message: dict[str, Any]) -> None:
+        self._session(peer, message["session"]).gate.request(message["request"])
+
+    def _variables(self, peer: str, message: dict[str, Any]) -> dict[str, Any]:
+        """Returns which of some variables have a value, and how often each was written."""
+        session = self._session(peer, message["session"])
+        told: list[list[Any]] = []
+        for container, name in message["names"]:
+            found = session.container(container).variables().get(name)
+            is_there = found is not None and found.is_initialized
+            told.append([is_there, 0 if found is None else found.writes])
+        return {"variables": told}
+
+
+def as_bytes(data: bytes) -> Any:
+    """Returns bytes as an array, as runs carry them."""
+    return np.frombuffer(data, np.uint8)
+
+
+__all__ = ["HostedSession", "HostedSteps", "as_bytes"]

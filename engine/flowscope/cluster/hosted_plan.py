@@ -1,0 +1,124 @@
+"""A client's plan on a host: the partitions of this process, compiled here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from flowscope.cluster.channel import KeyTable
+from flowscope.cluster.devices import task_of
+from flowscope.cluster.owners import HostOwner
+from flowscope.cluster.plans import Shipment
+from flowscope.errors import InternalError
+from flowscope.ops.state.locks import MutexHandle
+from flowscope.ops.state.queue_ops import FIFOQueueHandle
+from flowscope.ops.state.variable_ops import VarHandleOp
+from flowscope.plan.apart import Part, compile_apart
+from flowscope.plan.back_ends import Executable, Function, Target, code_back_ends
+from flowscope.plan.breakpoints import NO_TESTS
+from flowscope.plan.codegen.variants import PLAIN
+from flowscope.plan.modules import Modules
+from flowscope.plan.passes.regions import Region, handles_of
+from flowscope.plan.program import Node
+from flowscope.runtime.calls import as_it_is
+from flowscope.runtime.device_variable import PlacedVariable, handing_out
+from flowscope.runtime.driver import Driver
+from flowscope.runtime.mutex_state import MutexState
+from flowscope.runtime.planner import queue_use
+from flowscope.runtime.queue_state import QueueState, bounded, check_same
+from flowscope.runtime.random_generators import generator
+from flowscope.runtime.resources import Container, VariableState
+
+if TYPE_CHECKING:
+    from flowscope.cluster.hosted import HostedSession
+
+
+class HostedPlan:
+    """What a host runs of a plan, in one session; steps know it as their call.
+
+    Attributes:
+        parts: The partitions.
+        functions: What runs them.
+        resources: What the handles stand for.
+        queues: What its steps may do to queues.
+        feeds: The names of the step's feeds.
+        takes, gives: The numbers of the step's feeds that it takes, and of the fetches it gives.
+        table: The keys by which its partitions meet others.
+        uses_blas: Whether a kernel multiplies matrices.
+    """
+
+    trace = None
+    tests = NO_TESTS
+
+    def __init__(self, host: HostOwner, session: HostedSession, shipment: Shipment) -> None:
+        programs = [p.program for p in shipment.partitions]
+        self.nodes = [n for p in programs for n in p.walk()]
+        handles = {h.name: h for p in programs for h in handles_of(p)}
+        devices: dict[str, Any] = {d.name: d for d in host.devices} | {"": host.devices[0]}
+        self._modules = Modules(host.devices[0].xp, devices, self.nodes)
+        self._host = host
+        compile_region = partial(self._compiled, code_back_ends(Driver))
+        self.parts: tuple[Part, ...] = compile_apart(
+            shipment.partitions, [*handles.values()], compile_region, is_handed_out=False
+        )
+        states = {h: self._state(session, h, devices, shipment) for h in handles.values()}
+        self.resources = tuple(states.values())
+        self.feeds = shipment.feeds
+        self.queues = queue_use(self.nodes, states)
+        self.takes = tuple(sorted({i for p in self.parts for i in p.takes}))
+        self.gives = tuple([i for p in self.parts for i in p.gives])
+        names = dict(shipment.tasks)
+        self.table = KeyTable(shipment.keys, lambda d: names.get(task_of(d), task_of(d)))
+        self.uses_blas = any(n.op.uses_blas for n in self.nodes)
+        current: Any = self._modules.current
+        on: Callable[[Function], Function] = as_it_is
+        if current is not None:
+            on = partial(handing_out, current)
+        self.functions = [on(p.executable.function) for p in self.parts]
+
+    @property
+    def plan(self) -> HostedPlan:
+        """Itself: what a step runs."""
+        return self
+
+    def _compiled(self, back_ends: Any, name: str, region: Region) -> Executable:
+        target = Target(self._modules, generator, self._host.devices[0].parallel_for)
+        made: Executable = back_ends[name].compile(region, target, PLAIN)
+        return made
+
+    def _state(
+        self, session: HostedSession, handle: Node, devices: dict[str, Any], shipment: Shipment
+    ) -> Any:
+        op: Any = handle.op
+        state = state_of(session.container(op.container), op, shipment.restarted)
+        has_kinds = any(d.device_type != "CPU" for d in self._host.devices)
+        if has_kinds and isinstance(state, VariableState):
+            return PlacedVariable(state, devices[handle.device])
+        return state
+
+
+def state_of(container: Container, handle: Any, restarted: frozenset[str] = frozenset()) -> Any:
+    """Returns what a handle stands for in a container of this host, made on first use.
+
+    Args:
+        container: The container.
+        handle: The op that makes the handle.
+        restarted: Names of variables that a cell has made anew.
+    """
+    match handle:
+        case VarHandleOp():
+            if handle.shared_name in restarted:
+                dtype = handle.dtype.np_dtype
+                return container.restarted(handle.shared_name, handle.shape, dtype)
+            return container.variable(handle.shared_name, handle.shape)
+        case FIFOQueueHandle():
+            capacity = bounded(handle.capacity)
+            fresh = QueueState(handle.shared_name, capacity, handle.dtypes, handle.shapes)
+            return container.other(fresh, check_same)
+        case MutexHandle():
+            return container.other(MutexState(handle.shared_name), lambda found, fresh: None)
+    raise InternalError(f"nothing is known of the state behind {handle!r}")
+
+
+__all__ = ["HostedPlan", "state_of"]

@@ -1,0 +1,129 @@
+"""One step of a client's, as far as it runs on this host."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from threading import get_ident
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flowscope.cluster.channel import StepId
+from flowscope.cluster.hosted_plan import HostedPlan
+from flowscope.cluster.owners import HostOwner
+from flowscope.errors import UnavailableError
+from flowscope.graph.current_step import steps_of_threads
+from flowscope.runtime.blas import one_thread
+from flowscope.runtime.split import SplitStep
+from flowscope.runtime.step import Step
+
+if TYPE_CHECKING:
+    from flowscope.cluster.hosted import HostedSession
+
+
+class HostedStep:
+    """Runs the partitions of this host; the thread that has received the step runs the first.
+
+    Args:
+        host: The host.
+        session: The client's session.
+        plan: What is run.
+        client: The client's name.
+        number: The step's number.
+        header: What the client has sent with it.
+    """
+
+    def __init__(
+        self,
+        host: HostOwner,
+        session: HostedSession,
+        plan: HostedPlan,
+        client: str,
+        number: StepId,
+        header: dict[str, Any],
+    ) -> None:
+        self.client = client
+        self._host = host
+        self._session = session
+        self._plan = plan
+        self._number = number
+        self._run = tuple(header["run"])
+        self._lock = threading.Lock()
+        self._split: SplitStep | None = None
+        self._error: BaseException | None = None
+
+    def end(self, error: BaseException) -> None:
+        """Ends it from outside; it is not told as an error of its own."""
+        with self._lock:
+            self._error = error
+            split = self._split
+        if split is not None:
+            split.end(error)
+
+    def run(self, values: Sequence[Any]) -> list[Any]:
+        """Returns the values of its fetches.
+
+        Args:
+            values: What is fed of what it takes.
+        """
+        plan, gate = self._plan, self._session.gate
+        me = get_ident()
+        call: Any = plan
+        step = Step(call, None, gate, self._host.engine.host_threads, me)
+        step.number = self._run[2]
+        steps_of_threads[me] = step
+        try:
+            if plan.uses_blas:
+                one_thread.enter()
+                step.pool = self._host.engine.pool
+            if gate.raised:
+                gate.hold(-1)
+            return self._computed(step, values)
+        except BaseException as e:
+            step.failed(e)
+            raise
+        finally:
+            step.has_ended = True
+            if step.pool is not None:
+                one_thread.leave()
+                step.pool.products.settle()
+            del steps_of_threads[me]
+            if gate.raised:
+                gate.left(step)
+
+    def _computed(self, step: Step, values: Sequence[Any]) -> list[Any]:
+        plan = self._plan
+        endpoint = self._host.endpoint
+        channel = endpoint.open_step(self._number, plan.table)
+        try:
+            split = SplitStep(step, channel, self._session.gate, self._run, self._tell)
+            given = dict(zip(plan.takes, values, strict=True))
+            for part, function in zip(plan.parts, plan.functions, strict=True):
+                feeds = tuple([given[i] for i in part.takes])
+                states = tuple([plan.resources[i] for i in part.handles])
+                split.add(part, function, feeds, states)
+            with self._lock:
+                self._split, error = split, self._error
+            if error is not None:
+                split.end(error)
+            with np.errstate(all="ignore"):
+                split.begin()
+            fetched = split.finish()
+            return [fetched[i] for i in plan.gives]
+        finally:
+            self._split = None
+            endpoint.close_step(self._number)
+
+    def _tell(self, error: BaseException) -> None:
+        """Tells the client that the step fails here, before its threads have come to rest."""
+        if self._error is None:
+            try:
+                self._host.endpoint.tell(
+                    self.client, {"kind": "step.failed", "step": self._number.number}
+                )
+            except UnavailableError:  # it is gone; nobody wants to know
+                return
+
+
+__all__ = ["HostedStep"]

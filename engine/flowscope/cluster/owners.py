@@ -1,0 +1,87 @@
+"""What steps ask of those who own them: a host in a worker, and a client's cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableSet, Sequence
+from typing import Any, Protocol
+
+from flowscope.cluster.endpoint import Endpoint
+from flowscope.runtime.devices import Device
+from flowscope.runtime.engine import Engine
+from flowscope.runtime.resources import Container
+
+#: Does what a control message of a peer says; returns the answer.
+Handler = Callable[[str, dict[str, Any]], dict[str, Any] | None]
+
+
+class DeviceFacts(Protocol):
+    """A device of a task, as others know it."""
+
+    @property
+    def name(self) -> str:
+        """Its full name."""
+
+    @property
+    def memory_limit(self) -> int:
+        """Bytes of memory that it has; 0 where that is not known."""
+
+
+class TaskFacts(Protocol):
+    """A task of a cluster, as its clients know it."""
+
+    @property
+    def name(self) -> str:
+        """Its name, such as "/job:worker/replica:0/task:3"."""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where its endpoint listens."""
+
+    @property
+    def incarnation(self) -> int:
+        """Which life of it this is."""
+
+    @property
+    def devices(self) -> Sequence[DeviceFacts]:
+        """Its devices."""
+
+
+class HostOwner(Protocol):
+    """Who hosts devices in a worker."""
+
+    name: str
+    endpoint: Endpoint
+    engine: Engine
+    handlers: dict[str, Handler]
+
+    @property
+    def devices(self) -> Sequence[Device]:
+        """The devices, the CPU first."""
+
+    def container(self, client: str, session: int, name: str) -> Container:
+        """Returns a container of a client's session; "" is the session's own."""
+
+
+class ClusterOwner(Protocol):
+    """A client's cluster."""
+
+    endpoint: Endpoint
+    uid: int
+    handlers: dict[str, Handler]
+    #: The numbers of its sessions, and of the steps of all of them.
+    session_numbers: Iterator[int]
+    step_numbers: Iterator[int]
+
+    @property
+    def sessions(self) -> MutableSet[Any]:
+        """What its sessions have in it."""
+
+    @property
+    def tasks(self) -> Sequence[TaskFacts]:
+        """The tasks that there are now."""
+
+    def task(self, name: str) -> TaskFacts:
+        """Returns the task of this name."""
+
+
+__all__ = ["ClusterOwner", "Handler", "HostOwner", "TaskFacts"]

@@ -1,0 +1,88 @@
+"""Plans on their way to the tasks that run parts of them: plain data, once per plan and session.
+
+A task gets its partitions, what they meet by - the keys, in an order that all processes share - and
+the peers that they meet. It makes the code itself. Functions of the user's travel as Dask sends
+functions. The bytes are pickled: a worker reads what comes from clients of its own cluster.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from flowscope.graph.lazy import frozen
+from flowscope.plan import serialization
+from flowscope.plan.crossings import keys
+from flowscope.plan.partitions import Partition
+
+
+class Peer(NamedTuple):
+    """A process that takes part in a plan, and how it is reached."""
+
+    name: str
+    address: tuple[str, int]
+    incarnation: int
+
+
+@frozen
+class Shipment:
+    """What a task gets of a plan.
+
+    Attributes:
+        partitions: Its partitions.
+        keys: What partitions of the plan send and receive by, of all tasks.
+        peers: The workers that it sends to or receives from.
+        tasks: The names of processes by those of tasks, where they differ: the client's.
+        feeds: The names of the step's feeds, for errors.
+        restarted: Names of variables that a cell has made anew, with another shape or dtype.
+    """
+
+    partitions: tuple[Partition, ...]
+    keys: tuple[str, ...]
+    peers: tuple[Peer, ...]
+    tasks: tuple[tuple[str, str], ...]
+    feeds: tuple[str, ...] = ()
+    restarted: frozenset[str] = frozenset()
+
+    def dumps(self) -> bytes:
+        """Returns it as bytes."""
+        import cloudpickle  # Dask has it; only clusters need it
+
+        programs = [serialization.dumps(p.program) for p in self.partitions]
+        rows = [
+            (p.device, p.back_end, p.fetched, data, len(functions))
+            for p, (data, functions) in zip(self.partitions, programs, strict=True)
+        ]
+        functions = [f for _, found in programs for f in found]
+        packed = cloudpickle.dumps(functions) if functions else b""
+        facts = self.keys, [tuple(p) for p in self.peers], self.tasks, self.feeds, self.restarted
+        return pickle.dumps((rows, packed, facts), pickle.HIGHEST_PROTOCOL)
+
+
+def loads(data: bytes) -> Shipment:
+    """Returns the shipment that `Shipment.dumps` has written."""
+    rows, packed, (all_keys, peers, tasks, feeds, restarted) = pickle.loads(data)
+    functions: list[Callable[..., Any]] = pickle.loads(packed) if packed else []
+    partitions = []
+    for device, back_end, fetched, program, count in rows:
+        own, functions = functions[:count], functions[count:]
+        made = serialization.loads(program, own)
+        partitions.append(Partition(device, made, back_end, fetched))
+    found = tuple([Peer(*p) for p in peers])
+    return Shipment(tuple(partitions), all_keys, found, tasks, feeds, restarted)
+
+
+def keys_of(partitions: Sequence[Partition]) -> tuple[str, ...]:
+    """Returns what partitions send and receive by, in an order that depends on nothing else."""
+    return tuple(dict.fromkeys(k for p in partitions for k in keys(p.program.nodes)))
+
+
+def stripped(partition: Partition) -> Partition:
+    """Returns a partition without what only the client's views ask of its program."""
+    program = replace(partition.program, notes=(), same=(), tensors=())
+    return replace(partition, program=program)
+
+
+__all__ = ["Peer", "Shipment", "keys_of", "loads", "stripped"]

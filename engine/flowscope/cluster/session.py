@@ -1,0 +1,236 @@
+"""A session's part in a cluster: what it has on other tasks, and what it asks of them."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flowscope.cluster import failures
+from flowscope.cluster.devices import RemoteDevice, task_of
+from flowscope.cluster.owners import ClusterOwner
+from flowscope.cluster.step import ClusterFunction, ClusterStep
+from flowscope.errors import InternalError, InvalidArgumentError, OpError, UnavailableError
+from flowscope.ops.state.variable_ops import VarHandleOp
+from flowscope.plan.back_ends import BackEnd, Executable, Function, Target
+from flowscope.plan.codegen.variants import Variant
+from flowscope.plan.passes.regions import Region
+from flowscope.plan.plan import Plan
+from flowscope.plan.program import Program, devices_of
+from flowscope.runtime.predicates import Predicate
+
+if TYPE_CHECKING:
+    from flowscope.runtime.session import Session
+
+#: What the notebook's own process is in its sessions.
+CLIENT_TASK = "/job:client/replica:0/task:0"
+#: Control messages are answered within that, or the worker is said not to answer.
+CALL_S = 10.0
+
+
+class ClusterSession:
+    """A session's part in its cluster; implements `flowscope.runtime.remote.Remote`.
+
+    Args:
+        cluster: The cluster.
+        session: The session.
+    """
+
+    task = CLIENT_TASK
+
+    def __init__(self, cluster: ClusterOwner, session: Session) -> None:
+        self.cluster = cluster
+        self.number = next(cluster.session_numbers)
+        self.devices: Sequence[RemoteDevice] = [
+            RemoteDevice(d.name, task.incarnation, d.memory_limit)
+            for task in cluster.tasks
+            for d in task.devices
+        ]
+        self.plan_numbers = itertools.count()
+        #: The tasks that have something of this session.
+        self.used: set[str] = set()
+        #: Its steps on their way, by their numbers.
+        self.steps: dict[int, ClusterStep] = {}
+        self._session = weakref.ref(session)
+        session.gate.follower = self._follow
+        cluster.sessions.add(self)
+        cluster.handlers["step.failed"] = cluster_step_failed(cluster)
+
+    def back_ends(self, own: Mapping[str, BackEnd]) -> dict[str, BackEnd]:
+        """Returns code back ends that make nothing of programs which do not run here alone."""
+        return {name: _OwnOnly(back_end) for name, back_end in own.items()}
+
+    def is_elsewhere(self, device: str) -> bool:
+        """Whether a device belongs to another task."""
+        return bool(device) and task_of(device) != self.task
+
+    def function(self, plan: Plan, resources: Sequence[Any], is_handed_out: bool) -> Function:
+        """Returns what runs a plan that has partitions on other tasks."""
+        session = self._session()
+        if session is None:
+            raise InternalError("the session of a plan is gone")
+        return ClusterFunction(self, session.graph, plan, resources, is_handed_out)
+
+    def state(self, handle: Any, device: str) -> Any:
+        """Returns what stands here for a variable or queue of another task."""
+        if isinstance(handle, VarHandleOp):
+            return RemoteVariable(self, handle, task_of(device))
+        return RemoteState(handle.shared_name, task_of(device))
+
+    def lost(self, task: str, error: Exception) -> None:
+        """Ends the steps that a task takes part in; forgets the plans that it has."""
+        for step in list(self.steps.values()):
+            if task in step.tasks:
+                step.end(UnavailableError(f"{task} is lost: {error}"))
+        self.used.discard(task)
+        session = self._session()
+        if session is not None:
+            planner = session.planner
+            with planner.lock:
+                planner.calls.forget(
+                    lambda call: (
+                        isinstance(call.elsewhere, ClusterFunction) and task in call.elsewhere.tasks
+                    )
+                )
+
+    def tell(self, message: dict[str, Any]) -> None:
+        """Sends a message to all tasks that have something of the session."""
+        for task in list(self.used):
+            try:
+                self.cluster.endpoint.tell(task, {**message, "session": self.number})
+            except UnavailableError:  # with it went what it had
+                self.used.discard(task)
+
+    def ask(self, task: str, header: dict[str, Any], values: Sequence[Any] = ()) -> list[Any]:
+        """Returns what a task answers to a run that is no step."""
+        header = {**header, "session": self.number}
+        pending = self.cluster.endpoint.start_run(task, header, values)
+        self.cluster.endpoint.first_done([pending])
+        answer, found = pending.result()
+        if "error" in answer:
+            raise failures.loads(answer["error"], ())
+        return list(found)
+
+    def close(self) -> None:
+        """Ends the session on all tasks."""
+        self.cluster.sessions.discard(self)
+        self.tell({"kind": "session.close"})
+        self.used.clear()
+
+    def _follow(self, request: str | Predicate) -> None:
+        if request in ("pause", "resume"):
+            self.tell({"kind": "gate", "request": request})
+
+
+def cluster_step_failed(cluster: ClusterOwner) -> Any:
+    """Returns what takes the message that a step of some session has failed at a task."""
+
+    def failed(peer: str, message: dict[str, Any]) -> None:
+        for session in list(cluster.sessions):
+            step = session.steps.get(message["step"])
+            if step is not None:
+                step.failed_at(peer)
+
+    return failed
+
+
+class RemoteState:
+    """Stands here for a queue or a lock of another task.
+
+    Attributes:
+        name: Its name.
+        task: The task that has it.
+    """
+
+    def __init__(self, name: str, task: str) -> None:
+        self.name = name
+        self.task = task
+
+
+class RemoteVariable(RemoteState):
+    """Stands here for a variable of another task; its value is there."""
+
+    is_lost = False
+
+    def __init__(self, session: ClusterSession, handle: VarHandleOp, task: str) -> None:
+        super().__init__(handle.shared_name, task)
+        self._remote = session
+        self._container = handle.container
+        dims = handle.shape
+        self._dims = None if dims is None else list(dims)
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether it has a value."""
+        return bool(self._told()[0])
+
+    @property
+    def writes(self) -> int:
+        """How many writes there were."""
+        return int(self._told()[1])
+
+    @property
+    def value(self) -> Any:
+        """Its value, brought here; None if it has none."""
+        return self.read() if self.is_initialized else None
+
+    def read(self) -> Any:
+        """Returns its value, brought here."""
+        return self._remote.ask(self.task, {"kind": "variable.read", **self._facts()})[0]
+
+    current = read
+
+    def assign(self, value: Any) -> Any:
+        """Sets its value; returns the new one."""
+        self._remote.ask(self.task, {"kind": "variable.assign", **self._facts()}, [value])
+        return value
+
+    adopt = assign
+
+    def _facts(self) -> dict[str, Any]:
+        self._remote.used.add(self.task)
+        return {"container": self._container, "name": self.name, "dims": self._dims}
+
+    def _told(self) -> Any:
+        self._remote.used.add(self.task)
+        message = {
+            "kind": "variables",
+            "session": self._remote.number,
+            "names": [[self._container, self.name]],
+        }
+        try:
+            answer = self._remote.cluster.endpoint.call(self.task, message, CALL_S)
+        except OpError as e:
+            raise UnavailableError(
+                f'"{self.name}" is on {self.task}, which does not answer: {e.message}'
+            ) from e
+        return answer["variables"][0]
+
+
+class _OwnOnly:
+    """A code back end for programs of this process; of others it makes nothing.
+
+    Args:
+        back_end: Makes the code of programs of this process.
+    """
+
+    def __init__(self, back_end: BackEnd) -> None:
+        self._back_end = back_end
+
+    def compile(self, region: Region, target: Target, variant: Variant) -> Executable:
+        """Returns what runs a region."""
+        devices = devices_of(Program(region.nodes, (), ()))
+        if all(not d or task_of(d) == CLIENT_TASK for d in devices):
+            return self._back_end.compile(region, target, variant)
+        return Executable(_refuse, lambda probe: _refuse)
+
+
+def _refuse(*arguments: Any) -> Any:
+    raise InvalidArgumentError(
+        "this program has operations on workers of a cluster: they can be stepped through and "
+        "watched one by one in a session of one process only"
+    )
+
+
+__all__ = ["CLIENT_TASK", "ClusterSession", "RemoteVariable"]

@@ -1,0 +1,380 @@
+"""Steps over several processes, as their client runs them.
+
+Each task with work gets one message and gives one answer; what the client itself has of the plan
+runs meanwhile, on the caller's thread. The first failure ends the step everywhere: where it arises
+it is told, the others are told to end. The error that the user sees is the cause.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flowscope.cluster import failures
+from flowscope.cluster.channel import KeyTable, StepId
+from flowscope.cluster.devices import task_of
+from flowscope.cluster.hosted import as_bytes
+from flowscope.cluster.plans import Peer, Shipment, keys_of, stripped
+from flowscope.errors import UnavailableError
+from flowscope.graph.current_step import current_step
+from flowscope.graph.graph import Graph
+from flowscope.plan.apart import agreed, compile_apart
+from flowscope.plan.locations import Here
+from flowscope.plan.memories import host_of
+from flowscope.plan.partitions import Partition
+from flowscope.plan.passes.regions import handles_of
+from flowscope.plan.plan import Plan
+from flowscope.runtime.gate import Gate
+from flowscope.runtime.split import DerivedError, SplitStep
+
+if TYPE_CHECKING:
+    from flowscope.cluster.runs import PendingRun
+    from flowscope.cluster.session import ClusterSession
+
+#: So long a task may take to end a step that has failed elsewhere.
+_ENDS_S = 2.0
+_LOOK_S = 0.02
+
+
+class _TaskPart:
+    """What one task runs of a plan.
+
+    Attributes:
+        task: Its name.
+        partitions: Its partitions.
+        takes: The numbers of the feeds that it takes, in the order in which they are sent.
+        gives: The numbers of the fetches that it gives, in the order in which they come.
+    """
+
+    def __init__(self, task: str, partitions: Sequence[Partition]) -> None:
+        self.task = task
+        self.partitions = tuple(partitions)
+        feeds = {v.index for p in partitions for v in p.program.feeds}
+        self.takes = tuple(sorted(feeds))
+        self.gives = tuple([i for p in partitions for i in p.fetched])
+
+
+class ClusterFunction:
+    """Runs a plan on several tasks; same signature as generated code.
+
+    Args:
+        session: The session's part in the cluster.
+        graph: The session's graph.
+        plan: The plan.
+        resources: What its handles stand for, in their order.
+        is_handed_out: Whether its fetches go to the user.
+
+    Attributes:
+        tasks: The other tasks that have partitions of it.
+        ships: How often it was sent to the tasks.
+    """
+
+    def __init__(
+        self,
+        session: ClusterSession,
+        graph: Graph,
+        plan: Plan,
+        resources: Sequence[Any],
+        is_handed_out: bool,
+    ) -> None:
+        self.session = session
+        self.ships = 0
+        self._endpoint = session.cluster.endpoint
+        self._plan = plan
+        self._number = next(session.plan_numbers)
+        partitions = agreed(plan.cut(host_of))
+        by_task: dict[str, list[Partition]] = {}
+        for one in partitions:
+            by_task.setdefault(task_of(one.device) or session.task, []).append(one)
+        own = by_task.pop(session.task, [])
+        self._others = [_TaskPart(t, found) for t, found in by_task.items()]
+        self.tasks = frozenset(by_task)
+        self._keys = keys_of(partitions)
+        self._table = KeyTable(self._keys, self._process_of)
+        self._parts = compile_apart(own, plan.handles, plan.compile_part, is_handed_out)
+        self._restarted = _restarted(graph, plan)
+        self._lock = threading.Lock()
+        self._is_shipped = False
+
+    def _process_of(self, device: str) -> str:
+        task = task_of(device)
+        return self._endpoint.name if task == self.session.task else task
+
+    def __call__(
+        self, gate: Gate, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """Runs one step; see `flowscope.plan.codegen.function` for the arguments."""
+        if not self._is_shipped:
+            self._ship()
+        step = ClusterStep(self, gate, run)
+        return step.run(self._others, self._parts, feeds, resources)
+
+    # -- shipping -------------------------------------------------------------------------------
+
+    def _ship(self) -> None:
+        """Sends every task its part; they have made the code when this returns."""
+        with self._lock:
+            if self._is_shipped:
+                return
+            pending = [(one, self._sent(one)) for one in self._others]
+            for _, each in pending:
+                self._endpoint.first_done([each])
+                answer, _ = each.result()
+                if "error" in answer:
+                    raise failures.loads(answer["error"], self._plan.program.walk())
+            self.ships += 1
+            self._is_shipped = True
+            weakref.finalize(self, _forget, self.session, self.tasks, self._number)
+
+    def _sent(self, one: _TaskPart) -> PendingRun:
+        cluster, session = self.session.cluster, self.session
+        task = cluster.task(one.task)
+        self._endpoint.connect(task.name, task.address, task.incarnation)
+        session.used.add(one.task)
+        found = {cluster.task(name) for name in self._met_by(one.task)}
+        shipment = Shipment(
+            tuple([stripped(p) for p in one.partitions]),
+            self._keys,
+            tuple([Peer(t.name, t.address, t.incarnation) for t in found]),
+            ((session.task, self._endpoint.name),),
+            tuple([t.name for t in self._plan.request.feeds]),
+            self._restarted,
+        )
+        header = {"kind": "plan.ship", "session": session.number, "plan": self._number}
+        return self._endpoint.start_run(one.task, header, [as_bytes(shipment.dumps())])
+
+    def _met_by(self, task: str) -> set[str]:
+        """Returns the other workers that a task sends to or receives from."""
+        found: set[str] = set()
+        for route in self._table.routes.values():
+            if task in (route.sender, route.receiver):
+                found |= {route.sender, route.receiver}
+        return found & self.tasks - {task}
+
+    @property
+    def plan(self) -> Plan:
+        """The plan."""
+        return self._plan
+
+    @property
+    def table(self) -> KeyTable:
+        """The keys by which its partitions meet."""
+        return self._table
+
+    @property
+    def number(self) -> int:
+        """Its number in the session."""
+        return self._number
+
+
+class ClusterStep:
+    """One step over several tasks, from the client's side.
+
+    Args:
+        function: What is run.
+        gate: The session's gate.
+        run: The run, for random operations.
+
+    Attributes:
+        tasks: The other tasks that take part.
+    """
+
+    def __init__(self, function: ClusterFunction, gate: Gate, run: Any) -> None:
+        session = function.session
+        self.tasks = function.tasks
+        self._function = function
+        self._session = session
+        self._endpoint = session.cluster.endpoint
+        self._gate = gate
+        self._run = run
+        self._id = StepId(session.cluster.uid, next(session.cluster.step_numbers))
+        channel = self._endpoint.open_step(self._id, function.table)
+        self._split = SplitStep(current_step(), channel, gate, run, self._tell)
+        #: Who has told first that the step fails there.
+        self._failed_at = ""
+
+    def run(
+        self,
+        others: Sequence[_TaskPart],
+        parts: Sequence[Any],
+        feeds: tuple[Any, ...],
+        resources: tuple[Any, ...],
+    ) -> tuple[Any, ...]:
+        """Returns the values of all fetches, or raises the cause of the step's end."""
+        split = self._split
+        self._session.steps[self._id.number] = self
+        pending: dict[PendingRun, _TaskPart] = {}
+        fetched: dict[int, Any] = {}
+        try:
+            self._start(others, feeds, pending)
+            for part in parts:
+                taken = tuple([feeds[i] for i in part.takes])
+                states = tuple([resources[i] for i in part.handles])
+                split.add(part, part.executable.function, taken, states)
+            split.begin()
+            self._answers(pending, fetched)
+            fetched |= split.finish()
+        finally:
+            del self._session.steps[self._id.number]
+            self._endpoint.close_step(self._id)
+        return tuple([fetched[i] for i in range(len(fetched))])
+
+    def _start(
+        self,
+        others: Sequence[_TaskPart],
+        feeds: tuple[Any, ...],
+        pending: dict[PendingRun, _TaskPart],
+    ) -> None:
+        """Sends each task its message."""
+        header = {
+            "kind": "run",
+            "session": self._session.number,
+            "plan": self._function.number,
+            "client": self._id.client,
+            "step": self._id.number,
+            "run": list(self._run),
+        }
+        try:
+            for one in others:
+                values = [feeds[i] for i in one.takes]
+                pending[self._endpoint.start_run(one.task, header, values)] = one
+        except UnavailableError as e:
+            self._split.end(e)
+
+    # -- its end --------------------------------------------------------------------------------
+
+    def end(self, error: BaseException) -> None:
+        """Ends it from outside, with an error."""
+        self._split.end(error)
+
+    def failed_at(self, task: str) -> None:
+        """Notes that it fails at a task, whose answer will say why."""
+        self._failed_at = self._failed_at or task
+        self._split.end(DerivedError(f"the step has failed on {task}"))
+
+    def _tell(self, error: BaseException) -> None:
+        """Has all tasks end it."""
+        message = {"kind": "step.abort", "client": self._id.client, "step": self._id.number}
+        for task in self.tasks:
+            try:
+                self._endpoint.tell(task, message)
+            except UnavailableError:  # it does nothing for the step any more
+                continue
+
+    def _answers(self, pending: dict[PendingRun, _TaskPart], fetched: dict[int, Any]) -> None:
+        """Takes the answers of all tasks; ends the step where one has failed."""
+        errors: dict[str, BaseException] = {}
+        self._take_all(pending, fetched, errors)
+        cause = errors.get(self._failed_at) or next(iter(errors.values()), None)
+        if cause is not None:
+            self._split.blame(cause)
+
+    def _take_all(
+        self,
+        pending: dict[PendingRun, _TaskPart],
+        fetched: dict[int, Any],
+        errors: dict[str, BaseException],
+    ) -> None:
+        gate: Any = _StepGate(self._gate, self._split)
+        while pending:
+            try:
+                done = self._endpoint.first_done([*pending], gate, None)
+            except BaseException as e:
+                self._split.failed(e)  # does nothing where it ends already
+                self._wait_for_rest(pending, fetched, errors)
+                return
+            if done is not None:
+                self._take(done, pending.pop(done), fetched, errors)
+
+    def _wait_for_rest(
+        self,
+        pending: dict[PendingRun, _TaskPart],
+        fetched: dict[int, Any],
+        errors: dict[str, BaseException],
+    ) -> None:
+        """Waits until all have ended the step; who does not answer is left alone."""
+        end = time.monotonic() + _ENDS_S
+        while pending and (left_s := end - time.monotonic()) > 0:
+            done = self._endpoint.first_done([*pending], timeout_s=left_s)
+            if done is not None:
+                self._take(done, pending.pop(done), fetched, errors)
+        for run in pending:
+            run.abandon()
+
+    def _take(
+        self,
+        run: PendingRun,
+        one: _TaskPart,
+        fetched: dict[int, Any],
+        errors: dict[str, BaseException],
+    ) -> None:
+        try:
+            answer, values = run.result()
+        except UnavailableError as e:
+            self._split.failed(e)
+            return
+        if "error" not in answer:
+            fetched.update(zip(one.gives, values, strict=True))
+            return
+        error = failures.loads(answer["error"], self._function.plan.program.walk())
+        if not answer["derived"]:
+            errors[one.task] = error
+            self._failed_at = self._failed_at or one.task
+        self._split.end(DerivedError(f"the step has failed on {one.task}"))
+
+
+class _Ending(BaseException):
+    """The step ends: nobody waits at the gate any more."""
+
+
+class _StepGate:
+    """Where the client waits for answers: at the session's gate, until the step ends.
+
+    Args:
+        gate: The session's gate.
+        split: The client's own part of the step.
+    """
+
+    def __init__(self, gate: Gate, split: SplitStep) -> None:
+        self._gate = gate
+        self._split = split
+
+    @property
+    def raised(self) -> bool:
+        """Whether somebody wants something of the step."""
+        return self._gate.raised or self._split.is_ending
+
+    def wait(self, is_done: Callable[[], bool], here: Here | None = None) -> None:
+        """Waits as the gate does; raises if the step ends."""
+        split = self._split
+        self._gate.wait(lambda: is_done() or split.is_ending, here)
+        if split.is_ending and not is_done():
+            raise _Ending
+
+    def wake(self) -> None:
+        """Makes those who wait look again."""
+        self._gate.wake()
+
+
+def _forget(session: ClusterSession, tasks: frozenset[str], number: int) -> None:
+    """Has tasks drop a plan that the client has dropped."""
+    message = {"kind": "plan.forget", "session": session.number, "plan": number}
+    for task in tasks & session.used:
+        try:
+            session.cluster.endpoint.tell(task, message)
+        except UnavailableError:  # with it went the plan
+            continue
+
+
+def _restarted(graph: Graph, plan: Plan) -> frozenset[str]:
+    """Returns the variables of a plan that a notebook cell has made anew."""
+    restarts = graph.observer.restarts
+    handles: list[Any] = [h.op for h in handles_of(plan.program)]
+    named = [h for h in handles if hasattr(h, "shared_name")]
+    return frozenset(h.shared_name for h in named if restarts.get(h.shared_name) == h)
+
+
+__all__ = ["ClusterFunction", "ClusterStep"]
