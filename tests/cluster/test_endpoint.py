@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from process_channels import FreeGate
 
 from flowscope.cluster.endpoint import Endpoint
 from flowscope.errors import (
@@ -16,22 +17,6 @@ from flowscope.runtime.rendezvous import DEAD
 
 A, B = (f"/job:worker/replica:0/task:{i}" for i in range(2))
 SECRET = b"the secret of this cluster"
-
-
-class FreeGate:
-    """A gate at which nobody is held."""
-
-    def __init__(self):
-        self.raised = False
-        self._changed = threading.Condition()
-
-    def wait(self, is_done, here=None):
-        with self._changed:
-            assert self._changed.wait_for(is_done, 10)
-
-    def wake(self):
-        with self._changed:
-            self._changed.notify_all()
 
 
 @pytest.fixture

@@ -105,7 +105,7 @@ class Control:
         try:
             error = self._read()
         except (OSError, OpError) as e:
-            error = e
+            error = self.connection.error or e
         self._has_ended = True
         self.connection.fail(error or ConnectionResetError(f"{self._peer} has left"))
         for question in list(self._questions.values()):

@@ -18,18 +18,21 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from flowscope.cluster.bulk import Bulk
 from flowscope.cluster.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.connections import Connection
 from flowscope.cluster.control import Control, OnCall
+from flowscope.cluster.flusher import Flusher
 from flowscope.cluster.handshake import ACCEPTED, Hello, Talk, introduce, meet, refuse
+from flowscope.cluster.links import Link
 from flowscope.cluster.poller import Poller
 from flowscope.cluster.runs import OnRun, PendingRun, RunConnection, first_done, serve
+from flowscope.cluster.steps import Steps
 from flowscope.cluster.tls import Tls, TLSContexts
 from flowscope.errors import (
     FailedPreconditionError,
     OpError,
     UnavailableError,
-    UnimplementedError,
 )
 from flowscope.graph.lazy import frozen
 
@@ -62,6 +65,8 @@ class Peer:
         self.address = address
         self.connections = connections
         self.control: Control
+        self.link: Link
+        self.bulk = Bulk(connections["bulk"])
         self.idle: list[RunConnection] = []
         self.runs: set[Connection] = set()
         self.is_lost = False
@@ -132,6 +137,9 @@ class Endpoint:
         self._forming: dict[int, _Forming] = {}
         self._threads: set[threading.Thread] = set()
         self._is_closed = False
+        self._links: dict[str, Link] = {}
+        self._steps = Steps(name, self._links)
+        self._flusher = Flusher(f"flusher {name}", lambda: list(self._links.values()))
         self._poller = Poller(f"reader {name}")
         self._bulk_poller = Poller(f"bulk {name}")
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -181,10 +189,8 @@ class Endpoint:
         with self._lock:
             found = self._peers.pop(peer, None)
         if found is not None:
-            found.is_lost = True
-            with contextlib.suppress(OpError):
-                found.control.say_goodbye()
-            found.close()
+            found.control.say_goodbye()
+            self._lose(found, None)
             found.control.join()
 
     def close(self) -> None:
@@ -202,6 +208,7 @@ class Endpoint:
         self._listener.close()
         for peer in list(self._peers):
             self.disconnect(peer)
+        self._flusher.close()
         self._poller.close()
         self._bulk_poller.close()
         for thread in list(self._threads):
@@ -249,15 +256,29 @@ class Endpoint:
     first_done = staticmethod(first_done)
 
     def open_step(self, step: StepId, table: KeyTable) -> ProcessChannel:
-        """Returns the channel of a step at this process."""
-        raise UnimplementedError("channels between processes")
+        """Returns the channel of a step at this process; hands out what has come for it.
+
+        Args:
+            step: The step.
+            table: The keys of its plan.
+        """
+        return self._steps.open(step, table)
 
     def close_step(self, step: StepId) -> None:
-        """Ends a step at this process: what comes late for it is thrown away."""
+        """Ends a step at this process: what comes late for it is thrown away.
+
+        To be called for each step of which this process has a part, also where it was never opened
+        here. What peers have not read stays for them, unless the channel was aborted.
+        """
+        self._steps.close(step)
 
     def open_steps(self) -> list[tuple[StepId, ProcessChannel]]:
         """Returns the steps that are open now."""
-        return []
+        return self._steps.channels()
+
+    def forget_client(self, client: int) -> None:
+        """Ends the steps of a client, and forgets what has come for others of its steps."""
+        self._steps.forget(client)
 
     # ------------------------------------------------------------ connections
 
@@ -426,6 +447,9 @@ class Endpoint:
             self._ended(peer, error)
 
         peer.control = Control(peer.name, control, lambda *call: self.on_call(*call), ended)
+        small, bulk = peer.connections["small"], peer.connections["bulk"]
+        small.on_failed = bulk.on_failed = control.fail
+        peer.link = Link(peer.name, small, peer.bulk, self._steps, self._flusher)
         with self._lock:
             old = self._peers.get(peer.name)
             if self._is_closed:
@@ -434,8 +458,10 @@ class Endpoint:
             if last is not None:  # whoever hears it finds the peer here
                 last.write(ACCEPTED)
             self._peers[peer.name] = peer
+            self._links[peer.name] = peer.link
         if old is not None:
             self._lose(old, ConnectionResetError(f"{peer.name} was started again"))
+        peer.bulk.start()
         peer.control.start()
 
     def _ended(self, peer: Peer, error: Exception | None) -> None:
@@ -449,7 +475,11 @@ class Endpoint:
         """Ends what is left of a peer."""
         with self._lock:
             was_lost, peer.is_lost = peer.is_lost, True
+            if self._links.get(peer.name) is peer.link:
+                del self._links[peer.name]
         peer.close()
+        if not was_lost:
+            self._steps.lost(peer.name, error or ConnectionResetError("it has left"))
         if not was_lost and error is not None:
             self.on_lost(peer.name, error)
 

@@ -321,7 +321,7 @@ class TaggedMailbox:
     def when_below(self, most: int, tell: Callable[[], None]) -> bool:
         """Whether fewer values than `most` are unread; else `tell` is called once it is so."""
         with self._lock:
-            if len(self._values) < most or self._error is not None:
+            if self.unread < most or self._error is not None:
                 return True
             self._producers.append((most, tell, time.monotonic()))
             return False
@@ -346,7 +346,9 @@ class TaggedMailbox:
     def _tell_producers(self) -> None:
         while True:
             with self._lock:
-                if not self._producers or len(self._values) >= self._producers[0][0]:
+                if not self._producers:
+                    return
+                if self.unread >= self._producers[0][0] and self._error is None:
                     return
                 _, tell, _ = self._producers.popleft()
             tell()
@@ -392,11 +394,14 @@ class Rendezvous:
     def _made(self, key: str) -> Mailbox:
         return Mailbox(key)
 
+    def _made_tagged(self, key: str) -> TaggedMailbox:
+        return TaggedMailbox(key)
+
     def tagged(self, key: str) -> TaggedMailbox:
         """Returns where the values of a key are sent and received by iterations."""
         found = self._tagged.get(key)
         if found is None:
-            found = self._tagged.setdefault(key, TaggedMailbox(key))
+            found = self._tagged.setdefault(key, self._made_tagged(key))
             if self.error is not None:
                 found.fail(self.error)
         return found

@@ -1,0 +1,420 @@
+"""Mailboxes whose other end is at a peer.
+
+Two for values in order (`OutBox`, `InBox`), two for values by iterations (`TaggedOutBox`,
+`TaggedInBox`). Credit: the sender counts what it has sent, and what the receiver says that it has
+read. It asks, when it waits for the first time, to be told after each half of its window: so it
+seldom waits where the receiver keeps up, and one message acknowledges many values.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import threading
+import time
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from flowscope.cluster.bulk import Offer
+from flowscope.cluster.frames import (
+    READ,
+    SMALL_BYTES,
+    WINDOW,
+    large_frame,
+    number_frame,
+    scalar_head,
+    value_frame,
+)
+from flowscope.cluster.links import Link
+from flowscope.cluster.values import encoded
+from flowscope.plan.locations import Here
+from flowscope.runtime.rendezvous import (
+    Finish,
+    Mailbox,
+    Tag,
+    TaggedMailbox,
+    Waiter,
+    WaitingGate,
+)
+
+_NEVER = sys.maxsize
+
+
+class _Sending:
+    """What a mailbox does that sends to a peer: frames, and the count of what is unread.
+
+    Args:
+        address: The mailbox's address.
+        link: Leads to the peer.
+        is_tagged: Whether values go by iterations.
+    """
+
+    __slots__ = ("_address", "_heads", "_is_tagged", "_window", "link", "nbytes", "read", "sent")
+
+    def __init__(self, address: bytes, link: Link, is_tagged: bool = False) -> None:
+        self.link = link
+        self._is_tagged = is_tagged
+        self.sent = self.read = 0
+        #: Bytes of the value that was sent last.
+        self.nbytes = 0
+        self._address = address
+        self._heads: dict[type, bytes] = {}
+        self._window = 0
+
+    def send(self, value: Any, tag: Tag | None = None) -> None:
+        head = self._heads.get(type(value)) if tag is None else None
+        if head is not None:
+            self.sent += 1
+            self.link.put(head + value.tobytes())
+        else:
+            frame = self._frame(value, tag)
+            self.sent += 1
+            self.link.put(frame)
+
+    def _frame(self, value: Any, tag: Tag | None) -> bytes:
+        code, shape, data = encoded(value)
+        self.nbytes = len(data)
+        if len(data) > SMALL_BYTES:
+            offer = self.link.bulk.offer(self._address[:16], data)
+            return large_frame(self._address, code, shape, offer, len(data), tag)
+        if tag is None and isinstance(value, np.generic):
+            head = scalar_head(self._address, code, len(data))
+            if sys.byteorder == "little":
+                self._heads[type(value)] = head
+            return head + bytes(data)
+        return value_frame(self._address, code, shape, data, tag)
+
+    def ask_for(self, window: int) -> None:
+        """Has the receiver tell each time when so many values have been read."""
+        if not window <= self._window <= 2 * window:
+            self._window = window
+            self.link.put(number_frame(self._address, WINDOW, window, self._is_tagged))
+
+
+class _Counting:
+    """What a mailbox does that receives from a peer: it tells how much has been read."""
+
+    __slots__ = ("_address", "_is_tagged", "_tell_at", "_told", "_window", "link", "taken")
+
+    def __init__(self, address: bytes, link: Link, is_tagged: bool = False) -> None:
+        self.link = link
+        self._is_tagged = is_tagged
+        self.taken = 0
+        self._address = address
+        self._window = self._told = 0
+        self._tell_at = _NEVER
+
+    def count(self) -> None:
+        """Notes that a value was read."""
+        self.taken += 1
+        if self.taken >= self._tell_at:
+            self._tell()
+
+    def set_window(self, window: int) -> None:
+        """Notes after how many values the sender wants to hear."""
+        self._window = window
+        self._tell_at = self._told + window
+        if self.taken >= self._tell_at:
+            self._tell()
+
+    def _tell(self) -> None:
+        told = self._told = self.taken
+        self._tell_at = told + self._window
+        self.link.put(number_frame(self._address, READ, told, self._is_tagged))
+
+
+class OutBox(Mailbox):
+    """The sender's end of a key whose values are read at a peer, in order."""
+
+    __slots__ = ("_sending",)
+
+    def __init__(self, key: str, address: bytes, link: Link) -> None:
+        super().__init__(key)
+        self._sending = _Sending(address, link)
+
+    def send(self, value: Any) -> None:
+        """Sends a value; never waits."""
+        if self._error is not None:
+            raise copy.copy(self._error)  # its traceback would hold values
+        self._sending.send(value)
+
+    def is_ahead(self, most: int, nbytes: int = 0) -> bool:
+        """Whether so many values are unread, and so many bytes, as far as is known here."""
+        sending = self._sending
+        count = sending.sent - sending.read
+        return count >= most and (not nbytes or count * sending.nbytes >= nbytes)
+
+    def throttle(
+        self,
+        most: int,
+        nbytes: int,
+        gate: WaitingGate,
+        here: Here | None = None,
+        is_safe: bool = True,
+    ) -> None:
+        """Waits, if so much is unread, until half of that is read; see `Mailbox.throttle`."""
+        sending = self._sending
+        link = sending.link
+        link.poll()
+        while self.is_ahead(most, nbytes) and self._error is None:
+            unread = sending.sent - sending.read
+            self._low = min(most - 1, unread // 2) if not nbytes else unread // 2
+            sending.ask_for(max(1, unread // 2))
+            self.is_producer, self.since = True, time.monotonic()
+            try:
+                link.flush()
+                if gate.raised or not link.read_until(self._is_read, gate):
+                    waiter = self._writer = Waiter()
+                    with link.awaited():
+                        self._wait(waiter, self._is_read, gate, here, is_safe)
+            finally:
+                self._writer, self.is_producer, self.since = None, False, 0.0
+        if self._error is not None:
+            raise copy.copy(self._error)  # its traceback would hold values
+
+    def acknowledged(self, count: int) -> None:
+        """Is told how many values have been read."""
+        self._sending.read = max(self._sending.read, count)
+        if self._writer is not None and self._is_read():
+            self._writer.wake()
+
+    def _is_read(self) -> bool:
+        sending = self._sending
+        return sending.sent - sending.read <= self._low or self._error is not None
+
+
+class InBox(Mailbox):
+    """The receiver's end of a key whose values a peer sends, in order."""
+
+    __slots__ = ("_counting", "_guard", "_large", "_later")
+
+    def __init__(self, key: str, address: bytes, link: Link) -> None:
+        super().__init__(key)
+        self._counting = _Counting(address, link)
+        self._guard = threading.Lock()
+        #: The large values among `values`, by identity: their bytes.
+        self._large: dict[int, int] = {}
+        #: What has come after a large value that is not there yet, and that value.
+        self._later: deque[Any] = deque()
+
+    def receive(self, gate: WaitingGate, here: Here | None = None, is_safe: bool = True) -> Any:
+        """Returns the next value; see `Mailbox.receive`."""
+        values = self.values
+        while not values:
+            self._wait_for_value(gate, here, is_safe)
+        value = values.popleft()
+        if self._large and (nbytes := self._large.pop(id(value), 0)):
+            self._counting.link.bulk.taken(nbytes)
+        self._counting.count()
+        return value
+
+    def arrive(self, value: Any) -> None:
+        """Takes a value that has come."""
+        with self._guard:
+            if self._error is not None:
+                return
+            (self._later if self._later else self.values).append(value)
+        self._wake()
+
+    def announced(self, offer: Offer) -> None:
+        """Takes a large value that is to be asked for."""
+        with self._guard:
+            is_wanted = self._error is None
+            if is_wanted:
+                self._later.append(offer)
+        bulk = self._counting.link.bulk
+        if is_wanted:
+            bulk.announced(offer)
+            self._wake()  # whoever reads for this value waits otherwise
+        else:
+            bulk.drop(offer)
+
+    def arrived(self, offer: Offer) -> None:
+        """Is told that a large value is there."""
+        with self._guard:
+            later = self._later
+            while later and (not isinstance(later[0], Offer) or later[0].is_there):
+                value = later.popleft()
+                if isinstance(value, Offer):
+                    self._large[id(value.value)] = value.nbytes
+                    value = value.value
+                self.values.append(value)
+        self._wake()
+
+    def set_window(self, window: int) -> None:
+        """Is told after how many values the sender wants to hear of them."""
+        self._counting.set_window(window)
+
+    def fail(self, error: BaseException) -> None:
+        """Fails who waits and who comes later; lets go of what was not read."""
+        with self._guard:
+            self._error = error
+            later = list(self._later)
+            self._later.clear()
+            read, self._large = sum(self._large.values()), {}
+        bulk = self._counting.link.bulk
+        bulk.taken(read)
+        for offer in later:
+            if isinstance(offer, Offer):
+                bulk.drop(offer)
+        super().fail(error)
+
+    def _wake(self) -> None:
+        reader = self._reader
+        if reader is not None:
+            reader.wake()
+
+    def _wait_for_value(self, gate: WaitingGate, here: Here | None, is_safe: bool) -> None:
+        if self._error is not None:
+            raise copy.copy(self._error)  # its traceback would hold values
+        link = self._counting.link
+        self.since = time.monotonic()
+        try:
+            link.flush_all()
+            if not self._later and not gate.raised and link.read_until(self._is_told, gate):
+                return
+            self._wait_elsewhere(link, gate, here, is_safe)
+        finally:
+            self._reader, self.since = None, 0.0
+
+    def _wait_elsewhere(
+        self, link: Link, gate: WaitingGate, here: Here | None, is_safe: bool
+    ) -> None:
+        waiter = self._reader = Waiter()
+        with self._guard:
+            offer = self._later[0] if self._later else None
+        if offer is not None:
+            link.bulk.ask(offer)
+            self._wait(waiter, self._has_come, gate, here, is_safe)
+            return
+        with link.awaited():
+            self._wait(waiter, self._is_told, gate, here, is_safe)
+
+    def _is_told(self) -> bool:
+        """Whether a value is there, or announced."""
+        return bool(self.values) or bool(self._later) or self._error is not None
+
+
+class TaggedOutBox(TaggedMailbox):
+    """The sender's end of a key whose values are read at a peer, by iterations."""
+
+    def __init__(self, key: str, address: bytes, link: Link) -> None:
+        super().__init__(key)
+        self._sending = _Sending(address, link, True)
+
+    def send(self, value: Any, tag: Tag) -> None:
+        """Sends the value of an iteration; never waits."""
+        with self._lock:
+            if self._error is not None:
+                raise copy.copy(self._error)  # its traceback would hold values
+            self._sending.send(value, tag)
+
+    @property
+    def unread(self) -> int:
+        """How many values have not been read, as far as is known here."""
+        return self._sending.sent - self._sending.read
+
+    def when_below(self, most: int, tell: Any) -> bool:
+        """Whether fewer values than `most` are unread; else `tell` is called once it is so."""
+        link = self._sending.link
+
+        def told() -> None:
+            link.end_wait()
+            tell()
+
+        if self.unread >= most:
+            link.poll()
+        if super().when_below(most, told):
+            return True
+        link.begin_wait()
+        with self._lock:
+            self._sending.ask_for(max(1, most // 2))
+        link.flush()
+        return False
+
+    def acknowledged(self, count: int) -> None:
+        """Is told how many values have been read."""
+        self._sending.read = max(self._sending.read, count)
+        self._tell_producers()
+
+
+class TaggedInBox(TaggedMailbox):
+    """The receiver's end of a key whose values a peer sends, by iterations."""
+
+    def __init__(self, key: str, address: bytes, link: Link) -> None:
+        super().__init__(key)
+        self._counting = _Counting(address, link, True)
+        self._offers: set[Offer] = set()
+
+    def receive(self, tag: Tag, finish: Finish) -> Any:
+        """Returns the value of an iteration in a tuple; None if `finish` will be told it."""
+        link = self._counting.link
+
+        def finished(value: Any) -> None:
+            link.end_wait()
+            if not isinstance(value, BaseException):
+                self._count()
+            finish(value)
+
+        link.begin_wait()
+        found = super().receive(tag, finished)
+        if found is None:
+            link.flush_all()
+            return None
+        link.end_wait()
+        self._count()
+        return found
+
+    def forget(self, tag: Tag) -> None:
+        """Gives up to wait for the value of an iteration."""
+        with self._lock:
+            found = self._waiting.pop(tag, None)
+        if found is not None:
+            self._counting.link.end_wait()
+
+    def arrive(self, value: Any, tag: Tag) -> None:
+        """Takes a value that has come."""
+        if self._error is None:
+            super().send(value, tag)
+
+    def announced(self, offer: Offer) -> None:
+        """Takes a large value: it is asked for at once, for anybody may wait for it."""
+        with self._lock:
+            is_wanted = self._error is None
+            if is_wanted:
+                self._offers.add(offer)
+        if is_wanted:
+            self._counting.link.bulk.ask(offer)
+        else:
+            self._counting.link.bulk.drop(offer)
+
+    def arrived(self, offer: Offer) -> None:
+        """Is told that a large value is there."""
+        with self._lock:
+            is_wanted = offer in self._offers
+            self._offers.discard(offer)
+        if is_wanted:
+            self._counting.link.bulk.taken(offer.nbytes)
+            self.arrive(offer.value, offer.tag)
+
+    def set_window(self, window: int) -> None:
+        """Is told after how many values the sender wants to hear of them."""
+        with self._lock:
+            self._counting.set_window(window)
+
+    def fail(self, error: BaseException) -> None:
+        """Fails who waits and who comes later; lets go of what was not read."""
+        with self._lock:
+            offers, self._offers = self._offers, set()
+        super().fail(error)
+        for offer in offers:
+            self._counting.link.bulk.drop(offer)
+
+    def _count(self) -> None:
+        with self._lock:
+            self._counting.count()
+
+
+__all__ = ["InBox", "OutBox", "TaggedInBox", "TaggedOutBox"]
