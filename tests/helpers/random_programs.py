@@ -406,16 +406,21 @@ def fits(a: Any, b: Any) -> bool:
 # -- running
 
 
-def outcome(program: Program, mode: Any) -> list[Any]:
+def outcome(program: Program, mode: Any, target: Any = "") -> list[Any]:
     """Returns, per run, the fetched values and the variables, or the error.
+
+    Args:
+        program: The program.
+        mode: How it is run.
+        target: Where: a cluster, or "" for this process.
 
     Raises:
         AssertionError: if what was fetched changes later.
     """
     outcomes: list[Any] = []
     held: list[tuple[Any, Any]] = []
-    config = fs.ConfigProto(mode=mode)
-    with fs.Session(graph=program.graph, config=config) as session:
+    config = fs.ConfigProto(mode=mode, allow_soft_placement=True)
+    with fs.Session(target, program.graph, config) as session:
         session.run(program.initializer)
         for run in range(RUNS):
             fed = [copied(a) for a in program.fed[run]]

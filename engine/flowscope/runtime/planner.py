@@ -98,6 +98,8 @@ class Planner:
         self._specs = [d.spec for d in own]
         self._has_kinds = any(d.device_type != "CPU" for d in devices)
         self._remote = remote
+        #: Where handles were placed first, with what they asked for then, by their ids.
+        self._homes: dict[int, tuple[str, str, Operation]] = {}
         if remote is not None:
             self.back_ends = remote.back_ends(self.back_ends)
             self._by_name.update((d.name, d) for d in remote.devices)
@@ -203,6 +205,10 @@ class Planner:
         """Returns the session's device of this full name."""
         return self._by_name[name]
 
+    def _state_places(self) -> Mapping[int, str]:
+        """Returns where state is on a cluster, by its handles: there it stays for all plans."""
+        return {i: at for i, (wish, at, op) in self._homes.items() if op.device == wish}
+
     def _by_cost(self, feeds: Sequence[Tensor]) -> ByCost | None:
         if self._config.placement != "simulated":
             return None
@@ -259,6 +265,7 @@ class Planner:
             overlaps=self._config.overlaps,
             is_apart=self._remote is not None or self._config.split_partitions == "always",
             by_cost=self._by_cost(fed),
+            wishes=self._state_places(),
         )
         return request, flat.rebuild
 
@@ -389,11 +396,19 @@ class Planner:
             if node.origins and (not touched or not read.isdisjoint(touched)):
                 self._settled[node.origins[0].id] = node.device
 
+    def _note_homes(self, nodes: Sequence[Node]) -> None:
+        for op, node in [(r.operation, n) for n in nodes if n.op.is_handle for r in n.origins]:
+            home = None if op is None else self._homes.get(op.id)
+            if op is not None and (home is None or home[0] != op.device):
+                self._homes[op.id] = op.device, node.device, op
+
     def _note(self, nodes: Sequence[Node]) -> None:
         own = [n for n in nodes if not isinstance(n.op, Transfer)]  # that has its maker's origins
         found = {op.id: n.device for n in own for op in n.origins}
         if self._config.placement == "simulated":
             self._settle(own)
+        if self._remote is not None:
+            self._note_homes(own)
         if any(self.placements.get(i) != device for i, device in found.items()):
             self.placements.update(found)
             self.placement_version += 1

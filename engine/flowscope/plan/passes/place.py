@@ -165,8 +165,16 @@ class _Placer:
 
     def _place(self, component: list[Node]) -> None:
         able, allowed = self._possible(component)
-        device = self._choices.name((allowed or able)[0])
+        wished = allowed or self._where_state_is(component, able) or able
+        device = self._choices.name(wished[0])
         self._settle(component, device, None, "the first device with a kernel", bool(allowed))
+
+    def _where_state_is(
+        self, component: list[Node], able: Sequence[DeviceSpec]
+    ) -> list[DeviceSpec]:
+        """Returns the devices that variables ask for, where others contradict: these follow."""
+        wishes = [DeviceSpec.from_string(n.requested) for n in component if n.op.is_handle]
+        return [d for d in able if any(w.allows(d) for w in wishes) and wishes]
 
     def _possible(self, component: list[Node]) -> Found:
         """Returns the devices of a component; raises if there is none."""

@@ -26,7 +26,7 @@ from flowscope.ops.core.flow import Identity, NoOp
 from flowscope.ops.state.update_groups import BeginUpdate, CheckUpdate, EndUpdate
 from flowscope.plan.effects import leaves, touched
 from flowscope.plan.lowering import is_ambient
-from flowscope.plan.memories import short_name
+from flowscope.plan.memories import host_of, short_name
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.rewriting import Edits, changed, origins_of, with_nodes
 from flowscope.plan.updates import UpdateGroup, gathered, let_go
@@ -158,11 +158,15 @@ def _begins(
     """Returns what keeps the values of a group: a node per device that has some, one by one.
 
     Where devices are threads of one process, one of them keeps the values of all, and lets go of
-    them in one go: a step that ends in between has written all of the group, or nothing.
+    them in one go: a step that ends in between has written all of the group, or nothing. Each
+    process does so with its own.
     """
     handles: dict[str, dict[Value, None]] = {}
+    keepers: dict[str, str] = {}
+    for node in group.members:
+        keepers.setdefault(host_of(node.device), node.device)
     for handle in (h for n in group.members for h in n.handles):
-        device = group.members[0].device if is_apart else handle.device
+        device = keepers.get(host_of(handle.device), handle.device) if is_apart else handle.device
         handles.setdefault(device, {})[handle.outputs[0]] = None
     devices = sorted(handles)
     awaited: dict[str, list[Value]] = {d: [] for d in devices}
@@ -175,7 +179,7 @@ def _begins(
         before = [*[n for n in group.control if not is_ambient(n)], *ended] if by_tokens else []
         begin = _begin(group, device, [*handles[device]], awaited[device])
         if len(devices) > 1:
-            begin.name += f"_{short_name(device)}"
+            begin.name += f"_{len(made)}" if is_apart else f"_{short_name(device)}"
         begin.control = (*before, *made[-1:])
         made.append(begin)
     return made
