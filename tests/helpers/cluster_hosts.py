@@ -1,0 +1,139 @@
+"""Hosts and a client of them, without Dask: in this process, or each in a process of its own."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import flowscope as fs
+from flowscope.cluster.endpoint import Endpoint
+from flowscope.cluster.hosted import HostedSteps
+from flowscope.cluster.session import ClusterSession
+from flowscope.runtime.engine import Engine
+from flowscope.runtime.local_devices import local_devices
+from flowscope.runtime.resources import Container
+
+SECRET = b"a secret of 32 bytes for tests.."
+
+
+class DeviceInfo(NamedTuple):
+    name: str
+    memory_limit: int
+
+
+class Task(NamedTuple):
+    name: str
+    address: tuple[str, int]
+    incarnation: int
+    devices: tuple[DeviceInfo, ...]
+    pid: int
+
+
+class Host:
+    """A worker's end."""
+
+    def __init__(self, name: str, cpus: int = 1, incarnation: int = 1) -> None:
+        self.name = name
+        self.engine = Engine()
+        config = fs.ConfigProto(device_count={"CPU": cpus})
+        self.devices = local_devices(config, self.engine.pool.parallel_for)
+        for device in self.devices:
+            device.belong_to(name)
+        self.handlers: dict[str, Any] = {}
+        self.endpoint = Endpoint(name, incarnation, SECRET)
+        self.endpoint.on_call = lambda peer, m: self.handlers[m["kind"]](peer, m)
+        self.endpoint.on_lost = lambda peer, _: self.steps.client_lost(peer)
+        self.steps = HostedSteps(self)
+        self.containers: dict[Any, Container] = {}
+        devices = tuple([DeviceInfo(d.name, 0) for d in self.devices])
+        self.task = Task(name, self.endpoint.address, incarnation, devices, os.getpid())
+
+    def container(self, client: str, session: int, name: str) -> Container:
+        return self.containers.setdefault(name or (client, session), Container())
+
+
+class Cluster:
+    """A client's end."""
+
+    def __init__(self, tasks: list[Task]) -> None:
+        self.uid = int.from_bytes(os.urandom(7))
+        self.target = f"test://{self.uid:x}"
+        self.tasks = tuple(tasks)
+        self.handlers: dict[str, Any] = {}
+        self.sessions: set[ClusterSession] = set()
+        self.session_numbers = itertools.count(1)
+        self.step_numbers = itertools.count(1)
+        self.endpoint = Endpoint(f"client:{self.uid:x}", 1, SECRET)
+        self.endpoint.on_call = lambda peer, m: self.handlers[m["kind"]](peer, m)
+        self.endpoint.on_lost = self.lost
+        for task in tasks:
+            self.endpoint.connect(task.name, task.address, task.incarnation)
+
+    def task(self, name: str) -> Task:
+        return next(t for t in self.tasks if t.name == name)
+
+    def open(self, session: fs.Session) -> ClusterSession:
+        return ClusterSession(self, session)
+
+    def reset(self, names: Any = None) -> None:
+        raise NotImplementedError
+
+    def lost(self, task: str, error: Exception) -> None:
+        for session in list(self.sessions):
+            session.lost(task, error)
+
+
+def worker(number: int) -> str:
+    return f"/job:worker/replica:0/task:{number}"
+
+
+def on(number: int) -> Any:
+    return fs.device(f"/job:worker/task:{number}")
+
+
+@contextmanager
+def hosts_here(count: int = 2, cpus: int = 1) -> Iterator[tuple[Cluster, list[Host]]]:
+    """Hosts in this process."""
+    hosts = [Host(worker(i), cpus) for i in range(count)]
+    cluster = Cluster([h.task for h in hosts])
+    try:
+        yield cluster, hosts
+    finally:
+        cluster.endpoint.close()
+        for host in hosts:
+            host.endpoint.close()
+
+
+@contextmanager
+def hosts_apart(count: int = 2) -> Iterator[tuple[Cluster, list[Any]]]:
+    """Hosts that have a process each."""
+    context = multiprocessing.get_context("spawn")
+    pipes = [context.Pipe() for _ in range(count)]
+    processes = [
+        context.Process(target=_serve, args=(worker(i), theirs), daemon=True)
+        for i, (_, theirs) in enumerate(pipes)
+    ]
+    for process in processes:
+        process.start()
+    cluster = Cluster([ours.recv() for ours, _ in pipes])
+    try:
+        yield cluster, processes
+    finally:
+        cluster.endpoint.close()
+        for process in processes:
+            process.kill()
+            process.join()
+        for pipe in pipes:
+            for end in pipe:
+                end.close()
+
+
+def _serve(name: str, pipe: Any) -> None:
+    host = Host(name)
+    pipe.send(host.task)
+    threading.Event().wait()
