@@ -166,9 +166,11 @@ def test_a_pause_holds_loops_on_workers(ends):
         state = sess.variable_state(v.handle)
         wait_until(lambda: state.writes > 100)
         sess.pause()
-        wait_until(lambda: state.writes == state.writes)
-        sess.resume()
+        gate = hosts[0].steps.session(cluster.endpoint.name, sess._remote.number).gate
+        assert gate.wait_until_held(5.0)
         before = state.writes
+        assert state.writes == before
+        sess.resume()
         wait_until(lambda: state.writes > before)
         sess.stop()
         thread.join(5)

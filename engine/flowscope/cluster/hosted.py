@@ -112,7 +112,8 @@ class HostedSteps:
 
     # -- runs -----------------------------------------------------------------------------------
 
-    def _session(self, client: str, number: int) -> HostedSession:
+    def session(self, client: str, number: int) -> HostedSession:
+        """Returns a client's session, made when it first asks for something."""
         with self._lock:
             key = client, number
             found = self._sessions.get(key)
@@ -122,7 +123,7 @@ class HostedSteps:
 
     def _ship(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         """Takes a plan: connects with the peers that it meets, and makes the code."""
-        session = self._session(peer, header["session"])
+        session = self.session(peer, header["session"])
         shipment = loads(values[0].tobytes())
         for other in shipment.peers:
             if self._host.name < other.name:
@@ -131,7 +132,7 @@ class HostedSteps:
         return {}, []
 
     def _run(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
-        session = self._session(peer, header["session"])
+        session = self.session(peer, header["session"])
         plan = session.plans.get(header["plan"])
         if plan is None:
             raise FailedPreconditionError(f"{self._host.name} does not know this plan (any more)")
@@ -156,14 +157,14 @@ class HostedSteps:
         return {}, []
 
     def _variable(self, peer: str, header: dict[str, Any]) -> Any:
-        container = self._session(peer, header["session"]).container(header["container"])
+        container = self.session(peer, header["session"]).container(header["container"])
         dims = header["dims"]
         return container.variable(header["name"], None if dims is None else tuple(dims))
 
     # -- control messages -----------------------------------------------------------------------
 
     def _forget(self, peer: str, message: dict[str, Any]) -> None:
-        self._session(peer, message["session"]).plans.pop(message["plan"], None)
+        self.session(peer, message["session"]).plans.pop(message["plan"], None)
 
     def _close(self, peer: str, message: dict[str, Any]) -> None:
         session = self._sessions.pop((peer, message["session"]), None)
@@ -181,11 +182,11 @@ class HostedSteps:
             step.end(DerivedError("another part of the step has failed"))
 
     def _gate(self, peer: str, message: dict[str, Any]) -> None:
-        self._session(peer, message["session"]).gate.request(message["request"])
+        self.session(peer, message["session"]).gate.request(message["request"])
 
     def _variables(self, peer: str, message: dict[str, Any]) -> dict[str, Any]:
         """Returns which of some variables have a value, and how often each was written."""
-        session = self._session(peer, message["session"])
+        session = self.session(peer, message["session"])
         told: list[list[Any]] = []
         for container, name in message["names"]:
             found = session.container(container).variables().get(name)
