@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from flowscope.errors import OpError
 from flowscope.graph.graph import Graph
-from flowscope.live import debugging, history, progress
+from flowscope.live import debugging, history, progress, summaries
 from flowscope.live.clusters import ClusterQuestions, cluster_in
 from flowscope.live.frames import FrameWatcher
 from flowscope.live.lowered import LoweredWatcher
@@ -32,6 +32,7 @@ from flowscope.live.schema import (
     AskCluster,
     AskHistory,
     AskPlacement,
+    AskSummaries,
     AskValues,
     Command,
     Connect,
@@ -243,6 +244,8 @@ class Feed:
             port.send(self._placing.answer(self.session, asked))
         elif isinstance(asked, AskHistory):
             port.send(history.tensor_history(self.session, asked))
+        elif isinstance(asked, AskSummaries):
+            port.send(summaries.summaries(self.session, asked))
         elif isinstance(asked, AskCluster):
             self._clusters.ask(cluster_in(self._engine), asked, port.send)
         else:

@@ -13,6 +13,7 @@ from flowscope.errors import OpError
 from flowscope.graph.graph import Graph
 from flowscope.graph.serialization.build import import_graph_def
 from flowscope.graph.serialization.definition import GraphDef
+from flowscope.live import summaries
 from flowscope.live.bus import Feed, Subscriber
 from flowscope.live.schema import (
     PROTOCOL,
@@ -22,6 +23,7 @@ from flowscope.live.schema import (
     AskHistory,
     AskPlacement,
     AskSpans,
+    AskSummaries,
     AskValues,
     Cluster,
     Command,
@@ -118,6 +120,8 @@ class RecordedFeed(Feed):
             send(TensorHistory(*asked, Numbers({}), None, message.view))
         elif isinstance(message, AskCluster):
             send(Cluster(message.request_id, NOTHING_RUNS, None, message.view))
+        elif isinstance(message, AskSummaries):
+            send(summaries.refused(message, NOTHING_RUNS))
         elif isinstance(message, AskSpans):
             send(self._spans(message))
 

@@ -77,6 +77,17 @@ from flowscope.live.run_schema import (
     Outcome as Outcome,
     RunSetup as RunSetup,
 )
+
+# What writers of summaries were given.
+from flowscope.live.summary_schema import (
+    AskSummaries as AskSummaries,
+    HistogramSeries as HistogramSeries,
+    ImageSeries as ImageSeries,
+    ScalarSeries as ScalarSeries,
+    Summaries as Summaries,
+    SummaryState as SummaryState,
+    TextSeries as TextSeries,
+)
 from flowscope.live.trace_schema import (
     AskSpans as AskSpans,
     Spans as Spans,
@@ -326,6 +337,8 @@ class SessionState:
     history: HistoryState | None = None
     #: None before a view has moved something.
     moved: MoveState | None = None
+    #: None before a writer was given a summary.
+    summaries: SummaryState | None = None
 
 
 @dataclass(frozen=True)
@@ -514,7 +527,9 @@ class Choose:
     kind: Literal["choose"] = "choose"
 
 
-FromKernel = Snapshot | Delta | Reply | Spans | Values | Placement | TensorHistory | Cluster
+FromKernel = (
+    Snapshot | Delta | Reply | Spans | Values | Placement | TensorHistory | Cluster | Summaries
+)
 #: What a view asks; each is answered with one message.
-Question = AskSpans | AskValues | AskPlacement | AskHistory | AskCluster
+Question = AskSpans | AskValues | AskPlacement | AskHistory | AskCluster | AskSummaries
 FromView = Connect | Disconnect | Alive | Ack | Choose | Command | Question

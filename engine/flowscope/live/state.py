@@ -19,6 +19,7 @@ from flowscope.live.schema import (
     QueueState,
     SessionState,
 )
+from flowscope.live.summaries import summary_state
 from flowscope.runtime.session import Session
 
 State = Literal["idle", "running", "pausing", "paused", "stopping", "stopped", "closed"]
@@ -186,4 +187,5 @@ def session_state(
         failure=None if session.failure is None else Failure(*session.failure),
         debug=debug_state(session),
         history=history_state(session),
+        summaries=summary_state(session.engine),
     )  # fmt: skip

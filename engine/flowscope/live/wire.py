@@ -18,6 +18,7 @@ from flowscope.live.schema import (
     AskHistory,
     AskPlacement,
     AskSpans,
+    AskSummaries,
     AskValues,
     BreakpointWish,
     Choose,
@@ -33,6 +34,7 @@ from flowscope.live.schema import (
     ReplayWish,
     Snapshot,
     Spans,
+    Summaries,
     Table,
     TensorHistory,
     Values,
@@ -62,6 +64,12 @@ def to_wire(message: FromKernel) -> tuple[dict[str, Any], list[bytes]]:
         told = to_json(dataclasses.replace(message, values=()))
         told["values"] = [_with_tables(v, buffers) for v in message.values]
         return told, buffers
+    if isinstance(message, Summaries):
+        bare = dataclasses.replace(message, scalars=(), histograms=())
+        told = _with_tables(bare, buffers)
+        for name in ("scalars", "histograms"):
+            told[name] = [_with_tables(one, buffers) for one in getattr(message, name)]
+        return told, buffers
     if isinstance(message, TensorHistory):
         told = _with_tables(dataclasses.replace(message, shown=None), buffers)
         told["shown"] = None if message.shown is None else _with_tables(message.shown, buffers)
@@ -69,8 +77,8 @@ def to_wire(message: FromKernel) -> tuple[dict[str, Any], list[bytes]]:
     if not isinstance(message, Snapshot | Delta):
         return to_json(message), []
     change = message.graph
-    bare: Any = None if change is None else dataclasses.replace(change, added=(), changed=())
-    told = plain(dataclasses.replace(message, graph=bare, trace=None))
+    bare_change: Any = None if change is None else dataclasses.replace(change, added=(), changed=())
+    told = plain(dataclasses.replace(message, graph=bare_change, trace=None))
     if change is not None:
         for name in ("added", "changed"):
             columns, buffer = columns_of(getattr(change, name))
@@ -171,6 +179,13 @@ def message_from(data: Any) -> FromView:
             return AskHistory(view, number, tensor, most, row)
         case {"kind": "ask_cluster", "view": int(view), "request_id": int(number)} if view:
             return AskCluster(view, number)
+        case {
+            "kind": "ask_summaries",
+            "view": int(view),
+            "request_id": int(number),
+            "step": None | int() as step,
+        } if view and not isinstance(step, bool):
+            return AskSummaries(view, number, step)
         case {"kind": "ask_spans", "view": int(view)} if view:
             return _ask_spans(data, view)
         case {"kind": "choose", "what": "selection", "value": None | str() as name}:

@@ -10,6 +10,7 @@ Signals are not an engine's but the process's: see `flowscope.runtime.interrupt`
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from flowscope.runtime.remote import Target
     from flowscope.runtime.session import Session
     from flowscope.runtime.step_trace import Tracer
+    from flowscope.runtime.summary_log import SummaryLog
 
 
 class Engine:
@@ -42,6 +44,7 @@ class Engine:
         feeds: What tells views of its sessions, by the ids of graph and chosen session.
         ended_loop: The one that has ended last; views show its end, and not its last sample.
         tracers: Who wants the steps of all its sessions traced.
+        summaries: What writers of summaries were given; None before the first writer.
     """
 
     def __init__(self) -> None:
@@ -53,6 +56,8 @@ class Engine:
         self.loops: list[Any] = []
         self.ended_loop: Any = None
         self.tracers: tuple[Tracer, ...] = ()
+        self.summaries: SummaryLog | None = None
+        self._making = threading.Lock()
         self.feeds: weakref.WeakValueDictionary[tuple[int, int], Any] = (
             weakref.WeakValueDictionary()
         )
@@ -70,6 +75,16 @@ class Engine:
             yield self
         finally:
             _default.reset(before)
+
+    @property
+    def summary_log(self) -> SummaryLog:
+        """`summaries`, made if it is not there yet."""
+        from flowscope.runtime.summary_log import SummaryLog  # no session needs it
+
+        with self._making:
+            if self.summaries is None:
+                self.summaries = SummaryLog()
+            return self.summaries
 
     def opened(self, session: Session) -> int:
         """Notes a session that was opened; returns its number: they count as they are made."""

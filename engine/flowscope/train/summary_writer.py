@@ -15,6 +15,7 @@ from flowscope.graph.protobuf import LENGTH, VARINT, field, varint
 from flowscope.graph.serialization.definition import GraphDef, NodeDef
 from flowscope.graph.shapes import TensorShape
 from flowscope.graph.unsupported import refuse
+from flowscope.runtime import engine
 from flowscope.train.event_file import EventFile
 
 __all__ = ["FileWriter", "FileWriterCache"]
@@ -23,10 +24,14 @@ __all__ = ["FileWriter", "FileWriterCache"]
 class FileWriter:
     """Writes events to a new file in a folder, which TensorBoard reads. Several threads may use it.
 
+    Summaries are also shown by views, while the program runs, in the panel Summaries: the folder is
+    the run's name there, as in TensorBoard. A new writer of the same folder begins the run anew at
+    the step that it writes first.
+
     A `with` block closes it at its end. What waits is also written when the program ends.
 
     Args:
-        logdir: The folder.
+        logdir: The folder. With None nothing is written to a file: views alone show the summaries.
         graph: A graph that is written first, if there is one.
         max_queue: How many events wait at most before they are written.
         flush_secs: After how many seconds they are written in any case.
@@ -41,7 +46,7 @@ class FileWriter:
 
     def __init__(
         self,
-        logdir: str | os.PathLike[str],
+        logdir: str | os.PathLike[str] | None,
         graph: Graph | None = None,
         max_queue: int = 10,
         flush_secs: float = 120,
@@ -50,15 +55,17 @@ class FileWriter:
         session: None = None,
     ) -> None:
         refuse("summary.FileWriter", session=session)
-        self._logdir = os.fspath(logdir)
+        self._logdir = None if logdir is None else os.fspath(logdir)
+        self._log = engine.current().summary_log
         self._options = max_queue, flush_secs, filename_suffix or ""
         self._open()
         if graph is not None or graph_def is not None:
             self.add_graph(graph, graph_def=graph_def)
 
     def _open(self) -> None:
-        self._file = EventFile(self._logdir, *self._options)
-        self._close = weakref.finalize(self, self._file.close)
+        self._writer = self._log.writer()
+        self._file = None if self._logdir is None else EventFile(self._logdir, *self._options)
+        self._close = weakref.finalize(self, self._file.close if self._file else _nothing)
 
     def __enter__(self) -> Self:
         return self
@@ -66,8 +73,8 @@ class FileWriter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def get_logdir(self) -> str:
-        """Returns the folder."""
+    def get_logdir(self) -> str | None:
+        """Returns the folder; None where there is none."""
         return self._logdir
 
     def add_summary(self, summary: bytes | Summary, global_step: Any = None) -> None:
@@ -127,11 +134,15 @@ class FileWriter:
             raise FailedPreconditionError(
                 f"the FileWriter of {self._logdir!r} is closed: call reopen() first"
             )
-        self._file.add(event)
+        if self._file is not None:
+            self._file.add(event)
+        if event.summary is not None:
+            run = self._logdir or ""
+            self._log.add(self._writer, run, event.step, event.wall_time, event.summary)
 
     def flush(self) -> None:
         """Writes what waits to the file."""
-        if self._close.alive:
+        if self._close.alive and self._file is not None:
             self._file.flush()
 
     def close(self) -> None:
@@ -142,6 +153,10 @@ class FileWriter:
         """Begins a new file in the folder, if the writer is closed."""
         if not self._close.alive:
             self._open()
+
+
+def _nothing() -> None:
+    """Closes the file of a writer that has none."""
 
 
 class FileWriterCache:

@@ -9,6 +9,7 @@ import { OpenScopes } from "../model/open_scopes.js";
 import { PlacementModel } from "../model/placement.js";
 import { boxOf, Selection } from "../model/selection.js";
 import { Signal } from "../model/signal.js";
+import { SummariesModel } from "../model/summaries.js";
 import { Store, type StoreChange } from "../model/store.js";
 import { TraceModel } from "../model/trace.js";
 import type { Picture } from "../render/scene.js";
@@ -42,6 +43,7 @@ export class App {
   readonly trace = new TraceModel(this.model);
   readonly debug = new DebugModel(this.model);
   readonly past = new PastModel(this.model);
+  readonly summaries = new SummariesModel(this.model);
   readonly placement = new PlacementModel();
   readonly cluster = new ClusterModel();
   readonly session: SessionLink;
@@ -75,7 +77,7 @@ export class App {
     const commands = new CommandTable(() => this.#view, until);
     this.#view = {
       model, store, selection, scopes, session, runs, stage, navigation, commands, slicer, until,
-      trace: this.trace, debug: this.debug, past: this.past, placement: this.placement, cluster: this.cluster, carrier: { carry: () => null }, timeline: new Timeline(until),
+      trace: this.trace, debug: this.debug, past: this.past, summaries: this.summaries, placement: this.placement, cluster: this.cluster, carrier: { carry: () => null }, timeline: new Timeline(until),
       root: this.#root, graphKey: String(state?.get("graph_key") ?? ""), isDocked: arrangement.isDocked,
       finder: new Finder(model, store), drawers: new Drawers(), shown: new Signal<Picture>(),
     };

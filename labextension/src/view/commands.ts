@@ -198,6 +198,10 @@ export const COMMANDS: readonly ViewCommand[] = [
     id: "cluster", label: "Cluster", keys: ["C"], icon: "cluster", hint: "Workers, their memory and health, and what each waits for",
     isPressed: ({ drawers }) => drawers.isOpen("cluster"), isEnabled: always, run: ({ drawers }) => drawers.toggle("cluster"),
   },
+  {
+    id: "summaries", label: "Summaries", keys: ["u"], icon: "curve", hint: "Curves, histograms, pictures and texts that writers of summaries were given",
+    isPressed: ({ drawers }) => drawers.isOpen("summaries"), isEnabled: always, run: ({ drawers }) => drawers.toggle("summaries"),
+  },
   { id: "zoom-in", label: "Zoom in", keys: ["+", "="], icon: "plus", isEnabled: always, run: ({ stage }) => stage.zoomBy(ZOOM_STEP) },
   { id: "zoom-out", label: "Zoom out", keys: ["-"], icon: "minus", isEnabled: always, run: ({ stage }) => stage.zoomBy(1 / ZOOM_STEP) },
   { id: "fit", label: "Fit", keys: ["f"], icon: "fit", isEnabled: always, run: ({ stage }) => stage.fit() },

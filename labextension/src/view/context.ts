@@ -8,6 +8,7 @@ import type { OpenScopes } from "../model/open_scopes.js";
 import type { PlacementModel } from "../model/placement.js";
 import type { Selection } from "../model/selection.js";
 import type { Signal } from "../model/signal.js";
+import type { SummariesModel } from "../model/summaries.js";
 import type { Store } from "../model/store.js";
 import type { TraceModel } from "../model/trace.js";
 import type { Picture } from "../render/scene.js";
@@ -51,6 +52,8 @@ export interface ViewContext {
   readonly carrier: Carrier;
   /** What is recorded of tensors over steps and iterations. */
   readonly past: PastModel;
+  /** What writers of summaries were given. */
+  readonly summaries: SummariesModel;
   readonly navigation: Navigation;
   /** The element that holds the view. */
   readonly root: HTMLElement;

@@ -19,6 +19,7 @@ import { runPanel } from "./run_panel.js";
 import { runBarPanel } from "./run_bar.js";
 import { savePanel } from "./save_panel.js";
 import { speechPanel } from "./speech.js";
+import { summariesPanel } from "./summaries_panel.js";
 import { timelinePanel } from "./timeline_panel.js";
 import { toolsPanel } from "./tools.js";
 import { valuePanel } from "./value_panel.js";
@@ -45,6 +46,7 @@ export const PANELS: readonly Panel[] = [
   valuePanel,
   pastPanel,
   clusterPanel,
+  summariesPanel,
   inspectorPanel,
 ];
 

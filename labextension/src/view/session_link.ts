@@ -1,6 +1,6 @@
 /** A view's link to the session: sends what the user asks for, knows whether that is heard, and what is answered. */
 import { Signal } from "../model/signal.js";
-import type { ClusterWish, HistoryWish, PlacementWish, SpansWish, ValuesWish } from "../wire/channel.js";
+import type { ClusterWish, HistoryWish, PlacementWish, SpansWish, SummariesWish, ValuesWish } from "../wire/channel.js";
 import type { Command } from "../wire/messages.js";
 
 export type SendCommand = (name: Command["name"], value?: Command["value"]) => void;
@@ -9,7 +9,8 @@ export type SendCommand = (name: Command["name"], value?: Command["value"]) => v
 export type Ask = (
   question: { readonly kind: "ask"; readonly wish: SpansWish } | { readonly kind: "ask_values"; readonly wish: ValuesWish }
     | { readonly kind: "ask_placement"; readonly wish: PlacementWish } | { readonly kind: "ask_history"; readonly wish: HistoryWish }
-    | { readonly kind: "ask_cluster"; readonly wish: ClusterWish },
+    | { readonly kind: "ask_cluster"; readonly wish: ClusterWish }
+    | { readonly kind: "ask_summaries"; readonly wish: SummariesWish },
 ) => void;
 
 export class SessionLink {
@@ -46,6 +47,11 @@ export class SessionLink {
   /** Asks for the values that a recorded tensor had. */
   askHistory(wish: HistoryWish): void {
     this.#ask({ kind: "ask_history", wish });
+  }
+
+  /** Asks for what writers of summaries were given. */
+  askSummaries(wish: SummariesWish): void {
+    this.#ask({ kind: "ask_summaries", wish });
   }
 
   /** Asks where operations are placed. */

@@ -2,7 +2,7 @@
  * The live channel as a state machine: messages and wishes in, instructions out. It knows no DOM,
  * no socket and no clock; whoever owns it carries the instructions out.
  */
-import { PROTOCOL, type Ack, type AskCluster, type AskHistory, type AskPlacement, type AskSpans, type AskValues, type Cluster, type Command, type Delta, type FromKernel, type FromView, type Placement, type Reply, type Snapshot, type Spans, type TensorHistory, type Values } from "./messages.js";
+import { PROTOCOL, type Ack, type AskCluster, type AskHistory, type AskPlacement, type AskSpans, type AskSummaries, type AskValues, type Cluster, type Command, type Delta, type FromKernel, type FromView, type Placement, type Reply, type Snapshot, type Spans, type Summaries, type TensorHistory, type Values } from "./messages.js";
 
 export type ChannelState = "new" | "connecting" | "synced" | "gap" | "away" | "closed";
 
@@ -16,6 +16,8 @@ export type ValuesWish = Pick<AskValues, "request_id" | "stop" | "tensors">;
 export type PlacementWish = Pick<AskPlacement, "request_id" | "name" | "device">;
 /** What a view wants to know of the values that a tensor had. */
 export type HistoryWish = Pick<AskHistory, "request_id" | "tensor" | "most" | "row">;
+/** What a view wants to know of summaries. */
+export type SummariesWish = Pick<AskSummaries, "request_id" | "step">;
 
 /** What a view wants to know of the cluster. */
 export type ClusterWish = Pick<AskCluster, "request_id">;
@@ -29,6 +31,7 @@ export type ChannelEvent =
   | { readonly kind: "ask_placement"; readonly wish: PlacementWish }
   | { readonly kind: "ask_history"; readonly wish: HistoryWish }
   | { readonly kind: "ask_cluster"; readonly wish: ClusterWish }
+  | { readonly kind: "ask_summaries"; readonly wish: SummariesWish }
   | { readonly kind: "alive" }
   | { readonly kind: "away" }
   | { readonly kind: "close" };
@@ -42,10 +45,10 @@ export type Instruction =
   | { readonly kind: "answered"; readonly name: Command["name"] | null; readonly reply: Reply; readonly took_ms: number };
 
 /** What answers a question, and not a command. */
-type Answer = Spans | Values | Placement | TensorHistory | Cluster;
+type Answer = Spans | Values | Placement | TensorHistory | Cluster | Summaries;
 
 const isAnswer = (message: FromKernel): message is Answer => ANSWERS.has(message.kind);
-const ANSWERS: ReadonlySet<FromKernel["kind"]> = new Set(["spans", "values", "placement", "history", "cluster"]);
+const ANSWERS: ReadonlySet<FromKernel["kind"]> = new Set(["spans", "values", "placement", "history", "cluster", "summaries"]);
 const KINDS: ReadonlySet<FromKernel["kind"]> = new Set([...ANSWERS, "snapshot", "delta", "reply"]);
 
 /** What the table is asked about: a delta is told apart by its number. */
@@ -132,7 +135,7 @@ export class Channel {
   }
 
   #trigger(event: ChannelEvent): Trigger {
-    if (event.kind === "ask_values" || event.kind === "ask_placement" || event.kind === "ask_history" || event.kind === "ask_cluster") return "ask";
+    if ("wish" in event) return "ask";
     if (event.kind !== "message") return event.kind;
     const message = event.message;
     if (isAnswer(message)) return "spans";
@@ -151,6 +154,7 @@ export class Channel {
     if (event.kind === "ask_placement" && action === "ask") return [{ kind: "send", message: { kind: "ask_placement", ...event.wish, view: this.#view } }];
     if (event.kind === "ask_history" && action === "ask") return [{ kind: "send", message: { kind: "ask_history", ...event.wish, view: this.#view } }];
     if (event.kind === "ask_cluster" && action === "ask") return [{ kind: "send", message: { kind: "ask_cluster", ...event.wish, view: this.#view } }];
+    if (event.kind === "ask_summaries" && action === "ask") return [{ kind: "send", message: { kind: "ask_summaries", ...event.wish, view: this.#view } }];
     if (event.kind !== "message") return [];
     const message = event.message;
     if (action === "drop") return [];

@@ -119,6 +119,11 @@ export function* unpack<M extends FromKernel>(message: M, buffers: readonly Buff
   const value = (one: ValueState): ValueState => ({ ...one, histogram: filled(one.histogram, buffers), picture: filled(one.picture, buffers) });
   if (message.kind === "values") return { ...message, values: message.values.map(value) };
   if (message.kind === "history") return { ...message, values: filled(message.values, buffers), shown: message.shown && value(message.shown) };
+  if (message.kind === "summaries") {
+    const scalars = message.scalars.map((one) => ({ ...one, values: filled(one.values, buffers) }));
+    const histograms = message.histograms.map((one) => ({ ...one, values: filled(one.values, buffers), shares: filled(one.shares, buffers) }));
+    return { ...message, scalars, histograms, steps: filled(message.steps, buffers) };
+  }
   const trace = message.trace && { ...message.trace, heat: filled(message.trace.heat, buffers) };
   if (!message.graph) return { ...message, trace };
   const { added, changed } = message.graph as unknown as Record<"added" | "changed", readonly Node[] | Columns>;

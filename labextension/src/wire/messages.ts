@@ -538,6 +538,7 @@ export interface SessionState {
   readonly debug: DebugState | null;
   readonly history: HistoryState | null;
   readonly moved: MoveState | null;
+  readonly summaries: SummaryState | null;
 }
 
 /** Everything a view needs to draw its first picture. */
@@ -617,6 +618,83 @@ export interface Choose {
   readonly what: "selection" | "iteration" | "open_scopes" | "find" | "isolated" | "fetches" | "feed" | "baseline" | "step" | "heat";
   readonly value: string | number | readonly [string, number] | readonly string[] | readonly [string, string | null] | Readonly<Record<string, boolean>> | null;
   readonly kind: "choose";
+}
+
+/** What writers of summaries were given so far. */
+export interface SummaryState {
+  readonly version: number;
+  readonly nbytes: number;
+  readonly max_bytes: number;
+  readonly dropped: number;
+}
+
+/** The numbers of a run under a tag. */
+export interface ScalarSeries {
+  readonly run: string;
+  readonly tag: string;
+  readonly points: number;
+  readonly dropped: number;
+  readonly values: Table;
+}
+
+/** The histograms of a run under a tag, in bins of one width that are the same for all. */
+export interface HistogramSeries {
+  readonly run: string;
+  readonly tag: string;
+  readonly points: number;
+  readonly dropped: number;
+  readonly low: number;
+  readonly high: number;
+  readonly bins: number;
+  readonly values: Table;
+  readonly shares: Table;
+}
+
+/** The pictures of a run under a tag, and one of them. */
+export interface ImageSeries {
+  readonly run: string;
+  readonly tag: string;
+  readonly points: number;
+  readonly dropped: number;
+  readonly step: number;
+  readonly width: number;
+  readonly height: number;
+  readonly data: string;
+  readonly nbytes: number;
+}
+
+/** The texts of a run under a tag, and those of one step. */
+export interface TextSeries {
+  readonly run: string;
+  readonly tag: string;
+  readonly points: number;
+  readonly dropped: number;
+  readonly step: number;
+  readonly texts: readonly string[];
+  readonly left_out: number;
+}
+
+/** A view asks for summaries; the answer is one `Summaries`. */
+export interface AskSummaries {
+  readonly view: number;
+  readonly request_id: number;
+  readonly step: number | null;
+  readonly kind: "ask_summaries";
+}
+
+/** The answer to `AskSummaries`, by tag and run. */
+export interface Summaries {
+  readonly request_id: number;
+  readonly error: string;
+  readonly version: number;
+  readonly scalars: readonly ScalarSeries[];
+  readonly histograms: readonly HistogramSeries[];
+  readonly images: readonly ImageSeries[];
+  readonly texts: readonly TextSeries[];
+  readonly left_out: number;
+  readonly steps: Table;
+  readonly view: number;
+  readonly kind: "summaries";
 }
 
 /** Numbers as they travel: columns one behind the other in a buffer of the message. */
@@ -703,6 +781,6 @@ export interface AskSpans {
   readonly kind: "ask_spans";
 }
 
-export type FromKernel = Snapshot | Delta | Reply | Spans | Values | Placement | TensorHistory | Cluster;
+export type FromKernel = Snapshot | Delta | Reply | Spans | Values | Placement | TensorHistory | Cluster | Summaries;
 
-export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskPlacement | AskHistory | AskCluster;
+export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskPlacement | AskHistory | AskCluster | AskSummaries;
