@@ -174,7 +174,7 @@ function texts(series: TextSeries, run: string): HTMLElement {
 }
 
 export const summariesPanel: Panel = {
-  id: "summaries", title: "Summaries", region: "below", order: 97,
+  id: "summaries", title: "Summaries", region: "below", order: 96,
   make(view) {
     const { model, session, summaries, drawers, until } = view;
     const panel = new SummariesPanel(view);
