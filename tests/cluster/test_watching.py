@@ -11,6 +11,7 @@ import pytest
 from flowscope.cluster.endpoint import Endpoint
 from flowscope.cluster.reports import clock, clock_report, status_report
 from flowscope.cluster.watching import ClientPart, ClusterWatch
+from flowscope.errors import UnavailableError
 from flowscope.runtime.queue_state import QueueState
 
 CLIENT = "/job:client/replica:0/task:0"
@@ -110,7 +111,8 @@ def test_all_tell_of_themselves_and_clocks_are_measured(watched):
     assert last.clock_ahead_s == pytest.approx(200.0, abs=last.clock_error_s)
     ahead, error = watch.clock_of(task(1))
     assert abs(ahead - 100.0) <= error
-    assert watch.clock_of("/job:ps/replica:0/task:0") is None
+    with pytest.raises(UnavailableError, match="ps"):
+        watch.clock_of("/job:ps/replica:0/task:0")
     assert told.findings == ()
 
 
@@ -150,5 +152,4 @@ def test_another_life_of_a_worker_has_another_clock(watched):
     watch = ClusterWatch(watched)
     watch.status()
     again = [Task(**(vars(t) | {"incarnation": 8})) for t in watched.tasks]
-    watch._remembered(again)
-    assert watch.clock_of(task(0)) is None
+    assert [known.samples for known in watch._remembered(again)] == [0, 0, 0]

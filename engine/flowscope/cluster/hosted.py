@@ -143,7 +143,9 @@ class HostedSteps:
                 raise DerivedError("the step has ended before it began here")
             self._steps[number] = step
         try:
-            return {}, step.run(values)
+            fetched = step.run(values)
+            traces, arrays = step.traces()
+            return traces, [*fetched, *arrays]
         finally:
             with self._lock:
                 del self._steps[number]

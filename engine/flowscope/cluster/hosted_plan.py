@@ -17,14 +17,15 @@ from flowscope.ops.state.variable_ops import VarHandleOp
 from flowscope.plan.apart import Part, compile_apart
 from flowscope.plan.back_ends import Executable, Function, Target, code_back_ends
 from flowscope.plan.breakpoints import NO_TESTS
-from flowscope.plan.codegen.variants import PLAIN
+from flowscope.plan.codegen.variants import PLAIN, Variant
 from flowscope.plan.modules import Modules
-from flowscope.plan.passes.regions import Region, handles_of
+from flowscope.plan.passes.regions import Region, handles_of, whole_region
 from flowscope.plan.program import Node
 from flowscope.runtime.calls import as_it_is
 from flowscope.runtime.device_variable import PlacedVariable, handing_out
 from flowscope.runtime.driver import Driver
 from flowscope.runtime.mutex_state import MutexState
+from flowscope.runtime.part_trace import PartPlan, PartRecorder
 from flowscope.runtime.planner import queue_use
 from flowscope.runtime.queue_state import QueueState, bounded, check_same
 from flowscope.runtime.random_generators import generator
@@ -76,15 +77,35 @@ class HostedPlan:
         if current is not None:
             on = partial(handing_out, current)
         self.functions = [on(p.executable.function) for p in self.parts]
+        self._on = on
+        #: The partitions to those who trace a step: their code has variants.
+        self._traced = [
+            PartPlan(
+                one.back_end,
+                part.executable,
+                partial(compile_region, one.back_end, whole_region(one.program, False)),
+            )
+            for one, part in zip(shipment.partitions, self.parts, strict=True)
+        ]
 
     @property
     def plan(self) -> HostedPlan:
         """Itself: what a step runs."""
         return self
 
-    def _compiled(self, back_ends: Any, name: str, region: Region) -> Executable:
+    def traced(self) -> tuple[list[PartRecorder], list[Function]]:
+        """Returns what traces each partition in one step, and what runs it meanwhile."""
+        recorders = [
+            PartRecorder(part.device, plan)
+            for part, plan in zip(self.parts, self._traced, strict=True)
+        ]
+        return recorders, [self._on(one.function) for one in recorders]
+
+    def _compiled(
+        self, back_ends: Any, name: str, region: Region, variant: Variant = PLAIN
+    ) -> Executable:
         target = Target(self._modules, generator, self._host.devices[0].parallel_for)
-        made: Executable = back_ends[name].compile(region, target, PLAIN)
+        made: Executable = back_ends[name].compile(region, target, variant)
         return made
 
     def _state(

@@ -15,6 +15,7 @@ from flowscope.cluster.owners import HostOwner
 from flowscope.errors import UnavailableError
 from flowscope.graph.current_step import steps_of_threads
 from flowscope.runtime.blas import one_thread
+from flowscope.runtime.part_trace import PartRecorder, packed
 from flowscope.runtime.split import SplitStep
 from flowscope.runtime.step import Step
 
@@ -49,6 +50,8 @@ class HostedStep:
         self._plan = plan
         self._number = number
         self._run = tuple(header["run"])
+        #: What traces its partitions; None where nobody wants that.
+        self._recorders: list[PartRecorder] | None = [] if header.get("is_traced") else None
         self._lock = threading.Lock()
         self._split: SplitStep | None = None
         self._error: BaseException | None = None
@@ -92,6 +95,13 @@ class HostedStep:
             if gate.raised:
                 gate.left(step)
 
+    def traces(self) -> tuple[dict[str, Any], list[Any]]:
+        """Returns what was traced of it, as the answer tells it: plain data, and arrays."""
+        if not self._recorders:
+            return {}, []
+        told = [packed(one.taken()) for one in self._recorders]
+        return {"traces": [data for data, _ in told]}, [a for _, arrays in told for a in arrays]
+
     def _computed(self, step: Step, values: Sequence[Any]) -> list[Any]:
         plan = self._plan
         endpoint = self._host.endpoint
@@ -99,7 +109,10 @@ class HostedStep:
         try:
             split = SplitStep(step, channel, self._session.gate, self._run, self._tell)
             given = dict(zip(plan.takes, values, strict=True))
-            for part, function in zip(plan.parts, plan.functions, strict=True):
+            functions = plan.functions
+            if self._recorders is not None:
+                self._recorders, functions = plan.traced()
+            for part, function in zip(plan.parts, functions, strict=True):
                 feeds = tuple([given[i] for i in part.takes])
                 states = tuple([plan.resources[i] for i in part.handles])
                 split.add(part, function, feeds, states)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, MutableSet, Sequence
 from typing import Any, Protocol
 
 from flowscope.cluster.endpoint import Endpoint
+from flowscope.cluster.watching import ClusterWatch
 from flowscope.runtime.devices import Device
 from flowscope.runtime.engine import Engine
 from flowscope.runtime.resources import Container
@@ -71,6 +72,10 @@ class ClusterOwner(Protocol):
     #: The numbers of its sessions, and of the steps of all of them.
     session_numbers: Iterator[int]
     step_numbers: Iterator[int]
+
+    @property
+    def watch(self) -> ClusterWatch:
+        """Asks its processes how they are, and knows their clocks."""
 
     @property
     def sessions(self) -> MutableSet[Any]:

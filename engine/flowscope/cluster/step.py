@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.cluster import failures
@@ -21,13 +22,15 @@ from flowscope.cluster.plans import Peer, Shipment, keys_of, stripped
 from flowscope.errors import UnavailableError
 from flowscope.graph.current_step import current_step
 from flowscope.graph.graph import Graph
-from flowscope.plan.apart import agreed, compile_apart
+from flowscope.plan.apart import Part, agreed, compile_apart
+from flowscope.plan.back_ends import Function
 from flowscope.plan.locations import Here
 from flowscope.plan.memories import host_of
 from flowscope.plan.partitions import Partition
-from flowscope.plan.passes.regions import handles_of
+from flowscope.plan.passes.regions import handles_of, whole_region
 from flowscope.plan.plan import Plan
 from flowscope.runtime.gate import Gate
+from flowscope.runtime.part_trace import ARRAYS, PartPlan, PartRecorder, PartTrace, unpacked
 from flowscope.runtime.split import DerivedError, SplitStep
 
 if TYPE_CHECKING:
@@ -95,6 +98,10 @@ class ClusterFunction:
         self._keys = keys_of(partitions)
         self._table = KeyTable(self._keys, self._process_of)
         self._parts = compile_apart(own, plan.handles, plan.compile_part, is_handed_out)
+        self._is_handed_out = is_handed_out
+        #: The partitions of this process, and what traces them.
+        self._own = list(zip(own, self._parts, strict=True))
+        self._part_plans: list[PartPlan] = []
         self._restarted = _restarted(graph, plan)
         self._lock = threading.Lock()
         self._is_shipped = False
@@ -111,6 +118,29 @@ class ClusterFunction:
             self._ship()
         step = ClusterStep(self, gate, run)
         return step.run(self._others, self._parts, feeds, resources)
+
+    def traced(self, traces: list[PartTrace]) -> Function:
+        """Returns what runs one step and is traced; see `flowscope.runtime.remote`."""
+
+        def run(gate: Gate, run: Any, feeds: Any, resources: Any) -> tuple[Any, ...]:
+            if not self._is_shipped:
+                self._ship()
+            clocks = {task: self.session.cluster.watch.clock_of(task) for task in self.tasks}
+            step = ClusterStep(self, gate, run, traces, clocks)
+            return step.run(self._others, self._parts, feeds, resources)
+
+        return run
+
+    def recorder(self, number: int) -> PartRecorder:
+        """Returns what traces a partition of this process in one step."""
+        if not self._part_plans:
+            self._part_plans = [self._part_plan(*pair) for pair in self._own]
+        return PartRecorder(self._own[number][0].device, self._part_plans[number])
+
+    def _part_plan(self, one: Partition, part: Part) -> PartPlan:
+        region = whole_region(one.program, self._is_handed_out)
+        make = partial(self._plan.compile_part, one.back_end, region)
+        return PartPlan(one.back_end, part.executable, make)
 
     # -- shipping -------------------------------------------------------------------------------
 
@@ -177,12 +207,23 @@ class ClusterStep:
         function: What is run.
         gate: The session's gate.
         run: The run, for random operations.
+        traces: Where what all partitions did is put; None where nobody wants that.
+        clocks: How far the tasks' clocks are ahead then, and the error bounds, in seconds.
 
     Attributes:
         tasks: The other tasks that take part.
     """
 
-    def __init__(self, function: ClusterFunction, gate: Gate, run: Any) -> None:
+    def __init__(
+        self,
+        function: ClusterFunction,
+        gate: Gate,
+        run: Any,
+        traces: list[PartTrace] | None = None,
+        clocks: Mapping[str, tuple[float, float]] | None = None,
+    ) -> None:
+        self._traces = traces
+        self._clocks = clocks or {}
         session = function.session
         self.tasks = function.tasks
         self._function = function
@@ -210,13 +251,20 @@ class ClusterStep:
         fetched: dict[int, Any] = {}
         try:
             self._start(others, feeds, pending)
-            for part in parts:
+            recorders = []
+            for number, part in enumerate(parts):
+                call = part.executable.function
+                if self._traces is not None:
+                    recorders.append(self._function.recorder(number))
+                    call = recorders[-1].function
                 taken = tuple([feeds[i] for i in part.takes])
                 states = tuple([resources[i] for i in part.handles])
-                split.add(part, part.executable.function, taken, states)
+                split.add(part, call, taken, states)
             split.begin()
             self._answers(pending, fetched)
             fetched |= split.finish()
+            if self._traces is not None:
+                self._traces[:0] = [one.taken() for one in recorders]
         finally:
             del self._session.steps[self._id.number]
             self._endpoint.close_step(self._id)
@@ -236,6 +284,7 @@ class ClusterStep:
             "client": self._id.client,
             "step": self._id.number,
             "run": list(self._run),
+            "is_traced": self._traces is not None,
         }
         try:
             for one in others:
@@ -317,13 +366,24 @@ class ClusterStep:
             self._split.failed(e)
             return
         if "error" not in answer:
-            fetched.update(zip(one.gives, values, strict=True))
+            fetched.update(zip(one.gives, values, strict=False))
+            self._take_traces(one.task, answer.get("traces", ()), values[len(one.gives) :])
             return
         error = failures.loads(answer["error"], self._function.plan.program.walk())
         if not answer["derived"]:
             errors[one.task] = error
             self._failed_at = self._failed_at or one.task
         self._split.end(DerivedError(f"the step has failed on {one.task}"))
+
+    def _take_traces(self, task: str, told: Sequence[Any], arrays: list[Any]) -> None:
+        """Takes what a task has traced, by this process' clock."""
+        if self._traces is None:
+            return
+        ahead_s, error_s = self._clocks[task]
+        for i, one in enumerate(told):
+            columns = arrays[i * ARRAYS : (i + 1) * ARRAYS]
+            found = unpacked(one, columns, round(ahead_s * 1e9), round(error_s * 1e9))
+            self._traces.append(found)
 
 
 class _Ending(BaseException):

@@ -22,6 +22,8 @@ ANSWER_S = 0.5
 _FIRST_SAMPLES = 4
 #: Workers that are asked at the same time.
 _AT_ONCE = 32
+#: A clock that was measured within that is not measured again for a trace.
+_RECENT_S = 10.0
 
 
 class WatchedDevice(Protocol):
@@ -111,7 +113,9 @@ class _Known:
     """What is known of one life of a worker.
 
     Attributes:
-        clock: Of its clock.
+        clock: What is known of its clock.
+        samples: How often it was measured.
+        measured: When that was done last.
         report: What it said last.
         answered: When that was; None before.
     """
@@ -119,6 +123,7 @@ class _Known:
     def __init__(self) -> None:
         self.clock = ClockOffset()
         self.samples = 0
+        self.measured = 0.0
         self.report: Mapping[str, Any] = {}
         self.answered: float | None = None
 
@@ -160,23 +165,22 @@ class ClusterWatch:
             findings=findings(waits, health),
         )
 
-    def clock_of(self, task: str) -> tuple[float, float] | None:
+    def clock_of(self, task: str) -> tuple[float, float]:
         """Returns how far a worker's clock is ahead of this one, in seconds, and the error bound.
 
-        None where no worker of that name has answered.
-        """
-        with self._lock:
-            lives = [known for (name, _), known in self._known.items() if name == task]
-        return lives[-1].clock.best(clock()) if lives else None
+        It is measured again where it was measured long ago.
 
-    def measure_clocks(self, timeout_s: float = ANSWER_S) -> None:
-        """Measures the clocks of all workers that answer, before what they traced is shown."""
+        Raises:
+            DeadlineExceededError, UnavailableError: if it is not known and the worker says nothing.
+        """
         tasks = list(self._cluster.tasks)
-        for task, known in zip(tasks, self._remembered(tasks), strict=True):
-            try:
-                self._measure(task.name, known, timeout_s)
-            except OpError:
-                continue  # it is told without a clock, as it is without anything else
+        lives = zip(tasks, self._remembered(tasks), strict=True)
+        known = next((known for one, known in lives if one.name == task), _Known())
+        now = clock()
+        if known.samples and now - known.measured < _RECENT_S:
+            return known.clock.best(now) or (0.0, 0.0)
+        self._measure(task, known, ANSWER_S)
+        return known.clock.best(clock()) or (0.0, 0.0)
 
     def _remembered(self, tasks: Sequence[WatchedTask]) -> list[_Known]:
         """Returns what is known of workers; forgets earlier lives of them."""
@@ -201,6 +205,7 @@ class ClusterWatch:
             there = self._cluster.endpoint.call(task, {"kind": "clock"}, timeout_s)["now"]
             known.clock.add(ClockSample(sent, float(there), clock()))
             known.samples += 1
+            known.measured = clock()
 
     def _worker(
         self, task: WatchedTask, known: _Known, health: Mapping[str, tuple[Health, str]]

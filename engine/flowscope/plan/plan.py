@@ -28,7 +28,7 @@ from flowscope.plan.pipeline import PASSES, sources, stages
 from flowscope.plan.program import Node, Program
 
 if TYPE_CHECKING:
-    from flowscope.plan.apart import Compile, Part
+    from flowscope.plan.apart import Part
     from flowscope.plan.placement.by_cost import ByCost
     from flowscope.plan.saved_for_backward import Kept
     from flowscope.plan.tensor_map import TensorAt, TensorMap
@@ -141,7 +141,7 @@ class Plan:
     #: Runs it.
     executable: Executable
     #: Makes something to run of one partition.
-    compile_part: Compile
+    compile_part: Callable[..., Executable]
     #: The same with something added.
     variants: Variants
     #: Handles of variables that are read before the step writes them.
@@ -378,9 +378,9 @@ def compiled(
     host = devices[""]
     modules = Modules(host.xp, devices, program.walk())
 
-    def compile_part(name: str, part: Region) -> Executable:
+    def compile_part(name: str, part: Region, variant: Variant = PLAIN) -> Executable:
         target = Target(modules, generator, host.parallel_for, made.operations, known)
-        return back_ends[name].compile(part, target, PLAIN)
+        return back_ends[name].compile(part, target, variant)
 
     def compile_variant(variant: Variant) -> Executable:
         target = Target(

@@ -19,6 +19,7 @@ from flowscope.runtime.resources import uninitialized
 
 if TYPE_CHECKING:
     from flowscope.plan.back_ends import Function
+    from flowscope.runtime.remote import RemoteFunction
     from flowscope.runtime.step_trace import StepTrace
 
 
@@ -96,7 +97,7 @@ class Call:
         self.required = required
         self.queues = queues
         self.tests = NO_TESTS
-        self.elsewhere: Function | None = None
+        self.elsewhere: RemoteFunction | None = None
         self.split: Function | None = None
         self.is_checked = not required
         self.uses_blas = any(node.op.uses_blas for node in plan.program.walk())
@@ -109,6 +110,8 @@ class Call:
         made.trace = trace
         if self.elsewhere is None:
             made.function = trace.traced(self.wrap)
+        else:
+            made.function = trace.traced_apart(self.wrap, self.elsewhere)
         return made
 
     def probed(self, probe: Probe, tests: BreakTests) -> Call:

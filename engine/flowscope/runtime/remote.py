@@ -16,7 +16,24 @@ from flowscope.runtime.devices import Device
 from flowscope.runtime.engine import Engine
 
 if TYPE_CHECKING:
+    from flowscope.runtime.part_trace import PartTrace
     from flowscope.runtime.session import Session
+
+
+class RemoteFunction(Protocol):
+    """Runs a plan that has partitions in other processes."""
+
+    def __call__(
+        self, gate: Any, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """Runs one step; see `flowscope.plan.codegen.function` for the arguments."""
+
+    def traced(self, traces: list[PartTrace]) -> Function:
+        """Returns what runs one step and is traced.
+
+        Args:
+            traces: Where what the partitions did is put, once the step has ended.
+        """
 
 
 class Remote(Protocol):
@@ -36,7 +53,7 @@ class Remote(Protocol):
     def is_elsewhere(self, device: str) -> bool:
         """Whether a device belongs to another task."""
 
-    def function(self, plan: Plan, resources: Sequence[Any], is_handed_out: bool) -> Function:
+    def function(self, plan: Plan, resources: Sequence[Any], is_handed_out: bool) -> RemoteFunction:
         """Returns what runs a plan that has partitions on other tasks.
 
         Args:

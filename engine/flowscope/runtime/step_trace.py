@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from threading import current_thread, get_ident
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from flowscope.plan.codegen.readings import Cursor, Reading, SlotTable
 from flowscope.plan.codegen.stamps import Stamped, Stamps
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
+
+if TYPE_CHECKING:
+    from flowscope.runtime.part_trace import PartTrace
+    from flowscope.runtime.remote import RemoteFunction
 
 clock = time.perf_counter_ns
 _STAMPS = Stamps(clock)
@@ -160,6 +164,7 @@ class StepTrace:
         cursor: What came before the readings that are kept.
         is_sample: Whether it is a part of a step that lasts.
         rows: In the place of readings, where operations run one by one; else None.
+        apart: What partitions told that ran apart, in this process and others.
     """
 
     def __init__(self, plan: Plan, called: int) -> None:
@@ -177,6 +182,7 @@ class StepTrace:
         #: The shapes of what was fed.
         self.shapes: tuple[Any, ...] = ()
         self.rows = None if _is_code(plan) else Rows()
+        self.apart: list[PartTrace] = []
         self._stamps: list[int] = []
         self._pieces: deque[Any] = deque()
         self._kept = 0
@@ -240,6 +246,31 @@ class StepTrace:
                 if error is e:
                     raise
                 raise error from e
+            finally:
+                self.end = clock()
+
+        return wrap(run)  # type: ignore[no-any-return]
+
+    def traced_apart(
+        self, wrap: Callable[[Any], Any], function: RemoteFunction
+    ) -> Callable[..., Any]:
+        """Returns what runs a plan that has partitions in other processes, and is traced.
+
+        Args:
+            wrap: What a session puts around a plan's function.
+            function: What runs it.
+        """
+        self.rows = Rows()  # its readings are those of its partitions
+        traced = function.traced(self.apart)
+
+        def run(gate: Any, run: Any, feeds: Any, resources: Any) -> Any:
+            self.number, self.shapes = run[-1], tuple(map(np.shape, feeds))
+            self.begin = clock()
+            try:
+                return traced(gate, run, feeds, resources)
+            except Exception as e:
+                self.error = f"{type(e).__name__}: {e}"
+                raise
             finally:
                 self.end = clock()
 

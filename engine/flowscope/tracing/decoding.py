@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.lazy import frozen
+from flowscope.runtime.part_trace import PartTrace
 from flowscope.runtime.step_trace import Rows, StepTrace, waited
 from flowscope.tracing.nodes import PlanNodes
 from flowscope.tracing.recording import Frames, Lane, LaneKind, Spans
@@ -69,6 +70,8 @@ def decoded(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> StepSpans:
         nodes: The nodes of its plan.
         lanes: Where new lanes are noted.
     """
+    if trace.apart:
+        return apart(trace, nodes, lanes)
     if trace.rows is not None:
         return probed(trace, trace.rows, nodes, lanes)
     table, reading, cursor = trace.read()
@@ -259,6 +262,73 @@ def _joined(parts: list[Spans]) -> Spans:
     ]
     order = np.argsort(columns[5], kind="stable")
     return Spans(*[c[order] for c in columns])
+
+
+def apart(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> StepSpans:
+    """Returns what the trace of a step tells whose partitions ran apart, each in its own lane.
+
+    What one process sends and another receives is a span of its own, from the begin of the one to
+    the end of the other: its clocks are aligned, as well as that could be measured.
+    """
+    size = len(nodes.nodes)
+    count, self_ns = np.zeros((2, size), np.int64)
+    spans: list[Spans] = []
+    frames: list[tuple[int, int, int]] = []
+    for part in trace.apart:
+        at = np.array(nodes.positions(part.names, [*part.sends, *part.receives]), np.int32)
+        owners = at[part.node] if len(at) else np.empty(0, np.int32)
+        known = owners >= 0
+        count += np.bincount(owners[known], minlength=size).astype(np.int64)
+        self_ns += _own_ns(part, owners, size)
+        numbers = {int(row[0]): i + len(frames) for i, row in enumerate(part.frames)}
+        rows = np.array([numbers.get(int(n), -1) for n in part.frame], np.int32)
+        frames += [
+            (int(at[loop]), numbers.get(int(around), -1), int(iteration))
+            for _, loop, around, iteration in part.frames
+        ]
+        lane = np.full(len(owners), lanes.number(_lane(part), "device"), np.int32)
+        spans.append(Spans(lane, owners, rows, part.iteration, part.begin, part.end))
+    spans += [_transfers(trace, nodes, lanes), _besides(trace, lanes)]
+    told = Frames(*np.array(frames, np.int32).reshape(-1, 3).T)
+    return StepSpans(_joined(spans), told, count, self_ns)
+
+
+def _lane(part: PartTrace) -> str:
+    """Returns the name of a partition's lane; of another process it says how sure its clock is."""
+    return part.device + (f" \u00b1 {part.error_ns / 1e3:.3g} \u00b5s" if part.error_ns else "")
+
+
+def _own_ns(part: PartTrace, owners: Array, size: int) -> Array:
+    """Returns per node of the plan the nanoseconds of its spans, without those inside of them."""
+    found = np.zeros(size + 1, np.int64)  # the last one is of what the plan has not
+    inside: list[list[int]] = []
+    rows = zip(owners.tolist(), part.begin.tolist(), part.end.tolist(), strict=True)
+    for owner, begin, end in rows:  # in the order of their ends: inner ones first
+        own = end - begin
+        while inside and inside[-1][0] >= begin:
+            own -= inside.pop()[1]
+        inside.append([begin, end - begin])
+        found[owner] += own
+    return found[:size]
+
+
+def _transfers(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> Spans:
+    """Returns a span for each value that went from one process to another."""
+    sent = {key: (part, i) for part in trace.apart for i, key in part.sends}
+    rows: list[tuple[int, ...]] = []
+    for receiver in trace.apart:
+        for i, key in receiver.receives:
+            sender, j = sent.get(key, (None, -1))
+            if sender is None:
+                continue
+            (node,) = nodes.positions([""], [(0, key)])
+            lane = lanes.number(f"{sender.device} \u2192 {receiver.device}", "transfer")
+            begins = sender.begin[sender.node == j]
+            ends = receiver.end[receiver.node == i]
+            last = min(len(begins), len(ends))  # of what one side has dropped, the newest are left
+            pairs = zip(begins[-last:].tolist(), ends[-last:].tolist(), strict=True)
+            rows += [(lane, node, -1, -1, min(b, e), e) for b, e in pairs if last]
+    return _spans(rows)
 
 
 __all__ = ["Lanes", "StepSpans", "decoded"]

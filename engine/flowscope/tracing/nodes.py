@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from flowscope.graph.constant import Const
 from flowscope.ops.core.flow import NoOp
+from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.program import Node, Program
 from flowscope.plan.structured import CondNode, LoopNode
 from flowscope.tracing.recording import Line, Phase, TracedNode
@@ -40,6 +41,8 @@ class PlanNodes:
             self.nodes.append(node)
             phases[node] = _phase(node, phases)
         self._named = {n.name: i for i, n in enumerate(self.nodes)}
+        #: The positions of transfers by their keys.
+        self._keyed = {n.op.key: i for i, n in enumerate(self.nodes) if isinstance(n.op, Transfer)}
         self._around: dict[int, tuple[int, ...]] = {}
         pairs = zip(self.nodes, self.parents, strict=True)
         waits = self._dependencies()
@@ -68,6 +71,19 @@ class PlanNodes:
         """Returns the position of a node, or of what it stands for once lowered; -1 for none."""
         found = self.index.get(node)
         return self._named.get(node.name, -1) if found is None else found
+
+    def positions(self, names: Sequence[str], keyed: Iterable[tuple[int, str]]) -> list[int]:
+        """Returns the positions of what a partition has; -1 of what the plan has not.
+
+        Args:
+            names: The names that nodes have there.
+            keyed: Positions among them of what sends or receives, with the key: it stands for the
+                transfer of that key.
+        """
+        found = [self._named.get(name, -1) for name in names]
+        for i, key in keyed:
+            found[i] = self._keyed.get(key, -1)
+        return found
 
     def around(self, position: int) -> tuple[int, ...]:
         """Returns the positions of the loops and branches around a node, from the outermost."""

@@ -1,0 +1,122 @@
+"""Partitions that run apart are traced each for itself, and shown in lanes of their own."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import flowscope as fs
+from flowscope.plan.passes.regions import whole_region
+from flowscope.runtime.part_trace import ARRAYS, PartPlan, PartRecorder, packed, unpacked
+from flowscope.runtime.split import SplitFunction
+
+#: So far the second partition's clock is ahead.
+AHEAD_NS = 5_000_000_000
+
+
+class Elsewhere:
+    """Runs the partitions of a plan on threads, as another process would run some of them."""
+
+    def __init__(self, plan):
+        self.split = SplitFunction(plan.parts)
+        self.plans = [
+            PartPlan(
+                one.back_end,
+                part.executable,
+                partial(plan.compile_part, one.back_end, whole_region(one.program, True)),
+            )
+            for one, part in zip(plan.partitions, plan.parts, strict=True)
+        ]
+
+    def __call__(self, gate, run, feeds, resources):
+        return self.split(gate, run, feeds, resources)
+
+    def traced(self, traces):
+        def run(gate, run, feeds, resources):
+            recorders = [
+                PartRecorder(part.device, plan)
+                for part, plan in zip(self.split.parts, self.plans, strict=True)
+            ]
+            traced = SplitFunction(self.split.parts)
+            traced._functions = [one.function for one in recorders]
+            fetched = traced(gate, run, feeds, resources)
+            here, there = [one.taken() for one in recorders]
+            told, arrays = packed(there)
+            assert len(arrays) == ARRAYS
+            moved = [a + AHEAD_NS if i in (3, 4) else a for i, a in enumerate(arrays)]
+            traces.extend([here, unpacked(told, moved, AHEAD_NS, 41_000)])
+            return fetched
+
+        return run
+
+
+@pytest.fixture
+def recording(graph):
+    x = fs.placeholder(fs.float32, [3], name="x")
+    with fs.device("/CPU:1"):
+        h = fs.exp(x, name="h")
+
+    def body(i, v):
+        with fs.device("/CPU:1"):
+            return i + 1, fs.multiply(v, h, name="m")
+
+    _, v = fs.while_loop(lambda i, v: i < 3, body, [fs.constant(0), x], name="loop")
+    with fs.device("/CPU:0"):
+        y = fs.reduce_sum(h + v, name="y")
+    config = fs.ConfigProto(device_count={"CPU": 2}, split_partitions="always")
+    with fs.Session(config=config) as sess:
+        feed = {x: np.float32([0.5, 1.0, 2.0])}
+        expected = sess.run(y, feed)
+        for call in sess.planner.calls.all():
+            call.elsewhere = Elsewhere(call.plan)
+        sess.planner.wrap(None)
+        with fs.profile(sess) as told:
+            assert sess.run(y, feed) == expected
+        yield told.recording
+
+
+def named(recording, name):
+    """The spans of a node: lane, frame, iteration, begin, end."""
+    spans = recording.spans
+    at = [i for i, n in enumerate(recording.nodes) if n.name == name]
+    rows = np.flatnonzero(np.isin(spans.node, at))
+    columns = spans.lane, spans.frame, spans.iteration, spans.begin, spans.end
+    return [tuple(int(c[i]) for c in columns) for i in rows]
+
+
+def test_each_device_has_a_lane_that_says_how_sure_its_clock_is(recording):
+    names = [lane.name for lane in recording.lanes if lane.kind == "device"]
+    devices = {name.rpartition("device:")[2] for name in names}
+    assert {name[:5] for name in devices} == {"CPU:0", "CPU:1"}
+    assert sum("\u00b1 41 \u00b5s" in name for name in devices) == 1
+
+
+def test_iterations_are_told_of_each_partition_and_clocks_agree(recording):
+    multiplied = named(recording, "loop/body/m")
+    assert [row[2] for row in multiplied] == [0, 1, 2]
+    assert len({row[1] for row in multiplied}) == 1
+    (step,) = recording.steps
+    assert all(step.begin <= row[3] <= row[4] <= step.end for row in multiplied)
+    (exp,), (total,) = named(recording, "h"), named(recording, "y")
+    assert exp[4] <= total[4]
+
+
+def test_what_is_sent_is_a_span_from_its_sender_to_its_receiver(recording):
+    lanes = [i for i, lane in enumerate(recording.lanes) if lane.kind == "transfer"]
+    spans = recording.spans
+    rows = [i for i in range(len(spans)) if spans.lane[i] in lanes]
+    names = [recording.nodes[spans.node[i]].name if spans.node[i] >= 0 else "" for i in rows]
+    assert {"h/to_CPU:0", "loop/Loop:1/to_CPU:0"} <= set(names)
+    (sent,) = [rows[i] for i, name in enumerate(names) if name == "loop/Loop:1/to_CPU:0"]
+    (loop, *_) = named(recording, "loop/Loop")
+    assert spans.begin[sent] <= spans.end[sent]
+    assert loop[3] <= spans.end[sent]
+
+
+def test_own_times_add_up_to_no_more_than_what_the_lanes_have(recording):
+    totals = recording.totals
+    assert totals.self_ns.sum() <= 2 * (recording.steps[0].end - recording.steps[0].begin)
+    count = {n.name: int(c) for n, c in zip(recording.nodes, totals.count, strict=True)}
+    assert (count["loop/body/m"], count["h"], count["y"]) == (3, 1, 1)
